@@ -1,0 +1,17 @@
+"""What one trial may use. Part of a case, obeyed by every phase and every sandbox."""
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+
+
+class Limits(BaseModel):
+    """Bounds of one trial; the seconds are wall-clock."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prepare_seconds: PositiveFloat = 60.0
+    attempt_seconds: PositiveFloat = 300.0
+    score_seconds: PositiveFloat = 120.0
+    memory_mb: PositiveInt = 4096
+    processes: PositiveInt = Field(default=256, description="processes and threads alive at one time")
+    disk_mb: PositiveInt = Field(default=1024, description="workspace, HOME and TMPDIR together")
+    output_kb: PositiveInt = Field(default=1024, description="kept of each of stdout and stderr; more ends the command")
