@@ -1,12 +1,12 @@
 """What one trial may use. Part of a case, obeyed by every phase and every sandbox."""
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from bakeoff.frozen import Frozen
 
 
-class Limits(BaseModel):
+class Limits(Frozen):
     """Bounds of one trial; the seconds are wall-clock."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     prepare_seconds: PositiveFloat = 60.0
     attempt_seconds: PositiveFloat = 300.0

@@ -1,15 +1,16 @@
 """The seams: what is judged, what judges, and what runs commands. One method each; the data around them is frozen."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from pydantic import JsonValue
 
 from bakeoff.limits import Limits
-
-if TYPE_CHECKING:
-    from bakeoff.plan import Case
-    from bakeoff.record import Score, Transcript, Usage
+from bakeoff.plan import Case
+from bakeoff.record import Score, Transcript, Usage
 
 Stop: TypeAlias = Literal["exited", "timeout", "output", "memory", "disk", "cancelled"]
 """Why a command ended; anything but `exited` means that a limit of ours ended it."""
@@ -17,7 +18,7 @@ Stop: TypeAlias = Literal["exited", "timeout", "output", "memory", "disk", "canc
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A trial's private folders. Only `work` is the subject's to leave things in; all three are deleted with the trial."""
+    """A trial's private folders, deleted with it. What a subject wants to hand in it leaves in `work`."""
 
     work: Path
     home: Path
@@ -61,3 +62,107 @@ class Sandbox(Protocol):
     def name(self) -> str: ...
 
     async def run(self, command: Command) -> Completed: ...
+
+
+class Workspace(Protocol):
+    """A trial's private folder and the sandbox that runs commands in it."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Put files in, before anything untrusted has run there."""
+
+    async def run(
+        self, argv: tuple[str, ...], *, seconds: float, env: Mapping[str, str] = ..., network: bool = False
+    ) -> Completed:
+        """Run a command; when this returns, nothing it started is alive."""
+
+    async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+        """The texts of the files that match, and what was refused and why: the folder is not to be trusted."""
+
+
+class Resource(Protocol):
+    """Something that a run opens once and shares; `key` says which ones are the same."""
+
+    @property
+    def key(self) -> str: ...
+
+    def open(self) -> AbstractAsyncContextManager[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a subject or scorer asks the run for, in an attribute `needs`. Scorers get workspaces without asking."""
+
+    workspace: bool = False
+    resources: tuple[Resource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something a subject may call. It runs on the host, so it may know what the subject must not."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, JsonValue]  # JSON Schema
+    call: Callable[[Mapping[str, JsonValue]], Awaitable[JsonValue]]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a subject is given. Never the case: hidden files and expected answers are out of its reach."""
+
+    prompt: str
+    case_id: str
+    trial_id: str
+    round: int
+    seed: int
+    limits: Limits
+    spend: Callable[[Usage], None]  # tell the run of usage as it arrives; raises BudgetError when it is too much
+    tools: tuple[Tool, ...] = ()
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    own_workspace: Workspace | None = None
+
+    @property
+    def workspace(self) -> Workspace:
+        if self.own_workspace is None:
+            raise LookupError("this subject did not ask for a workspace: give it `needs = Needs(workspace=True)`")
+        return self.own_workspace
+
+
+class Subject(Protocol):
+    """What is being judged."""
+
+    async def attempt(self, task: Task) -> Transcript: ...
+
+
+@runtime_checkable
+class BoundSubject(Protocol):
+    """A subject that is given the case's hidden parts on purpose; its records say so."""
+
+    def bind(self, case: Case) -> Subject: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreInput:
+    """What a scorer is given."""
+
+    case: Case
+    transcript: Transcript
+    artefacts: Mapping[str, str]
+    pristine: Callable[[], AbstractAsyncContextManager[Workspace]]
+    """A fresh workspace with the case's visible files, the artefacts, and the hidden files over them."""
+    resources: Mapping[str, Any] = field(default_factory=dict)
+
+
+Scored: TypeAlias = Score | float | bool | None
+
+
+class Scorer(Protocol):
+    """What judges: a callable, sync or async. Sync ones run off the event loop."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, given: ScoreInput, /) -> Scored | Awaitable[Scored]: ...

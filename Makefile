@@ -1,0 +1,91 @@
+# Everything happens in .venv. `make` alone lists the targets.
+#
+#   PYTHON=python3.12   the Python to build .venv with (3.11 or newer; found by itself otherwise)
+#   ARGS='-k journal'   for `make test`: more pytest arguments; such a partial run measures no coverage
+#   WORKERS=4           for `make test`: how many processes (one per core otherwise)
+#   BENCH=name          for `make bench`: only bench/bench_<name>.py
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help setup demo test check bench format wheel constraints clean
+
+BIN := .venv/bin
+PY := $(BIN)/python
+SETUP := .venv/.setup
+BENCH_SETUP := .venv/.setup-bench
+# Holds the fingerprint of what the last full and green test run had tested.
+TESTED := .venv/.tested
+FINGERPRINT = sh scripts/fingerprint.sh src tests docs scripts bench README.md CONTRIBUTING.md Makefile pyproject.toml constraints.txt
+
+WORKERS ?= logical
+PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
+CHECKED := src tests scripts $(if $(wildcard bench/*.py),bench)
+# A progress bar is for people; a log gets one line.
+PIP := $(PY) -m pip --disable-pip-version-check --no-input install -c constraints.txt $(shell [ -t 2 ] || echo -qq)
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf 'make %-12s %s\n' "$$name" "$$text"; done
+
+setup: $(SETUP) ## make .venv and install everything into it
+	@echo "✓ .venv is ready"
+
+$(PY):
+	@python=$$(sh scripts/find-python.sh $(PYTHON)) || exit 1; \
+	echo "→ creating .venv with $$("$$python" -V)"; \
+	"$$python" -m venv --clear .venv || { rm -rf .venv; echo "✗ no .venv could be made; on Debian and Ubuntu its parts come with: apt-get install python3-venv" >&2; exit 1; }
+
+$(SETUP): $(PY) pyproject.toml constraints.txt
+	@echo "→ installing bakeoff and its development tools (a minute or so the first time)"
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+$(BENCH_SETUP): $(SETUP)
+	@echo "→ installing what the benchmarks compare with"
+	@$(PIP) -e '.[dev,bench]'
+	@touch $@
+
+demo: $(SETUP) ## run the offline demonstration
+	@$(BIN)/bakeoff demo
+
+test: $(SETUP) ## run the tests and measure branch coverage
+ifeq ($(strip $(ARGS)),)
+	@echo "→ running the tests"
+	@rm -f $(TESTED)
+	@$(FINGERPRINT) > $(TESTED).started
+	@$(PYTEST) --cov --cov-report= --cov-fail-under=0
+	@mv $(TESTED).started $(TESTED)
+else
+	@$(PYTEST) $(ARGS)
+endif
+
+check: $(SETUP) ## format, lint, types, import contracts, coverage gate
+	@echo "→ ruff format"
+	@$(BIN)/ruff format --check .
+	@echo "→ ruff check"
+	@$(BIN)/ruff check .
+	@echo "→ mypy"
+	@$(PY) -m mypy $(CHECKED)
+	@echo "→ import contracts"
+	@$(BIN)/lint-imports --no-logo
+	@if [ -f .coverage ] && [ "$$($(FINGERPRINT))" = "$$(cat $(TESTED) 2>/dev/null)" ]; \
+	then echo "→ coverage of the last test run (nothing has changed since)"; \
+	else $(MAKE) --no-print-directory test; echo "→ coverage"; fi
+	@$(PY) -m coverage report
+
+bench: $(BENCH_SETUP) ## run the benchmarks against peers (BENCH=name for one)
+	@$(PY) scripts/bench.py $(BENCH)
+
+format: $(SETUP) ## put the code into shape
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+wheel: $(SETUP) ## build the wheel into dist/
+	@$(PY) -m build --wheel --no-isolation
+
+constraints: $(SETUP) ## resolve every pin in constraints.txt anew
+	@$(PY) scripts/constraints.py
+
+clean: ## remove .venv and whatever the other targets made; results/ stays
+	@rm -rf .venv dist .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@find src tests scripts bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,50 @@
+"""Calling what the user wrote, sync or async, without ever blocking the event loop or the end of the program."""
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+async def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The function's result; a sync one runs in a thread of its own.
+
+    The thread is a daemon on purpose: a sync call that hangs cannot be killed, but it must not keep the program alive.
+    """
+    if is_async(function):
+        return await function(*arguments)
+    result = await _in_daemon_thread(function, *arguments)
+    return await result if inspect.isawaitable(result) else result
+
+
+async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if future.done():
+            return  # the waiting side gave up
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def body() -> None:
+        value, problem = None, None
+        try:
+            value = context.run(function, *arguments)
+        except BaseException as error:  # noqa: BLE001 - carried over to the waiting task, which judges it
+            problem = RuntimeError(f"{type(error).__name__}: {error}") if isinstance(error, StopIteration) else error
+        with contextlib.suppress(RuntimeError):  # the loop may have closed meanwhile
+            loop.call_soon_threadsafe(settle, value, problem)
+
+    threading.Thread(target=body, daemon=True, name=f"call-{getattr(function, '__name__', 'object')}").start()
+    return await future

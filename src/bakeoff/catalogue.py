@@ -1,0 +1,109 @@
+"""Which kinds of subjects and scorers there are, and the building of those that a plan names."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import partial
+from typing import TypeVar
+
+from bakeoff import scorers, subjects
+from bakeoff.errors import PlanError, UsageError
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.protocols import BoundSubject, Needs, Resource, Scorer, Subject, Tool
+from bakeoff.specs import describe
+from bakeoff.subjects.cheat import ATTACKS, Attack
+
+SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
+ScorerFactory = Callable[[ScorerSpec], Scorer]
+Built = TypeVar("Built")
+NO_NEEDS = Needs()
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Everything a plan names, built: nothing in it can be a surprise after the first trial."""
+
+    subjects: Mapping[str, Subject | BoundSubject]
+    scorers: tuple[Scorer, ...]
+    tools: Callable[[Case], tuple[Tool, ...]]
+
+    def resources(self) -> Iterable[Resource]:
+        for member in (*self.subjects.values(), *self.scorers):
+            yield from needs_of(member).resources
+
+
+def needs_of(member: Subject | BoundSubject | Scorer) -> Needs:
+    needs: Needs = getattr(member, "needs", NO_NEEDS)
+    return needs
+
+
+def _no_tools(case: Case) -> tuple[Tool, ...]:  # noqa: ARG001 - the shape that doors fill
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Factories by kind. Frozen: adding a kind gives a new catalogue."""
+
+    subjects: Mapping[str, SubjectFactory]
+    scorers: Mapping[str, ScorerFactory]
+    tools: Callable[[Case], tuple[Tool, ...]] = _no_tools  # what a door lets every subject call in a case
+
+    def with_subject(self, kind: str, factory: SubjectFactory) -> "Catalogue":
+        return replace(self, subjects={**self.subjects, kind: factory})
+
+    def with_scorer(self, kind: str, factory: ScorerFactory) -> "Catalogue":
+        return replace(self, scorers={**self.scorers, kind: factory})
+
+    def with_attacks(self, attacks: Mapping[str, Attack]) -> "Catalogue":
+        """The same with more ways to cheat."""
+        return self.with_subject("cheat", partial(subjects.Cheat.from_spec, attacks={**ATTACKS, **attacks}))
+
+    def cast(self, plan: Plan) -> Cast:
+        """Build all that the plan names, or raise one error that lists everything wrong with it."""
+        problems = plan.problems()
+        built_subjects = {spec.name: _build(self.subjects, spec, problems) for spec in plan.subjects}
+        built_scorers = [_build(self.scorers, spec, problems) for spec in plan.scorers]
+        if problems:
+            raise PlanError(problems)
+        return Cast(
+            {name: subject for name, subject in built_subjects.items() if subject is not None},
+            tuple(scorer for scorer in built_scorers if scorer is not None),
+            self.tools,
+        )
+
+
+def default_catalogue() -> Catalogue:
+    """Everything that ships."""
+    return Catalogue(
+        subjects={
+            "cheat": subjects.Cheat.from_spec,
+            "function": subjects.Function.from_spec,
+            "nop": subjects.Nop.from_spec,
+            "oracle": subjects.Oracle.from_spec,
+            "scripted": subjects.Scripted.from_spec,
+        },
+        scorers={
+            "command": scorers.Command.from_spec,
+            "contains": scorers.Contains.from_spec,
+            "exact": scorers.Exact.from_spec,
+            "function": scorers.Function.from_spec,
+            "json": scorers.JsonMatch.from_spec,
+            "regex": scorers.Regex.from_spec,
+        },
+    )
+
+
+def _build(
+    factories: Mapping[str, Callable[..., Built]], spec: SubjectSpec | ScorerSpec, problems: list[str]
+) -> Built | None:
+    if spec.kind not in factories:
+        near = get_close_matches(spec.kind, factories, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(factories))}"
+        problems.append(f"{describe(spec)}: unknown kind {spec.kind!r}; {hint}")
+        return None
+    try:
+        return factories[spec.kind](spec)
+    except UsageError as error:
+        problems.append(str(error))
+        return None

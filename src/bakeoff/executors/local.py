@@ -1,0 +1,24 @@
+"""The default executor: asyncio tasks in this process, never more trials in flight than asked for."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from bakeoff.executors import Inbox
+from bakeoff.trial import Job, TrialRunner
+
+
+@dataclass(frozen=True, slots=True)
+class LocalExecutor:
+    runner: TrialRunner
+    width: int
+
+    async def execute(self, jobs: Iterator[Job], inbox: Inbox) -> None:
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(self.width):
+                workers.create_task(self._work(jobs, inbox))
+
+    async def _work(self, jobs: Iterator[Job], inbox: Inbox) -> None:
+        for job in jobs:
+            await inbox.finished(await self.runner.run(job, partial(inbox.spent, job)))

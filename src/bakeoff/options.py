@@ -1,0 +1,41 @@
+"""How a run is carried out: one frozen object that every layer passes on as it is."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bakeoff.errors import UsageError
+from bakeoff.redact import Redactor, secrets_in
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Nothing here changes what is measured, only how much is done at a time, how long we try and where it is kept."""
+
+    results: Path = Path("results")
+    folder: Path | None = None  # an existing run to go on with; None starts a new one under `results`
+    jobs: int = 8  # trials in flight, over all cells of the plan
+    retries: int = 2  # of infra failures only
+    backoff_seconds: float = 1.0  # before the first retry; doubled each time, jittered
+    longest_backoff_seconds: float = 60.0
+    max_cost: float | None = None  # USD
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    sandbox: str = "auto"
+    keep_workspaces: bool = False
+    rescore_only: bool = False  # make no new attempts, score the recorded ones
+    rescore_all: bool = False  # also those whose scorers have not changed
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # besides those of the environment
+
+    def __post_init__(self) -> None:
+        for name, least in (("jobs", 1), ("retries", 0), ("backoff_seconds", 0), ("longest_backoff_seconds", 0)):
+            if getattr(self, name) < least:
+                raise UsageError(f"{name}: {getattr(self, name)} is below {least}")
+        for name in ("max_cost", "max_tokens", "max_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UsageError(f"{name}: {value} is not above 0: leave it out for no limit")
+
+    def redactor(self) -> Redactor:
+        return Redactor({**secrets_in(os.environ), **self.secrets})

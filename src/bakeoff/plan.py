@@ -1,0 +1,166 @@
+"""PLAN: what to try. Cases × subjects × rounds, as frozen data; the product is never built."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, JsonValue, PositiveInt
+
+from bakeoff.frozen import Frozen, fingerprint
+from bakeoff.limits import Limits
+
+
+def _printable(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError(f"{text!r} is not a name: use printable characters, at least one of them not a space")
+    return text
+
+
+def _inside(path: str) -> str:
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or not pure.parts or ".." in pure.parts or not path.isprintable():
+        raise ValueError(f"{path!r} does not stay inside the workspace: use a relative path without '..'")
+    return path
+
+
+Name = Annotated[str, AfterValidator(_printable)]
+RelativePath = Annotated[str, AfterValidator(_inside)]
+Files = dict[RelativePath, str]
+
+
+class Case(Frozen):
+    """One thing to try. The subject sees `prompt` and `files`; everything called hidden stays with the graders."""
+
+    id: Name
+    prompt: str
+    files: Files = {}
+    collect: tuple[RelativePath, ...] = Field(default=(), description="patterns of the files taken as the answer")
+    hidden: Files = Field(default={}, description="tests and whatever else graders need")
+    reference: Files = Field(default={}, description="the known-good answer, as files")
+    expected: JsonValue = Field(default=None, description="the known-good answer, as output")
+    tags: dict[str, str] = {}
+    limits: Limits = Limits()
+
+    @cached_property
+    def attempt_digest(self) -> str:
+        """Changes with what a subject can notice."""
+        return fingerprint(self.id, self.prompt, self.files, self.collect, self.limits)
+
+    @cached_property
+    def score_digest(self) -> str:
+        """Changes with what only graders can notice."""
+        return fingerprint(self.hidden, self.reference, self.expected)
+
+
+class SubjectSpec(Frozen):
+    """Which subject to build, as data. `revision` stands for what options cannot say, such as a function's source."""
+
+    kind: Name
+    name: Name
+    options: dict[str, JsonValue] = {}
+    revision: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        return fingerprint(self.kind, self.name, self.options, self.revision)
+
+
+class ScorerSpec(Frozen):
+    """Which scorer to build, as data."""
+
+    kind: Name
+    options: dict[str, JsonValue] = {}
+    revision: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        return fingerprint(self.kind, self.options, self.revision)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One case, one subject, one round. `index` is its place in the plan's order."""
+
+    index: int
+    case: Case
+    subject: SubjectSpec
+    round: int
+    seed: int
+    attempt_key: str
+    score_key: str
+
+
+class Plan(Frozen):
+    """The whole experiment. Rounds are outermost and subjects innermost, so a run stopped half way is still paired."""
+
+    name: Name
+    cases: tuple[Case, ...]
+    subjects: tuple[SubjectSpec, ...]
+    scorers: tuple[ScorerSpec, ...]
+    rounds: PositiveInt = 1
+    threshold: float | None = Field(default=1.0, ge=0, le=1, description="None records without passing or failing")
+    seed: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.rounds * len(self.cases) * len(self.subjects)
+
+    def trial(self, index: int) -> Trial:
+        """The trial at one place of the order."""
+        if not 0 <= index < self.size:
+            raise IndexError(f"trial {index} of a plan with {self.size}")
+        rest, subject = divmod(index, len(self.subjects))
+        round_, case = divmod(rest, len(self.cases))
+        return self._trial(index, self.cases[case], self.subjects[subject], round_)
+
+    def trials(self) -> Iterator[Trial]:
+        """Every trial in order, one at a time."""
+        return map(self.trial, range(self.size))
+
+    def find(self, case_id: str, subject: str, round_: int) -> Trial | None:
+        """The trial of that name, or None where the plan has none."""
+        case_at, subject_at = self._case_places.get(case_id), self._subject_places.get(subject)
+        if case_at is None or subject_at is None or not 0 <= round_ < self.rounds:
+            return None
+        index = (round_ * len(self.cases) + case_at) * len(self.subjects) + subject_at
+        return self._trial(index, self.cases[case_at], self.subjects[subject_at], round_)
+
+    def problems(self) -> list[str]:
+        """What is wrong with the plan as a whole; subjects and scorers are checked where they are built."""
+        found = [
+            f"plan {self.name!r} has no {what}: add at least one"
+            for what, items in (("cases", self.cases), ("subjects", self.subjects), ("scorers", self.scorers))
+            if not items
+        ]
+        for what, names in (
+            ("case id", [case.id for case in self.cases]),
+            ("subject name", [subject.name for subject in self.subjects]),
+        ):
+            twice = [name for name, count in Counter(names).items() if count > 1]
+            found += [f"{what} {name!r} is used more than once in plan {self.name!r}: rename one" for name in twice]
+        return found
+
+    def _trial(self, index: int, case: Case, subject: SubjectSpec, round_: int) -> Trial:
+        attempt_key = _key(case.attempt_digest, subject.digest, str(round_), str(self.seed))
+        score_key = _key(attempt_key, case.score_digest, self._scorers_digest)
+        return Trial(index, case, subject, round_, self.seed + round_, attempt_key, score_key)
+
+    @cached_property
+    def _scorers_digest(self) -> str:
+        return fingerprint([scorer.digest for scorer in self.scorers], self.threshold)
+
+    @cached_property
+    def _case_places(self) -> dict[str, int]:
+        return {case.id: place for place, case in enumerate(self.cases)}
+
+    @cached_property
+    def _subject_places(self) -> dict[str, int]:
+        return {subject.name: place for place, subject in enumerate(self.subjects)}
+
+
+def _key(*digests: str) -> str:
+    return hashlib.blake2b("|".join(digests).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,193 @@
+"""RECORD: what happened in one trial. Outcomes are stored; the verdict is derived from them."""
+
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue
+
+from bakeoff.frozen import Frozen
+
+SCHEMA = 1
+"""Version of what is written to a journal; `bakeoff.journal` reads every older one."""
+
+
+class Verdict(StrEnum):
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
+    FAIL = "fail"
+    TIMEOUT = "timeout"
+    BUDGET = "budget"
+    INFRA = "infra"
+    GRADER = "grader"
+    RECORDED = "recorded"
+
+    @property
+    def counts(self) -> bool:
+        """Whether the trial says something about the subject and so belongs in its score."""
+        return self not in LOST
+
+
+LOST = frozenset({Verdict.BUDGET, Verdict.INFRA, Verdict.GRADER})
+"""Not the subject's doing: excluded from the score, counted beside it, tried again on resume."""
+
+
+class Usage(Frozen):
+    """Tokens and money. `input` is the whole prompt, cached tokens included; `cost` in USD is None when unknown."""
+
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    cost: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
+
+    def __add__(self, other: Self) -> "Usage":
+        return self._combine(other, 1)
+
+    def __sub__(self, other: Self) -> "Usage":
+        return self._combine(other, -1)
+
+    def _combine(self, other: Self, sign: int) -> "Usage":
+        costs = [cost for cost in (self.cost, other.cost and sign * other.cost) if cost is not None]
+        return Usage(
+            requests=self.requests + sign * other.requests,
+            input=self.input + sign * other.input,
+            output=self.output + sign * other.output,
+            cache_read=self.cache_read + sign * other.cache_read,
+            cache_write=self.cache_write + sign * other.cache_write,
+            reasoning=self.reasoning + sign * other.reasoning,
+            cost=sum(costs) if costs else None,
+        )
+
+
+NO_USAGE = Usage()
+
+
+class Text(Frozen):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class Reasoning(Frozen):
+    type: Literal["reasoning"] = "reasoning"
+    text: str
+
+
+class ToolCall(Frozen):
+    """One call of a tool and what came back."""
+
+    type: Literal["tool"] = "tool"
+    name: str
+    arguments: JsonValue = None
+    result: JsonValue = None
+    error: str | None = None
+    id: str | None = None
+    parent_id: str | None = None
+    started: float | None = None
+    duration_ms: float | None = None
+
+
+Part = Annotated[Text | Reasoning | ToolCall, Field(discriminator="type")]
+
+
+class Step(Frozen):
+    """One turn of the subject."""
+
+    parts: tuple[Part, ...] = ()
+    usage: Usage = NO_USAGE
+    finish_reason: str | None = None
+    seconds: float | None = None
+
+
+class Transcript(Frozen):
+    """All that a subject said and did in one attempt."""
+
+    output: JsonValue = None
+    steps: tuple[Step, ...] = ()
+    usage: Usage = NO_USAGE
+    metadata: dict[str, JsonValue] = {}
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for step in self.steps for part in step.parts if isinstance(part, ToolCall))
+
+
+class Failure(Frozen):
+    """Why a phase ended early, and whose doing it was."""
+
+    kind: Literal["subject", "timeout", "budget", "infra", "grader"]
+    type: str
+    message: str
+    detail: str = ""
+
+
+class Score(Frozen):
+    """One scorer's word. `value` None is unscored: shown, and left out of the mean."""
+
+    name: str
+    value: float | None = Field(default=None, ge=0, le=1)
+    reason: str = ""
+    metadata: dict[str, JsonValue] = {}
+    failure: Failure | None = None
+
+
+class Phase(Frozen):
+    seconds: float
+    failure: Failure | None = None
+
+
+class Record(Frozen):
+    """One finished trial."""
+
+    case: str
+    subject: str
+    round: int
+    attempt_key: str
+    score_key: str
+    started: float
+    tries: int = 1
+    bound: bool = False  # the subject was given the case's hidden parts on purpose (oracle, cheat)
+    threshold: float | None
+    prepare: Phase | None = None
+    attempt: Phase | None = None
+    score: Phase | None = None
+    transcript: Transcript | None = None
+    artefacts: dict[str, str] = {}
+    refused: dict[str, str] = {}  # files the subject left that were not taken, and why
+    scores: tuple[Score, ...] = ()
+    spent: Usage = NO_USAGE  # of every try, retries and killed attempts of this trial included
+
+    @property
+    def failure(self) -> Failure | None:
+        """The first thing that went wrong, in the order of the phases."""
+        phases = (self.prepare, self.attempt, self.score)
+        broken = [phase.failure for phase in phases if phase and phase.failure]
+        return (broken + [score.failure for score in self.scores if score.failure] + [None])[0]
+
+    @property
+    def value(self) -> float | None:
+        """The trial's score: the mean over scorers that returned a number; 0 where the subject itself failed."""
+        if self.failure:
+            return 0.0 if self.failure.kind in ("subject", "timeout") else None
+        values = [score.value for score in self.scores if score.value is not None]
+        return sum(values) / len(values) if values else None
+
+    @property
+    def verdict(self) -> Verdict:
+        failure = self.failure
+        if failure:
+            return Verdict.FAIL if failure.kind == "subject" else Verdict(failure.kind)
+        value = self.value
+        if value is None:
+            return Verdict.GRADER
+        if self.threshold is None:
+            return Verdict.RECORDED
+        return Verdict.PASS if value >= self.threshold else Verdict.FAIL
+
+    @property
+    def seconds(self) -> float:
+        return sum(phase.seconds for phase in (self.prepare, self.attempt, self.score) if phase)

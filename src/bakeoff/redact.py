@@ -1,0 +1,71 @@
+"""Known secret values never reach the disk: every byte of a run folder passes through a `Redactor` first."""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from urllib.parse import quote, quote_plus
+
+SHORTEST = 8
+"""Shorter values are left alone: blanking every "test" or "1234" would destroy results and protect nothing."""
+
+_SECRET_NAME = re.compile(r"(api_?key|token|secret|password|passwd|credential|private_?key)", re.IGNORECASE)
+_JSON_DEPTH = 3  # JSON inside JSON inside JSON: a tool result, in a transcript, in a journal
+
+
+def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables whose names say that their values are secret."""
+    return {name: value for name, value in environment.items() if value and _SECRET_NAME.search(name)}
+
+
+class Redactor:
+    """Replaces secret values by their names: as they are, JSON-escaped, URL-encoded, in base64 or in hex."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        names = {form: name for name, value in secrets.items() if len(value) >= SHORTEST for form in _forms(value)}
+        # The longest first, so that an escaped form is never cut in the middle by the plain one.
+        self._forms = sorted(names, key=len, reverse=True)
+        self._labels = {form: f"[redacted {_label(name)}]".encode() for form, name in names.items()}
+        self._pattern = re.compile(b"|".join(map(re.escape, self._forms)))
+
+    def __call__(self, data: bytes) -> bytes:
+        # Plain substring search is many times faster than the pattern, and nearly every line is clean.
+        if not any(form in data for form in self._forms):
+            return data
+        return self._pattern.sub(lambda match: self._labels[match.group()], data)
+
+
+def _label(name: str) -> str:
+    """Only what can stand inside a JSON string unescaped."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+
+
+def _forms(value: str) -> Iterator[bytes]:
+    raw = value.encode("utf-8", "surrogatepass")
+    for text in {value, quote(value, safe=""), quote(value), quote_plus(value)}:
+        yield from _escaped(text)
+    for text in {quote(value, safe=""), quote_plus(value)}:
+        yield re.sub(r"%[0-9A-F]{2}", lambda match: match.group().lower(), text).encode()
+    yield from (raw.hex().encode(), raw.hex().upper().encode())
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        yield from _in_base64(raw, encode)
+
+
+def _escaped(text: str) -> Iterator[bytes]:
+    """The text at each depth of JSON-in-JSON, with and without `\\uXXXX` for what is not ASCII."""
+    for ascii_only in (True, False):
+        level = text
+        for _ in range(_JSON_DEPTH + 1):
+            yield level.encode("utf-8", "surrogatepass")
+            level = json.dumps(level, ensure_ascii=ascii_only)[1:-1]
+
+
+def _in_base64(raw: bytes, encode: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """The whole value, and the part that does not depend on its neighbours at each of the three alignments."""
+    yield encode(raw)
+    yield encode(raw).rstrip(b"=")
+    for shift in range(3):
+        encoded = encode(b"\0" * shift + raw).rstrip(b"=")
+        first = (shift * 8 + 5) // 6
+        last = (shift + len(raw)) * 8 // 6
+        yield encoded[first:last]

@@ -1,0 +1,142 @@
+"""A run lives in one folder: `results/runs/<UTC stamp>-<slug>/` with its plan, journal, blobs, artefacts and logs."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bakeoff.bitmap import Bitmap
+from bakeoff.errors import RunFolderError
+from bakeoff.files import write_atomically
+from bakeoff.journal import Entry, read_journal, read_journal_backwards, read_journal_with_places
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+from bakeoff.redact import Redactor
+
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The layout of one run on disk."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def plan_file(self) -> Path:
+        return self.path / "plan.json"
+
+    @property
+    def journal_file(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def started(self) -> bool:
+        return self.journal_file.exists()
+
+    def write_plan(self, plan: Plan, redactor: Redactor) -> None:
+        data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
+        write_atomically(self.plan_file, redactor(data))
+
+    def read_plan(self) -> Plan:
+        try:
+            return Plan.model_validate_json(self.plan_file.read_bytes())
+        except FileNotFoundError as error:
+            raise RunFolderError(f"{self.path} is not a run folder: it has no {self.plan_file.name}") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise RunFolderError(f"{self.plan_file} cannot be read: {place}: {first['msg']}") from error
+
+    def entries(self) -> Iterator[Entry]:
+        """What the journal holds; nothing where the run never started."""
+        return read_journal(self.journal_file) if self.started else iter(())
+
+    def entries_with_places(self) -> Iterator[tuple[int, Entry]]:
+        return read_journal_with_places(self.journal_file) if self.started else iter(())
+
+    def latest_records(self, plan: Plan) -> Iterator[Record]:
+        """The one record that counts for each trial of the plan that has one, newest first, in constant memory."""
+        seen = Bitmap(plan.size)
+        for entry in read_journal_backwards(self.journal_file) if self.started else ():
+            if isinstance(entry, Record):
+                trial = plan.find(entry.case, entry.subject, entry.round)
+                if trial is not None and trial.attempt_key == entry.attempt_key and not seen[trial.index]:
+                    seen[trial.index] = True
+                    yield entry
+
+    def is_being_written(self) -> bool:
+        """Whether a process holds the journal now."""
+        if not self.started:
+            return False
+        descriptor = os.open(self.journal_file, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def delete(self) -> None:
+        if self.is_being_written():
+            raise RunFolderError(f"run {self.name} is being written: stop it before you delete it")
+        shutil.rmtree(self.path)
+
+
+def new_run_folder(results: Path, title: str) -> RunFolder:
+    """A fresh folder; two that start in the same second get different names."""
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
+    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S")
+    for number in range(1, 1000):
+        path = results / "runs" / (f"{stamp}-{slug}" if number == 1 else f"{stamp}-{slug}-{number}")
+        try:
+            path.mkdir(parents=True, mode=0o755)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise RunFolderError(
+                f"{path} cannot be made: {error.strerror}; choose another place for results"
+            ) from error
+        return RunFolder(path)
+    raise RunFolderError(f"1000 runs named {slug} started in one second under {results}")
+
+
+def run_folders(results: Path) -> list[RunFolder]:
+    """All runs, oldest first: their names begin with the time."""
+    runs = results / "runs"
+    if not runs.is_dir():
+        return []
+    return [RunFolder(path) for path in sorted(runs.iterdir()) if (path / "plan.json").is_file()]
+
+
+def find_run(results: Path, name: str) -> RunFolder:
+    """The run of that folder, that name, or `latest`."""
+    folders = run_folders(results)
+    if name == LATEST:
+        if not folders:
+            raise RunFolderError(
+                f"there are no runs under {results / 'runs'} yet: start one, for example `bakeoff demo`"
+            )
+        return folders[-1]
+    for path in (Path(name), results / "runs" / name):
+        if (path / "plan.json").is_file():
+            return RunFolder(path)
+    near = [folder.name for folder in folders if name in folder.name]
+    hint = f"; did you mean {', '.join(near[-3:])}?" if near else "; `bakeoff runs list` shows what is there"
+    raise RunFolderError(f"no run {json.dumps(name)} under {results / 'runs'}{hint}")

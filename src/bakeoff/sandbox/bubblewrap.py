@@ -1,0 +1,123 @@
+"""The rung without a network and without the rest of the machine: bubblewrap, below the same supervisor."""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bakeoff.protocols import Command, Completed, Place
+from bakeoff.sandbox.environment import environment, toolchain
+from bakeoff.sandbox.mounts import follow, plan_mounts
+from bakeoff.sandbox.places import one_command_at_a_time, reserved_users, we_are_root
+from bakeoff.sandbox.process import PACKAGE, check_user
+from bakeoff.sandbox.supervised import Order, make_order, supervise, supervise_now
+
+INSIDE = Place(work=Path("/workspace"), home=Path("/home/trial"), tmp=Path("/tmp"))  # noqa: S108 - a private one
+INSIDE_USER = "1000"  # as in etc/passwd beside this file
+SHARED_MEMORY_BYTES = 64 << 20
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix")
+ETC = (
+    *("alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "hosts", "ld.so.cache"),
+    *("ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "pki", "protocols", "resolv.conf"),
+    *("services", "ssl", "timezone"),
+)
+OWN_ETC = Path(__file__).with_name("etc")
+
+
+@dataclass(frozen=True, slots=True)
+class BubblewrapSandbox:
+    """Runs commands in namespaces of their own, at fixed paths, so that a trial replays alike everywhere."""
+
+    program: str
+    hidden: tuple[Path, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return "bwrap"
+
+    async def run(self, command: Command) -> Completed:
+        check_user(command.place)
+        with one_command_at_a_time(command.place):
+            order = self.order(command)
+            finished = await supervise(order, stdin=command.stdin, output_kb=command.limits.output_kb)
+        return signals_as_negative(finished.completed)
+
+    def order(self, command: Command) -> Order:
+        place = command.place
+        shown = visible_roots([*toolchain(), *command.readable])
+        mounts = None
+        if we_are_root():
+            mounts = plan_mounts(
+                readable=[*shown, OWN_ETC, Path(self.program)],
+                writable=[place.work, place.home, place.tmp],
+                private_scratch=False,
+            )
+        argv = (self.program, *self.options(command, shown), "--", *command.argv)
+        return make_order(command, argv=argv, env=environment(INSIDE, command.env), cwd="/", mounts=mounts)
+
+    def options(self, command: Command, shown: list[Path]) -> Iterator[str]:
+        place = command.place
+        yield from ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+        if not command.network:
+            yield "--unshare-net"
+        yield from ("--disable-userns", "--die-with-parent", "--new-session", "--hostname", "trial")
+        yield from ("--uid", INSIDE_USER, "--gid", INSIDE_USER)
+        yield from system_options()
+        yield from ("--proc", "/proc", "--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm")  # noqa: S108
+        for path in shown:
+            yield from ("--ro-bind", str(path), str(path))
+        for path in (PACKAGE, *self.hidden):
+            if any(path.is_relative_to(root) for root in [*shown, *map(Path, SYSTEM)]) and path.is_dir():
+                yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+        for outside, inside in ((place.work, INSIDE.work), (place.home, INSIDE.home), (place.tmp, INSIDE.tmp)):
+            yield from ("--bind", str(outside), str(inside))
+        # These two are memory: left writable, they would be a way to fill it that no limit sees.
+        yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+        yield from ("--chdir", str(INSIDE.work))
+
+
+def system_options() -> Iterator[str]:
+    for name in SYSTEM:
+        path = Path(name)
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), name)
+        elif path.is_dir():
+            yield from ("--ro-bind", name, name)
+    for name in ETC:
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    for name in ("passwd", "group"):
+        yield from ("--ro-bind", str(OWN_ETC / name), f"/etc/{name}")
+
+
+def visible_roots(paths: Iterable[Path]) -> list[Path]:
+    """What is to be seen besides the system: both the paths as they were given and the real ones behind them."""
+    links: dict[Path, str] = {}
+    ends = [path for given in paths for path in (given, follow(given, links))]
+    found = dict.fromkeys(path for path in [*ends, *links] if path.exists())
+    wanted = [path for path in found if not any(path.is_relative_to(root) for root in SYSTEM)]
+    outermost = [path for path in wanted if not any(other in path.parents for other in wanted)]
+    return sorted(outermost, key=lambda path: len(path.parts))
+
+
+def signals_as_negative(completed: Completed) -> Completed:
+    """Bubblewrap and containers report a signal as 128 + its number, as a shell does; we report it as `subprocess`."""
+    if not 128 < completed.exit_code <= 128 + 64:
+        return completed
+    return Completed(128 - completed.exit_code, completed.stdout, completed.stderr, completed.seconds, completed.stop)
+
+
+def find_bubblewrap() -> tuple[BubblewrapSandbox | None, str]:
+    """The rung if it works here, or None; and a sentence about it."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return None, "bubblewrap is not installed"
+    sandbox = BubblewrapSandbox(program)
+    uid = reserved_users()[-1] if we_are_root() else None
+    probe = Command(("true",), Place(OWN_ETC, OWN_ETC, OWN_ETC, uid), seconds=10.0)
+    report = supervise_now(sandbox.order(probe))
+    if report.get("exit_code") == 0:
+        return sandbox, "read-only system, only the trial's own folders, no network unless asked for"
+    why = report.get(
+        "problem", "it cannot make user namespaces; is `kernel.unprivileged_userns_clone` or AppArmor set?"
+    )
+    return None, f"{program} is there but does not work: {why}"

@@ -1,0 +1,140 @@
+"""The rung with an image: any docker- or podman-compatible command line, below the same supervisor.
+
+The supervisor runs the command-line client and, whatever happens to it or to us, removes the container by name.
+"""
+
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bakeoff.errors import InfraError
+from bakeoff.protocols import Command, Completed
+from bakeoff.sandbox.bubblewrap import INSIDE, SHARED_MEMORY_BYTES, signals_as_negative
+from bakeoff.sandbox.environment import DEFAULT_PATH, inherited, private
+from bakeoff.sandbox.places import one_command_at_a_time
+from bakeoff.sandbox.process import check_user
+from bakeoff.sandbox.supervised import Finished, Order, make_order, supervise
+
+CLIENT_VARIABLE, IMAGE_VARIABLE = "BAKEOFF_DOCKER", "BAKEOFF_DOCKER_IMAGE"
+CLIENT_SETTINGS = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")
+CLIENT_PREFIXES = ("DOCKER_", "CONTAINER_", "CONTAINERS_", "PODMAN_")
+STATE = "{{.State.Status}} {{.State.OOMKilled}} {{.State.ExitCode}}"
+PROBE_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class DockerSandbox:
+    """Runs each command in a fresh container of one image, named by its id so that a moved tag changes nothing."""
+
+    client: str
+    image_id: str
+    cpus: float
+
+    @property
+    def name(self) -> str:
+        return "docker"
+
+    async def run(self, command: Command) -> Completed:
+        check_user(command.place)
+        container = f"bakeoff-{secrets.token_hex(8)}"
+        with one_command_at_a_time(command.place):
+            order = self.order(command, container)
+            finished = await supervise(order, stdin=command.stdin, output_kb=command.limits.output_kb)
+        return judged(finished)
+
+    def order(self, command: Command, container: str) -> Order:
+        argv = (self.client, "run", "--name", container, *self.options(command), self.image_id, *command.argv)
+        epilogue = [
+            (self.client, "container", "inspect", "--format", STATE, container),
+            (self.client, "rm", "--force", "--volumes", container),
+        ]
+        env = {**client_environment(), **passed_by_name(command)}
+        return make_order(command, argv=argv, env=env, cwd="/", confined=False, epilogue=epilogue)
+
+    def options(self, command: Command) -> Iterator[str]:
+        limits, place = command.limits, command.place
+        user = place.uid if place.uid is not None else os.getuid()
+        yield from ("--interactive", "--pull", "never", "--log-driver", "none", "--user", f"{user}:{user}")
+        yield from ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+        yield from ("--pids-limit", str(limits.processes), "--cpus", str(self.cpus), "--ulimit", "core=0")
+        yield from ("--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m")
+        yield from ("--ulimit", f"fsize={(limits.disk_mb + 64) << 20}", "--shm-size", str(SHARED_MEMORY_BYTES))
+        yield from ("--hostname", "trial", "--workdir", str(INSIDE.work), "--entrypoint", "")
+        if place.uid is not None:  # a user of its own, so that nobody else's processes count
+            yield from ("--ulimit", f"nproc={limits.processes}")
+        if not command.network:
+            yield from ("--network", "none")
+        if Path(self.client).name.startswith("podman") and place.uid is None:
+            yield from ("--userns", "keep-id")
+        for outside, inside in ((place.work, INSIDE.work), (place.home, INSIDE.home), (place.tmp, INSIDE.tmp)):
+            yield from ("--volume", f"{outside}:{inside}")
+        for path in command.readable:
+            yield from ("--volume", f"{path}:{path}:ro")
+        for name, value in told(command).items():
+            yield from ("--env", f"{name}={value}")
+        for name in passed_by_name(command):
+            yield from ("--env", name)
+
+
+def told(command: Command) -> dict[str, str]:
+    """Variables that are no secret, or that the client needs for itself under the same name."""
+    ours = {**inherited(os.environ), "PATH": DEFAULT_PATH, **private(INSIDE)}
+    return ours | {name: value for name, value in command.env.items() if name in ours or is_clients(name)}
+
+
+def passed_by_name(command: Command) -> dict[str, str]:
+    """Everything else takes its value from the client's environment: a command line is public, and tokens are not."""
+    return {name: value for name, value in command.env.items() if name not in told(command)}
+
+
+def is_clients(name: str) -> bool:
+    return name in CLIENT_SETTINGS or name.startswith(CLIENT_PREFIXES)
+
+
+def client_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if is_clients(name)}
+
+
+def judged(finished: Finished) -> Completed:
+    """What the engine knows beyond the client's exit code: whether it started at all, and whether memory ran out."""
+    completed = signals_as_negative(finished.completed)
+    status, out_of_memory, exit_code = [*finished.epilogue[0].split(), "", "", ""][:3]
+    if completed.stop != "exited":
+        return completed
+    if status not in {"exited", "stopped", "dead"} and completed.exit_code not in {126, 127}:
+        text = completed.stderr.decode(errors="replace").strip() or f"exit code {completed.exit_code}"
+        raise InfraError(f"the container was not started: {text}")
+    if out_of_memory == "true":
+        return replace(completed, stop="memory")
+    if exit_code.isdigit():
+        return signals_as_negative(replace(completed, exit_code=int(exit_code)))
+    return completed
+
+
+def find_docker() -> tuple[DockerSandbox | None, str]:
+    """The rung if an engine answers and an image is configured, or None; and a sentence about it."""
+    wanted = os.environ.get(CLIENT_VARIABLE)
+    client = next(filter(None, map(shutil.which, [wanted] if wanted else ["docker", "podman"])), None)
+    if client is None:
+        return None, f"{wanted or 'docker or podman'} is not installed"
+    image = os.environ.get(IMAGE_VARIABLE)
+    if not image:
+        return None, f"{client} is there, but {IMAGE_VARIABLE} names no image"
+    try:
+        asked = subprocess.run(
+            [client, "image", "inspect", "--format", "{{.Id}}", image],
+            env=client_environment(),
+            capture_output=True,
+            text=True,
+            timeout=PROBE_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return None, f"{client} does not answer: {problem}"
+    if asked.returncode != 0:
+        return None, f"{client} has no image {image!r}: {asked.stderr.strip()}"
+    image_id = asked.stdout.strip()
+    return DockerSandbox(client, image_id, float(min(2, os.cpu_count() or 1))), f"image {image} ({image_id[:19]})"

@@ -1,0 +1,57 @@
+"""What a sandboxed command is told about the machine: an allow-list, for a deny-list would forget some API key."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from bakeoff.protocols import Place
+
+ALLOWED = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"})
+ALLOWED_PREFIX = "LC_"
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def inherited(host: Mapping[str, str]) -> dict[str, str]:
+    """What of our own environment may be passed on; PATH is treated apart."""
+    return {name: value for name, value in host.items() if name in ALLOWED or name.startswith(ALLOWED_PREFIX)}
+
+
+def search_path(host: Mapping[str, str]) -> str:
+    """Our Python and Node first, then the host's own; a relative entry would search the subject's folder."""
+    node = shutil.which("node")
+    ours = [str(Path(sys.prefix) / "bin"), *([str(Path(node).parent)] if node else [])]
+    theirs = [entry for entry in host.get("PATH", DEFAULT_PATH).split(os.pathsep) if entry.startswith("/")]
+    return os.pathsep.join(dict.fromkeys(ours + theirs))
+
+
+def private(inside: Place) -> dict[str, str]:
+    """The names that point into the place, as seen from inside the sandbox."""
+    tmp = str(inside.tmp)
+    return {
+        "HOME": str(inside.home),
+        "PWD": str(inside.work),
+        "TMPDIR": tmp,
+        "TMP": tmp,
+        "TEMP": tmp,
+        "USER": "trial",
+        "LOGNAME": "trial",
+        "SHELL": "/bin/sh",
+    }
+
+
+def environment(inside: Place, added: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of a command that runs on the host's own files."""
+    return {**inherited(os.environ), "PATH": search_path(os.environ), **private(inside), **added}
+
+
+@cache
+def toolchain() -> tuple[Path, ...]:
+    """Host paths that our Python and Node need to be readable at, wherever they were installed."""
+    roots = [Path(sys.executable), Path(sys.prefix), Path(sys.base_prefix)]
+    node = shutil.which("node")
+    if node:
+        roots += [Path(node), Path(node).resolve().parent.parent]
+    return tuple(dict.fromkeys(roots))

@@ -1,0 +1,98 @@
+"""Plans the private view of the file system that the supervisor sets up when we are root.
+
+A command that runs as a user who owns nothing cannot reach a toolchain below a folder such as a 0700 home.
+So that folder is covered by an empty one, in a mount namespace of the command's own, and only what the command
+needs is bound back to its original path.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Step: TypeAlias = dict[str, Any]
+
+SCRATCH = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - these are what we cover
+SCRATCH_BYTES = 64 << 20
+MOST_LINKS = 40  # as the kernel
+
+
+@dataclass
+class MountPlan:
+    covers: dict[Path, tuple[int, int]] = field(default_factory=dict)  # path: mode, size
+    links: dict[Path, str] = field(default_factory=dict)
+    binds: dict[Path, bool] = field(default_factory=dict)  # path: writable
+
+    def cover(self, path: Path, mode: int, size: int = 0) -> None:
+        if path.is_dir():
+            self.covers.setdefault(path.resolve(), (mode, size))
+
+    def is_hidden(self, path: Path) -> bool:
+        for ancestor in path.parents:
+            if ancestor in self.binds:
+                return False
+            if ancestor in self.covers:
+                return True
+        return False
+
+    def steps(self) -> list[Step]:
+        """Shallow paths first: each step only depends on shallower ones."""
+        covers = [{"kind": "cover", "path": str(p), "mode": m, "size": s} for p, (m, s) in self.covers.items()]
+        links = [{"kind": "link", "path": str(p), "target": t} for p, t in self.links.items()]
+        binds = [{"kind": "bind", "path": str(p), "writable": w} for p, w in self.binds.items()]
+        return sorted([*covers, *links, *binds], key=lambda step: len(Path(step["path"]).parts))
+
+
+def plan_mounts(
+    *, readable: Iterable[Path], writable: Iterable[Path], hidden: Iterable[Path] = (), private_scratch: bool = True
+) -> list[Step]:
+    """Steps that make `readable` and `writable` reachable for a stranger, and `hidden` unreachable."""
+    plan = MountPlan()
+    if private_scratch:
+        for path in SCRATCH:
+            plan.cover(path, 0o1777, SCRATCH_BYTES)
+    for path in hidden:
+        plan.cover(path, 0o711)
+    links: dict[Path, str] = {}
+    reads = [follow(path, links) for path in readable]
+    writes = [follow(path, links) for path in writable]
+    for path in [*reads, *writes, *links]:
+        blocking = blocking_folder(path)
+        if blocking is not None:
+            plan.cover(blocking, 0o711)
+    plan.binds.update(dict.fromkeys(writes, True))
+    for path in sorted(reads, key=lambda p: len(p.parts)):
+        if path not in plan.binds and plan.is_hidden(path):
+            plan.binds[path] = False
+    plan.links.update({path: target for path, target in links.items() if plan.is_hidden(path)})
+    return plan.steps()
+
+
+def follow(path: Path, links: dict[Path, str]) -> Path:
+    """The real path behind `path`; every symbolic link on the way is noted, for it may have to be made again."""
+    pending = list(reversed(path.absolute().parts[1:]))
+    current, followed = Path("/"), 0
+    while pending:
+        part = pending.pop()
+        if part == "..":
+            current = current.parent
+            continue
+        candidate = current / part
+        if not candidate.is_symlink() or followed >= MOST_LINKS:
+            current = candidate
+            continue
+        followed += 1
+        target = candidate.readlink()
+        links[candidate] = str(target)
+        if target.is_absolute():
+            current = Path("/")
+        pending.extend(reversed([p for p in target.parts if p != "/"]))
+    return current
+
+
+def blocking_folder(path: Path) -> Path | None:
+    """The topmost folder above `path` that a stranger may not pass."""
+    for ancestor in reversed(path.parents):
+        if ancestor.is_dir() and not ancestor.stat().st_mode & 0o001:
+            return ancestor
+    return None

@@ -1,0 +1,82 @@
+"""Finds the rungs of the isolation ladder that work on this machine, and picks one."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from bakeoff.errors import SandboxMissing
+from bakeoff.protocols import Place, Sandbox
+from bakeoff.sandbox.bubblewrap import INSIDE, BubblewrapSandbox, find_bubblewrap
+from bakeoff.sandbox.docker import IMAGE_VARIABLE, DockerSandbox, find_docker
+from bakeoff.sandbox.process import ProcessSandbox, find_process
+
+Finder: TypeAlias = Callable[[], tuple[Sandbox | None, str]]
+
+FINDERS: dict[str, Finder] = {
+    "docker": find_docker,
+    "bwrap": find_bubblewrap,
+    "process": find_process,
+}  # strongest first
+WAYS_OUT = {
+    "docker": f"`apt-get install docker.io`, start its engine, and set {IMAGE_VARIABLE} to a local image",
+    "bwrap": "`apt-get install bubblewrap`",
+    "process": "run Bakeoff as an ordinary user, or with a Python that other users may execute",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RungStatus:
+    """One line of `bakeoff doctor`."""
+
+    name: str
+    ok: bool
+    detail: str
+    way_out: str = ""  # what to do when it is not ok
+
+
+def available() -> list[RungStatus]:
+    """Every rung, strongest first, each of them tried."""
+    statuses = []
+    for name, find in FINDERS.items():
+        sandbox, detail = find()
+        statuses.append(RungStatus(name, sandbox is not None, detail, "" if sandbox else WAYS_OUT[name]))
+    return statuses
+
+
+def choose_sandbox(name: str = "auto", *, hidden: Iterable[Path] = ()) -> Sandbox:
+    """The strongest rung that works, or the one that is insisted on.
+
+    `hidden` are folders, such as results and suites, that no command may see, also where a rung shows the host's files.
+    """
+    if name == "auto":
+        return strongest(tuple(hidden))
+    if name not in FINDERS:
+        raise SandboxMissing(f"sandbox {name!r} is not one of auto, {', '.join(FINDERS)}")
+    sandbox, detail = FINDERS[name]()
+    if sandbox is None:
+        raise SandboxMissing(f"sandbox {name!r} is not usable: {detail}; {WAYS_OUT[name]}")
+    return with_hidden(sandbox, tuple(hidden))
+
+
+def strongest(hidden: tuple[Path, ...]) -> Sandbox:
+    reasons = []
+    for name, find in FINDERS.items():
+        sandbox, detail = find()
+        if sandbox is not None:
+            return with_hidden(sandbox, hidden)
+        reasons.append(f"{name}: {detail}; {WAYS_OUT[name]}")
+    raise SandboxMissing("no sandbox is usable here: " + " | ".join(reasons))
+
+
+def with_hidden(sandbox: Sandbox, hidden: tuple[Path, ...]) -> Sandbox:
+    if isinstance(sandbox, ProcessSandbox | BubblewrapSandbox):
+        return replace(sandbox, hidden=hidden)
+    return sandbox
+
+
+def inside(sandbox: Sandbox, place: Place) -> Place:
+    """Where a command finds the place's folders: fixed paths from `bwrap` up, the place itself below."""
+    if isinstance(sandbox, BubblewrapSandbox | DockerSandbox):
+        return replace(INSIDE, uid=place.uid)
+    return place

@@ -1,0 +1,377 @@
+"""The one way out of an untrusted tree: takes regular files, plainly named and within limits, and refuses the rest.
+
+Every folder is opened relative to its parent's descriptor without following links, and every file is looked at
+again through its own descriptor once it is open. So it does not matter what the tree's owner renames meanwhile.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import stat
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bakeoff.errors import InfraError
+
+MOST_FOLDERS_DEEP = 64
+MOST_ENTRIES = 200_000
+MOST_REFUSALS = 1_000  # a report that a hostile tree makes endless helps nobody
+CHUNK = 1 << 20
+
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+KINDS = (
+    (stat.S_ISLNK, "is a symbolic link"),
+    (stat.S_ISFIFO, "is a named pipe"),
+    (stat.S_ISSOCK, "is a socket"),
+    (stat.S_ISBLK, "is a block device"),
+    (stat.S_ISCHR, "is a character device"),
+    (stat.S_ISDIR, "is a folder"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A file that was asked for and not taken. `path` is safe to print."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Files by their path with forward slashes, and what was refused."""
+
+    files: dict[str, bytes]
+    refused: tuple[Refused, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    copied: tuple[str, ...]
+    refused: tuple[Refused, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    descriptor: int
+    size: int
+    executable: bool
+
+
+@dataclass
+class _Search:
+    """One walk over one untrusted tree."""
+
+    patterns: "_Patterns"
+    device: int
+    bytes_left: int
+    files_left: int
+    entries_left: int = MOST_ENTRIES
+    refused: dict[str, str] = field(default_factory=dict)
+    folded: dict[str, str] = field(default_factory=dict)  # case-folded path: the path that has it
+
+    def refuse(self, path: str, why: str) -> None:
+        if len(self.refused) < MOST_REFUSALS:
+            self.refused.setdefault(printable(path), why)
+
+    def refusals(self) -> tuple[Refused, ...]:
+        return tuple(Refused(path, why) for path, why in self.refused.items())
+
+
+def safe_copy(
+    source_root: Path, destination_root: Path, patterns: Iterable[str], *, max_bytes: int, max_files: int
+) -> CopyReport:
+    """Copy the matching files into a tree of ours; a file that is there already is replaced, never written through.
+
+    A pattern is a path or a glob relative to the root; `**` stands for any number of folders. All bytes of all
+    files together count against `max_bytes`. Permissions become 0644, or 0755 for what was executable.
+    """
+    copied: list[str] = []
+    with _folder(destination_root) as destination, _search(source_root, patterns, max_bytes, max_files) as search:
+        state, root = search
+        for file in _files(state, root):
+            content = _read(state, file)
+            if content is None:
+                continue
+            problem = _write(destination, file, content)
+            if problem:
+                state.refuse(file.path, problem)
+            else:
+                copied.append(file.path)
+        return CopyReport(tuple(copied), state.refusals())
+
+
+def take(source_root: Path, patterns: Iterable[str], *, max_bytes: int, max_files: int) -> Taken:
+    """Read the matching files into memory, by the same rules as `safe_copy`."""
+    with _search(source_root, patterns, max_bytes, max_files) as (state, root):
+        read = ((file.path, _read(state, file)) for file in _files(state, root))
+        return Taken({path: content for path, content in read if content is not None}, state.refusals())
+
+
+def collect(source_root: Path, patterns: Iterable[str], *, max_bytes: int, max_files: int) -> dict[str, bytes]:
+    """The files of `take` alone, for a caller to whom a refused file and a missing one are the same."""
+    return take(source_root, patterns, max_bytes=max_bytes, max_files=max_files).files
+
+
+# --- patterns and names -------------------------------------------------------------------------------------------
+
+
+class _Patterns:
+    """Globs as regular expressions, and which folders they can reach into."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self.bad: list[tuple[str, str]] = []
+        self.literal: list[str] = []
+        self.whole: list[re.Pattern[str]] = []
+        self.folders: list[re.Pattern[str]] = []
+        for pattern in dict.fromkeys(patterns):
+            self.add(pattern)
+
+    def add(self, pattern: str) -> None:
+        parts = pattern.split("/")
+        why = bad_pattern(pattern, parts)
+        if why:
+            self.bad.append((pattern, why))
+            return
+        if not any(mark in pattern for mark in "*?["):
+            self.literal.append(pattern)
+        self.whole.append(re.compile(translate(parts)))
+        for end in range(1, len(parts)):
+            self.folders.append(re.compile(translate(parts[:end])))
+            if parts[end - 1] == "**":
+                break
+
+    def match(self, path: str) -> bool:
+        return any(expression.fullmatch(path) for expression in self.whole)
+
+    def reach_into(self, path: str) -> bool:
+        return any(expression.fullmatch(path) for expression in self.folders)
+
+
+def bad_pattern(pattern: str, parts: list[str]) -> str:
+    if not pattern or pattern.startswith("/"):
+        return "is not a relative path"
+    if ".." in parts or "." in parts or "" in parts:
+        return "has an empty, '.' or '..' component"
+    return "contains a NUL" if "\0" in pattern else ""
+
+
+def translate(parts: list[str]) -> str:
+    """`*` and `?` stay within one component; `**` is any number of them, and at the end everything below."""
+    expression = ""
+    for index, part in enumerate(parts):
+        last = index == len(parts) - 1
+        if part == "**":
+            expression += ".*" if last else "(?:[^/]+/)*"
+        else:
+            expression += translate_component(part) + ("" if last else "/")
+    return f"(?s:{expression})"
+
+
+def translate_component(part: str) -> str:
+    expression, index = "", 0
+    while index < len(part):
+        closing = part.find("]", index + 2) if part[index] == "[" else -1
+        if closing > 0:
+            inner = part[index + 1 : closing].replace("\\", "\\\\").replace("[", "\\[").replace("&", "\\&")
+            negated, members = inner[0] in "!^", inner.lstrip("!^") or "\\^"
+            expression += f"(?!/)[{'^' if negated else ''}{members}]"
+            index = closing + 1
+            continue
+        expression += {"*": "[^/]*", "?": "[^/]"}.get(part[index], re.escape(part[index]))
+        index += 1
+    return expression
+
+
+def odd_name(name: str) -> str:
+    """Why a file of this name is not taken; empty for an ordinary one."""
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError:
+        return "has a name that is not UTF-8"
+    if any(unicodedata.category(character) in {"Cc", "Cf", "Co", "Cn", "Zl", "Zp"} for character in name):
+        return "has a control or invisible character in its name"
+    if unicodedata.normalize("NFC", name) != name:
+        return "has a name that looks like another one (not in Unicode form NFC)"
+    if "\\" in name or name != name.strip() or name.startswith("-"):
+        return "has a name that starts with a dash, or has a backslash or outer white space"
+    return "has a name longer than 255 bytes" if len(encoded) > 255 else ""
+
+
+def printable(path: str) -> str:
+    """The path with every byte and character that could play tricks on a reader spelled out."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for character in path
+    )[:500]
+
+
+# --- the walk -----------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _folder(root: Path) -> Iterator[int]:
+    try:
+        descriptor = os.open(root, FOLDER_FLAGS)
+    except OSError as problem:
+        raise InfraError(f"{root} is not a folder that can be opened: {problem.strerror}") from problem
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _search(root: Path, patterns: Iterable[str], max_bytes: int, max_files: int) -> Iterator[tuple[_Search, int]]:
+    compiled = _Patterns([patterns] if isinstance(patterns, str) else patterns)
+    with _folder(root) as descriptor:
+        search = _Search(compiled, os.fstat(descriptor).st_dev, max_bytes, max_files)
+        for pattern, why in compiled.bad:
+            search.refuse(pattern, why)
+        yield search, descriptor
+
+
+def _files(search: _Search, root: int) -> Iterator[_File]:
+    """Open files, in the order of their names. Each is valid until the next one is asked for."""
+    missing = set(search.patterns.literal)
+    for file in _walk(search, root, "", 0):
+        missing.discard(file.path)
+        yield file
+    for path in sorted(missing):
+        search.refuse(path, "is not there")
+
+
+def _walk(search: _Search, folder: int, prefix: str, depth: int) -> Iterator[_File]:
+    for name in _names(search, folder, prefix):
+        path = prefix + name
+        wanted, enter = search.patterns.match(path), search.patterns.reach_into(path)
+        if not (wanted or enter):
+            continue
+        try:
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode):
+                yield from _enter(search, folder, name, path, depth, enter=enter)
+            else:
+                yield from _open(search, folder, name, path, found)
+        except OSError as problem:
+            search.refuse(path, f"cannot be read: {problem.strerror}")
+
+
+def _names(search: _Search, folder: int, prefix: str) -> list[str]:
+    names: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            search.entries_left -= 1
+            if search.entries_left < 0:
+                search.refuse(prefix or ".", f"holds more than {MOST_ENTRIES} entries; the rest was not looked at")
+                break
+            names.append(entry.name)
+    return sorted(names)
+
+
+def _enter(search: _Search, parent: int, name: str, path: str, depth: int, *, enter: bool) -> Iterator[_File]:
+    why = odd_name(name)
+    if why or not enter:
+        search.refuse(path, why or "is a folder")
+        return
+    if depth >= MOST_FOLDERS_DEEP:
+        search.refuse(path, f"lies more than {MOST_FOLDERS_DEEP} folders deep")
+        return
+    descriptor = os.open(name, FOLDER_FLAGS, dir_fd=parent)
+    try:
+        if os.fstat(descriptor).st_dev != search.device:
+            search.refuse(path, "is on another file system")
+            return
+        yield from _walk(search, descriptor, path + "/", depth + 1)
+    finally:
+        os.close(descriptor)
+
+
+def _open(search: _Search, folder: int, name: str, path: str, found: os.stat_result) -> Iterator[_File]:
+    why = odd_name(name) or not_plain(found)  # a device must not even be opened
+    if why:
+        search.refuse(path, why)
+        return
+    descriptor = os.open(name, FILE_FLAGS, dir_fd=folder)
+    try:
+        opened = os.fstat(descriptor)
+        why = not_plain(opened) or _over_limits(search, path, opened)
+        if why:
+            search.refuse(path, why)
+            return
+        search.files_left -= 1
+        search.folded[path.casefold()] = path
+        yield _File(path, descriptor, opened.st_size, bool(opened.st_mode & 0o111))
+    finally:
+        os.close(descriptor)
+
+
+def not_plain(found: os.stat_result) -> str:
+    for is_kind, why in KINDS:
+        if is_kind(found.st_mode):
+            return why
+    return "has a second hard link" if found.st_nlink > 1 else ""
+
+
+def _over_limits(search: _Search, path: str, opened: os.stat_result) -> str:
+    if opened.st_dev != search.device:
+        return "is on another file system"
+    if search.files_left <= 0:
+        return "is one file too many"
+    if opened.st_size > search.bytes_left:
+        return f"is too large: {opened.st_size} bytes, {search.bytes_left} are left"
+    if path.casefold() in search.folded:
+        return f"differs from {search.folded[path.casefold()]!r} in case only"
+    return ""
+
+
+def _read(search: _Search, file: _File) -> bytes | None:
+    """The content, or None when the file grew past what it said or what is left."""
+    content = bytearray()
+    while len(content) <= file.size:
+        chunk = os.read(file.descriptor, min(CHUNK, file.size + 1 - len(content)))
+        if not chunk:
+            search.bytes_left -= len(content)
+            return bytes(content)
+        content += chunk
+    search.refuse(file.path, "grew while it was read")
+    return None
+
+
+# --- the trusted side ---------------------------------------------------------------------------------------------
+
+
+def _write(root: int, file: _File, content: bytes) -> str:
+    """Write beside the target and rename over it, so that a link at the target is replaced and not followed."""
+    *folders, name = file.path.split("/")
+    with contextlib.ExitStack() as opened:
+        folder = root
+        try:
+            for part in folders:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, 0o755, dir_fd=folder)
+                folder = os.open(part, FOLDER_FLAGS, dir_fd=folder)
+                opened.callback(os.close, folder)
+            _write_new(folder, name, content, 0o755 if file.executable else 0o644)
+        except OSError as problem:
+            return f"cannot be written at its destination: {problem.strerror}"
+    return ""
+
+
+def _write_new(folder: int, name: str, content: bytes, mode: int) -> None:
+    temporary = f".bakeoff-{secrets.token_hex(8)}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), mode)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        os.unlink(temporary, dir_fd=folder)
+        raise

@@ -1,0 +1,304 @@
+"""Our side of the supervisor: gives the order, keeps the output up to its cap, and passes a cancellation on."""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from bakeoff.errors import InfraError
+from bakeoff.limits import Limits
+from bakeoff.protocols import Command, Completed, Stop
+from bakeoff.sandbox.mounts import Step
+
+Order: TypeAlias = dict[str, Any]
+Report: TypeAlias = dict[str, Any]
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+GRACE_SECONDS = 150.0  # for killing and clearing up; beyond it the supervisor itself is broken
+MEGABYTE = 1 << 20
+OPEN_FILES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command's result, and what the supervisor learned on the way out."""
+
+    completed: Completed
+    epilogue: Sequence[str] = ()
+
+
+def confined_rlimits(limits: Limits) -> dict[str, int]:
+    """Backstops for what happens between two looks of the watchers, hence wider than the limits themselves.
+
+    The data segment is bounded, not the address space: Node reserves far more of that than it ever uses.
+    """
+    return {
+        "RLIMIT_NPROC": limits.processes,
+        "RLIMIT_FSIZE": (limits.disk_mb + 64) * MEGABYTE,
+        "RLIMIT_DATA": (2 * limits.memory_mb + 512) * MEGABYTE,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_NOFILE": OPEN_FILES,
+    }
+
+
+def make_order(
+    command: Command,
+    *,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    confined: bool = True,
+    mounts: list[Step] | None = None,
+    system_read_only: bool = False,
+    epilogue: Sequence[Sequence[str]] = (),
+) -> Order:
+    place = command.place
+    return {
+        "argv": list(argv),
+        "env": dict(env),
+        "cwd": cwd,
+        "seconds": command.seconds,
+        "confined": confined,
+        "uid": place.uid if confined else None,
+        "rlimits": confined_rlimits(command.limits) if confined else {},
+        "memory": command.limits.memory_mb * MEGABYTE if confined else 0,
+        "disk": command.limits.disk_mb * MEGABYTE,
+        "watched": [str(place.work), str(place.home), str(place.tmp)],
+        "mounts": None if mounts is None else {"steps": mounts, "system_read_only": system_read_only},
+        "epilogue": [list(words) for words in epilogue],
+    }
+
+
+class Stream:
+    """One output stream: keeps what was printed up to the cap, and says once when there was more."""
+
+    def __init__(self, cap: int, on_excess: Callable[[], None]) -> None:
+        self.cap, self.on_excess = cap, on_excess
+        self.reading, self.writing = os.pipe()
+        os.set_blocking(self.reading, False)
+        self.kept = bytearray()
+        self.excess = False
+        self.open = True
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.add_reader(self.reading, self.on_readable, loop)
+
+    def on_readable(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self.take():
+            loop.remove_reader(self.reading)
+
+    def take(self) -> bool:
+        """Whether more may come."""
+        try:
+            chunk = os.read(self.reading, 1 << 16)
+        except BlockingIOError:
+            return self.open
+        self.open = bool(chunk)
+        room = self.cap - len(self.kept)
+        self.kept += chunk[:room]
+        if len(chunk) > room and not self.excess:
+            self.excess = True
+            self.on_excess()
+        return self.open and not self.excess
+
+    def drain(self) -> None:
+        """What was still in the pipe when the command ended."""
+        before = -1
+        while before != len(self.kept) and not self.excess and self.open:
+            before = len(self.kept)
+            self.take()
+
+    def close(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.remove_reader(self.reading)
+        os.close(self.reading)
+
+
+class Feeder:
+    """Writes the command's standard input as fast as it is read, and no faster."""
+
+    def __init__(self, content: bytes) -> None:
+        self.left = memoryview(content)
+        self.reading, self.writing = os.pipe()
+        os.set_blocking(self.writing, False)
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.add_writer(self.writing, self.on_writable, loop)
+
+    def on_writable(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self.left = self.left[os.write(self.writing, self.left) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self.left = self.left[:0]
+        if not self.left:
+            self.close(loop)
+
+    def close(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.writing >= 0:
+            loop.remove_writer(self.writing)
+            os.close(self.writing)
+            self.writing = -1
+
+
+class Conversation:
+    """One supervisor process and the four channels to it."""
+
+    def __init__(self, stdin: bytes, cap: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.control, self.their_end = socket.socketpair()
+        self.control.setblocking(False)
+        self.stdin = Feeder(stdin)
+        self.stdout = Stream(cap, lambda: self.say(b"output\n"))
+        self.stderr = Stream(cap, lambda: self.say(b"output\n"))
+
+    def say(self, word: bytes) -> None:
+        with contextlib.suppress(OSError):  # it has ended by itself in the meantime
+            self.control.send(word)
+
+    async def start(self) -> asyncio.subprocess.Process:
+        theirs = (self.stdin.reading, self.stdout.writing, self.stderr.writing)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *supervisor_argv(self.their_end.fileno()),
+                stdin=theirs[0],
+                stdout=theirs[1],
+                stderr=theirs[2],
+                pass_fds=(self.their_end.fileno(),),
+                env=supervisor_env(),
+                cwd="/",
+                start_new_session=True,
+            )
+        finally:
+            self.their_end.close()
+            for descriptor in theirs:
+                os.close(descriptor)
+        for channel in (self.stdin, self.stdout, self.stderr):
+            channel.listen(self.loop)
+        return process
+
+    async def exchange(self, order: Order) -> Report | None:
+        """Give the order and wait for the report; None when the supervisor died without one."""
+        received = b""
+        try:
+            await self.loop.sock_sendall(self.control, json.dumps(order).encode() + b"\n")
+            while not received.endswith(b"\n"):
+                chunk = await self.loop.sock_recv(self.control, 1 << 16)
+                if not chunk:
+                    return None
+                received += chunk
+        except (BrokenPipeError, ConnectionResetError):
+            return None
+        report: Report = json.loads(received)
+        return report
+
+    def close(self) -> None:
+        self.control.close()
+        for channel in (self.stdin, self.stdout, self.stderr):
+            channel.close(self.loop)
+
+
+@contextlib.asynccontextmanager
+async def conversation(stdin: bytes, cap: int) -> AsyncIterator[Conversation]:
+    """Whatever happens, closing the control socket at the end makes the supervisor end the command."""
+    talk = Conversation(stdin, cap)
+    process = None
+    try:
+        process = await talk.start()
+        yield talk
+    finally:
+        talk.close()
+        if process is not None:
+            await process.wait()
+
+
+async def supervise(order: Order, *, stdin: bytes, output_kb: int) -> Finished:
+    """Run one order to its end. A cancellation ends the command's whole tree before it is passed on."""
+    async with conversation(stdin, output_kb * 1024) as talk:
+        exchange = asyncio.ensure_future(talk.exchange(order))
+        try:
+            async with asyncio.timeout(order["seconds"] + GRACE_SECONDS):
+                report = await asyncio.shield(exchange)
+        except asyncio.CancelledError:
+            talk.say(b"cancelled\n")
+            await asyncio.wait([exchange], timeout=GRACE_SECONDS)
+            raise
+        except TimeoutError:
+            report = None
+        finally:
+            exchange.cancel()
+        for stream in (talk.stdout, talk.stderr):
+            stream.drain()
+    return finish(order, report, talk)
+
+
+def finish(order: Order, report: Report | None, talk: Conversation) -> Finished:
+    if report is None:
+        if order["uid"] is not None:
+            supervise_now({"sweep": order["uid"]})
+        raise InfraError(f"the supervisor of {order['argv'][0]!r} was killed from outside; what it ran was ended")
+    if "problem" in report:
+        raise InfraError(f"{order['argv'][0]!r} was not started: {report['problem']}")
+    if not report["clean"]:
+        raise InfraError(f"{order['argv'][0]!r} left a process that SIGKILL does not end; see `ps -eo pid,stat,wchan`")
+    stop: Stop = "output" if talk.stdout.excess or talk.stderr.excess else report["stop"]
+    completed = Completed(
+        exit_code=report["exit_code"],
+        stdout=bytes(talk.stdout.kept),
+        stderr=bytes(talk.stderr.kept),
+        seconds=report["seconds"],
+        stop=stop,
+    )
+    return Finished(completed, report.get("epilogue", ()))
+
+
+def supervise_now(order: Order) -> Report:
+    """The same without an event loop and without output: for probes and for clearing up."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            process = subprocess.Popen(
+                supervisor_argv(theirs.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env=supervisor_env(),
+                cwd="/",
+                start_new_session=True,
+            )
+        try:
+            with contextlib.suppress(OSError):  # an early death shows as an empty report
+                ours.sendall(json.dumps(order).encode() + b"\n")
+            received = read_all(ours)
+        finally:
+            ours.close()
+            process.wait()
+    report: Report = json.loads(received) if received else {"problem": "the supervisor could not be started"}
+    return report
+
+
+def read_all(channel: socket.socket) -> bytes:
+    received = b""
+    while not received.endswith(b"\n"):
+        chunk = channel.recv(1 << 16)
+        if not chunk:
+            return b""
+        received += chunk
+    return received
+
+
+def supervisor_argv(control: int) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", str(SUPERVISOR), str(control))
+
+
+def supervisor_env() -> dict[str, str]:
+    """A Python built with shared libraries in an odd place needs to be told; nothing else is passed."""
+    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}

@@ -1,0 +1,564 @@
+# ruff: noqa: PTH102, PTH103, PTH116, PTH120, PTH123, PTH208, PTH211, SIM105
+# pathlib and contextlib take longer to import than this script takes to start a command.
+"""The parent of one sandboxed command: starts it, watches its limits, and ends everything it left behind.
+
+Run as a script, `python -I -S supervisor.py CONTROL_FD`, with the standard library only, so that it starts in
+milliseconds and trusts nothing of the folder it works in. The control descriptor is one end of a socket pair:
+one JSON line comes in (the order), one JSON line goes out (the report). A later word on it ends the command early,
+and so does its closing: when Bakeoff dies, however it dies, the command dies too.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+LINUX = sys.platform == "linux"
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
+CLONE_NEWNS, CLONE_NEWIPC = 0x00020000, 0x08000000
+MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x40000
+SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000
+ATTR_RDONLY, ATTR_NOSUID = 0x1, 0x2
+
+TICK = 0.02  # between two looks at the memory; a filler writes some 100 MB in that time
+SLICE = 0.01  # of one look at a large tree, so that the clock is still obeyed
+KILL_SECONDS = 15.0  # only a process stuck in the kernel outlives SIGKILL that long
+ENTRY_BYTES = 256  # what an empty file costs: its inode
+
+Order = dict[str, Any]
+
+
+class SetUpFailed(Exception):
+    """The command could not be started as ordered; not the command's doing."""
+
+
+# --- the kernel calls that Python does not wrap ---------------------------------------------------------------
+
+
+def libc() -> Any:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option: int, value: int) -> None:
+    if libc().prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option})")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    kind_bytes = kind.encode() if kind else None
+    data_bytes = data.encode() if data else None
+    if libc().mount(os.fsencode(source), os.fsencode(target), kind_bytes, ctypes.c_ulong(flags), data_bytes) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), target)
+
+
+def set_mount_flags(path: str, *, on: int = 0, off: int = 0, everything_below: bool = False) -> None:
+    attributes = (ctypes.c_uint64 * 4)(on, off, 0, 0)
+    flags = AT_RECURSIVE if everything_below else 0
+    where = os.fsencode(path)
+    if libc().syscall(SYS_MOUNT_SETATTR, AT_FDCWD, where, flags, ctypes.byref(attributes), ctypes.c_size_t(32)) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)
+
+
+# --- a private view of the file system ------------------------------------------------------------------------
+
+
+def arrange_mounts(steps: list[dict[str, Any]], *, system_read_only: bool) -> None:
+    """Carry out mount steps, shallow paths first, in a mount namespace of our own."""
+    if libc().unshare(CLONE_NEWNS | CLONE_NEWIPC) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    mount("none", "/", None, MS_REC | MS_PRIVATE)
+    if system_read_only:
+        set_mount_flags("/", on=ATTR_RDONLY | ATTR_NOSUID, everything_below=True)
+        set_mount_flags("/proc", off=ATTR_RDONLY)
+    # Sources are opened before anything is covered, and bound through these descriptors afterwards.
+    sources = {step["path"]: os.open(step["path"], os.O_PATH) for step in steps if step["kind"] == "bind"}
+    try:
+        for step in steps:
+            take_step(step, sources)
+    finally:
+        for descriptor in sources.values():
+            os.close(descriptor)
+
+
+def take_step(step: dict[str, Any], sources: dict[str, int]) -> None:
+    path = step["path"]
+    if step["kind"] == "cover":
+        size = f",size={step['size']}" if step["size"] else ""
+        mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, f"mode={step['mode']:o}{size}")
+    elif step["kind"] == "link":
+        os.makedirs(os.path.dirname(path), mode=0o711, exist_ok=True)
+        os.symlink(step["target"], path)
+    else:
+        source = sources[path]
+        make_mount_point(path, is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
+        mount(f"/proc/self/fd/{source}", path, None, MS_BIND)
+        if step["writable"]:
+            set_mount_flags(path, off=ATTR_RDONLY)
+
+
+def make_mount_point(path: str, *, is_folder: bool) -> None:
+    if os.path.lexists(path):
+        return
+    os.makedirs(os.path.dirname(path), mode=0o711, exist_ok=True)
+    if is_folder:
+        os.mkdir(path, 0o711)
+    else:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444))
+
+
+# --- the command's own process, before it becomes the command ---------------------------------------------------
+
+
+def start(order: Order) -> int:
+    """Fork, confine the child, execute; returns its pid once the command itself is running."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            problem = pipe.read().decode()
+        if problem:
+            os.waitpid(child, 0)
+            raise SetUpFailed(problem)
+        return child
+    os.close(reading)
+    return become(order, writing)
+
+
+def become(order: Order, problem_pipe: int) -> NoReturn:
+    """A problem before the command proper is reported on the pipe, which `exec` closes."""
+    try:
+        confine(order)
+        os.chdir(order["cwd"])
+    except OSError as problem:
+        os.write(problem_pipe, f"cannot set up the command: {problem}".encode())
+        os._exit(125)
+    try:
+        os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606
+    except (OSError, ValueError) as problem:
+        text = getattr(problem, "strerror", None) or str(problem)
+        os.write(2, f"bakeoff: cannot run {order['argv'][0]!r}: {text}\n".encode(errors="replace"))
+        os._exit(127 if isinstance(problem, FileNotFoundError) else 126)
+
+
+def confine(order: Order) -> None:
+    os.setsid()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.umask(0o022)
+    if order["confined"]:
+        for name, value in order["rlimits"].items():
+            lower_rlimit(getattr(resource, name), value)
+    if order["uid"] is not None:
+        drop_to(order["uid"])
+    if LINUX:
+        if order["confined"]:
+            prctl(PR_SET_NO_NEW_PRIVS, 1)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def lower_rlimit(which: int, value: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (bound, bound))
+
+
+def drop_to(uid: int) -> None:
+    """Become a user that owns nothing, with no way back."""
+    if LINUX:
+        drop_capability_bounds()
+    os.setgroups([])
+    os.setregid(uid, uid)
+    os.setreuid(uid, uid)
+
+
+def drop_capability_bounds() -> None:
+    for capability in range(64):
+        try:
+            prctl(PR_CAPBSET_DROP, capability)
+        except OSError:
+            return  # past the last one this kernel knows, or not ours to drop; the change of user clears the rest
+
+
+# --- watching ---------------------------------------------------------------------------------------------------
+
+
+def children_of(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                found.extend(int(child) for child in file.read().split())
+    except OSError:
+        pass  # it ended while we looked
+    return found
+
+
+def descendants() -> list[int]:
+    """Every process below this one. A subreaper loses none of them, whatever they do to hide."""
+    found: list[int] = []
+    queue = [os.getpid()]
+    while queue:
+        children = children_of(queue.pop())
+        found.extend(children)
+        queue.extend(children)
+    return found
+
+
+def resident_bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def proportional_bytes(pid: int) -> int:
+    """Memory with shared pages counted once among their sharers: slow to ask for, but fair to forked workers."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:"))
+    except OSError:
+        return resident_bytes(pid)
+
+
+def memory_is_over(limit: int) -> bool:
+    tree = descendants()
+    if sum(map(resident_bytes, tree)) <= limit:
+        return False
+    return sum(map(proportional_bytes, tree)) > limit
+
+
+def disk_use(roots: list[str], limit: int) -> Iterator[int]:
+    """Yield the bytes found so far, entry by entry, so that the caller can pause; ends early once over the limit."""
+    used, linked = 0, set[tuple[int, int]]()
+    queue = list(roots)
+    while queue:
+        folder = queue.pop()
+        try:
+            entries = os.scandir(folder)
+        except OSError as problem:
+            if problem.errno == 36:  # ENAMETOOLONG: nobody nests that deep in good faith
+                yield limit + 1
+                return
+            continue
+        with entries:
+            for entry in entries:
+                used += entry_bytes(entry, linked, queue)
+                yield used
+                if used > limit:
+                    return
+    yield used + sum(unlinked_bytes(pid, linked) for pid in descendants())
+
+
+def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: list[str]) -> int:
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except OSError:
+        return 0
+    if stat.S_ISDIR(found.st_mode):
+        queue.append(entry.path)
+    elif found.st_nlink > 1:
+        if (found.st_dev, found.st_ino) in linked:
+            return 0
+        linked.add((found.st_dev, found.st_ino))
+    return found.st_blocks * 512 + ENTRY_BYTES
+
+
+def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
+    """Files that were deleted while open take space too, and show up nowhere else."""
+    used = 0
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            found = os.stat(f"/proc/{pid}/fd/{name}")
+            identity = (found.st_dev, found.st_ino)
+            if stat.S_ISREG(found.st_mode) and found.st_nlink == 0 and identity not in seen:
+                seen.add(identity)
+                used += found.st_blocks * 512
+    except OSError:
+        pass  # it ended while we looked
+    return used
+
+
+class DiskWatch:
+    """Looks at the whole tree in slices, and at once when the file system loses more room than is still allowed."""
+
+    def __init__(self, roots: list[str], limit: int) -> None:
+        self.roots, self.limit = roots, limit
+        self.scan: Iterator[int] | None = None
+        self.seen = 0
+        self.known = 0
+        self.free_at_start = self.free_at_scan = self.free()
+        self.spent = 0.0
+        self.due = time.monotonic() + 10 * TICK
+
+    def free(self) -> int:
+        found = os.statvfs(self.roots[0])
+        return found.f_bfree * found.f_frsize
+
+    def over(self, now: float) -> bool:
+        if self.scan is None:
+            suspicious = self.known + self.free_at_scan - self.free() > self.limit
+            if now < self.due and not suspicious:
+                return False
+            self.begin()
+        return self.advance(now + SLICE)
+
+    def begin(self) -> None:
+        self.free_at_scan = self.free()
+        self.scan, self.seen, self.spent = disk_use(self.roots, self.limit), 0, 0.0
+
+    def advance(self, until: float) -> bool:
+        started = time.monotonic()
+        assert self.scan is not None
+        for used in self.scan:
+            self.seen = used
+            if used > self.limit:
+                return True
+            if time.monotonic() > until:
+                self.spent += time.monotonic() - started
+                return False
+        self.scan, self.known = None, self.seen
+        self.spent += time.monotonic() - started
+        self.due = time.monotonic() + max(10 * TICK, 20 * self.spent)
+        return False
+
+    def over_at_the_end(self) -> bool:
+        """A writer may hit its file size limit and exit between two looks; a look costs, so only on suspicion."""
+        if self.free_at_start - self.free() < self.limit // 4 and self.known < self.limit // 2:
+            return False
+        self.begin()
+        return self.advance(time.monotonic() + 5.0)
+
+
+class MemoryWatch:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.due = 0.0
+
+    def over(self, now: float) -> bool:
+        if not LINUX or now < self.due:
+            return False
+        answer = memory_is_over(self.limit)
+        self.due = now + max(TICK, 10 * (time.monotonic() - now))
+        return answer
+
+
+# --- one command from start to end --------------------------------------------------------------------------------
+
+
+class Reaper:
+    """Collects every child that ends; remembers how the command itself did."""
+
+    def __init__(self) -> None:
+        self.woken, waker = os.pipe()
+        os.set_blocking(self.woken, False)
+        os.set_blocking(waker, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.command = 0
+        self.exit_code: int | None = None
+        self.peak_bytes = 0
+
+    def collect(self) -> bool:
+        """Whether no child is left."""
+        try:
+            os.read(self.woken, 4096)
+        except BlockingIOError:
+            pass
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            if pid == self.command:
+                self.exit_code = os.waitstatus_to_exitcode(status)
+                self.peak_bytes = usage.ru_maxrss * (1024 if LINUX else 1)
+
+
+def watch(order: Order, control: int, reaper: Reaper, started: float) -> str:
+    """Wait until the command ends by itself ('exited') or has to be ended; says why."""
+    deadline = started + order["seconds"]
+    disk = DiskWatch(order["watched"], order["disk"])
+    memory = MemoryWatch(order["memory"]) if order["memory"] else None
+    poller = select.poll()
+    poller.register(control, select.POLLIN)
+    poller.register(reaper.woken, select.POLLIN)
+    while True:
+        now = time.monotonic()
+        if now >= deadline:
+            return "timeout"
+        ready = poller.poll(1000 * min(TICK, deadline - now))
+        if any(descriptor == control for descriptor, _ in ready):
+            return os.read(control, 64).decode().strip() or "cancelled"
+        reaper.collect()
+        if reaper.exit_code is not None:
+            return ending(order, reaper, disk)
+        now = time.monotonic()
+        if memory and memory.over(now):
+            return "memory"
+        if disk.over(now):
+            return "disk"
+
+
+def ending(order: Order, reaper: Reaper, disk: DiskWatch) -> str:
+    if order["memory"] and reaper.peak_bytes > order["memory"]:
+        return "memory"
+    return "disk" if disk.over_at_the_end() else "exited"
+
+
+def end_everything(uid: int | None, reaper: Reaper) -> bool:
+    """Kill until nothing is left; False when something would not die."""
+    give_up = time.monotonic() + KILL_SECONDS
+    poller = select.poll()
+    poller.register(reaper.woken, select.POLLIN)
+    while not reaper.collect():
+        if time.monotonic() > give_up:
+            return False
+        if uid is not None:
+            kill_all_of(uid)
+        else:
+            kill_tree(reaper.command)
+        poller.poll(5)
+    return True
+
+
+def kill_all_of(uid: int) -> None:
+    """One system call, made as that user: the kernel walks the list under a lock, so a fork bomb cannot outrun it."""
+    helper = os.fork()
+    if helper == 0:
+        try:
+            os.setgroups([])
+            os.setregid(uid, uid)
+            os.setreuid(uid, uid)
+            os.kill(-1, signal.SIGKILL)
+        except OSError:
+            pass  # no process of that user is left
+        os._exit(0)
+    os.waitpid(helper, 0)
+
+
+def kill_tree(command: int) -> None:
+    targets: list[tuple[Callable[[int, int], None], int]] = [(os.kill, pid) for pid in descendants()]
+    if not LINUX:
+        targets = [(os.killpg, command)]
+    for kill, target in targets:
+        try:
+            kill(target, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass  # gone already
+
+
+def run_epilogue(commands: list[list[str]], env: dict[str, str]) -> list[str]:
+    """What must be done outside the tree, such as removing a container; the answers go into the report."""
+    import subprocess  # slow to import, and only one rung needs it
+
+    answers = []
+    for argv in commands:
+        try:
+            done = subprocess.run(argv, env=env, capture_output=True, text=True, errors="replace", timeout=60)
+            answers.append(done.stdout.strip() if done.returncode == 0 else "")
+        except (OSError, subprocess.TimeoutExpired):
+            answers.append("")
+    return answers
+
+
+def carry_out(order: Order, control: int) -> dict[str, Any]:
+    if LINUX:
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+    if order["mounts"] is not None:
+        try:
+            arrange_mounts(order["mounts"]["steps"], system_read_only=order["mounts"]["system_read_only"])
+        except OSError as problem:
+            raise SetUpFailed(f"private mounts are not permitted here: {problem}") from problem
+    reaper = Reaper()
+    if order["uid"] is None and "RLIMIT_NPROC" in order["rlimits"]:
+        order["rlimits"]["RLIMIT_NPROC"] += processes_of(os.getuid())
+    started = time.monotonic()
+    reaper.command = start(order)
+    for descriptor in (0, 1, 2):  # the streams are the command's alone, so that their end is its end
+        os.close(descriptor)
+    why = watch(order, control, reaper, started)
+    seconds = time.monotonic() - started
+    clean = end_everything(order["uid"], reaper)
+    report = {"stop": why, "seconds": seconds, "exit_code": reaper.exit_code, "clean": clean}
+    if order["epilogue"]:
+        for _ in range(3):  # subprocess needs the standard descriptors to be taken
+            os.open(os.devnull, os.O_RDWR)
+        signal.set_wakeup_fd(-1)
+        report["epilogue"] = run_epilogue(order["epilogue"], order["env"])
+    return report
+
+
+def processes_of(uid: int) -> int:
+    """Threads the user has already: the limit on processes counts all of them."""
+    total = 0
+    for name in os.listdir("/proc") if LINUX else []:
+        if name.isdigit():
+            total += threads_if_of(uid, name)
+    return total
+
+
+def threads_if_of(uid: int, pid: str) -> int:
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            lines = dict(line.split(b":", 1) for line in file if b":" in line)
+        return int(lines[b"Threads"]) if int(lines[b"Uid"].split()[0]) == uid else 0
+    except (OSError, KeyError):
+        return 0
+
+
+def sweep(uid: int) -> dict[str, Any]:
+    """End what a supervisor that was itself killed could not."""
+    give_up = time.monotonic() + KILL_SECONDS
+    while processes_of(uid) and time.monotonic() < give_up:
+        kill_all_of(uid)
+        time.sleep(0.002)  # their parent is init now, which tells us nothing
+    return {"clean": not processes_of(uid)}
+
+
+def read_order(control: int) -> Order:
+    received = b""
+    while not received.endswith(b"\n"):
+        chunk = os.read(control, 1 << 16)
+        if not chunk:
+            sys.exit(1)  # Bakeoff is gone before it said what to do
+        received += chunk
+    order: Order = json.loads(received)
+    return order
+
+
+def main() -> None:
+    control = int(sys.argv[1])
+    os.set_inheritable(control, False)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # Ctrl-C is Bakeoff's to judge; it tells us through the control socket
+    order = read_order(control)
+    try:
+        report = sweep(order["sweep"]) if "sweep" in order else carry_out(order, control)
+    except SetUpFailed as problem:
+        report = {"problem": str(problem)}
+    try:
+        os.write(control, json.dumps(report).encode() + b"\n")
+    except OSError:
+        pass  # nobody is left to tell
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

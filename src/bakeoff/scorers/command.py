@@ -1,0 +1,102 @@
+"""`command` grades by running a program in a pristine workspace: by its exit code, or by the JUnit XML it writes."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar, Self
+from xml.etree import ElementTree
+
+from pydantic import Field, JsonValue
+
+from bakeoff.errors import GraderError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import RelativePath, ScorerSpec
+from bakeoff.protocols import Completed, ScoreInput
+from bakeoff.record import Score
+from bakeoff.specs import read_options
+
+_TAIL = 2000  # characters of output kept as the reason
+
+
+class CommandOptions(Frozen):
+    argv: tuple[str, ...] = Field(min_length=1)
+    seconds: float = Field(default=60.0, gt=0)
+    junit: RelativePath | None = Field(default=None, description="where the program writes JUnit XML")
+    tests: tuple[str, ...] | None = Field(default=None, description="names that must all be reported, and no others")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """1 when the program succeeds; with JUnit XML, the share of tests that passed."""
+
+    options: CommandOptions
+    name: ClassVar[str] = "command"
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        return cls(read_options(spec, CommandOptions))
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        if not given.case.hidden:
+            return Score(name=self.name, reason="the case has no hidden files to grade with")
+        async with given.pristine() as workspace:
+            done = await workspace.run(self.options.argv, seconds=self.options.seconds)
+            reports, _ = await workspace.collect((self.options.junit,) if self.options.junit else ())
+        if done.exit_code == 127 and done.stop == "exited":
+            raise GraderError(f"{self.options.argv[0]!r} was not found: {_tail(done)}")
+        metadata: dict[str, JsonValue] = {"exit_code": done.exit_code, "stop": done.stop, "output": _tail(done)}
+        if done.stop != "exited":
+            return Score(name=self.name, value=0.0, reason=f"ended by the {done.stop} limit", metadata=metadata)
+        value, reason = self._by_exit_code(done) if self.options.junit is None else self._by_report(done, reports)
+        return Score(name=self.name, value=value, reason=reason, metadata=metadata)
+
+    def _by_exit_code(self, done: Completed) -> tuple[float, str]:
+        return (1.0, "") if done.ok else (0.0, f"exit code {done.exit_code}: {_last_line(done)}")
+
+    def _by_report(self, done: Completed, reports: dict[str, str]) -> tuple[float, str]:
+        report = next(iter(reports.values()), None)
+        if report is None:
+            return 0.0, f"no {self.options.junit} was written; exit code {done.exit_code}: {_last_line(done)}"
+        try:
+            outcomes = read_junit(report)
+        except ValueError as error:
+            return 0.0, f"{self.options.junit} is not a JUnit report: {error}"
+        if self.options.tests is not None and sorted(self.options.tests) != sorted(name for name, _ in outcomes):
+            return 0.0, f"other tests were reported than {', '.join(self.options.tests)}"
+        counts = Counter(outcome for _, outcome in outcomes)
+        if not outcomes:
+            return 0.0, "no test ran"
+        if done.exit_code != 0 and counts["passed"] == len(outcomes):
+            return 0.0, f"every test is reported as passed, but the exit code is {done.exit_code}"
+        failed = [name for name, outcome in outcomes if outcome != "passed"]
+        return counts["passed"] / len(outcomes), f"not passed: {', '.join(failed)}" if failed else ""
+
+
+def read_junit(text: str) -> list[tuple[str, str]]:
+    """Each test's name and whether it `passed`, `failed` or was `skipped`."""
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise ValueError("it declares entities")
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314 - entities are refused above
+    except ElementTree.ParseError as error:
+        raise ValueError(str(error)) from error
+    return [(_test_name(test), _outcome(test)) for test in root.iter("testcase")]
+
+
+def _test_name(test: ElementTree.Element) -> str:
+    return "::".join(part for part in (test.get("classname"), test.get("name")) if part)
+
+
+def _outcome(test: ElementTree.Element) -> str:
+    children = {child.tag for child in test}
+    if children & {"failure", "error"}:
+        return "failed"
+    return "skipped" if "skipped" in children else "passed"
+
+
+def _tail(done: Completed) -> str:
+    return (done.stdout + done.stderr).decode(errors="replace")[-_TAIL:]
+
+
+def _last_line(done: Completed) -> str:
+    lines = [line for line in _tail(done).splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "no output"

@@ -1,0 +1,37 @@
+"""`function` scores with a Python callable of the user's."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Self
+
+from bakeoff.calls import call
+from bakeoff.frozen import Frozen
+from bakeoff.plan import ScorerSpec
+from bakeoff.protocols import Scored, ScoreInput
+from bakeoff.specs import describe, import_target, read_options, revision_of, target_of
+
+
+class FunctionOptions(Frozen):
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A callable `(ScoreInput) -> Score | float | bool | None`, sync or async."""
+
+    function: Callable[[ScoreInput], Scored | Awaitable[Scored]]
+    name: str
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        target = read_options(spec, FunctionOptions).target
+        return cls(import_target(target, describe(spec)), target.rpartition(":")[2])
+
+    async def __call__(self, given: ScoreInput) -> Scored:
+        scored: Scored = await call(self.function, given)
+        return scored
+
+
+def function_scorer(function: Callable[[ScoreInput], Scored | Awaitable[Scored]]) -> ScorerSpec:
+    """The spec of a function that can be imported by name."""
+    return ScorerSpec(kind="function", options={"target": target_of(function)}, revision=revision_of(function))

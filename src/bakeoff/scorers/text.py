@@ -1,0 +1,116 @@
+"""Scorers that compare the output's text with what the case expects. Without an expectation they stay silent."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from bakeoff.errors import GraderError, UsageError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import ScorerSpec
+from bakeoff.protocols import ScoreInput
+from bakeoff.record import Score
+from bakeoff.specs import describe, read_options
+
+
+def as_text(output: JsonValue) -> str:
+    """What a person would call the output's text."""
+    if output is None:
+        return ""
+    return output if isinstance(output, str) else to_json(output).decode()
+
+
+class TextOptions(Frozen):
+    ignore_case: bool = False
+    strip: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _TextScorer:
+    options: TextOptions = field(default_factory=TextOptions)
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        return cls(read_options(spec, TextOptions))
+
+    def normal(self, value: JsonValue) -> str:
+        text = as_text(value)
+        text = text.strip() if self.options.strip else text
+        return text.casefold() if self.options.ignore_case else text
+
+
+@dataclass(frozen=True, slots=True)
+class Exact(_TextScorer):
+    """1 when the output is the expected text."""
+
+    name: ClassVar[str] = "exact"
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        if given.case.expected is None:
+            return Score(name=self.name, reason="the case expects no particular output")
+        same = self.normal(given.transcript.output) == self.normal(given.case.expected)
+        return Score(
+            name=self.name, value=float(same), reason="" if same else "the output differs from what is expected"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Contains(_TextScorer):
+    """1 when the output contains the expected text; with a list of texts, the share that it contains."""
+
+    name: ClassVar[str] = "contains"
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        expected = given.case.expected
+        if expected is None:
+            return Score(name=self.name, reason="the case expects no particular output")
+        wanted = expected if isinstance(expected, list) else [expected]
+        if not all(self.normal(item) for item in wanted) or not wanted:
+            raise GraderError(f"case {given.case.id!r}: an empty expected text is contained in everything")
+        output = self.normal(given.transcript.output)
+        missing = [as_text(item) for item in wanted if self.normal(item) not in output]
+        reason = f"missing: {', '.join(map(repr, missing))}" if missing else ""
+        return Score(name=self.name, value=1 - len(missing) / len(wanted), reason=reason)
+
+
+class RegexOptions(Frozen):
+    pattern: str | None = None
+    ignore_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """1 when the pattern is found in the output; without one of its own, the case's expected text is the pattern."""
+
+    pattern: re.Pattern[str] | None
+    flags: int = 0
+    name: ClassVar[str] = "regex"
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        options = read_options(spec, RegexOptions)
+        flags = re.IGNORECASE if options.ignore_case else 0
+        try:
+            return cls(None if options.pattern is None else re.compile(options.pattern, flags), flags)
+        except re.error as error:
+            raise UsageError(
+                f"{describe(spec)}: pattern {options.pattern!r} is not a regular expression: {error}"
+            ) from error
+
+    def __call__(self, given: ScoreInput) -> Score:
+        pattern: re.Pattern[Any] | None = self.pattern
+        if pattern is None:
+            if given.case.expected is None:
+                return Score(name=self.name, reason="the case expects no particular output")
+            pattern = self._of_case(given)
+        found = pattern.search(as_text(given.transcript.output)) is not None
+        return Score(name=self.name, value=float(found), reason="" if found else f"no match for {pattern.pattern!r}")
+
+    def _of_case(self, given: ScoreInput) -> re.Pattern[str]:
+        expected = as_text(given.case.expected)
+        try:
+            return re.compile(expected, self.flags)
+        except re.error as error:
+            raise GraderError(f"case {given.case.id!r}: {expected!r} is not a regular expression: {error}") from error

@@ -1,0 +1,49 @@
+"""`function` judges a Python callable: it is given the prompt, and what it returns is the output."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from pydantic import JsonValue
+
+from bakeoff.calls import call
+from bakeoff.errors import SubjectError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import SubjectSpec
+from bakeoff.protocols import Task
+from bakeoff.record import Transcript
+from bakeoff.specs import describe, import_target, read_options, revision_of, target_of
+
+
+class FunctionOptions(Frozen):
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A callable `(prompt) -> JSON value or Transcript`, sync or async."""
+
+    function: Callable[[str], Any]
+    raises_its_own_errors: ClassVar[bool] = True  # what it raises is what is being judged, not a fault of ours
+
+    @classmethod
+    def from_spec(cls, spec: SubjectSpec) -> Self:
+        return cls(import_target(read_options(spec, FunctionOptions).target, describe(spec)))
+
+    async def attempt(self, task: Task) -> Transcript:
+        try:
+            answer: Transcript | JsonValue = await call(self.function, task.prompt)
+        except SystemExit as error:
+            raise SubjectError(f"called sys.exit({error.code!r})") from error
+        return answer if isinstance(answer, Transcript) else Transcript(output=answer)
+
+
+def function_subject(function: Callable[[str], Any], name: str | None = None) -> SubjectSpec:
+    """The spec of a function that can be imported by name."""
+    target = target_of(function)
+    return SubjectSpec(
+        kind="function",
+        name=name or target.partition(":")[2],
+        options={"target": target},
+        revision=revision_of(function),
+    )

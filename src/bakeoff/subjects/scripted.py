@@ -1,0 +1,125 @@
+"""`scripted` answers from a script. The fake that ships: it answers, spends, dawdles, hangs and breaks to order."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from bakeoff.calls import call
+from bakeoff.errors import BudgetError, InfraError, SubjectError, UsageError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import Files, SubjectSpec
+from bakeoff.protocols import Needs, Task
+from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
+from bakeoff.specs import describe, import_target, read_options
+
+_ERRORS = {"infra": InfraError, "subject": SubjectError, "budget": BudgetError, "bug": ZeroDivisionError}
+
+
+class ToolUse(Frozen):
+    name: str
+    arguments: dict[str, JsonValue] = {}
+
+
+class Answer(Frozen):
+    """What to do in one attempt, in this order: spend, wait, break, call tools, write files, answer."""
+
+    output: JsonValue = None
+    files: Files = {}
+    usage: Usage = NO_USAGE
+    seconds: float = 0.0
+    breaks: Literal["infra", "subject", "budget", "bug"] | None = None
+    tools: tuple[ToolUse, ...] = ()
+
+
+Scenario = str | Answer | tuple[str | Answer, ...]
+"""One answer for every round, or a list that rounds go through, the last one staying."""
+
+
+class Script(Frozen):
+    """Answers by case id."""
+
+    answers: dict[str, Scenario] = {}
+    default: Scenario | None = None
+
+    def writes_files(self) -> bool:
+        scenarios = (*self.answers.values(), self.default)
+        answers = [answer for item in scenarios for answer in (item if isinstance(item, tuple) else (item,))]
+        return any(isinstance(answer, Answer) and answer.files for answer in answers)
+
+    def answer(self, case_id: str, round_: int) -> Answer:
+        scenario = self.answers.get(case_id, self.default)
+        if scenario is None:
+            raise InfraError(f"the script has no answer for case {case_id!r} and no default")
+        if isinstance(scenario, tuple):
+            scenario = scenario[min(round_, len(scenario) - 1)] if scenario else Answer()
+        return Answer(output=scenario) if isinstance(scenario, str) else scenario
+
+
+class ScriptedOptions(Script):
+    file: Path | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scripted:
+    """Answers from a script, or from a function `(task) -> str | Answer`."""
+
+    script: Script = field(default_factory=Script)
+    function: Callable[[Task], str | Answer] | None = None
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(workspace=self.function is not None or self.script.writes_files())
+
+    @classmethod
+    def from_spec(cls, spec: SubjectSpec) -> Self:
+        options = read_options(spec, ScriptedOptions)
+        if options.target is not None:
+            return cls(function=import_target(options.target, describe(spec)))
+        if options.file is not None:
+            return cls(read_script(options.file, describe(spec)))
+        if not options.answers and options.default is None:
+            raise UsageError(f"{describe(spec)}: give it answers, a default, a file or a target")
+        return cls(options)
+
+    async def attempt(self, task: Task) -> Transcript:
+        answer = await self._answer(task)
+        if answer.usage != NO_USAGE:
+            task.spend(answer.usage)
+        await asyncio.sleep(answer.seconds)
+        if answer.breaks:
+            raise _ERRORS[answer.breaks]("as the script says")
+        calls = tuple([await _use(tool, task) for tool in answer.tools])
+        if answer.files:
+            task.workspace.write(answer.files)
+        steps = (Step(parts=calls, usage=answer.usage),) if calls else ()
+        return Transcript(output=answer.output, steps=steps, usage=answer.usage)
+
+    async def _answer(self, task: Task) -> Answer:
+        if self.function is None:
+            return self.script.answer(task.case_id, task.round)
+        answer = await call(self.function, task)
+        return Answer(output=answer) if isinstance(answer, str) else answer
+
+
+async def _use(wanted: ToolUse, task: Task) -> ToolCall:
+    tools: Mapping[str, object] = {tool.name: tool for tool in task.tools}
+    tool = next((tool for tool in task.tools if tool.name == wanted.name), None)
+    if tool is None:
+        return ToolCall(name=wanted.name, arguments=wanted.arguments, error=f"no such tool among {sorted(tools)}")
+    return ToolCall(name=wanted.name, arguments=wanted.arguments, result=await tool.call(wanted.arguments))
+
+
+def read_script(path: Path, who: str) -> Script:
+    """A script from a JSON file, with errors that name the file."""
+    try:
+        return TypeAdapter(Script).validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{who}: script {path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{who}: script {path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

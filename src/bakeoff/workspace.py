@@ -1,0 +1,78 @@
+"""A private folder with a sandbox around it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from bakeoff.limits import Limits
+from bakeoff.plan import Case
+from bakeoff.protocols import Command, Completed, Place, Sandbox
+from bakeoff.sandbox import open_place, put_files, take
+
+_MOST_FILES = 1000  # taken out of one workspace
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxedWorkspace:
+    """The workspace of one trial, or of one grading."""
+
+    place: Place
+    sandbox: Sandbox
+    limits: Limits
+
+    @property
+    def folder(self) -> Path:
+        return self.place.work
+
+    def write(self, files: Mapping[str, str]) -> None:
+        put_files(self.place, {name: text.encode() for name, text in files.items()})
+
+    async def run(
+        self,
+        argv: tuple[str, ...],
+        *,
+        seconds: float,
+        env: Mapping[str, str] | None = None,
+        network: bool = False,
+    ) -> Completed:
+        return await self.sandbox.run(Command(argv, self.place, seconds, self.limits, env or {}, network=network))
+
+    async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+        most_bytes = self.limits.disk_mb * 1024 * 1024
+        taken = await asyncio.to_thread(take, self.folder, patterns, max_bytes=most_bytes, max_files=_MOST_FILES)
+        texts: dict[str, str] = {}
+        refused = {refusal.path: refusal.why for refusal in taken.refused}
+        for name, data in taken.files.items():
+            try:
+                texts[name] = data.decode()
+            except UnicodeDecodeError:
+                refused[name] = "not UTF-8 text"
+        return texts, refused
+
+
+@asynccontextmanager
+async def open_workspace(
+    sandbox: Sandbox, files: Mapping[str, str], limits: Limits, *, keep: bool = False
+) -> AsyncIterator[SandboxedWorkspace]:
+    """A fresh workspace with these files, removed at the end unless it is to be kept."""
+    async with open_place() as place:
+        workspace = SandboxedWorkspace(place, sandbox, limits)
+        await asyncio.to_thread(workspace.write, files)
+        yield workspace
+
+
+def graded_files(case: Case, artefacts: Mapping[str, str]) -> dict[str, str]:
+    """What a grader runs on: the case's own files, the subject's artefacts, and the hidden files over both.
+
+    An artefact that stands in the way of a hidden file, by its name or as a folder, is left out.
+    """
+    hidden = {PurePosixPath(name) for name in case.hidden}
+    folders = {parent for path in hidden for parent in path.parents}
+    allowed = {
+        name: text
+        for name, text in artefacts.items()
+        if (path := PurePosixPath(name)) not in hidden | folders and not hidden & set(path.parents)
+    }
+    return {**case.files, **allowed, **case.hidden}

@@ -1,0 +1,44 @@
+"""What every test may ask for, and the rule that continuous integration skips nothing."""
+
+import os
+import shutil
+from collections.abc import Callable, Generator
+
+import pytest
+
+PACKAGES = {"bwrap": "bubblewrap", "dockerd": "docker.io", "docker": "docker.io", "chromium": "chromium", "git": "git"}
+
+
+@pytest.fixture(scope="session")
+def needs_program() -> Callable[[str], str]:
+    """`needs_program("bwrap")` gives the program's path, or skips and says what to type."""
+
+    def find(program: str) -> str:
+        found = shutil.which(program, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
+        if found is None:
+            pytest.skip(f"{program} is not here: apt-get install {PACKAGES.get(program, program)}")
+        return found
+
+    return find
+
+
+def _no_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Make a skip a failure when BAKEOFF_NO_SKIP=1; an expected failure is not a skip."""
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("BAKEOFF_NO_SKIP") == "1":
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"nothing may be skipped with BAKEOFF_NO_SKIP=1, but: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _no_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _no_skip(report)
+    return report

@@ -1,0 +1,238 @@
+"""Every example in README.md, CONTRIBUTING.md and docs/ is run, so that none can go stale.
+
+- ```` ```python ```` is a script, run in an empty folder.
+- ```` ```console ```` holds commands after `$ ` (continued after `> `), which share one folder. The lines below one
+  must be in its output, in that order; `…` stands for any text.
+- ```` ```bash ```` is a script for `bash -e`.
+- A comment `<!-- exit: 1 -->` on the line above a block is the exit code of its last command; otherwise all are 0.
+- `make` is not run from here: its targets must exist, and no output may be promised.
+- What cannot be run is marked `text`.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RUN = ("python", "console", "bash")
+# Names that look like a language we run, and would let an example slip past this test.
+LOOKALIKES = ("", "py", "python3", "pycon", "sh", "shell", "zsh", "shell-session", "terminal")
+FENCE = re.compile(r"^(?P<indent>\s*)(?P<ticks>`{3,}|~{3,})\s*(?P<info>[^`]*)$")
+EXIT = re.compile(r"<!--\s*exit:\s*(\d+)\s*-->")
+
+
+@dataclass(frozen=True)
+class Block:
+    place: str
+    language: str
+    text: str
+    exit_code: int
+
+
+def blocks_of(markdown: str, name: str) -> list[Block]:
+    """The fenced blocks of one page, with the line on which each begins."""
+    blocks = []
+    lines = markdown.splitlines()
+    number = 0
+    while number < len(lines):
+        opening = FENCE.match(lines[number])
+        number += 1
+        if opening is None:
+            continue
+        first, body = number, []
+        closing = re.compile(rf"^\s*{opening['ticks'][0]}{{{len(opening['ticks'])},}}\s*$")
+        while number < len(lines) and not closing.match(lines[number]):
+            body.append(lines[number].removeprefix(opening["indent"]))
+            number += 1
+        assert number < len(lines), f"{name}:{first}: this block is never closed"
+        number += 1
+        language = (opening["info"].split() or [""])[0].lower()
+        exit_code = EXIT.search(lines[first - 2]) if first > 1 else None
+        blocks.append(Block(f"{name}:{first}", language, "\n".join(body), int(exit_code[1]) if exit_code else 0))
+    return blocks
+
+
+def pages() -> list[Path]:
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+BLOCKS = [block for page in pages() for block in blocks_of(page.read_text("utf-8"), str(page.relative_to(ROOT)))]
+EXAMPLES = [block for block in BLOCKS if block.language in RUN]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """This process's environment with our programs first, a home of its own, and no settings of the person's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BAKEOFF_", "PYTEST_"))}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    plain = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
+    return {**kept, **plain, "PATH": path, "HOME": str(home)}
+
+
+def run(command: list[str], folder: Path) -> tuple[int, str]:
+    """The exit code, and what was written to stdout and stderr as a terminal would show it."""
+    home = folder.with_name("home")
+    home.mkdir(exist_ok=True)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=240,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+@dataclass(frozen=True)
+class Command:
+    line: str
+    expected: tuple[str, ...]
+
+
+def commands_of(text: str) -> list[Command]:
+    """The commands of a console block, each with the lines promised below it."""
+    commands: list[Command] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            commands.append(Command(line[2:], ()))
+        elif line.startswith("> ") and commands and not commands[-1].expected:
+            commands[-1] = Command(commands[-1].line + "\n" + line[2:], ())
+        elif line.strip():
+            assert commands, f"a console block begins with `$ `, not with {line!r}"
+            commands[-1] = Command(commands[-1].line, (*commands[-1].expected, line.rstrip()))
+    return commands
+
+
+def first_missing(expected: tuple[str, ...], output: str) -> str | None:
+    """The first promised line that is not in the output below the ones before it."""
+    rest = iter([line.rstrip() for line in output.splitlines()])
+    for promise in expected:
+        pattern = re.compile(".*".join(re.escape(part) for part in promise.split("…")))
+        if not any(pattern.fullmatch(line) for line in rest) and promise != "…":
+            return promise
+    return None
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+
+
+def is_make(line: str) -> bool:
+    return re.match(r"make(\s|$)", line.strip()) is not None
+
+
+def assert_make_targets_exist(line: str) -> None:
+    words = shlex.split(line, comments=True)[1:]
+    asked = {word for word in words if "=" not in word and not word.startswith("-")}
+    assert asked <= make_targets(), f"`{line}`: the Makefile has no target {asked - make_targets()}"
+
+
+def check_console(block: Block, folder: Path) -> None:
+    commands = commands_of(block.text)
+    assert commands, "a console block without a `$ ` line runs nothing: mark it as text"
+    for command in commands:
+        if is_make(command.line):
+            assert_make_targets_exist(command.line)
+            assert not command.expected, f"`{command.line}` is not run here, so its output cannot be promised"
+            continue
+        code, output = run(["bash", "-c", command.line], folder)
+        allowed = block.exit_code if command is commands[-1] else 0
+        assert code == allowed, f"`{command.line}` left with {code}, not {allowed}:\n{output}"
+        missing = first_missing(command.expected, output)
+        assert missing is None, f"`{command.line}` does not print {missing!r}:\n{output}"
+
+
+def check_bash(block: Block, folder: Path) -> None:
+    lines = block.text.splitlines()
+    for line in filter(is_make, lines):
+        assert_make_targets_exist(line)
+    script = "\n".join(line for line in lines if not is_make(line))
+    code, output = run(["bash", "-e", "-c", script], folder)
+    assert code == block.exit_code, f"left with {code}, not {block.exit_code}:\n{output}"
+
+
+def check_python(block: Block, folder: Path) -> None:
+    script = folder.with_name("example.py")
+    script.write_text(block.text + "\n", "utf-8")
+    code, output = run([sys.executable, str(script)], folder)
+    assert code == block.exit_code, f"left with {code}, not {block.exit_code}:\n{output}"
+
+
+CHECKS = {"console": check_console, "bash": check_bash, "python": check_python}
+
+
+@pytest.mark.parametrize("block", EXAMPLES, ids=lambda block: block.place)
+def test_the_example_does_what_the_page_says(block: Block, tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    CHECKS[block.language](block, folder)
+
+
+def test_no_block_escapes_by_its_name() -> None:
+    escaped = [f"{block.place}: {block.language!r}" for block in BLOCKS if block.language in LOOKALIKES]
+    assert escaped == [], "use python, console or bash for what is run, text for what is not"
+
+
+PAGE = """\
+# A page
+
+<!-- exit: 3 -->
+```console
+$ echo one; \\
+> exit 3
+o…
+```
+
+- in a list:
+
+  ```python title="x.py"
+  print(1)
+  ```
+
+````text
+```python
+not an example
+```
+````
+"""
+
+
+def test_blocks_are_found_with_their_line_language_and_exit_code() -> None:
+    assert blocks_of(PAGE, "page.md") == [
+        Block("page.md:4", "console", "$ echo one; \\\n> exit 3\no…", 3),
+        Block("page.md:12", "python", "print(1)", 0),
+        Block("page.md:16", "text", "```python\nnot an example\n```", 0),
+    ]
+
+
+def test_a_block_that_keeps_its_promises_passes(tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    check_console(blocks_of(PAGE, "page.md")[0], folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("$ echo one\ntwo", "does not print 'two'"),
+        ("$ printf 'one\\ntwo\\n'\ntwo\none", "does not print 'one'"),
+        ("$ exit 4", "left with 4, not 0"),
+        ("$ make no-such-target", "has no target"),
+        ("$ make test\n12 passed", "cannot be promised"),
+        ("just words", "begins with"),
+    ],
+)
+def test_a_block_that_breaks_a_promise_fails(text: str, complaint: str, tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    with pytest.raises(AssertionError, match=re.escape(complaint)):
+        check_console(Block("page.md:1", "console", text, 0), folder)

@@ -1,0 +1,121 @@
+"""Real rungs for the tests: the engine of the docker rung is started here when none runs, and stopped by its pid."""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from bakeoff.protocols import Place, Sandbox
+from bakeoff.sandbox import choose_sandbox, open_place
+
+IMAGE = "bakeoff-sandbox-test:latest"
+INTERPRETER = Path("/usr/bin/python3")
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    async with open_place() as opened:
+        yield opened
+
+
+@pytest.fixture
+def sandbox_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Sandbox]:
+    """Make a rung by its name, or skip with the sentence that says what to install."""
+
+    def make(rung: str) -> Sandbox:
+        if rung == "bwrap" and not shutil.which("bwrap"):
+            pytest.skip("needs bubblewrap: apt-get install bubblewrap")
+        if rung == "docker":
+            monkeypatch.setenv("DOCKER_HOST", request.getfixturevalue("docker_engine"))
+            monkeypatch.setenv("BAKEOFF_DOCKER_IMAGE", IMAGE)
+        return choose_sandbox(rung)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[str]:
+    """The address of an engine that has the test image; each test process that starts one has it for itself."""
+    for program in ("docker", "dockerd", INTERPRETER):
+        if not shutil.which(program):
+            pytest.skip(f"needs {program}: apt-get install docker.io python3")
+    with contextlib.ExitStack() as stack:
+        address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+        if docker(address, "info").returncode != 0:
+            if os.geteuid() != 0:
+                pytest.skip("needs a running docker engine that you may use: systemctl start docker")
+            address = stack.enter_context(started_engine())
+        image = docker(address, "import", "-", IMAGE, content=root_file_system())
+        assert image.returncode == 0, image.stderr
+        stack.callback(docker, address, "image", "rm", "--force", IMAGE)
+        yield address
+
+
+def docker(address: str, *words: str, content: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["docker", "--host", address, *words], input=content, capture_output=True, check=False)
+
+
+@contextlib.contextmanager
+def started_engine() -> Iterator[str]:
+    root = Path(tempfile.mkdtemp(prefix="bd-"))  # short: a socket's path has room for 108 characters
+    address = f"unix://{root}/socket"
+    folders = ["--data-root", root / "data", "--exec-root", root / "exec", "--pidfile", root / "pid"]
+    argv = ["dockerd", "--iptables=false", "--bridge=none", "--host", address, *folders]
+    engine = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+    assert engine.stderr is not None
+    try:
+        said = list(until_listening(engine.stderr))
+        if "API listen on" not in said[-1]:
+            pytest.skip(f"dockerd does not start here: {said[-1]}")
+        reader = threading.Thread(target=engine.stderr.read, daemon=True)
+        reader.start()
+        yield address
+    finally:
+        engine.terminate()
+        engine.wait(60)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def until_listening(log: IO[bytes]) -> Iterator[str]:
+    yield ""
+    for line in log:
+        yield line.decode(errors="replace")
+        if b"API listen on" in line:
+            return
+
+
+def root_file_system() -> bytes:
+    """The system's own Python and the libraries it loads, as an image to import: no registry is asked."""
+    buffer = io.BytesIO()
+    library = Path("/usr/lib") / INTERPRETER.resolve().name
+    programs = [INTERPRETER.resolve(), Path("/bin/sh").resolve()]
+    with tarfile.open(fileobj=buffer, mode="w", dereference=True) as archive:
+        for program in programs:
+            archive.add(program, arcname=str(program))
+        for name, program in (("usr/bin/python3", programs[0]), ("bin/sh", programs[1])):
+            archive.add(program, arcname=name)
+        for path in needed_libraries(programs):
+            archive.add(path.resolve(), arcname=str(path))
+        archive.add(library, filter=without_bulk)
+    return buffer.getvalue()
+
+
+def without_bulk(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    bulky = re.search(r"/(__pycache__|test|config-[^/]*|idlelib|lib2to3|tkinter|dist-packages|ensurepip)$", member.name)
+    member.type = tarfile.REGTYPE if member.islnk() else member.type
+    return None if bulky else member
+
+
+def needed_libraries(programs: list[Path]) -> set[Path]:
+    listed = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True).stdout
+    return {Path(found) for found in re.findall(r"(?:=> |^\t)(/\S+) \(", listed, flags=re.MULTILINE)}

@@ -1,0 +1,220 @@
+"""Every attack on every rung. The table in docs/sandbox.md is this file's table, and a test keeps them equal."""
+
+import os
+import re
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from bakeoff.limits import Limits
+from bakeoff.protocols import Command, Completed, Place, Sandbox
+from bakeoff.sandbox.mounts import blocking_folder
+
+RUNGS = ("process", "bwrap", "docker")
+DOCUMENT = Path(__file__).parents[2] / "docs" / "sandbox.md"
+KEY = "sk-never-to-be-seen"
+LIMITS = Limits(memory_mb=128, processes=64, disk_mb=50, output_kb=256)
+SLACK_SECONDS = 4.0  # for a loaded machine to start and to clear up, never for the command itself
+
+FORK_BOMB = """
+import os, resource, sys
+bound = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+if os.getuid() == 0 or not 0 < bound <= 100:
+    sys.exit("not safe to try: nothing bounds the processes")
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+"""
+BIG_FILE = """
+block = b"x" * (1 << 20)
+with open("big", "wb") as file:
+    for _ in range(10 << 10):
+        file.write(block)
+"""
+MANY_FILES = """
+import os
+block = b"x" * (64 << 10)
+for number in range(160 << 10):
+    os.makedirs(f"{number % 100}", exist_ok=True)
+    with open(f"{number % 100}/{number}", "wb") as file:
+        file.write(block)
+"""
+DELETED_FILE = """
+import os, tempfile
+block = b"x" * (1 << 20)
+kept = []
+while True:
+    kept.append(tempfile.TemporaryFile())
+    for _ in range(20):
+        kept[-1].write(block)
+"""
+PRINTER = """
+import sys
+while True:
+    sys.stdout.write("y" * 1000)
+"""
+DAEMON = """
+import os, signal, time
+reading, writing = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        os.write(writing, b"ready")
+        for descriptor in (0, 1, 2):
+            os.close(descriptor)
+        while True:
+            time.sleep(60)
+    os._exit(0)
+os.read(reading, 5)
+print("left a daemon")
+"""
+MEMORY = """
+kept = []
+while True:
+    kept.append(bytearray(b"x") * (4 << 20))
+"""
+LOOP = "while True: pass"
+DEAF = """
+import signal, time
+for number in range(1, 32):
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_IGN)
+while True:
+    time.sleep(60)
+"""
+ENVIRONMENT = """
+import glob, os
+seen = repr(dict(os.environ)).encode()
+for path in glob.glob("/proc/[0-9]*/environ"):
+    try:
+        seen += open(path, "rb").read()
+    except OSError:
+        pass
+print("saw the key" if KEY.encode() in seen else "no key")
+"""
+READER = """
+import os
+try:
+    os.listdir(PATH) if os.path.isdir(PATH) else open(PATH, "rb").read()
+    print("read it")
+except OSError:
+    print("refused")
+"""
+NETWORK = """
+import socket
+try:
+    socket.create_connection(("127.0.0.1", PORT), timeout=2).close()
+    print("connected")
+except OSError:
+    print("refused")
+"""
+
+
+@dataclass(frozen=True)
+class Attack:
+    name: str
+    script: str
+    everywhere: str = ""
+    verdicts: dict[str, str] = field(default_factory=dict)
+    seconds: float = 20.0
+
+    def verdict_on(self, rung: str) -> str:
+        return self.verdicts.get(rung, self.everywhere)
+
+
+ATTACKS = (
+    Attack("fork bomb", FORK_BOMB, "timeout", seconds=1.0),
+    Attack("10 GB into one file", BIG_FILE, "disk"),
+    Attack("10 GB into many files", MANY_FILES, "disk"),
+    Attack("endless files, deleted while open", DELETED_FILE, "disk", {"docker": "disk"}),
+    Attack("endless printer", PRINTER, "output"),
+    Attack("daemon that forks twice, leaves its session and ignores SIGTERM", DAEMON, "exited: left a daemon"),
+    Attack("memory filler", MEMORY, "memory"),
+    Attack("infinite loop", LOOP, "timeout", seconds=0.7),
+    Attack("ignores every signal it can", DEAF, "timeout", seconds=0.7),
+    Attack("prints every environment it can read", ENVIRONMENT, "exited: no key"),
+    Attack("reads the home of root", READER.replace("PATH", repr("/root/.profile")), "exited: refused"),
+    Attack(
+        "reads the project",
+        READER.replace("PATH", repr(__file__)),
+        "exited: refused",
+        {"process": "exited: read it"},
+    ),
+    Attack("calls a server on loopback", NETWORK, "exited: refused", {"process": "exited: connected"}),
+)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def alive(marker: str, uid: int | None) -> list[str]:
+    """Processes that carry the marker in their command line, or belong to the place's user."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes()
+            owner = int(re.findall(r"Uid:\s+(\d+)", (process / "status").read_text())[0])
+        except (OSError, IndexError):
+            continue
+        if marker.encode() in words or owner == uid:
+            found.append(f"{process.name}: {words!r}")
+    return found
+
+
+def verdict(completed: Completed) -> str:
+    if completed.stop != "exited":
+        return completed.stop
+    said = completed.stdout.decode().strip() or f"{completed.exit_code}, {completed.stderr.decode()}"
+    return f"exited: {said}"
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name.replace(" ", "-"))
+async def test_an_attack_ends_as_the_table_says_inside_its_limit_and_leaves_no_process(
+    attack: Attack,
+    rung: str,
+    sandbox_on: Callable[[str], Sandbox],
+    place: Place,
+    port: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    sandbox = sandbox_on(rung)
+    marker = uuid.uuid4().hex
+    script = attack.script.replace("PORT", str(port)).replace("KEY", repr(KEY[:8]) + "+" + repr(KEY[8:]))
+    command = Command(("python3", "-c", script, marker), place, attack.seconds, limits=LIMITS)
+
+    started = time.monotonic()
+    completed = await sandbox.run(command)
+    elapsed = time.monotonic() - started
+
+    assert verdict(completed) == expected(attack, rung)
+    assert completed.seconds < attack.seconds + 0.5
+    assert elapsed < attack.seconds + SLACK_SECONDS
+    assert alive(marker, place.uid) == []
+    assert len(completed.stdout) <= LIMITS.output_kb * 1024
+
+
+def expected(attack: Attack, rung: str) -> str:
+    closed = os.geteuid() == 0 and blocking_folder(Path(__file__)) is not None
+    if attack.name == "reads the project" and closed:
+        return "exited: refused"  # the checkout itself lies below a folder that strangers may not enter
+    return attack.verdict_on(rung)
+
+
+def test_the_documented_table_is_the_tested_one() -> None:
+    rows = re.findall(r"^\| (.+?) \| `(.+?)` \| `(.+?)` \| `(.+?)` \|$", DOCUMENT.read_text(), flags=re.MULTILINE)
+    tested = [(attack.name, *(attack.verdict_on(rung) for rung in RUNGS)) for attack in ATTACKS]
+    assert rows == tested
