@@ -24,7 +24,7 @@ def main() -> None:
     for path in choose(sys.argv[1:]):
         print(f"→ {path.name}", flush=True)
         started = time.monotonic()
-        code = subprocess.run([sys.executable, str(path)], cwd=ROOT, check=False).returncode
+        code = subprocess.run([sys.executable, "-m", f"bench.{path.stem}"], cwd=ROOT, check=False).returncode
         print(f"{'✗' if code else '✓'} {path.name}: {time.monotonic() - started:.1f} s", flush=True)
         if code:
             failed.append(f"{path.name} (exit {code})")

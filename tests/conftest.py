@@ -2,9 +2,18 @@
 
 import os
 import shutil
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+from bakeoff.catalogue import Catalogue
+from bakeoff.control import RunControl
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.record import Phase, Record
+from bakeoff.run import run
 
 PACKAGES = {"bwrap": "bubblewrap", "dockerd": "docker.io", "docker": "docker.io", "chromium": "chromium", "git": "git"}
 
@@ -42,3 +51,27 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     _no_skip(report)
     return report
+
+
+@pytest.fixture
+def make_record() -> Callable[..., Record]:
+    """A finished trial; give only what matters to the test."""
+
+    def make(**given: Any) -> Record:
+        usual = {"case": "c", "subject": "s", "round": 0, "attempt_key": "a" * 32, "score_key": "b" * 32}
+        return Record(**{**usual, "started": 1.5, "threshold": 1.0, "attempt": Phase(seconds=0.25), **given})
+
+    return make
+
+
+@pytest.fixture
+def carry_out(tmp_path: Path) -> Callable[..., Awaitable[list[Record]]]:
+    """Run a plan to its end in a folder of the test's own; options are those of `RunOptions`."""
+
+    async def carry(
+        plan: Plan, *, catalogue: Catalogue | None = None, control: RunControl | None = None, **options: Any
+    ) -> list[Record]:
+        chosen = RunOptions(**{"results": tmp_path / "results", "backoff_seconds": 0.0, "sandbox": "process", **options})
+        return [record async for record in run(plan, chosen, catalogue=catalogue, control=control)]
+
+    return carry

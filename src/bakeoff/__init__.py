@@ -1,1 +1,92 @@
-"""Bakeoff."""
+"""Bakeoff: which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?
+
+What is listed here is the public API. Names are imported when first used, so that `import bakeoff` costs nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from bakeoff._version import __version__
+
+if TYPE_CHECKING:
+    from bakeoff.catalogue import Catalogue, default_catalogue
+    from bakeoff.control import RunControl
+    from bakeoff.errors import BakeoffError, GraderError, InfraError, PlanError, SubjectError, UsageError
+    from bakeoff.limits import Limits
+    from bakeoff.options import RunOptions
+    from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+    from bakeoff.protocols import Needs, Resource, ScoreInput, Scorer, Subject, Task, Tool
+    from bakeoff.record import Record, Score, Step, ToolCall, Transcript, Usage, Verdict
+    from bakeoff.report import Summary, summarise
+    from bakeoff.run import run
+    from bakeoff.rundir import RunFolder, find_run, new_run_folder
+    from bakeoff.scorers import function_scorer
+    from bakeoff.subjects import function_subject
+
+_HOMES = {
+    "bakeoff.catalogue": ("Catalogue", "default_catalogue"),
+    "bakeoff.control": ("RunControl",),
+    "bakeoff.errors": ("BakeoffError", "GraderError", "InfraError", "PlanError", "SubjectError", "UsageError"),
+    "bakeoff.limits": ("Limits",),
+    "bakeoff.options": ("RunOptions",),
+    "bakeoff.plan": ("Case", "Plan", "ScorerSpec", "SubjectSpec"),
+    "bakeoff.protocols": ("Needs", "Resource", "ScoreInput", "Scorer", "Subject", "Task", "Tool"),
+    "bakeoff.record": ("Record", "Score", "Step", "ToolCall", "Transcript", "Usage", "Verdict"),
+    "bakeoff.report": ("Summary", "summarise"),
+    "bakeoff.run": ("run",),
+    "bakeoff.rundir": ("RunFolder", "find_run", "new_run_folder"),
+    "bakeoff.scorers": ("function_scorer",),
+    "bakeoff.subjects": ("function_subject",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BakeoffError",
+    "Case",
+    "Catalogue",
+    "GraderError",
+    "InfraError",
+    "Limits",
+    "Needs",
+    "Plan",
+    "PlanError",
+    "Record",
+    "Resource",
+    "RunControl",
+    "RunFolder",
+    "RunOptions",
+    "Score",
+    "ScoreInput",
+    "Scorer",
+    "ScorerSpec",
+    "Step",
+    "Subject",
+    "SubjectError",
+    "SubjectSpec",
+    "Summary",
+    "Task",
+    "Tool",
+    "ToolCall",
+    "Transcript",
+    "Usage",
+    "UsageError",
+    "Verdict",
+    "__version__",
+    "default_catalogue",
+    "find_run",
+    "function_scorer",
+    "function_subject",
+    "new_run_folder",
+    "run",
+    "summarise",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'bakeoff' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,7 +8,6 @@ from typing import Any
 
 from bakeoff.errors import RunFolderError
 from bakeoff.files import write_atomically
-from bakeoff.redact import Redactor
 
 LONG = 4 * 1024
 """Strings of more characters than this are worth a blob of their own."""
@@ -49,9 +48,9 @@ class Blobs:
             raise RunFolderError(f"blob {digest} is damaged: its content has another hash")
         return data.decode()
 
-    def take_out(self, data: Any, redactor: Redactor) -> list[Reference]:
+    def take_out(self, data: Any) -> list[Reference]:
         """Move every long string of JSON data, in place, into blobs; returns where each belongs."""
-        return [(place, self.write(redactor(text.encode()))) for place, text in _cut_long_strings(data, [])]
+        return [(place, self.write(text.encode())) for place, text in _cut_long_strings(data, [])]
 
     def put_back(self, data: Any, references: list[Reference]) -> None:
         """Undo `take_out`, in place."""

@@ -23,13 +23,22 @@ NO_NEEDS = Needs()
 class Cast:
     """Everything a plan names, built: nothing in it can be a surprise after the first trial."""
 
-    subjects: Mapping[str, Subject | BoundSubject]
+    subjects: Mapping[str, Subject]
+    bound: Mapping[str, BoundSubject]  # those that are given the hidden parts of each case
     scorers: tuple[Scorer, ...]
     tools: Callable[[Case], tuple[Tool, ...]]
 
+    def may_run_commands(self, plan: Plan) -> bool:
+        """Whether some trial may want a workspace."""
+        files = any(case.files or case.hidden or case.reference or case.collect for case in plan.cases)
+        return files or any(needs_of(member).workspace for member in self._members())
+
     def resources(self) -> Iterable[Resource]:
-        for member in (*self.subjects.values(), *self.scorers):
+        for member in self._members():
             yield from needs_of(member).resources
+
+    def _members(self) -> tuple[Subject | BoundSubject | Scorer, ...]:
+        return (*self.subjects.values(), *self.bound.values(), *self.scorers)
 
 
 def needs_of(member: Subject | BoundSubject | Scorer) -> Needs:
@@ -62,15 +71,18 @@ class Catalogue:
     def cast(self, plan: Plan) -> Cast:
         """Build all that the plan names, or raise one error that lists everything wrong with it."""
         problems = plan.problems()
-        built_subjects = {spec.name: _build(self.subjects, spec, problems) for spec in plan.subjects}
-        built_scorers = [_build(self.scorers, spec, problems) for spec in plan.scorers]
+        free: dict[str, Subject] = {}
+        bound: dict[str, BoundSubject] = {}
+        for spec in plan.subjects:
+            subject = _build(self.subjects, spec, problems)
+            if isinstance(subject, BoundSubject):
+                bound[spec.name] = subject
+            elif subject is not None:
+                free[spec.name] = subject
+        built = [_build(self.scorers, spec, problems) for spec in plan.scorers]
         if problems:
             raise PlanError(problems)
-        return Cast(
-            {name: subject for name, subject in built_subjects.items() if subject is not None},
-            tuple(scorer for scorer in built_scorers if scorer is not None),
-            self.tools,
-        )
+        return Cast(free, bound, tuple(scorer for scorer in built if scorer is not None), self.tools)
 
 
 def default_catalogue() -> Catalogue:

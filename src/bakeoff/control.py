@@ -5,11 +5,13 @@ from collections.abc import Callable
 
 
 class RunControl:
-    """Shared by whoever may stop a run and the run itself."""
+    """Shared by a run and whoever watches it and may stop it."""
 
     def __init__(self) -> None:
         self.draining = False
         self.stopped = False
+        self.finished_before = 0  # trials that were done when the run was taken up again
+        self.sandbox: str | None = None  # the rung that commands run on, where the plan has any
         self._change = asyncio.Event()
         self._give_up: Callable[[], object] | None = None
 
@@ -35,9 +37,10 @@ class RunControl:
         """What Ctrl-C means: the first time drain, the second time stop."""
         self.stop() if self.draining else self.drain()
 
-    async def sleep(self, seconds: float) -> None:
-        """Wait, but no longer than until the run is being stopped."""
+    async def sleep(self, seconds: float) -> bool:
+        """Wait, but no longer than until the run is being stopped; whether it goes on."""
         try:
             await asyncio.wait_for(self._change.wait(), seconds)
         except TimeoutError:
-            return
+            return True
+        return False

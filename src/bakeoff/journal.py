@@ -26,11 +26,12 @@ from bakeoff.blobs import Blobs
 from bakeoff.errors import RunFolderError
 from bakeoff.files import PRIVATE, sync_folder
 from bakeoff.record import SCHEMA, Record, Transcript, Usage
-from bakeoff.redact import Redactor
+from bakeoff.redact import Redactor, with_texts
 
 INLINE_BYTES = 16 * 1024  # a line this short is written as it is, without looking for long strings
 _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
-_DEEP = 100  # more brackets than this in a line, and we make sure that it can be read back
+_DEEP = 100  # more brackets than this in a line, or more bytes than the next, and we make sure it can be read back
+_LONG_NUMBER = 4000
 
 Line = dict[str, Any]
 Upgrade = Callable[[Line], Line]
@@ -38,10 +39,14 @@ UPGRADES: Mapping[int, Upgrade] = {}
 """From the schema version that a line was written with to the next one."""
 
 
+class _Newer(RunFolderError):
+    pass
+
+
 def upgrade(line: Line, version: int, upgrades: Mapping[int, Upgrade] = UPGRADES, newest: int = SCHEMA) -> Line:
     """A line as the newest schema would have written it."""
     if version > newest:
-        raise RunFolderError(f"schema {version} is newer than this bakeoff's {newest}: upgrade bakeoff to read it")
+        raise _Newer(f"schema {version} is newer than this bakeoff's {newest}: upgrade bakeoff to read it")
     for step in range(version, newest):
         line = upgrades[step](line)
     return line
@@ -53,13 +58,16 @@ class Damage:
 
     line: int
     reason: str
+    newer: bool = False  # nothing is wrong with it but that a newer bakeoff wrote it
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The run's total spending at one moment."""
+    """Spending as it arrived: the run's total so far, and what was added to it by which trial."""
 
     total: Usage
+    trial: str
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +99,10 @@ def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
             place += len(raw)
 
 
-def read_journal_backwards(path: Path) -> Iterator[Entry]:
+def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entry]:
     """Every entry, the last one first, so that the entry that counts for a trial is the first one met."""
     blobs = Blobs(path.parent / "blobs")
-    for raw in _lines_backwards(path):
+    for raw in _lines_backwards(path, step):
         yield _read_line(raw, 0, blobs)
 
 
@@ -108,24 +116,22 @@ def record_at(path: Path, place: int) -> Record:
     return entry
 
 
-def _lines_backwards(path: Path) -> Iterator[bytes]:
-    step = 1024 * 1024
+def _lines_backwards(path: Path, step: int) -> Iterator[bytes]:
     rest = b""
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
-        whole = False  # whether `rest` ends with a newline; what follows the last one is torn
+        torn = True  # what follows the last newline
         while end > 0:
             start = max(0, end - step)
             file.seek(start)
-            first, *lines = (file.read(end - start) + rest).split(b"\n")
-            if not whole and lines:
+            rest, *lines = (file.read(end - start) + rest).split(b"\n")
+            if torn and lines:
                 lines.pop()
-                whole = True
-                lines = [*lines]
+                torn = False
             yield from (line + b"\n" for line in reversed(lines))
-            rest, end = (first + b"\n" if whole else first), start
-        if whole:
-            yield rest
+            end = start
+        if not torn:
+            yield rest + b"\n"
 
 
 def _read_line(raw: bytes, number: int, blobs: Blobs) -> Entry:
@@ -137,6 +143,8 @@ def _read_line(raw: bytes, number: int, blobs: Blobs) -> Entry:
     except ValidationError as error:
         first = error.errors()[0]
         return Damage(number, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+    except _Newer as error:
+        return Damage(number, str(error), newer=True)
     except (ValueError, KeyError, TypeError, IndexError, RunFolderError) as error:
         return Damage(number, f"{type(error).__name__}: {error}")
 
@@ -148,7 +156,8 @@ def _entry(line: Line, blobs: Blobs) -> Entry:
                 blobs.put_back(line["record"], references)
             return Record.model_validate(line["record"])
         case "usage":
-            return Spent(Usage.model_validate(line["total"]))
+            total, usage = Usage.model_validate(line["total"]), Usage.model_validate(line["usage"])
+            return Spent(total, str(line["trial"]), usage)
         case "start" | "end" as kind:
             return Mark(kind, line)
         case unknown:
@@ -184,6 +193,8 @@ class JournalWriter:
     def append_record(self, record: Record) -> None:
         """Queue a record."""
         data = _storable(record)
+        if self._redactor.finds(data):
+            data = _storable(self._redactor.model(record))
         if len(data) > INLINE_BYTES:
             self._queued.append(from_json(data))
         else:
@@ -209,7 +220,7 @@ class JournalWriter:
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
         try:
             lines = [item if isinstance(item, bytes) else self._with_blobs(item) for item in queued]
-            _write_all(self._descriptor, self._redactor(b"".join(lines)))
+            _write_all(self._descriptor, b"".join(lines))
             os.fsync(self._descriptor)
         except OSError as error:
             self._broken = True
@@ -220,24 +231,39 @@ class JournalWriter:
             ) from error
 
     def _with_blobs(self, record: Line) -> bytes:
-        references = self._blobs.take_out(record, self._redactor)
+        references = self._blobs.take_out(record)
         return to_json({"type": "record", "v": SCHEMA, "blobs": references, "record": record}) + b"\n"
 
 
 def _storable(record: Record) -> bytes:
     """The record as JSON that can be read back, whatever a subject put into it."""
     try:
-        data = record.__pydantic_serializer__.to_json(record, exclude_defaults=True)
-        if data.count(b"[") + data.count(b"{") > _DEEP:
-            from_json(data)
+        return _readable(record)
     except (PydanticSerializationError, ValueError) as error:
-        return _storable(_without_free_data(record, str(error)))
+        reason = str(error)
+    record = with_texts(record, _without_surrogates)
+    try:
+        return _readable(record)
+    except (PydanticSerializationError, ValueError):
+        return _readable(_without_free_data(record, _without_surrogates(reason)))
+
+
+def _readable(record: Record) -> bytes:
+    """The record as JSON; an error where that could not be read back: nested too deep, or a number too long."""
+    data = record.__pydantic_serializer__.to_json(record, exclude_defaults=True)
+    if len(data) > _LONG_NUMBER or data.count(b"[") + data.count(b"{") > _DEEP:
+        from_json(_PLAIN_RECORD + data + b"}")
     return data
+
+
+def _without_surrogates(text: str) -> str:
+    """File names that are not UTF-8 reach Python as lone surrogates, for which JSON has no words."""
+    return text.encode(errors="replace").decode()
 
 
 def _without_free_data(record: Record, reason: str) -> Record:
     """The same outcome without the places where a subject or scorer may put any data it likes."""
-    note = {"not stored": reason.encode(errors="replace").decode()}
+    note = {"not stored": reason}
     usage = record.transcript.usage if record.transcript else Usage()
     scores = tuple(score.model_copy(update={"reason": "", "metadata": note}) for score in record.scores)
     bare = Transcript(usage=usage, metadata=dict(note))

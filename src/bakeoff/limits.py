@@ -1,12 +1,19 @@
 """What one trial may use. Part of a case, obeyed by every phase and every sandbox."""
 
+from functools import cached_property
+
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from bakeoff.frozen import Frozen
+from bakeoff.frozen import Frozen, fingerprint
 
 
 class Limits(Frozen):
     """Bounds of one trial; the seconds are wall-clock."""
+
+    @cached_property
+    def attempt_digest(self) -> str:
+        """Changes with what a subject can notice: how long scoring may take is none of its business."""
+        return fingerprint(self.model_dump(exclude={"score_seconds"}))
 
     prepare_seconds: PositiveFloat = 60.0
     attempt_seconds: PositiveFloat = 300.0

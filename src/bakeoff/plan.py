@@ -48,12 +48,12 @@ class Case(Frozen):
     @cached_property
     def attempt_digest(self) -> str:
         """Changes with what a subject can notice."""
-        return fingerprint(self.id, self.prompt, self.files, self.collect, self.limits)
+        return fingerprint(self.id, self.prompt, self.files, self.collect, self.limits.attempt_digest)
 
     @cached_property
     def score_digest(self) -> str:
         """Changes with what only graders can notice."""
-        return fingerprint(self.hidden, self.reference, self.expected)
+        return fingerprint(self.hidden, self.reference, self.expected, self.limits.score_seconds)
 
 
 class SubjectSpec(Frozen):

@@ -1,9 +1,9 @@
 """RECORD: what happened in one trial. Outcomes are stored; the verdict is derived from them."""
 
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 from bakeoff.frozen import Frozen
 
@@ -67,17 +67,25 @@ class Usage(Frozen):
 NO_USAGE = Usage()
 
 
-class Text(Frozen):
+class _Tagged(Frozen):
+    """A part is told from the others by its `type`, which is therefore written even where defaults are left out."""
+
+    @model_serializer(mode="wrap")
+    def _with_type(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {"type": type(self).model_fields["type"].default, **handler(self)}
+
+
+class Text(_Tagged):
     type: Literal["text"] = "text"
     text: str
 
 
-class Reasoning(Frozen):
+class Reasoning(_Tagged):
     type: Literal["reasoning"] = "reasoning"
     text: str
 
 
-class ToolCall(Frozen):
+class ToolCall(_Tagged):
     """One call of a tool and what came back."""
 
     type: Literal["tool"] = "tool"
@@ -109,7 +117,7 @@ class Transcript(Frozen):
     output: JsonValue = None
     steps: tuple[Step, ...] = ()
     usage: Usage = NO_USAGE
-    metadata: dict[str, JsonValue] = {}
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -123,6 +131,7 @@ class Failure(Frozen):
     type: str
     message: str
     detail: str = ""
+    retry_after: float | None = None  # seconds that the other side asked us to wait
 
 
 class Score(Frozen):
@@ -131,7 +140,7 @@ class Score(Frozen):
     name: str
     value: float | None = Field(default=None, ge=0, le=1)
     reason: str = ""
-    metadata: dict[str, JsonValue] = {}
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
     failure: Failure | None = None
 
 
@@ -156,30 +165,32 @@ class Record(Frozen):
     attempt: Phase | None = None
     score: Phase | None = None
     transcript: Transcript | None = None
-    artefacts: dict[str, str] = {}
-    refused: dict[str, str] = {}  # files the subject left that were not taken, and why
+    artefacts: dict[str, str] = Field(default_factory=dict)
+    refused: dict[str, str] = Field(default_factory=dict)  # files the subject left that were not taken, and why
     scores: tuple[Score, ...] = ()
     spent: Usage = NO_USAGE  # of every try, retries and killed attempts of this trial included
 
     @property
     def failure(self) -> Failure | None:
         """The first thing that went wrong, in the order of the phases."""
-        phases = (self.prepare, self.attempt, self.score)
-        broken = [phase.failure for phase in phases if phase and phase.failure]
-        return (broken + [score.failure for score in self.scores if score.failure] + [None])[0]
+        for part in (self.prepare, self.attempt, self.score, *self.scores):
+            if part is not None and part.failure is not None:
+                return part.failure
+        return None
 
     @property
     def value(self) -> float | None:
         """The trial's score: the mean over scorers that returned a number; 0 where the subject itself failed."""
-        if self.failure:
-            return 0.0 if self.failure.kind in ("subject", "timeout") else None
+        failure = self.failure
+        if failure is not None:
+            return 0.0 if failure.kind in ("subject", "timeout") else None
         values = [score.value for score in self.scores if score.value is not None]
         return sum(values) / len(values) if values else None
 
     @property
     def verdict(self) -> Verdict:
         failure = self.failure
-        if failure:
+        if failure is not None:
             return Verdict.FAIL if failure.kind == "subject" else Verdict(failure.kind)
         value = self.value
         if value is None:

@@ -4,13 +4,19 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, TypeVar, get_origin
 from urllib.parse import quote, quote_plus
+
+from pydantic import BaseModel, JsonValue
 
 SHORTEST = 8
 """Shorter values are left alone: blanking every "test" or "1234" would destroy results and protect nothing."""
 
 _SECRET_NAME = re.compile(r"(api_?key|token|secret|password|passwd|credential|private_?key)", re.IGNORECASE)
 _JSON_DEPTH = 3  # JSON inside JSON inside JSON: a tool result, in a transcript, in a journal
+_LONGEST_NUMBER = 1000  # bits; Python refuses to write out really long ones
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
@@ -25,14 +31,58 @@ class Redactor:
         names = {form: name for name, value in secrets.items() if len(value) >= SHORTEST for form in _forms(value)}
         # The longest first, so that an escaped form is never cut in the middle by the plain one.
         self._forms = sorted(names, key=len, reverse=True)
+        self._names = names
         self._labels = {form: f"[redacted {_label(name)}]".encode() for form, name in names.items()}
         self._pattern = re.compile(b"|".join(map(re.escape, self._forms)))
 
+    def finds(self, data: bytes) -> bool:
+        """Whether there is anything to replace. Plain substring search is many times faster than the pattern."""
+        return any(form in data for form in self._forms)
+
     def __call__(self, data: bytes) -> bytes:
-        # Plain substring search is many times faster than the pattern, and nearly every line is clean.
-        if not any(form in data for form in self._forms):
+        if not self.finds(data):
             return data
         return self._pattern.sub(lambda match: self._labels[match.group()], data)
+
+    def text(self, text: str) -> str:
+        return self(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def names_in(self, model: BaseModel) -> list[str]:
+        """Which secrets the data holds."""
+        data = model.model_dump_json().encode()
+        return sorted({self._names[form] for form in self._forms if form in data})
+
+    def model(self, model: Model) -> Model:
+        """The same data without secrets. JSON is never redacted as text: in `\\nkey` the `n` belongs to the escape."""
+        return with_texts(model, self.text)
+
+
+def with_texts(model: Model, change: Callable[[str], str]) -> Model:
+    """The same data with every text in it changed, keys of free data too; what only the code may say stays."""
+    fields = {name: getattr(model, name) for name in type(model).model_fields}
+    return model.model_copy(update={name: _changed(type(model), name, value, change) for name, value in fields.items()})
+
+
+def _changed(model: type[BaseModel], name: str, value: Any, change: Callable[[str], str]) -> Any:
+    annotation = model.model_fields[name].annotation
+    if get_origin(annotation) is Literal or (isinstance(value, int | float) and annotation != JsonValue):
+        return value
+    return _change(value, change)
+
+
+def _change(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, BaseModel):
+        return with_texts(value, change)
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): _change(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_change(item, change) for item in value)
+    if isinstance(value, float) or (type(value) is int and value.bit_length() < _LONGEST_NUMBER):
+        number = str(value)  # in free data: some secrets are numbers
+        return value if (changed := change(number)) == number else changed
+    return value
 
 
 def _label(name: str) -> str:

@@ -12,9 +12,9 @@ from bakeoff.bitmap import Bitmap
 from bakeoff.budget import Budget
 from bakeoff.catalogue import Cast, Catalogue, default_catalogue
 from bakeoff.control import RunControl
-from bakeoff.errors import BudgetError
+from bakeoff.errors import BudgetError, PlanError, RunFolderError
 from bakeoff.executors.local import LocalExecutor
-from bakeoff.journal import JournalWriter, Spent, record_at
+from bakeoff.journal import Damage, JournalWriter, Spent, record_at
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, Trial
 from bakeoff.protocols import Sandbox
@@ -22,7 +22,7 @@ from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
 from bakeoff.resources import open_resources
 from bakeoff.rundir import RunFolder, new_run_folder
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.trial import Job, TrialRunner
+from bakeoff.trial import Job, TrialRunner, was_attempted
 
 _GATHER_SECONDS = 0.005  # how long finished records wait for company before an fsync is paid for
 _ROOM = 1024  # records that may wait to become durable
@@ -39,13 +39,23 @@ async def run(
     options = options or RunOptions()
     control = control or RunControl()
     cast = (catalogue or default_catalogue()).cast(plan)
-    sandbox = _sandbox_of(options)
-    folder = RunFolder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
     redactor = options.redactor()
+    if leaked := redactor.names_in(plan):
+        raise PlanError(
+            [
+                f"plan {plan.name!r} holds the value of {name}, which no file of a run may: "
+                "take it out of the plan, or unset the variable where it is no secret"
+                for name in leaked
+            ]
+        )
+    sandbox = _sandbox_of(options)
+    control.sandbox = sandbox().name if cast.may_run_commands(plan) else None
+    folder = RunFolder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
     with JournalWriter(folder.journal_file, redactor) as journal:
         done = what_is_done(folder, plan, options)
+        control.finished_before = done.finished.count()
         folder.write_plan(plan, redactor)
-        journal.append("start", bakeoff=__version__, time=time.time())
+        journal.append("start", bakeoff=__version__, time=time.time(), sandbox=control.sandbox)
         desk = Desk(journal, Budget(options, done.spent), control, pending_jobs(plan, done, folder, options))
         work = asyncio.create_task(_work(plan, options, cast, sandbox, desk))
         control.when_stopped(work.cancel)
@@ -70,7 +80,7 @@ async def _work(plan: Plan, options: RunOptions, cast: Cast, sandbox: Callable[[
 
 def _sandbox_of(options: RunOptions) -> Callable[[], Sandbox]:
     """Chosen when first needed, and only once; one that is insisted on must be there from the start."""
-    hidden = (options.results.resolve(),)
+    hidden = tuple(path.resolve() for path in (options.results, options.folder) if path)
     choose = cache(lambda: choose_sandbox(options.sandbox, hidden=hidden))
     if options.sandbox != "auto":
         choose()
@@ -169,6 +179,7 @@ class Done:
     finished: Bitmap
     attempted: dict[int, int] = field(default_factory=dict)  # trial -> where its record is, if only scoring is left
     spent: Usage = NO_USAGE
+    spent_on: dict[str, Usage] = field(default_factory=dict)  # attempt key -> by a trial that is not finished
 
 
 def what_is_done(folder: RunFolder, plan: Plan, options: RunOptions) -> Done:
@@ -177,15 +188,20 @@ def what_is_done(folder: RunFolder, plan: Plan, options: RunOptions) -> Done:
     for place, entry in folder.entries_with_places():
         if isinstance(entry, Spent):
             done.spent = entry.total
+            done.spent_on[entry.trial] = done.spent_on.get(entry.trial, NO_USAGE) + entry.usage
+        elif isinstance(entry, Damage) and entry.newer:
+            raise RunFolderError(f"run {folder.name} cannot be gone on with: line {entry.line}: {entry.reason}")
         elif isinstance(entry, Record):
             trial = plan.find(entry.case, entry.subject, entry.round)
             if trial is not None and trial.attempt_key == entry.attempt_key:
                 _note(done, trial, entry, place, again=options.rescore_all)
+                if done.finished[trial.index] or trial.index in done.attempted:
+                    done.spent_on.pop(entry.attempt_key, None)
     return done
 
 
 def _note(done: Done, trial: Trial, record: Record, place: int, *, again: bool) -> None:
-    attempted = record.transcript is not None and record.attempt is not None and record.attempt.failure is None
+    attempted = was_attempted(record)
     scored = record.score_key == trial.score_key and not again
     done.finished[trial.index] = record.verdict.counts and (scored or not attempted)
     if attempted and not done.finished[trial.index]:
@@ -200,6 +216,8 @@ def pending_jobs(plan: Plan, done: Done, folder: RunFolder, options: RunOptions)
         if not done.finished[index]:
             place = done.attempted.get(index)
             if place is not None:
-                yield Job(plan.trial(index), record_at(folder.journal_file, place))
+                prior = record_at(folder.journal_file, place)
+                yield Job(plan.trial(index), prior, prior.spent)
             elif not options.rescore_only:
-                yield Job(plan.trial(index))
+                trial = plan.trial(index)
+                yield Job(trial, spent=done.spent_on.get(trial.attempt_key, NO_USAGE))

@@ -50,8 +50,11 @@ class RunFolder:
         return self.journal_file.exists()
 
     def write_plan(self, plan: Plan, redactor: Redactor) -> None:
-        data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
-        write_atomically(self.plan_file, redactor(data))
+        data = redactor.model(plan).model_dump_json(exclude_defaults=True, indent=1).encode()
+        try:
+            write_atomically(self.plan_file, data)
+        except OSError as error:
+            raise RunFolderError(f"{self.plan_file} cannot be written: {error.strerror}") from error
 
     def read_plan(self) -> Plan:
         try:
@@ -79,6 +82,14 @@ class RunFolder:
                 if trial is not None and trial.attempt_key == entry.attempt_key and not seen[trial.index]:
                     seen[trial.index] = True
                     yield entry
+
+    def has_torn_line(self) -> bool:
+        """Whether the journal ends in the middle of a line."""
+        if not self.started or self.journal_file.stat().st_size == 0:
+            return False
+        with self.journal_file.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read() != b"\n"
 
     def is_being_written(self) -> bool:
         """Whether a process holds the journal now."""

@@ -35,14 +35,15 @@ def read_options(spec: SubjectSpec | ScorerSpec, model: type[Options]) -> Option
 def import_target(target: str, who: str) -> Any:
     """The object that `module:attribute` names."""
     module_name, _, attribute = target.partition(":")
-    if not module_name or not attribute:
+    if not module_name or not attribute or module_name.startswith("."):
         raise UsageError(f"{who}: {target!r} does not name a function: write it as `module:function`")
     try:
         found: Any = importlib.import_module(module_name)
+    except (ImportError, SyntaxError) as error:
+        raise UsageError(f"{who}: module {module_name!r} cannot be imported: {error}") from error
+    try:
         for part in attribute.split("."):
             found = getattr(found, part)
-    except ImportError as error:
-        raise UsageError(f"{who}: module {module_name!r} cannot be imported: {error}") from error
     except AttributeError as error:
         raise UsageError(
             f"{who}: {module_name!r} has no {attribute!r}; a function made inside another cannot be named"

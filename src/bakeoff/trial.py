@@ -5,8 +5,8 @@ import random
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -16,7 +16,7 @@ from bakeoff.control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, Trial
-from bakeoff.protocols import BoundSubject, Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Workspace
+from bakeoff.protocols import Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Workspace
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage, Verdict
 from bakeoff.workspace import graded_files, open_workspace
 
@@ -39,6 +39,7 @@ class Job:
 
     trial: Trial
     prior: Record | None = None
+    spent: Usage = NO_USAGE  # by earlier processes on this trial
 
 
 @dataclass(slots=True)
@@ -56,8 +57,18 @@ class Tally:
 
     def settle(self, usage: Usage) -> None:
         """A try ended with this usage in all; count what was not told while it ran."""
-        if usage != self.this_try:
-            self.add(usage - self.this_try)
+        untold = _untold(usage, self.this_try)
+        if untold != NO_USAGE:
+            with suppress(BudgetError):  # it is spent and the answer is there: only the next trial is stopped
+                self.add(untold)
+
+
+def _untold(usage: Usage, told: Usage) -> Usage:
+    """What of a usage has not been told. Never negative: what was told has been spent, whatever a transcript says."""
+    counts = {name: max(0, getattr(usage, name) - getattr(told, name)) for name in Usage.model_fields if name != "cost"}
+    known = usage.cost is not None and usage.cost > (told.cost or 0.0)
+    cost = usage.cost - (told.cost or 0.0) if known and usage.cost is not None else None
+    return Usage(**counts, cost=cost)
 
 
 @dataclass(slots=True)
@@ -85,7 +96,7 @@ class TrialRunner:
 
     async def run(self, job: Job, tell: Callable[[Usage], None]) -> Record:
         """The record of one trial, after as many tries as infra failures and the options call for."""
-        tally = Tally(tell)
+        tally = Tally(tell, job.spent)
         tries = 0
         while True:
             tries += 1
@@ -93,11 +104,16 @@ class TrialRunner:
             record = await self._once(job, tally, tries)
             if record.verdict is not Verdict.INFRA or tries > self.options.retries or self.control.draining:
                 return record
-            await self.control.sleep(self._backoff(tries))
+            if not await self.control.sleep(self._backoff(tries, record.failure)):
+                return record
+            if was_attempted(record):
+                job = replace(job, prior=record)  # only a scorer broke: the attempt is not paid for again
 
-    def _backoff(self, tries: int) -> float:
-        longest: float = min(self.options.longest_backoff_seconds, self.options.backoff_seconds * 2 ** (tries - 1))
-        return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+    def _backoff(self, tries: int, failure: Failure | None) -> float:
+        """Doubled with each try and jittered, and not shorter than the other side asked for."""
+        wait: float = self.options.backoff_seconds * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        asked = failure.retry_after if failure and failure.retry_after else 0.0
+        return min(self.options.longest_backoff_seconds, max(wait, asked))
 
     async def _once(self, job: Job, tally: Tally, tries: int) -> Record:
         trial = job.trial
@@ -116,7 +132,7 @@ class TrialRunner:
             score_key=trial.score_key,
             started=tried.started,
             tries=tries,
-            bound=isinstance(self.cast.subjects[trial.subject.name], BoundSubject),
+            bound=trial.subject.name in self.cast.bound,
             threshold=self.plan.threshold,
             prepare=tried.prepare,
             attempt=tried.attempt,
@@ -129,18 +145,34 @@ class TrialRunner:
         )
 
     async def _try(self, trial: Trial, tally: Tally, tried: Tried) -> None:
-        member = self.cast.subjects[trial.subject.name]
-        subject = member.bind(trial.case) if isinstance(member, BoundSubject) else member
-        async with AsyncExitStack() as stack:
-            workspace = None
-            if needs_of(subject).workspace:
-                opening = partial(stack.enter_async_context, self._workspace(trial.case, trial.case.files))
-                workspace, tried.prepare = await phase(opening, trial.case.limits.prepare_seconds, "infra", "infra")
-                if workspace is None:
-                    return
-            await self._attempt(subject, self._task(trial, tally, workspace), tried, trial.case)
+        subject = await self._subject(trial, tried)
+        if subject is None:
+            return
+        if needs_of(subject).workspace:
+            await self._attempt_in_workspace(subject, trial, tally, tried)
+        else:
+            await self._attempt(subject, self._task(trial, tally, None), tried, trial.case)
         if tried.transcript is not None:
             tally.settle(tried.transcript.usage)
+
+    async def _subject(self, trial: Trial, tried: Tried) -> Subject | None:
+        bound = self.cast.bound.get(trial.subject.name)
+        if bound is None:
+            return self.cast.subjects[trial.subject.name]
+
+        async def bind() -> Subject:
+            return bound.bind(trial.case)
+
+        subject, tried.prepare = await phase(bind, trial.case.limits.prepare_seconds, "infra", "infra")
+        return subject
+
+    async def _attempt_in_workspace(self, subject: Subject, trial: Trial, tally: Tally, tried: Tried) -> None:
+        case = trial.case
+        async with AsyncExitStack() as stack:
+            opening = partial(stack.enter_async_context, self._workspace(case, case.files))
+            workspace, tried.prepare = await phase(opening, case.limits.prepare_seconds, "infra", "infra")
+            if workspace is not None:
+                await self._attempt(subject, self._task(trial, tally, workspace), tried, case)
 
     async def _attempt(self, subject: Subject, task: Task, tried: Tried, case: Case) -> None:
         async def attempt() -> Transcript:
@@ -213,22 +245,44 @@ async def phase(
     `blame` is whose doing an error of unknown origin is, `late` whose doing it is to run out of time.
     """
     started = time.perf_counter()
+    cancellations = _cancellations()
     clock = asyncio.timeout(seconds)
+    result = failure = None
     try:
         async with clock:
             result = await step()
-    except Exception as error:  # noqa: BLE001 - the one place
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the one place; some libraries raise unasked-for cancellations
         failure = _failure(error, blame)
-        if clock.expired() and isinstance(error, TimeoutError):
-            failure = Failure(kind=late, type="TimeoutError", message=f"not finished after {seconds:g} s")
-        return None, Phase(seconds=time.perf_counter() - started, failure=failure)
-    return result, Phase(seconds=time.perf_counter() - started)
+    if _cancellations() > cancellations:
+        raise asyncio.CancelledError  # asked for from outside, whatever the step made of it
+    if clock.expired():  # whatever the step made of its cancellation, a result included
+        result, failure = None, Failure(kind=late, type="TimeoutError", message=f"not finished after {seconds:g} s")
+    return result, Phase(seconds=time.perf_counter() - started, failure=failure)
 
 
-def _failure(error: Exception, blame: Blame) -> Failure:
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
+def _failure(error: BaseException, blame: Blame) -> Failure:
     known = next((kind for base, kind in _KINDS.items() if isinstance(error, base)), None)
-    detail = "" if known else "".join(traceback.format_exception(error))[-_DETAIL:]
-    return Failure(kind=known or blame, type=type(error).__name__, message=str(error), detail=detail)
+    told = traceback.TracebackException.from_exception(error)  # unlike `str`, survives errors that cannot be printed
+    detail = "" if known else "".join(told.format())[-_DETAIL:]
+    return Failure(
+        kind=known or blame,
+        type=type(error).__name__,
+        message=str(told),
+        detail=detail,
+        retry_after=error.retry_after if isinstance(error, InfraError) else None,
+    )
+
+
+def was_attempted(record: Record) -> bool:
+    """Whether the subject has done its part, so that only scoring may be left."""
+    return record.transcript is not None and record.attempt is not None and record.attempt.failure is None
 
 
 def _tried_before(prior: Record) -> Tried:

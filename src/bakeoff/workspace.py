@@ -1,7 +1,7 @@
 """A private folder with a sandbox around it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -66,13 +66,18 @@ async def open_workspace(
 def graded_files(case: Case, artefacts: Mapping[str, str]) -> dict[str, str]:
     """What a grader runs on: the case's own files, the subject's artefacts, and the hidden files over both.
 
-    An artefact that stands in the way of a hidden file, by its name or as a folder, is left out.
+    What stands in the way of a stronger file, by its name or as a folder, is left out.
     """
-    hidden = {PurePosixPath(name) for name in case.hidden}
-    folders = {parent for path in hidden for parent in path.parents}
-    allowed = {
+    allowed = _beside(artefacts, case.hidden)
+    return {**_beside(case.files, allowed.keys() | case.hidden), **allowed, **case.hidden}
+
+
+def _beside(files: Mapping[str, str], stronger: Iterable[str]) -> dict[str, str]:
+    """The files that can lie in one folder with the stronger ones."""
+    taken = {PurePosixPath(name) for name in stronger}
+    folders = {parent for path in taken for parent in path.parents}
+    return {
         name: text
-        for name, text in artefacts.items()
-        if (path := PurePosixPath(name)) not in hidden | folders and not hidden & set(path.parents)
+        for name, text in files.items()
+        if (path := PurePosixPath(name)) not in taken | folders and not taken & set(path.parents)
     }
-    return {**case.files, **allowed, **case.hidden}

@@ -69,21 +69,32 @@ def docker(address: str, *words: str, content: bytes = b"") -> subprocess.Comple
 def started_engine() -> Iterator[str]:
     root = Path(tempfile.mkdtemp(prefix="bd-"))  # short: a socket's path has room for 108 characters
     address = f"unix://{root}/socket"
-    folders = ["--data-root", root / "data", "--exec-root", root / "exec", "--pidfile", root / "pid"]
-    argv = ["dockerd", "--iptables=false", "--bridge=none", "--host", address, *folders]
+    folders: list[str | Path] = ["--data-root", root / "data", "--exec-root", root / "exec", "--pidfile", root / "pid"]
+    argv: list[str | Path] = ["dockerd", "--iptables=false", "--bridge=none", "--host", address, *folders]
     engine = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
     assert engine.stderr is not None
+    reader = threading.Thread(target=engine.stderr.read, daemon=True)
     try:
         said = list(until_listening(engine.stderr))
         if "API listen on" not in said[-1]:
             pytest.skip(f"dockerd does not start here: {said[-1]}")
-        reader = threading.Thread(target=engine.stderr.read, daemon=True)
         reader.start()
         yield address
     finally:
         engine.terminate()
         engine.wait(60)
-        shutil.rmtree(root, ignore_errors=True)
+        if reader.ident:
+            reader.join(10)
+        engine.stderr.close()
+        unmount_below(root)
+        shutil.rmtree(root)
+
+
+def unmount_below(root: Path) -> None:
+    """An engine that gave a container the host's network leaves a mount behind."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        if line.split()[1].startswith(f"{root}/"):
+            subprocess.run(["umount", line.split()[1]], check=True)
 
 
 def until_listening(log: IO[bytes]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from bakeoff.sandbox.mounts import blocking_folder
 
 RUNGS = ("process", "bwrap", "docker")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sandbox.md"
+HOME_OF_ROOT = Path("~root").expanduser()
 KEY = "sk-never-to-be-seen"
 LIMITS = Limits(memory_mb=128, processes=64, disk_mb=50, output_kb=256)
 SLACK_SECONDS = 4.0  # for a loaded machine to start and to clear up, never for the command itself
@@ -135,14 +136,14 @@ ATTACKS = (
     Attack("fork bomb", FORK_BOMB, "timeout", seconds=1.0),
     Attack("10 GB into one file", BIG_FILE, "disk"),
     Attack("10 GB into many files", MANY_FILES, "disk"),
-    Attack("endless files, deleted while open", DELETED_FILE, "disk", {"docker": "disk"}),
+    Attack("endless files, deleted while open", DELETED_FILE, "disk"),
     Attack("endless printer", PRINTER, "output"),
     Attack("daemon that forks twice, leaves its session and ignores SIGTERM", DAEMON, "exited: left a daemon"),
     Attack("memory filler", MEMORY, "memory"),
     Attack("infinite loop", LOOP, "timeout", seconds=0.7),
     Attack("ignores every signal it can", DEAF, "timeout", seconds=0.7),
     Attack("prints every environment it can read", ENVIRONMENT, "exited: no key"),
-    Attack("reads the home of root", READER.replace("PATH", repr("/root/.profile")), "exited: refused"),
+    Attack("reads the home of root", READER.replace("PATH", repr(str(HOME_OF_ROOT / ".profile"))), "exited: refused"),
     Attack(
         "reads the project",
         READER.replace("PATH", repr(__file__)),
@@ -193,7 +194,7 @@ async def test_an_attack_ends_as_the_table_says_inside_its_limit_and_leaves_no_p
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     sandbox = sandbox_on(rung)
     marker = uuid.uuid4().hex
-    script = attack.script.replace("PORT", str(port)).replace("KEY", repr(KEY[:8]) + "+" + repr(KEY[8:]))
+    script = attack.script.replace("PORT", str(port)).replace("KEY", f"({KEY[:8]!r} + {KEY[8:]!r})")
     command = Command(("python3", "-c", script, marker), place, attack.seconds, limits=LIMITS)
 
     started = time.monotonic()
@@ -216,5 +217,6 @@ def expected(attack: Attack, rung: str) -> str:
 
 def test_the_documented_table_is_the_tested_one() -> None:
     rows = re.findall(r"^\| (.+?) \| `(.+?)` \| `(.+?)` \| `(.+?)` \|$", DOCUMENT.read_text(), flags=re.MULTILINE)
-    tested = [(attack.name, *(attack.verdict_on(rung) for rung in RUNGS)) for attack in ATTACKS]
-    assert rows == tested
+    tested: list[tuple[str, ...]] = [("attack", *RUNGS)]
+    tested += [(attack.name, *(attack.verdict_on(rung) for rung in RUNGS)) for attack in ATTACKS]
+    assert rows == tested, f"edit {DOCUMENT.name} or ATTACKS so that they say the same"

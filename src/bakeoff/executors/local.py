@@ -15,9 +15,12 @@ class LocalExecutor:
     width: int
 
     async def execute(self, jobs: Iterator[Job], inbox: Inbox) -> None:
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(self.width):
-                workers.create_task(self._work(jobs, inbox))
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(self.width):
+                    workers.create_task(self._work(jobs, inbox))
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None  # what ended the run, as the one sentence that it is
 
     async def _work(self, jobs: Iterator[Job], inbox: Inbox) -> None:
         for job in jobs:

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, toolchain
 from bakeoff.sandbox.mounts import follow, plan_mounts
-from bakeoff.sandbox.places import one_command_at_a_time, reserved_users, we_are_root
+from bakeoff.sandbox.places import one_command_at_a_time, probe_user, we_are_root
 from bakeoff.sandbox.process import PACKAGE, check_user
-from bakeoff.sandbox.supervised import Order, make_order, supervise, supervise_now
+from bakeoff.sandbox.supervised import STATUS_WORD, Finished, Order, make_order, supervise, supervise_now
 
 INSIDE = Place(work=Path("/workspace"), home=Path("/home/trial"), tmp=Path("/tmp"))  # noqa: S108 - a private one
 INSIDE_USER = "1000"  # as in etc/passwd beside this file
@@ -21,6 +22,7 @@ ETC = (
     *("ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "pki", "protocols", "resolv.conf"),
     *("services", "ssl", "timezone"),
 )
+AS_A_SHELL_WOULD = ("/bin/sh", "-c", 'exec "$@"', "sh")  # exit 127 for a missing program; bwrap alone says 1
 OWN_ETC = Path(__file__).with_name("etc")
 
 
@@ -40,7 +42,7 @@ class BubblewrapSandbox:
         with one_command_at_a_time(command.place):
             order = self.order(command)
             finished = await supervise(order, stdin=command.stdin, output_kb=command.limits.output_kb)
-        return signals_as_negative(finished.completed)
+        return judged(finished)
 
     def order(self, command: Command) -> Order:
         place = command.place
@@ -52,7 +54,9 @@ class BubblewrapSandbox:
                 writable=[place.work, place.home, place.tmp],
                 private_scratch=False,
             )
-        argv = (self.program, *self.options(command, shown), "--", *command.argv)
+            if not any(step["kind"] == "cover" for step in mounts):
+                mounts = None  # everything is in reach already; a container may not permit more
+        argv = (self.program, *self.options(command, shown), "--", *AS_A_SHELL_WOULD, *command.argv)
         return make_order(command, argv=argv, env=environment(INSIDE, command.env), cwd="/", mounts=mounts)
 
     def options(self, command: Command, shown: list[Path]) -> Iterator[str]:
@@ -64,16 +68,16 @@ class BubblewrapSandbox:
         yield from ("--uid", INSIDE_USER, "--gid", INSIDE_USER)
         yield from system_options()
         yield from ("--proc", "/proc", "--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm")  # noqa: S108
+        for outside, inside in ((place.work, INSIDE.work), (place.home, INSIDE.home), (place.tmp, INSIDE.tmp)):
+            yield from ("--bind", str(outside), str(inside))
         for path in shown:
             yield from ("--ro-bind", str(path), str(path))
         for path in (PACKAGE, *self.hidden):
             if any(path.is_relative_to(root) for root in [*shown, *map(Path, SYSTEM)]) and path.is_dir():
                 yield from ("--tmpfs", str(path), "--remount-ro", str(path))
-        for outside, inside in ((place.work, INSIDE.work), (place.home, INSIDE.home), (place.tmp, INSIDE.tmp)):
-            yield from ("--bind", str(outside), str(inside))
         # These two are memory: left writable, they would be a way to fill it that no limit sees.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
-        yield from ("--chdir", str(INSIDE.work))
+        yield from ("--chdir", str(INSIDE.work), "--json-status-fd", STATUS_WORD)
 
 
 def system_options() -> Iterator[str]:
@@ -99,6 +103,14 @@ def visible_roots(paths: Iterable[Path]) -> list[Path]:
     return sorted(outermost, key=lambda path: len(path.parts))
 
 
+def judged(finished: Finished) -> Completed:
+    """Bubblewrap reports an exit code on its status pipe only if it got as far as the command."""
+    completed = finished.completed
+    if completed.stop == "exited" and '"exit-code"' not in finished.status:
+        raise InfraError(f"bubblewrap did not start the command: {completed.stderr.decode(errors='replace').strip()}")
+    return signals_as_negative(completed)
+
+
 def signals_as_negative(completed: Completed) -> Completed:
     """Bubblewrap and containers report a signal as 128 + its number, as a shell does; we report it as `subprocess`."""
     if not 128 < completed.exit_code <= 128 + 64:
@@ -112,9 +124,9 @@ def find_bubblewrap() -> tuple[BubblewrapSandbox | None, str]:
     if program is None:
         return None, "bubblewrap is not installed"
     sandbox = BubblewrapSandbox(program)
-    uid = reserved_users()[-1] if we_are_root() else None
-    probe = Command(("true",), Place(OWN_ETC, OWN_ETC, OWN_ETC, uid), seconds=10.0)
-    report = supervise_now(sandbox.order(probe))
+    with probe_user() as uid:
+        probe = Command(("true",), Place(OWN_ETC, OWN_ETC, OWN_ETC, uid), seconds=10.0)
+        report = supervise_now(sandbox.order(probe))
     if report.get("exit_code") == 0:
         return sandbox, "read-only system, only the trial's own folders, no network unless asked for"
     why = report.get(

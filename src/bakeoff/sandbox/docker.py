@@ -63,11 +63,11 @@ class DockerSandbox:
         yield from ("--pids-limit", str(limits.processes), "--cpus", str(self.cpus), "--ulimit", "core=0")
         yield from ("--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m")
         yield from ("--ulimit", f"fsize={(limits.disk_mb + 64) << 20}", "--shm-size", str(SHARED_MEMORY_BYTES))
-        yield from ("--hostname", "trial", "--workdir", str(INSIDE.work), "--entrypoint", "")
+        yield from ("--label", "bakeoff", "--hostname", "trial", "--workdir", str(INSIDE.work), "--entrypoint", "")
         if place.uid is not None:  # a user of its own, so that nobody else's processes count
             yield from ("--ulimit", f"nproc={limits.processes}")
-        if not command.network:
-            yield from ("--network", "none")
+        # With a network it is the host's, as below `bwrap`: our own servers are on its loopback, and nowhere else.
+        yield from ("--network", "host" if command.network else "none")
         if Path(self.client).name.startswith("podman") and place.uid is None:
             yield from ("--userns", "keep-id")
         for outside, inside in ((place.work, INSIDE.work), (place.home, INSIDE.home), (place.tmp, INSIDE.tmp)):

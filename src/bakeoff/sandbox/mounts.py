@@ -37,7 +37,8 @@ class MountPlan:
 
     def steps(self) -> list[Step]:
         """Shallow paths first: each step only depends on shallower ones."""
-        covers = [{"kind": "cover", "path": str(p), "mode": m, "size": s} for p, (m, s) in self.covers.items()]
+        needed = {path: how for path, how in self.covers.items() if not self.is_hidden(path)}
+        covers = [{"kind": "cover", "path": str(p), "mode": m, "size": s} for p, (m, s) in needed.items()]
         links = [{"kind": "link", "path": str(p), "target": t} for p, t in self.links.items()]
         binds = [{"kind": "bind", "path": str(p), "writable": w} for p, w in self.binds.items()]
         return sorted([*covers, *links, *binds], key=lambda step: len(Path(step["path"]).parts))

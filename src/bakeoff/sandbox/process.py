@@ -9,9 +9,9 @@ import bakeoff
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, toolchain
-from bakeoff.sandbox.mounts import blocking_folder, follow, plan_mounts
-from bakeoff.sandbox.places import one_command_at_a_time, reserved_users, we_are_root
-from bakeoff.sandbox.supervised import make_order, supervise, supervise_now
+from bakeoff.sandbox.mounts import Step, blocking_folder, follow, plan_mounts
+from bakeoff.sandbox.places import one_command_at_a_time, probe_user, we_are_root
+from bakeoff.sandbox.supervised import Report, make_order, supervise, supervise_now
 
 PR_SET_DUMPABLE = 4
 PACKAGE = Path(bakeoff.__file__).parent  # it carries bundled references, which no subject may read
@@ -68,19 +68,26 @@ def find_process() -> tuple[ProcessSandbox | None, str]:
     """The rung as this machine permits it, or None; and a sentence about it."""
     if not we_are_root():
         return ProcessSandbox(private_mounts=False), "the subject runs as you, and shares your files and network"
-    here = Path(__file__).parent  # some folder to watch; the probe writes nothing
-    probe = Command(("true",), Place(here, here, here, reserved_users()[-1]), seconds=10.0)
-    steps = plan_mounts(readable=toolchain(), writable=[])
-    argv = (sys.executable, "-I", "-S", "-c", "")
-    order = make_order(probe, argv=argv, env={}, cwd="/", mounts=steps, system_read_only=True)
-    report = supervise_now(order)
+    with probe_user() as uid:
+        report = probe(uid, plan_mounts(readable=toolchain(), writable=[]))
+        if report.get("exit_code") == 0:
+            return ProcessSandbox(private_mounts=True), "the subject runs as a user of its own, the system is read-only"
+        why = report.get("problem", f"a trial run of Python ended as {report}")
+        for path in toolchain():
+            blocking = blocking_folder(follow(path, {}))
+            if blocking is not None:
+                return None, f"{path} leads through {blocking}, which is closed to other users, and {why}"
+        report = probe(uid, None)
     if report.get("exit_code") == 0:
-        return ProcessSandbox(private_mounts=True), "the subject runs as a user of its own, with the system read-only"
-    blocked = [path for path in toolchain() if blocking_folder(follow(path, {}))]
-    if blocked:
-        return None, f"{blocked[0]} lies in a folder closed to other users, and {report.get('problem', 'it failed')}"
-    order["mounts"] = None
-    report = supervise_now(order)
-    if report.get("exit_code") == 0:
-        return ProcessSandbox(private_mounts=False), "the subject runs as a user of its own"
+        return ProcessSandbox(
+            private_mounts=False
+        ), "the subject runs as a user of its own, and shares files and network"
     return None, f"a process of another user cannot be started: {report.get('problem', report)}"
+
+
+def probe(uid: int | None, mounts: list[Step] | None) -> Report:
+    """Try our own Python; it writes nothing, so any folder will do to be watched."""
+    here = Path(__file__).parent
+    argv = (sys.executable, "-I", "-S", "-c", "")
+    command = Command(argv, Place(here, here, here, uid), seconds=10.0)
+    return supervise_now(make_order(command, argv=argv, env={}, cwd="/", mounts=mounts, system_read_only=True))

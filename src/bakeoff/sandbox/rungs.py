@@ -20,7 +20,7 @@ FINDERS: dict[str, Finder] = {
 }  # strongest first
 WAYS_OUT = {
     "docker": f"`apt-get install docker.io`, start its engine, and set {IMAGE_VARIABLE} to a local image",
-    "bwrap": "`apt-get install bubblewrap`",
+    "bwrap": "`apt-get install bubblewrap`, and permit user namespaces (`sysctl kernel.unprivileged_userns_clone=1`)",
     "process": "run Bakeoff as an ordinary user, or with a Python that other users may execute",
 }
 

@@ -93,13 +93,13 @@ def safe_copy(
     files together count against `max_bytes`. Permissions become 0644, or 0755 for what was executable.
     """
     copied: list[str] = []
-    with _folder(destination_root) as destination, _search(source_root, patterns, max_bytes, max_files) as search:
+    with open_folder(destination_root) as destination, _search(source_root, patterns, max_bytes, max_files) as search:
         state, root = search
         for file in _files(state, root):
             content = _read(state, file)
             if content is None:
                 continue
-            problem = _write(destination, file, content)
+            problem = write_below(destination, file.path, content, 0o755 if file.executable else 0o644)
             if problem:
                 state.refuse(file.path, problem)
             else:
@@ -142,10 +142,9 @@ class _Patterns:
         if not any(mark in pattern for mark in "*?["):
             self.literal.append(pattern)
         self.whole.append(re.compile(translate(parts)))
-        for end in range(1, len(parts)):
+        reached = parts.index("**") + 1 if "**" in parts else len(parts) - 1
+        for end in range(1, reached + 1):
             self.folders.append(re.compile(translate(parts[:end])))
-            if parts[end - 1] == "**":
-                break
 
     def match(self, path: str) -> bool:
         return any(expression.fullmatch(path) for expression in self.whole)
@@ -216,7 +215,7 @@ def printable(path: str) -> str:
 
 
 @contextlib.contextmanager
-def _folder(root: Path) -> Iterator[int]:
+def open_folder(root: Path) -> Iterator[int]:
     try:
         descriptor = os.open(root, FOLDER_FLAGS)
     except OSError as problem:
@@ -230,7 +229,7 @@ def _folder(root: Path) -> Iterator[int]:
 @contextlib.contextmanager
 def _search(root: Path, patterns: Iterable[str], max_bytes: int, max_files: int) -> Iterator[tuple[_Search, int]]:
     compiled = _Patterns([patterns] if isinstance(patterns, str) else patterns)
-    with _folder(root) as descriptor:
+    with open_folder(root) as descriptor:
         search = _Search(compiled, os.fstat(descriptor).st_dev, max_bytes, max_files)
         for pattern, why in compiled.bad:
             search.refuse(pattern, why)
@@ -257,7 +256,7 @@ def _walk(search: _Search, folder: int, prefix: str, depth: int) -> Iterator[_Fi
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if stat.S_ISDIR(found.st_mode):
                 yield from _enter(search, folder, name, path, depth, enter=enter)
-            else:
+            elif wanted or stat.S_ISLNK(found.st_mode):  # a link may stand for a folder that was to be entered
                 yield from _open(search, folder, name, path, found)
         except OSError as problem:
             search.refuse(path, f"cannot be read: {problem.strerror}")
@@ -344,32 +343,48 @@ def _read(search: _Search, file: _File) -> bytes | None:
     return None
 
 
-# --- the trusted side ---------------------------------------------------------------------------------------------
+# --- the side that is written to ----------------------------------------------------------------------------------
 
 
-def _write(root: int, file: _File, content: bytes) -> str:
-    """Write beside the target and rename over it, so that a link at the target is replaced and not followed."""
-    *folders, name = file.path.split("/")
+def write_below(root: int, path: str, content: bytes, mode: int, owner: int | None = None) -> str:
+    """Write beside the target and rename over it, so that a link at the target is replaced and not followed.
+
+    `root` is the descriptor of an open folder; `owner` gets what is made. Says what went wrong, or nothing.
+    """
+    *folders, name = path.split("/")
     with contextlib.ExitStack() as opened:
         folder = root
         try:
             for part in folders:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, 0o755, dir_fd=folder)
-                folder = os.open(part, FOLDER_FLAGS, dir_fd=folder)
+                folder = _folder_below(folder, part, owner)
                 opened.callback(os.close, folder)
-            _write_new(folder, name, content, 0o755 if file.executable else 0o644)
+            _write_new(folder, name, content, mode, owner)
         except OSError as problem:
             return f"cannot be written at its destination: {problem.strerror}"
     return ""
 
 
-def _write_new(folder: int, name: str, content: bytes, mode: int) -> None:
+def _folder_below(parent: int, name: str, owner: int | None) -> int:
+    made = True
+    try:
+        os.mkdir(name, 0o755, dir_fd=parent)
+    except FileExistsError:
+        made = False
+    descriptor = os.open(name, FOLDER_FLAGS, dir_fd=parent)
+    if made and owner is not None:
+        os.fchown(descriptor, owner, owner)
+    return descriptor
+
+
+def _write_new(folder: int, name: str, content: bytes, mode: int, owner: int | None) -> None:
     temporary = f".bakeoff-{secrets.token_hex(8)}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
+            file.flush()
+            if owner is not None:
+                os.fchown(file.fileno(), owner, owner)
             os.fchmod(file.fileno(), mode)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -24,6 +25,7 @@ SUPERVISOR = Path(__file__).with_name("supervisor.py")
 GRACE_SECONDS = 150.0  # for killing and clearing up; beyond it the supervisor itself is broken
 MEGABYTE = 1 << 20
 OPEN_FILES = 8192
+STATUS_WORD = f"status-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that the supervisor chooses
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Finished:
 
     completed: Completed
     epilogue: Sequence[str] = ()
+    status: str = ""
 
 
 def confined_rlimits(limits: Limits) -> dict[str, int]:
@@ -63,10 +66,12 @@ def make_order(
     return {
         "argv": list(argv),
         "env": dict(env),
+        "status_word": STATUS_WORD,
         "cwd": cwd,
         "seconds": command.seconds,
         "confined": confined,
         "uid": place.uid if confined else None,
+        "owner": place.uid,
         "rlimits": confined_rlimits(command.limits) if confined else {},
         "memory": command.limits.memory_mb * MEGABYTE if confined else 0,
         "disk": command.limits.disk_mb * MEGABYTE,
@@ -216,7 +221,17 @@ async def conversation(stdin: bytes, cap: int) -> AsyncIterator[Conversation]:
     finally:
         talk.close()
         if process is not None:
+            await end_of(process)
+
+
+async def end_of(process: asyncio.subprocess.Process) -> None:
+    """A supervisor ends once its socket is closed; one that hangs is not waited for."""
+    try:
+        async with asyncio.timeout(GRACE_SECONDS):
             await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
 
 
 async def supervise(order: Order, *, stdin: bytes, output_kb: int) -> Finished:
@@ -256,7 +271,7 @@ def finish(order: Order, report: Report | None, talk: Conversation) -> Finished:
         seconds=report["seconds"],
         stop=stop,
     )
-    return Finished(completed, report.get("epilogue", ()))
+    return Finished(completed, report.get("epilogue", ()), report["status"])
 
 
 def supervise_now(order: Order) -> Report:

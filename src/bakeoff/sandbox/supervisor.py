@@ -9,6 +9,7 @@ and so does its closing: when Bakeoff dies, however it dies, the command dies to
 """
 
 import ctypes
+import errno
 import json
 import os
 import resource
@@ -33,6 +34,8 @@ TICK = 0.02  # between two looks at the memory; a filler writes some 100 MB in t
 SLICE = 0.01  # of one look at a large tree, so that the clock is still obeyed
 KILL_SECONDS = 15.0  # only a process stuck in the kernel outlives SIGKILL that long
 ENTRY_BYTES = 256  # what an empty file costs: its inode
+BEYOND_ANY_LIMIT = 1 << 62
+EPILOGUE_PAUSE = 0.5  # an engine that was asked to make a container just before its client died is still at it
 
 Order = dict[str, Any]
 
@@ -242,7 +245,7 @@ def memory_is_over(limit: int) -> bool:
     return sum(map(proportional_bytes, tree)) > limit
 
 
-def disk_use(roots: list[str], limit: int) -> Iterator[int]:
+def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
     """Yield the bytes found so far, entry by entry, so that the caller can pause; ends early once over the limit."""
     used, linked = 0, set[tuple[int, int]]()
     queue = list(roots)
@@ -250,10 +253,7 @@ def disk_use(roots: list[str], limit: int) -> Iterator[int]:
         folder = queue.pop()
         try:
             entries = os.scandir(folder)
-        except OSError as problem:
-            if problem.errno == 36:  # ENAMETOOLONG: nobody nests that deep in good faith
-                yield limit + 1
-                return
+        except OSError:
             continue
         with entries:
             for entry in entries:
@@ -261,14 +261,16 @@ def disk_use(roots: list[str], limit: int) -> Iterator[int]:
                 yield used
                 if used > limit:
                     return
-    yield used + sum(unlinked_bytes(pid, linked) for pid in descendants())
+    # A container's processes are not below us, but they are its user's.
+    processes = descendants() if owner is None else [int(pid) for pid in all_pids() if threads_if_of(owner, pid)]
+    yield used + sum(unlinked_bytes(pid, linked) for pid in processes)
 
 
 def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: list[str]) -> int:
     try:
         found = entry.stat(follow_symlinks=False)
-    except OSError:
-        return 0
+    except OSError as problem:
+        return BEYOND_ANY_LIMIT if problem.errno == errno.ENAMETOOLONG else 0  # nobody nests that deep in good faith
     if stat.S_ISDIR(found.st_mode):
         queue.append(entry.path)
     elif found.st_nlink > 1:
@@ -296,8 +298,8 @@ def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
 class DiskWatch:
     """Looks at the whole tree in slices, and at once when the file system loses more room than is still allowed."""
 
-    def __init__(self, roots: list[str], limit: int) -> None:
-        self.roots, self.limit = roots, limit
+    def __init__(self, roots: list[str], owner: int | None, limit: int) -> None:
+        self.roots, self.owner, self.limit = roots, owner, limit
         self.scan: Iterator[int] | None = None
         self.seen = 0
         self.known = 0
@@ -319,7 +321,7 @@ class DiskWatch:
 
     def begin(self) -> None:
         self.free_at_scan = self.free()
-        self.scan, self.seen, self.spent = disk_use(self.roots, self.limit), 0, 0.0
+        self.scan, self.seen, self.spent = disk_use(self.roots, self.owner, self.limit), 0, 0.0
 
     def advance(self, until: float) -> bool:
         started = time.monotonic()
@@ -394,7 +396,7 @@ class Reaper:
 def watch(order: Order, control: int, reaper: Reaper, started: float) -> str:
     """Wait until the command ends by itself ('exited') or has to be ended; says why."""
     deadline = started + order["seconds"]
-    disk = DiskWatch(order["watched"], order["disk"])
+    disk = DiskWatch(order["watched"], order["owner"], order["disk"])
     memory = MemoryWatch(order["memory"]) if order["memory"] else None
     poller = select.poll()
     poller.register(control, select.POLLIN)
@@ -473,6 +475,8 @@ def run_epilogue(commands: list[list[str]], env: dict[str, str]) -> list[str]:
         try:
             done = subprocess.run(argv, env=env, capture_output=True, text=True, errors="replace", timeout=60)
             answers.append(done.stdout.strip() if done.returncode == 0 else "")
+            if done.returncode != 0:
+                time.sleep(EPILOGUE_PAUSE)
         except (OSError, subprocess.TimeoutExpired):
             answers.append("")
     return answers
@@ -489,6 +493,7 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
     reaper = Reaper()
     if order["uid"] is None and "RLIMIT_NPROC" in order["rlimits"]:
         order["rlimits"]["RLIMIT_NPROC"] += processes_of(os.getuid())
+    status = offer_status_pipe(order)
     started = time.monotonic()
     reaper.command = start(order)
     for descriptor in (0, 1, 2):  # the streams are the command's alone, so that their end is its end
@@ -496,7 +501,13 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
     why = watch(order, control, reaper, started)
     seconds = time.monotonic() - started
     clean = end_everything(order["uid"], reaper)
-    report = {"stop": why, "seconds": seconds, "exit_code": reaper.exit_code, "clean": clean}
+    report = {
+        "stop": why,
+        "seconds": seconds,
+        "exit_code": reaper.exit_code,
+        "clean": clean,
+        "status": read_now(status),
+    }
     if order["epilogue"]:
         for _ in range(3):  # subprocess needs the standard descriptors to be taken
             os.open(os.devnull, os.O_RDWR)
@@ -505,20 +516,37 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
     return report
 
 
+def offer_status_pipe(order: Order) -> int:
+    """Where a wrapper such as bubblewrap says whether it got as far as the command; its number goes into the argv."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_inheritable(writing, order["status_word"] in order["argv"])
+    order["argv"] = [str(writing) if word == order["status_word"] else word for word in order["argv"]]
+    return reading
+
+
+def read_now(descriptor: int) -> str:
+    try:
+        return os.read(descriptor, 4096).decode(errors="replace")
+    except BlockingIOError:
+        return ""
+
+
 def processes_of(uid: int) -> int:
     """Threads the user has already: the limit on processes counts all of them."""
-    total = 0
-    for name in os.listdir("/proc") if LINUX else []:
-        if name.isdigit():
-            total += threads_if_of(uid, name)
-    return total
+    return sum(threads_if_of(uid, pid) for pid in all_pids())
+
+
+def all_pids() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdigit()] if LINUX else []
 
 
 def threads_if_of(uid: int, pid: str) -> int:
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             lines = dict(line.split(b":", 1) for line in file if b":" in line)
-        return int(lines[b"Threads"]) if int(lines[b"Uid"].split()[0]) == uid else 0
+        dead = lines[b"State"].split()[0] == b"Z"  # waits for a parent that may take its time
+        return int(lines[b"Threads"]) if int(lines[b"Uid"].split()[0]) == uid and not dead else 0
     except (OSError, KeyError):
         return 0
 

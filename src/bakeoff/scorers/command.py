@@ -14,6 +14,7 @@ from bakeoff.protocols import Completed, ScoreInput
 from bakeoff.record import Score
 from bakeoff.specs import read_options
 
+_LARGEST_REPORT = 16 * 1024 * 1024
 _TAIL = 2000  # characters of output kept as the reason
 
 
@@ -41,13 +42,22 @@ class Command:
         async with given.pristine() as workspace:
             done = await workspace.run(self.options.argv, seconds=self.options.seconds)
             reports, _ = await workspace.collect((self.options.junit,) if self.options.junit else ())
-        if done.exit_code == 127 and done.stop == "exited":
+        if done.exit_code == 127 and done.stop == "exited" and await self._is_missing(given):
             raise GraderError(f"{self.options.argv[0]!r} was not found: {_tail(done)}")
         metadata: dict[str, JsonValue] = {"exit_code": done.exit_code, "stop": done.stop, "output": _tail(done)}
         if done.stop != "exited":
             return Score(name=self.name, value=0.0, reason=f"ended by the {done.stop} limit", metadata=metadata)
         value, reason = self._by_exit_code(done) if self.options.junit is None else self._by_report(done, reports)
         return Score(name=self.name, value=value, reason=reason, metadata=metadata)
+
+    async def _is_missing(self, given: ScoreInput) -> bool:
+        """Whether our program is not there; a solution that ends with 127 must not be taken for that."""
+        program = self.options.argv[0]
+        if "/" in program and not program.startswith("/"):
+            return program in given.case.hidden  # otherwise it was for the subject to hand in
+        async with given.pristine() as workspace:
+            look = ("sh", "-c", 'command -v "$0"', program)
+            return not (await workspace.run(look, seconds=self.options.seconds)).ok
 
     def _by_exit_code(self, done: Completed) -> tuple[float, str]:
         return (1.0, "") if done.ok else (0.0, f"exit code {done.exit_code}: {_last_line(done)}")
@@ -73,6 +83,8 @@ class Command:
 
 def read_junit(text: str) -> list[tuple[str, str]]:
     """Each test's name and whether it `passed`, `failed` or was `skipped`."""
+    if len(text) > _LARGEST_REPORT:
+        raise ValueError(f"it has {len(text)} characters, and {_LARGEST_REPORT} are the most")
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("it declares entities")
     try:

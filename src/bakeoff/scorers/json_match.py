@@ -13,7 +13,7 @@ from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.specs import read_options
 
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n```", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?[ \t]*\n")
 
 
 class JsonOptions(Frozen):
@@ -48,8 +48,11 @@ def read_json(output: JsonValue) -> tuple[JsonValue, bool]:
     """The output as JSON, and whether it had to be taken out of a code fence."""
     if not isinstance(output, str):
         return output, False
-    fence = _FENCED.search(output)
-    return (from_json(fence.group(1)), True) if fence else (from_json(output), False)
+    opening = _FENCE.search(output)
+    closing = output.find("\n```", opening.end()) if opening else -1  # one search: a lazy pattern would be quadratic
+    if opening is None or closing < 0:
+        return from_json(output), False
+    return from_json(output[opening.end() : closing]), True
 
 
 def first_difference(expected: JsonValue, actual: JsonValue, *, subset: bool, place: str = "$") -> str | None:

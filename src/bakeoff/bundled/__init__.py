@@ -1,0 +1,1 @@
+"""Plans and suites that travel with the package; all our own work."""

@@ -1,0 +1,39 @@
+"""`bakeoff demo`: the bundled plan, from plan to report."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from bakeoff.bundled.demo import demo_plan
+from bakeoff.cli.console import err, out
+from bakeoff.cli.plans import print_plan
+from bakeoff.cli.running import INTERRUPTED, PASSED, Ending, carry_out
+from bakeoff.options import RunOptions
+from bakeoff.report import Summary, summarise
+from bakeoff.rundir import new_run_folder
+
+
+def run_demo(results: Path, jobs: int, sandbox: str, *, dry_run: bool, as_json: bool) -> int:
+    """The exit code says whether the demo ran as it should, not whether its subjects are any good."""
+    plan = demo_plan()
+    options = RunOptions(results=results, jobs=jobs, sandbox=sandbox)
+    if dry_run:
+        print_plan(out(), plan)
+        return PASSED
+    folder = new_run_folder(results, plan.name)
+    if carry_out(plan, folder, options, Ending(as_json=as_json)) == INTERRUPTED:
+        return INTERRUPTED
+    return _explain(err(), summarise(plan, folder.latest_records(plan)))
+
+
+def _explain(console: Console, summary: Summary) -> int:
+    scores = {subject.subject: subject.score for subject in summary.subjects}
+    as_it_should = summary.complete and scores["oracle"] == 1 and scores["nop"] == 0
+    if not as_it_should:
+        console.print("The demo did not come out as it should: `bakeoff doctor` says what may be missing here.")
+        return 1
+    console.print(
+        "\n`oracle` gives the known answers and passes; `nop` does nothing and fails; `scripted` is in between.\n"
+        "Next: `bakeoff runs show` for what failed, `bakeoff doctor` for what this machine can do."
+    )
+    return PASSED

@@ -1,0 +1,130 @@
+"""`bakeoff doctor`: what is here, what is not, and what to type about it."""
+
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from bakeoff._version import __version__
+from bakeoff.cli.console import out
+from bakeoff.report.words import visible
+from bakeoff.sandbox import available
+
+KEYS = (
+    "AI_GATEWAY_API_KEY",
+    "VERCEL_OIDC_TOKEN",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "OPENROUTER_API_KEY",
+    "GROQ_API_KEY",
+    "MISTRAL_API_KEY",
+    "XAI_API_KEY",
+)
+_ENOUGH_DISK = 2 * 1024**3
+_OLDEST_NODE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked for. `advice` is empty where nothing needs doing."""
+
+    what: str
+    ok: bool
+    found: str
+    advice: str = ""
+
+
+def show_health(results: Path, *, as_json: bool) -> None:
+    findings = list(look(results))
+    if as_json:
+        out().file.write(json.dumps([asdict(finding) for finding in findings], indent=2) + "\n")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("", "what", "found", "what to do"):
+        table.add_column(heading, overflow="fold")
+    for finding in findings:
+        mark = Text("ok", style="green") if finding.ok else Text("--", style="yellow")
+        table.add_row(mark, finding.what, Text(visible(finding.found)), Text(finding.advice))
+    out().print(table)
+
+
+def look(results: Path) -> Iterator[Finding]:
+    yield Finding("bakeoff", True, __version__)
+    yield _python()
+    yield _node()
+    yield _browser()
+    yield from (Finding(f"sandbox: {rung.name}", rung.ok, rung.detail, rung.way_out) for rung in available())
+    yield _disk(results)
+    yield from _extras()
+    yield _keys()
+
+
+def _python() -> Finding:
+    ok = sys.version_info >= (3, 11)
+    return Finding("Python", ok, platform.python_version(), "" if ok else "install Python 3.11 or newer")
+
+
+def _node() -> Finding:
+    advice = f"install Node {_OLDEST_NODE} or newer for suites that run under Vitest"
+    version = _ask("node", "--version")
+    if version is None:
+        return Finding("Node", False, "not found", advice)
+    major = version.lstrip("v").partition(".")[0]
+    ok = major.isdigit() and int(major) >= _OLDEST_NODE
+    return Finding("Node", ok, version, "" if ok else advice)
+
+
+def _browser() -> Finding:
+    for program in ("chromium", "chromium-browser", "google-chrome"):
+        if shutil.which(program):
+            return Finding("browser", True, _ask(program, "--version") or program)
+    return Finding("browser", False, "not found", "apt-get install chromium, to look at pages in tests")
+
+
+def _disk(results: Path) -> Finding:
+    folder = next(path for path in (results.absolute(), *results.absolute().parents) if path.is_dir())
+    free = shutil.disk_usage(folder).free
+    advice = f"make room: under {_ENOUGH_DISK / 1024**3:.0f} GiB a long run may have to stop"
+    return Finding(
+        "disk", free >= _ENOUGH_DISK, f"{free / 1024**3:.1f} GiB free", "" if free >= _ENOUGH_DISK else advice
+    )
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, module, use in (
+        ("local", "xllamacpp", "run a model on this machine, without a key"),
+        ("ray", "ray", "spread a run over machines"),
+        ("otel", "opentelemetry.sdk", "send traces"),
+    ):
+        parent = module.partition(".")[0]
+        here = importlib.util.find_spec(parent) is not None and importlib.util.find_spec(module) is not None
+        advice = "" if here else f"pip install 'bakeoff[{extra}]' to {use}"
+        yield Finding(f"extra: {extra}", here, "installed" if here else "not installed", advice)
+
+
+def _keys() -> Finding:
+    found = [name for name in KEYS if os.environ.get(name)]
+    advice = "" if found else "set one of the providers' variables to judge their models; the demo needs none"
+    return Finding("keys", bool(found), ", ".join(found) or "none", advice)
+
+
+def _ask(*command: str) -> str | None:
+    """The first line a program prints about itself."""
+    if shutil.which(command[0]) is None:
+        return None
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip().partition("\n")[0] or None

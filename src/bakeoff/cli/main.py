@@ -1,0 +1,170 @@
+"""The commands and their options. Start-up must stay fast, so this module imports nothing but typer: what a command
+needs is imported in its body."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bakeoff._version import __version__
+from bakeoff.errors import BakeoffError
+
+app = typer.Typer(
+    help="Which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?",
+    rich_markup_mode=None,  # the rich-formatted help takes three times as long to appear
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+)
+runs = typer.Typer(help="Look after past runs.", rich_markup_mode=None, no_args_is_help=True)
+app.add_typer(runs, name="runs")
+
+Results = Annotated[Path, typer.Option(help="Where runs are kept.")]
+RunName = Annotated[str, typer.Argument(help="A run's folder, its name, or `latest`.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Trials in flight at one time.")]
+Sandbox = Annotated[str, typer.Option(help="auto, process, bwrap or docker.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+MaxCost = Annotated[float | None, typer.Option(help="Stop starting trials at this many USD.")]
+MaxTokens = Annotated[int | None, typer.Option(help="Stop starting trials at this many tokens.")]
+MaxSeconds = Annotated[float | None, typer.Option(help="Stop starting trials after this long.")]
+FailUnder = Annotated[float | None, typer.Option(min=0, max=1, help="Succeed when every score is at least this.")]
+ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even if something failed.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bakeoff {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def bakeoff(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?"""
+
+
+@app.command()
+def demo(
+    results: Results = Path("results"),
+    jobs: Jobs = 4,
+    sandbox: Sandbox = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a small bundled plan; needs no key and no network."""
+    from bakeoff.cli.demo import run_demo
+
+    raise typer.Exit(run_demo(results, jobs, sandbox, dry_run=dry_run, as_json=as_json))
+
+
+@app.command()
+def doctor(as_json: AsJson = False, results: Results = Path("results")) -> None:
+    """Show what this machine has, what it lacks, and what to do about each gap."""
+    from bakeoff.cli.doctor import show_health
+
+    show_health(results, as_json=as_json)
+
+
+@app.command()
+def resume(
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    jobs: Jobs = 8,
+    sandbox: Sandbox = "auto",
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_seconds: MaxSeconds = None,
+    fail_under: FailUnder = None,
+    exit_zero: ExitZero = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a run that was stopped, and try again what was lost to infra, budget or graders."""
+    from bakeoff.cli.running import Ending, resume_run
+    from bakeoff.options import RunOptions
+
+    options = RunOptions(
+        results=results,
+        jobs=jobs,
+        sandbox=sandbox,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        max_seconds=max_seconds,
+    )
+    raise typer.Exit(resume_run(run, options, Ending(fail_under, exit_zero, as_json)))
+
+
+@app.command()
+def rescore(
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    scorer: Annotated[
+        list[str] | None,
+        typer.Option(help='Replace the run\'s scorers: a kind (`exact`) or JSON (`{"kind": …}`). Repeat for several.'),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also what these scorers have scored before.")] = False,
+    jobs: Jobs = 8,
+    sandbox: Sandbox = "auto",
+    fail_under: FailUnder = None,
+    exit_zero: ExitZero = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score recorded attempts again, without making, or paying for, a new one."""
+    from bakeoff.cli.running import Ending, rescore_run
+    from bakeoff.options import RunOptions
+
+    options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, rescore_only=True, rescore_all=everything)
+    raise typer.Exit(rescore_run(run, scorer or [], options, Ending(fail_under, exit_zero, as_json)))
+
+
+@runs.command("list")
+def runs_list(results: Results = Path("results"), as_json: AsJson = False) -> None:
+    """All runs, newest first."""
+    from bakeoff.cli.runs import list_runs
+
+    list_runs(results, as_json=as_json)
+
+
+@runs.command("show")
+def runs_show(run: RunName = "latest", results: Results = Path("results"), as_json: AsJson = False) -> None:
+    """The summary of one run, and what did not pass."""
+    from bakeoff.cli.runs import show_run
+
+    show_run(results, run, as_json=as_json)
+
+
+@runs.command("check")
+def runs_check(run: RunName = "latest", results: Results = Path("results"), as_json: AsJson = False) -> None:
+    """Whether a run's files are whole; exit 1 if something is damaged."""
+    from bakeoff.cli.runs import check_run
+
+    raise typer.Exit(check_run(results, run, as_json=as_json))
+
+
+@runs.command("delete")
+def runs_delete(
+    run: Annotated[str, typer.Argument(help="A run's folder, its name, or `latest`.")],
+    results: Results = Path("results"),
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a run and everything in its folder."""
+    from bakeoff.cli.runs import delete_run
+
+    delete_run(results, run, yes=yes)
+
+
+def main() -> None:
+    """Run the command line; what goes wrong is told in a sentence and an exit code."""
+    from bakeoff.cli.crash import report_crash
+
+    sys.excepthook = report_crash
+    try:
+        app()
+    except BakeoffError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        sys.exit(130)

@@ -1,0 +1,118 @@
+"""Carrying out a plan for someone who watches: progress, Ctrl-C, the summary at the end and the exit code."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+from rich.console import Console
+
+from bakeoff.cli.console import err, out
+from bakeoff.cli.progress import News, show_progress
+from bakeoff.control import RunControl
+from bakeoff.errors import UsageError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan, ScorerSpec
+from bakeoff.report import Summary, summarise
+from bakeoff.report.terminal import print_summary
+from bakeoff.run import run
+from bakeoff.rundir import RunFolder, find_run
+
+PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run is to be judged and told at its end."""
+
+    fail_under: float | None = None
+    exit_zero: bool = False
+    as_json: bool = False
+
+
+def resume_run(name: str, options: RunOptions, ending: Ending) -> int:
+    folder = find_run(options.results, name)
+    return carry_out(folder.read_plan(), folder, options, ending)
+
+
+def rescore_run(name: str, scorers: list[str], options: RunOptions, ending: Ending) -> int:
+    folder = find_run(options.results, name)
+    plan = folder.read_plan()
+    if scorers:
+        plan = plan.model_copy(update={"scorers": tuple(map(read_scorer, scorers))})
+    return carry_out(plan, folder, options, ending)
+
+
+def read_scorer(text: str) -> ScorerSpec:
+    """A scorer as people type it: its kind, or its whole spec as JSON."""
+    try:
+        return ScorerSpec.model_validate_json(text) if text.lstrip().startswith("{") else ScorerSpec(kind=text)
+    except ValidationError as error:
+        raise UsageError(f"--scorer {text!r}: {error.errors()[0]['msg']}") from error
+
+
+def carry_out(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending) -> int:
+    """Run what is left of a plan in its folder; returns the exit code."""
+    interrupted = asyncio.run(_watch(plan, replace(options, folder=folder.path), err()))
+    summary = summarise(plan, folder.latest_records(plan))
+    if ending.as_json:
+        print_json(summary, folder)
+    else:
+        print_summary(out(), summary)
+        err().print(f"\nkept in {folder.path}; see it again with `bakeoff runs show {folder.name}`")
+    if interrupted:
+        err().print(f"interrupted; go on with `bakeoff resume {folder.name}`")
+        return INTERRUPTED
+    return exit_code(summary, ending)
+
+
+def print_json(summary: Summary, folder: RunFolder) -> None:
+    data = summary.model_dump_json(indent=2)
+    out().file.write(f'{{"run": "{folder.name}", "summary": {data}}}\n')
+
+
+def exit_code(summary: Summary, ending: Ending) -> int:
+    """0 all passed, 1 something failed, 3 nothing failed but something is missing."""
+    if ending.fail_under is not None:
+        scores = [subject.score for subject in summary.subjects]
+        failed = any(score is not None and score < ending.fail_under for score in scores)
+    else:
+        failed = not summary.all_passed
+    if failed:
+        return PASSED if ending.exit_zero else FAILED
+    return PASSED if summary.complete else UNDECIDED
+
+
+async def _watch(plan: Plan, options: RunOptions, console: Console) -> bool:
+    """Run to the end, or until someone stops it; whether someone did."""
+    control = RunControl()
+    news = News(plan.size)
+    with show_progress(console, news) as told, _ctrl_c(control, console):
+        async for record in run(plan, options, control=control):
+            news.before = control.finished_before
+            news.add(record)
+            told()
+    if control.sandbox:
+        console.print(f"commands ran in the {control.sandbox} sandbox")
+    return control.draining
+
+
+@contextmanager
+def _ctrl_c(control: RunControl, console: Console) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if not control.draining:
+            console.print("finishing what is in flight; Ctrl-C again stops at once")
+        control.interrupt()
+
+    handled = (signal.SIGINT, signal.SIGTERM)
+    for number in handled:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,175 @@
+"""`bakeoff runs`: listing, showing, checking and deleting what is kept."""
+
+import heapq
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from bakeoff.cli.console import err, out
+from bakeoff.cli.running import print_json
+from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.journal import Damage, Mark
+from bakeoff.plan import Plan
+from bakeoff.record import Record, Verdict
+from bakeoff.report import Summary, summarise
+from bakeoff.report.terminal import print_summary
+from bakeoff.report.words import cost, percent, visible
+from bakeoff.rundir import RunFolder, find_run, run_folders
+
+_SHOWN = 20
+
+
+def list_runs(results: Path, *, as_json: bool) -> None:
+    rows = [_overview(folder) for folder in reversed(run_folders(results))]
+    if as_json:
+        out().file.write(json.dumps(rows, indent=2) + "\n")
+        return
+    if not rows:
+        err().print(f"no runs under {results / 'runs'} yet; `bakeoff demo` makes one")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("run", "state", "scored/planned", "subjects", "best score", "cost"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(visible(str(row[key]))) for key in ("run", "state", "scored", "subjects", "best", "cost")))
+    out().print(table)
+
+
+def _overview(folder: RunFolder) -> dict[str, str | int]:
+    try:
+        plan = folder.read_plan()
+        summary = summarise(plan, folder.latest_records(plan))
+    except BakeoffError as error:
+        return {
+            "run": folder.name,
+            "state": f"unreadable: {error}",
+            "scored": "",
+            "subjects": "",
+            "best": "",
+            "cost": "",
+        }
+    scores = [subject.score for subject in summary.subjects if subject.score is not None]
+    scored = sum(subject.scored for subject in summary.subjects)
+    return {
+        "run": folder.name,
+        "state": _state(folder, summary),
+        "scored": f"{scored}/{summary.planned}",
+        "subjects": len(summary.subjects),
+        "best": percent(max(scores, default=None)),
+        "cost": cost(summary.spent.cost),
+    }
+
+
+def _state(folder: RunFolder, summary: Summary) -> str:
+    if folder.is_being_written():
+        return "running"
+    return "complete" if summary.complete else "incomplete"
+
+
+def show_run(results: Path, name: str, *, as_json: bool) -> None:
+    folder = find_run(results, name)
+    plan = folder.read_plan()
+    summary = summarise(plan, folder.latest_records(plan))
+    if as_json:
+        print_json(summary, folder)
+        return
+    console = out()
+    console.print(f"{folder.name}: {_state(folder, summary)}")
+    print_summary(console, summary)
+    _print_failures(_first_not_passed(plan, folder))
+
+
+def _first_not_passed(plan: Plan, folder: RunFolder) -> list[Record]:
+    """In the plan's order, and one more than is shown, so that the reader can be told of more."""
+    happy = (Verdict.PASS, Verdict.RECORDED)
+    unhappy = (record for record in folder.latest_records(plan) if record.verdict not in happy)
+    places = {case.id: place for place, case in enumerate(plan.cases)}
+    return heapq.nsmallest(_SHOWN + 1, unhappy, key=lambda record: (record.round, places[record.case], record.subject))
+
+
+def _print_failures(records: list[Record]) -> None:
+    if not records:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("verdict", "case", "subject", "round", "why"):
+        table.add_column(heading, overflow="fold")
+    for record in records[:_SHOWN]:
+        cells = (record.verdict, record.case, record.subject, str(record.round + 1), why(record))
+        table.add_row(*(Text(visible(cell, 100)) for cell in cells))
+    out().print()
+    out().print(table)
+    if len(records) > _SHOWN:
+        out().print("… and more")
+
+
+def why(record: Record) -> str:
+    """In a few words, why a trial did not pass."""
+    if record.failure:
+        return f"{record.failure.type}: {record.failure.message}"
+    reasons = [
+        f"{score.name}: {score.reason}" for score in record.scores if score.value is not None and score.value < 1
+    ]
+    return "; ".join(reasons) or "no scorer returned a number"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What was found in a run's files."""
+
+    records: int
+    damaged: list[Damage]
+    ended: bool
+    torn: bool
+
+
+def check_run(results: Path, name: str, *, as_json: bool) -> int:
+    folder = find_run(results, name)
+    folder.read_plan()
+    health = _health(folder)
+    if as_json:
+        problems = [{"line": damage.line, "reason": damage.reason} for damage in health.damaged]
+        facts = {"run": folder.name, "records": health.records, "damaged": problems, "torn": health.torn}
+        out().file.write(json.dumps(facts, indent=2) + "\n")
+        return 1 if health.damaged else 0
+    console = out()
+    console.print(f"{folder.name}: {health.records} records, {len(health.damaged)} damaged lines")
+    for damage in health.damaged[:_SHOWN]:
+        console.print(Text(f"  {folder.journal_file.name}:{damage.line}: {visible(damage.reason)}"))
+    if health.torn:
+        console.print(
+            "  the last line is torn: a process was killed while it wrote; nothing reported finished is in it"
+        )
+    if not health.ended:
+        console.print(f"  the last process did not come to an end; go on with `bakeoff resume {folder.name}`")
+    if health.damaged:
+        console.print("  damaged lines are left out of every report; their trials are run again on resume")
+    return 1 if health.damaged else 0
+
+
+def _health(folder: RunFolder) -> Health:
+    counts: Counter[str] = Counter()
+    damaged: list[Damage] = []
+    ended = False
+    for entry in folder.entries():
+        counts[type(entry).__name__] += 1
+        if isinstance(entry, Damage):
+            damaged.append(entry)
+        elif isinstance(entry, Mark):
+            ended = entry.kind == "end"
+    return Health(counts["Record"], damaged, ended, folder.has_torn_line())
+
+
+def delete_run(results: Path, name: str, *, yes: bool) -> None:
+    folder = find_run(results, name)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"deleting {folder.name} needs a yes: add --yes where nobody can be asked")
+        typer.confirm(f"Delete {folder.path} and everything in it?", abort=True)
+    folder.delete()
+    err().print(f"deleted {folder.name}")

@@ -1,0 +1,39 @@
+"""How numbers and untrusted texts are written for people."""
+
+from bakeoff.stats import Interval
+
+UNKNOWN = "–"
+
+
+def visible(text: str, longest: int = 200) -> str:
+    """Untrusted text on one line: control characters are shown, never emitted."""
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[: longest + 1])
+    return shown if len(text) <= longest else f"{shown[:longest]}…"
+
+
+def percent(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{100 * share:.1f} %"
+
+
+def span(interval: Interval | None) -> str:
+    return "undefined" if interval is None else f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
+
+
+def cost(dollars: float | None) -> str:
+    """As the component benchmark writes costs: fewer digits the larger they are."""
+    if dollars is None:
+        return UNKNOWN
+    digits = 2 if dollars == 0 or dollars >= 1 else 4 if dollars >= 0.01 else 6
+    return f"${dollars:.{digits}f}"
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return UNKNOWN
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"

@@ -1,0 +1,125 @@
+"""`bakeoff demo` and what can be done with the run it leaves."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_the_demo_exits_0_and_prints_every_denominator(demo: "subprocess.CompletedProcess[str]") -> None:
+    assert demo.returncode == 0, demo.stderr
+    rows = {line.split()[0]: line for line in demo.stdout.splitlines() if line.strip()}
+    assert "100.0 %" in rows["oracle"]
+    assert "20/20" in rows["oracle"]
+    assert "9/20" in rows["scripted"]
+    assert "0/20" in rows["nop"]
+    assert "10 cases × 3 subjects × 2 rounds" in demo.stdout
+    assert "process sandbox" in demo.stderr
+
+
+def test_a_dry_run_prints_the_plan_and_makes_no_folder(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    done = bakeoff("demo", "--dry-run")
+    assert done.returncode == 0
+    assert "60 trials = 10 cases × 3 subjects × 2 rounds" in done.stdout
+    assert "capital-of-france" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_output_is_json_and_nothing_else(bakeoff: Bakeoff) -> None:
+    done = bakeoff("demo", "--sandbox", "process", "--json")
+    told = json.loads(done.stdout)
+    assert [subject["subject"] for subject in told["summary"]["subjects"]] == ["oracle", "scripted", "nop"]
+    assert told["summary"]["subjects"][1]["verdicts"] == {"pass": 9, "fail": 11}
+
+
+def test_a_finished_run_is_listed_shown_checked_and_deleted(
+    bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]", tmp_path: Path
+) -> None:
+    [listed] = json.loads(bakeoff("runs", "list", "--json").stdout)
+    assert listed | {"run": ""} == {
+        "run": "",
+        "state": "complete",
+        "scored": "60/60",
+        "subjects": 3,
+        "best": "100.0 %",
+        "cost": "–",
+    }
+    shown = bakeoff("runs", "show", listed["run"])
+    assert shown.returncode == 0
+    assert "contains: missing: 'green'" in shown.stdout
+    assert bakeoff("runs", "check").stdout.splitlines()[0].endswith("60 records, 0 damaged lines")
+    assert bakeoff("runs", "delete", listed["run"]).returncode == 2, "nobody is there to be asked"
+    assert bakeoff("runs", "delete", listed["run"], "--yes").returncode == 0
+    assert list((tmp_path / "results" / "runs").iterdir()) == []
+
+
+def test_resuming_a_finished_run_runs_nothing_again(
+    bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]", tmp_path: Path
+) -> None:
+    [folder] = (tmp_path / "results" / "runs").iterdir()
+    records = (folder / "journal.jsonl").read_text().count('"type":"record"')
+    done = bakeoff("resume", "--sandbox", "process")
+    assert done.returncode == 1, "nop and scripted failed trials"
+    assert (folder / "journal.jsonl").read_text().count('"type":"record"') == records == 60
+
+
+def test_exit_codes_can_be_changed(bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]") -> None:
+    assert bakeoff("resume", "--exit-zero").returncode == 0
+    assert bakeoff("resume", "--fail-under", "0").returncode == 0
+    assert bakeoff("resume", "--fail-under", "0.5").returncode == 1
+
+
+def test_rescoring_with_another_scorer_makes_no_new_attempt(
+    bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]", tmp_path: Path
+) -> None:
+    [folder] = (tmp_path / "results" / "runs").iterdir()
+    done = bakeoff("rescore", "latest", "--scorer", '{"kind": "regex", "options": {"pattern": "."}}', "--json")
+    assert done.returncode == 1, done.stderr
+    by_name = {subject["subject"]: subject for subject in json.loads(done.stdout)["summary"]["subjects"]}
+    assert by_name["oracle"]["verdicts"] == {"pass": 12, "fail": 8}, "the four programs have no output"
+    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    records = [line["record"] for line in lines if line["type"] == "record"]
+    started: dict[str, set[float]] = {}
+    for record in records:
+        started.setdefault(record["attempt_key"], set()).add(record["started"])
+    assert len(records) == 120
+    assert {len(times) for times in started.values()} == {1}, "each attempt was made once"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("resume",), "there are no runs"),
+        (("runs", "show", "nosuch"), 'no run "nosuch"'),
+        (("demo", "--sandbox", "nosuch"), "not one of auto"),
+        (("demo", "--jobs", "0"), "--jobs"),
+        (("nosuch",), "No such command"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence_with_exit_code_2(
+    bakeoff: Bakeoff, arguments: tuple[str, ...], words: str
+) -> None:
+    done = bakeoff(*arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_doctor_names_keys_and_never_shows_them(bakeoff: Bakeoff) -> None:
+    done = bakeoff("doctor", "--json", OPENAI_API_KEY="sk-very-secret-value")
+    findings = {finding["what"]: finding for finding in json.loads(done.stdout)}
+    assert findings["keys"]["found"] == "OPENAI_API_KEY"
+    assert "sk-very-secret-value" not in done.stdout
+    assert {"Python", "Node", "browser", "sandbox: process", "disk"} <= set(findings)
+    assert all(finding["ok"] or finding["advice"] for finding in findings.values()), "each gap says what to do"
+    assert bakeoff("doctor").returncode == 0
+
+
+def test_a_scorer_that_is_not_json_is_named(bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]") -> None:
+    done = bakeoff("rescore", "--scorer", "{")
+    assert done.returncode == 2
+    assert "--scorer '{'" in done.stderr

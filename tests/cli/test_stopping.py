@@ -1,0 +1,126 @@
+"""Stopping a run from the keyboard."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+BAKEOFF = Path(sys.executable).parent / "bakeoff"
+SLOW = textwrap.dedent("""\
+    import asyncio, sys
+    from pathlib import Path
+    from bakeoff.cli.running import Ending, carry_out
+    from bakeoff.options import RunOptions
+    from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+    from bakeoff.rundir import new_run_folder
+
+    answer = {"output": "hello", "seconds": float(sys.argv[1])}
+    plan = Plan(
+        name="slow",
+        cases=tuple(Case(id=f"case-{n}", prompt="hello", expected="hello") for n in range(40)),
+        subjects=(SubjectSpec(kind="scripted", name="slow", options={"default": answer}),),
+        scorers=(ScorerSpec(kind="exact"),),
+    )
+    results = Path("results")
+    sys.exit(carry_out(plan, new_run_folder(results, "slow"), RunOptions(results=results, jobs=2), Ending()))
+""")
+
+
+class Running:
+    """A slow run in a process of its own, on a pseudo-terminal so that it shows what a person would see."""
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self.folder = folder
+        self.screen, terminal = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SLOW, str(seconds)], cwd=folder, stdin=terminal, stdout=terminal, stderr=terminal
+        )
+        os.close(terminal)
+        self.seen = ""
+
+    def wait_for(self, words: str) -> None:
+        while words not in self.seen:
+            ready, _, _ = select.select([self.screen], [], [], 60)
+            assert ready, f"{words!r} never came; seen: {self.seen}"
+            try:
+                self.seen += os.read(self.screen, 4096).decode(errors="replace")
+            except OSError:  # the other end is closed
+                assert words in self.seen, self.seen
+                return
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def end(self) -> int:
+        while True:
+            try:
+                data = os.read(self.screen, 4096)
+            except OSError:
+                break
+            if not data:
+                break
+            self.seen += data.decode(errors="replace")
+        os.close(self.screen)
+        return self.process.wait(60)
+
+    def verdicts(self) -> list[str]:
+        [run] = (self.folder / "results" / "runs").iterdir()
+        lines = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+        return [line["type"] for line in lines if line["type"] in ("record", "end")]
+
+
+def test_ctrl_c_once_finishes_what_is_in_flight_and_the_run_resumes(tmp_path: Path) -> None:
+    running = Running(tmp_path, 0.3)
+    running.wait_for("/40")
+    running.interrupt()
+    running.wait_for("finishing what is in flight")
+    assert running.end() == 130
+    assert "bakeoff resume" in running.seen
+    assert "Traceback" not in running.seen
+    finished = running.verdicts()
+    assert finished[-1] == "end"
+    assert 2 < len(finished) < 40
+    resumed = subprocess.run([BAKEOFF, "resume", "--jobs", "40"], cwd=tmp_path, capture_output=True, check=False)
+    assert resumed.returncode == 0
+    assert running.verdicts().count("record") == 40, "none lost, none double"
+
+
+def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
+    running = Running(tmp_path, 60)
+    running.wait_for("trials")
+    running.interrupt()
+    running.wait_for("finishing what is in flight")
+    running.interrupt()
+    assert running.end() == 130, running.seen
+    assert running.verdicts() == ["end"]
+
+
+def test_a_progress_bar_is_shown_on_a_terminal_and_lines_elsewhere(tmp_path: Path) -> None:
+    running = Running(tmp_path, 0.05)
+    running.wait_for("━")
+    assert running.end() == 0
+    piped = subprocess.run([sys.executable, "-c", SLOW, "0"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert piped.returncode == 0
+    assert "━" not in piped.stderr
+    assert "\x1b" not in piped.stdout + piped.stderr
+
+
+def test_a_bug_is_told_in_a_sentence_with_a_file_and_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    code = "import sys; from bakeoff.cli import main as m; m.app = lambda: 1 / 0; m.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == 70
+    assert "bakeoff has a bug: ZeroDivisionError" in done.stderr
+    assert "Traceback" not in done.stderr
+    [details] = tmp_path.glob("bakeoff-crash-*.txt")
+    assert "Traceback" in details.read_text()

@@ -1,0 +1,127 @@
+"""Places come with a user nobody else has, and go without a trace."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bakeoff.errors import InfraError, SandboxMissing
+from bakeoff.protocols import Place
+from bakeoff.sandbox import hand_over, open_place, put_files
+from bakeoff.sandbox.places import lease_user, remove_tree, reserved_users
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: users are leased by root only")
+
+
+async def test_a_place_is_private_while_open_and_gone_afterwards() -> None:
+    async with open_place() as place:
+        folders = (place.work, place.home, place.tmp)
+        assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700] * 3
+        assert {folder.stat().st_uid for folder in folders} == {os.getuid() if place.uid is None else place.uid}
+    assert not place.work.parent.exists()
+
+
+@needs_root
+async def test_places_that_are_open_together_never_share_a_user() -> None:
+    async with open_place() as one, open_place() as two:
+        assert one.uid != two.uid
+        assert {one.uid, two.uid} <= set(reserved_users())
+
+
+@needs_root
+def test_a_user_held_by_another_process_is_not_given_out(tmp_path: Path) -> None:
+    script = f"""
+import sys
+from pathlib import Path
+from bakeoff.sandbox.places import lease_user
+lease = lease_user(Path({str(tmp_path)!r}))
+print(lease.uid, flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        theirs = int(other.stdout.readline())
+        ours = lease_user(tmp_path)
+        assert ours.uid != theirs
+        other.communicate()
+    again = lease_user(tmp_path)
+    assert again.uid == theirs
+    ours.close()
+    again.close()
+
+
+@needs_root
+def test_what_a_crash_left_behind_is_removed_before_its_user_is_given_out_again(tmp_path: Path) -> None:
+    left = tmp_path / "place"
+    (left / "work").mkdir(parents=True)
+    lease = lease_user(tmp_path / "leases")
+    lease.note(left)
+    lease.close()
+
+    lease_user(tmp_path / "leases").close()
+
+    assert not left.exists()
+
+
+@needs_root
+def test_a_lock_folder_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SandboxMissing, match="cannot keep user locks"):
+        lease_user(tmp_path / "file" / "leases")
+
+
+def test_a_tree_too_deep_for_recursion_is_removed(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    script = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
+    subprocess.run([sys.executable, "-c", script], cwd=root, check=True)
+    remove_tree(root)
+    assert not root.exists()
+
+
+@needs_root
+async def test_files_put_into_a_place_belong_to_its_user() -> None:
+    async with open_place() as place:
+        put_files(place, {"a/./b.txt": b"x"})
+        assert (place.work / "a").stat().st_uid == (place.work / "a" / "b.txt").stat().st_uid == place.uid
+
+
+async def test_files_are_never_put_through_a_link_that_the_subject_made(tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    ours.write_bytes(b"ours")
+    async with open_place(tmp_path) as place:
+        (place.work / "link").symlink_to(ours)
+        (place.work / "twin").hardlink_to(ours)
+        (place.work / "folder").symlink_to(tmp_path)
+        put_files(place, {"link": b"theirs", "twin": b"theirs"})
+        with pytest.raises(InfraError, match="'folder/ours' cannot be put into the work folder"):
+            put_files(place, {"folder/ours": b"theirs"})
+        assert (place.work / "link").read_bytes() == b"theirs"
+    assert ours.read_bytes() == b"ours"
+
+
+@needs_root
+async def test_handing_over_leaves_links_as_they_are(tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    ours.touch()
+    async with open_place(tmp_path) as place:
+        (place.work / "link").symlink_to(ours)
+        (place.work / "twin").hardlink_to(ours)
+        (place.work / "file").touch()
+        hand_over(place)
+        assert (place.work / "file").stat().st_uid == place.uid
+        assert ours.stat().st_uid == 0
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc/evil", "a/../../b", "", "."])
+def test_files_are_only_put_below_the_work_folder(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InfraError, match="cannot be put into the work folder"):
+        put_files(Place(tmp_path, tmp_path, tmp_path), {name: b"x"})
+
+
+def test_without_a_user_there_is_nobody_to_hand_over_to(tmp_path: Path) -> None:
+    hand_over(Place(tmp_path, tmp_path, tmp_path))

@@ -1,0 +1,513 @@
+"""The source of truth: what is written comes back equal, and damage is told from it."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bakeoff.errors import RunFolderError
+from bakeoff.journal import (
+    Damage,
+    Entry,
+    JournalWriter,
+    Mark,
+    Spent,
+    read_journal,
+    read_journal_backwards,
+    read_journal_with_places,
+    record_at,
+    upgrade,
+)
+from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
+from bakeoff.redact import Redactor
+
+DATA = Path(__file__).with_name("data")
+NO_SECRETS = Redactor({})
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+long_texts = st.builds(lambda text, times: text * times, st.text("aé\"\\\n𝄞", min_size=1, max_size=9), st.integers(900, 3000))
+numbers = st.floats(0, 1e9, allow_nan=False)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts | long_texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+free = st.dictionaries(texts, json_values, max_size=2)
+usages = st.builds(Usage, requests=st.integers(0, 9), input=st.integers(0, 9**9), cost=st.none() | numbers)
+failures = st.builds(
+    Failure,
+    kind=st.sampled_from(["subject", "timeout", "budget", "infra", "grader"]),
+    type=texts,
+    message=texts | long_texts,
+    detail=texts,
+)
+phases = st.none() | st.builds(Phase, seconds=numbers, failure=st.none() | failures)
+parts = (
+    st.builds(Text, text=texts)
+    | st.builds(Reasoning, text=texts)
+    | st.builds(ToolCall, name=texts, arguments=json_values, result=json_values, error=st.none() | texts)
+)
+steps = st.builds(Step, parts=st.lists(parts, max_size=3).map(tuple), usage=usages, finish_reason=st.none() | texts)
+transcripts = st.builds(
+    Transcript, output=json_values, steps=st.lists(steps, max_size=2).map(tuple), usage=usages, metadata=free
+)
+scores = st.builds(
+    Score,
+    name=texts,
+    value=st.none() | st.floats(0, 1),
+    reason=texts | long_texts,
+    metadata=free,
+    failure=st.none() | failures,
+)
+records = st.builds(
+    Record,
+    case=texts,
+    subject=texts,
+    round=st.integers(0, 9),
+    attempt_key=texts,
+    score_key=texts,
+    started=numbers,
+    tries=st.integers(0, 3),
+    bound=st.booleans(),
+    threshold=st.none() | st.floats(0, 1),
+    prepare=phases,
+    attempt=phases,
+    score=phases,
+    transcript=st.none() | transcripts,
+    artefacts=st.dictionaries(texts, texts | long_texts, max_size=2),
+    refused=st.dictionaries(texts, texts, max_size=2),
+    scores=st.lists(scores, max_size=2).map(tuple),
+    spent=usages,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.jsonl"
+
+
+def write(path: Path, *records: Record, redactor: Redactor = NO_SECRETS) -> None:
+    with JournalWriter(path, redactor) as journal:
+        for record in records:
+            journal.append_record(record)
+
+
+@settings(deadline=None)
+@given(st.lists(records, max_size=3))
+def test_records_come_back_equal(written: list[Record]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        write(path, *written)
+        assert list(read_journal(path)) == written
+        assert list(read_journal_backwards(path)) == written[::-1]
+        assert [record_at(path, place) for place, _ in read_journal_with_places(path)] == written
+
+
+def test_every_kind_of_entry_comes_back(path: Path, make_record: Callable[..., Record]) -> None:
+    usage, total = Usage(input=1), Usage(input=3, cost=0.5)
+    with JournalWriter(path, NO_SECRETS) as journal:
+        journal.append("start", time=1.0)
+        fields = {"usage": usage.model_dump(exclude_defaults=True), "total": total.model_dump(exclude_defaults=True)}
+        journal.append("usage", trial="t", **fields)
+        journal.append_record(make_record())
+        journal.append("end", reason="finished")
+    assert list(read_journal(path)) == [
+        Mark("start", {"type": "start", "v": 1, "time": 1.0}),
+        Spent(total, "t", usage),
+        make_record(),
+        Mark("end", {"type": "end", "v": 1, "reason": "finished"}),
+    ]
+
+
+async def test_a_commit_makes_it_durable_before_the_end(path: Path, make_record: Callable[..., Record]) -> None:
+    with JournalWriter(path, NO_SECRETS) as journal:
+        journal.append_record(make_record())
+        assert list(read_journal(path)) == []
+        await journal.commit()
+        await journal.commit()
+        assert list(read_journal(path)) == [make_record()]
+
+
+def test_files_of_a_run_are_for_their_owner_alone(path: Path, make_record: Callable[..., Record]) -> None:
+    write(path, make_record(transcript=Transcript(output="x" * 50_000)))
+    files = [path, *(file for file in (path.parent / "blobs").rglob("*") if file.is_file())]
+    assert len(files) == 2
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
+# --- blobs --------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_text_is_stored_once_beside_the_journal(path: Path, make_record: Callable[..., Record]) -> None:
+    text = "long " * 10_000
+    one = make_record(transcript=Transcript(output={"a": [1, text]}), artefacts={"a.txt": text})
+    write(path, one, one.model_copy(update={"round": 1}))
+    assert list(read_journal(path)) == [one, one.model_copy(update={"round": 1})]
+    blobs = [file for file in (path.parent / "blobs").rglob("*") if file.is_file()]
+    assert [file.read_text() for file in blobs] == [text]
+    assert path.stat().st_size < 2000
+
+
+def test_output_that_looks_like_a_reference_stays_itself(path: Path, make_record: Callable[..., Record]) -> None:
+    digest = "0" * 64
+    output = {"blobs": [[["transcript", "output"], digest]], "record": {}, "type": "record", "v": 99, "": ["", digest]}
+    record = make_record(transcript=Transcript(output=output, metadata={"long": "x" * 20_000}), refused={"blobs": digest})
+    write(path, record)
+    assert list(read_journal(path)) == [record]
+
+
+def blob_of(path: Path) -> Path:
+    (blob,) = (file for file in (path.parent / "blobs").rglob("*") if file.is_file())
+    return blob
+
+
+def test_a_missing_and_a_damaged_blob_are_reported_with_the_line(path: Path, make_record: Callable[..., Record]) -> None:
+    write(path, make_record(), make_record(transcript=Transcript(output="x" * 50_000)))
+    blob = blob_of(path)
+    blob.write_text("something else")
+    first, second = read_journal(path)
+    assert (first, second) == (
+        make_record(),
+        Damage(2, f"RunFolderError: blob {blob.name} is damaged: its content has another hash"),
+    )
+    blob.unlink()
+    assert list(read_journal(path))[1] == Damage(
+        2, f"RunFolderError: blob {blob.name} cannot be read: No such file or directory"
+    )
+
+
+def test_a_reference_cannot_name_a_file_elsewhere(path: Path, make_record: Callable[..., Record]) -> None:
+    write(path, make_record(transcript=Transcript(output="x" * 50_000)))
+    name = blob_of(path).name
+    path.write_text(path.read_text().replace(name, "../" * 20 + "etc/passwd"))
+    (entry,) = read_journal(path)
+    assert isinstance(entry, Damage)
+    assert "is not the name of a blob" in entry.reason
+
+
+# --- what a subject may say ---------------------------------------------------------------------------------------
+
+
+def test_lone_surrogates_are_replaced_and_the_rest_is_kept(path: Path, make_record: Callable[..., Record]) -> None:
+    bad = "a\ud800b"
+    record = make_record(
+        transcript=Transcript(output={bad: [bad, 1]}, usage=Usage(input=3)),
+        artefacts={bad: bad},
+        scores=(Score(name="x", value=0.5, reason=bad, failure=Failure(kind="grader", type="E", message=bad)),),
+        attempt=Phase(seconds=1.0, failure=Failure(kind="infra", type="E", message=bad, detail=bad)),
+    )
+    write(path, record)
+    (read,) = read_journal(path)
+    assert isinstance(read, Record)
+    assert read.transcript == Transcript(output={"a?b": ["a?b", 1]}, usage=Usage(input=3))
+    assert read.artefacts == {"a?b": "a?b"}
+    assert (read.verdict, read.scores[0].value) == (record.verdict, 0.5)
+
+
+@pytest.mark.parametrize("long", [0, 20_000])
+@pytest.mark.parametrize("depth", [90, 150, 190, *range(194, 202), 230, 250])
+def test_output_nested_to_any_depth_leaves_a_readable_record(
+    depth: int, long: int, path: Path, make_record: Callable[..., Record]
+) -> None:
+    output: object = 1
+    for _ in range(depth):
+        output = [output]
+    score = Score(name="x", value=1.0, reason="r")
+    record = make_record(
+        transcript=Transcript(output={"deep": output, "long": "x" * long}, usage=Usage(input=3)), scores=(score,)
+    )
+    write(path, record)
+    (read,) = read_journal(path)
+    assert isinstance(read, Record)
+    assert (read.verdict, read.value, read.attempt) == (record.verdict, record.value, record.attempt)
+    assert read.transcript is not None
+    assert read.transcript.usage == Usage(input=3)
+    assert read == record or "not stored" in read.transcript.metadata
+
+
+def test_a_number_too_long_to_be_read_back_leaves_a_readable_record(
+    path: Path, make_record: Callable[..., Record]
+) -> None:
+    failure = Failure(kind="timeout", type="E", message="m", detail="d")
+    record = make_record(
+        transcript=Transcript(output=10**5000),
+        scores=(Score(name="x", value=1.0),),
+        prepare=Phase(seconds=1.0),
+        attempt=Phase(seconds=2.0, failure=failure),
+    )
+    write(path, record)
+    (read,) = read_journal(path)
+    assert isinstance(read, Record)
+    assert (read.verdict, read.value, read.seconds) == (record.verdict, record.value, record.seconds)
+
+
+@pytest.mark.parametrize("output", ["\u2028\u2029\x85\r\n\x0b\x1e", "\0", "\x7f\x1b[0m"])
+def test_line_separators_inside_output_do_not_end_a_line(
+    output: str, path: Path, make_record: Callable[..., Record]
+) -> None:
+    record = make_record(transcript=Transcript(output=output))
+    write(path, record, record)
+    assert list(read_journal(path)) == [record, record]
+    assert path.read_bytes().count(b"\n") == 2
+
+
+# --- damage -------------------------------------------------------------------------------------------------------
+
+
+def test_a_torn_last_line_is_passed_over_and_dropped_by_the_next_writer(
+    path: Path, make_record: Callable[..., Record]
+) -> None:
+    write(path, make_record())
+    whole = path.read_bytes()
+    for cut in range(1, len(whole)):
+        path.write_bytes(whole + whole[:cut])
+        assert list(read_journal(path)) == [make_record()]
+        assert list(read_journal_backwards(path)) == [make_record()]
+    write(path, make_record(round=1))
+    assert list(read_journal(path)) == [make_record(), make_record(round=1)]
+
+
+@pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 200_000])
+def test_a_torn_line_of_any_length_is_dropped(size: int, path: Path, make_record: Callable[..., Record]) -> None:
+    path.write_bytes(b"x" * size)
+    write(path)
+    assert path.read_bytes() == b""
+    write(path, make_record())
+    path.write_bytes(path.read_bytes() + b"x" * size)
+    write(path)
+    assert list(read_journal(path)) == [make_record()]
+
+
+def test_damage_in_the_middle_is_reported_with_its_line_and_the_rest_is_read(
+    path: Path, make_record: Callable[..., Record]
+) -> None:
+    write(path, *(make_record(round=number) for number in range(6)))
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = b"\0\0\0\n"
+    lines[2] = lines[2][:40] + b"\n"
+    lines[3] = b'{"v":1,"type":"poem"}\n'
+    lines[4] = b"[]\n"
+    path.write_bytes(b"".join(lines))
+    entries = list(read_journal(path))
+    assert [entry for entry in entries if isinstance(entry, Record)] == [make_record(), make_record(round=5)]
+    damage = [entry for entry in entries if isinstance(entry, Damage)]
+    assert [entry.line for entry in damage] == [2, 3, 4, 5]
+    assert damage[2].reason == "ValueError: unknown type 'poem'"
+    assert not any(entry.newer for entry in damage)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"type": "record", "v": 1, "record": {"case": "c"}},
+        {"type": "record", "v": 1, "blobs": [[["no", "where"], "0" * 64]], "record": {}},
+        {"type": "record", "v": 1, "blobs": [[[], "0" * 64]], "record": {}},
+        {"type": "record", "v": 1, "blobs": 7, "record": {}},
+        {"type": "usage", "v": 1},
+        {"type": "usage", "v": 1, "total": {"input": "many"}, "usage": {}, "trial": "t"},
+        {"type": "start"},
+        {"type": "start", "v": None},
+        {"type": "start", "v": "one"},
+        7,
+        None,
+    ],
+)
+def test_any_odd_line_is_damage_and_never_an_error(line: object, path: Path) -> None:
+    path.write_text(json.dumps(line) + "\n")
+    (entry,) = read_journal(path)
+    assert isinstance(entry, Damage)
+    assert entry.line == 1
+
+
+def test_a_record_that_is_gone_is_said_so(path: Path) -> None:
+    path.write_bytes(b"{}\n")
+    with pytest.raises(RunFolderError, match="the record at byte 0 is gone"):
+        record_at(path, 0)
+
+
+@pytest.mark.parametrize("step", [*range(1, 60), 100, 257, 1000, 4096, 1 << 20])
+@pytest.mark.parametrize("torn", [b"", b'{"type":"rec'])
+def test_backwards_is_forwards_reversed_whatever_the_chunks(
+    step: int, torn: bytes, path: Path, make_record: Callable[..., Record]
+) -> None:
+    write(path, *(make_record(round=number, case="c" * number) for number in range(12)))
+    path.write_bytes(path.read_bytes() + torn)
+    assert list(read_journal_backwards(path, step)) == list(read_journal(path))[::-1]
+
+
+@given(st.lists(st.sampled_from([b"", b"\n", b"7\n", b"ab", b"{}\n"]), max_size=12), st.integers(1, 9))
+def test_backwards_sees_the_same_lines_in_any_file(pieces: list[bytes], step: int) -> None:
+    def without_places(entries: Iterator[Entry]) -> list[object]:
+        return [entry.reason if isinstance(entry, Damage) else entry for entry in entries]
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        path.write_bytes(b"".join(pieces))
+        assert without_places(read_journal_backwards(path, step)) == without_places(read_journal(path))[::-1]
+
+
+# --- schema -------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_of_a_newer_bakeoff_is_reported_with_a_clear_reason(path: Path) -> None:
+    path.write_text('{"type":"record","v":2,"record":{}}\n')
+    reason = "schema 2 is newer than this bakeoff's 1: upgrade bakeoff to read it"
+    assert list(read_journal(path)) == [Damage(1, reason, newer=True)]
+
+
+def test_an_old_line_goes_through_every_upgrade_in_turn() -> None:
+    steps = {1: lambda line: {**line, "a": 1}, 2: lambda line: {**line, "b": line["a"] + 1}, 3: lambda line: {"no": 0}}
+    assert upgrade({"v": 1}, 1, steps, 3) == {"v": 1, "a": 1, "b": 2}
+    assert upgrade({"v": 2, "a": 5}, 2, steps, 3) == {"v": 2, "a": 5, "b": 6}
+    assert upgrade({"v": 3}, 3, steps, 3) == {"v": 3}
+
+
+def test_a_journal_of_schema_1_can_always_be_read() -> None:
+    entries = list(read_journal(DATA / "journal-v1.jsonl"))
+    assert [type(entry).__name__ for entry in entries] == ["Mark", "Spent", "Record", "Record", "Record", "Mark"]
+    expected = json.loads((DATA / "journal-v1.expected.json").read_text())
+    found = [entry for entry in entries if isinstance(entry, Record)]
+    assert found == [Record.model_validate(item) for item in expected["records"]]
+    assert [record.verdict for record in found] == ["pass", "timeout", "fail"]
+    assert isinstance(entries[1], Spent)
+    assert entries[1].total == Usage.model_validate(expected["total"])
+    assert (found[0].transcript or Transcript()).output == "long \n\"é\"\n" * 3000
+
+
+def test_todays_lines_are_written_as_in_the_sample_of_their_schema(path: Path) -> None:
+    """A change of what is written needs a new schema number, an upgrade, and a new sample."""
+    found = [entry for entry in read_journal(DATA / "journal-v1.jsonl") if isinstance(entry, Record)]
+    write(path, *found)
+    sample = [line for line in (DATA / "journal-v1.jsonl").read_bytes().splitlines() if b'"type":"record"' in line[:20]]
+    assert path.read_bytes().splitlines() == sample
+
+
+# --- alone, and out of room ---------------------------------------------------------------------------------------
+
+HOLDER = """
+import sys
+from pathlib import Path
+from bakeoff.journal import JournalWriter
+from bakeoff.redact import Redactor
+with JournalWriter(Path(sys.argv[1]), Redactor({})):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_writer_is_refused_with_a_sentence(path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        sentence = f"run {path.parent.name} is being written by another process: wait for it, or stop it first"
+        with pytest.raises(RunFolderError) as caught:
+            JournalWriter(path, NO_SECRETS)
+        assert str(caught.value) == sentence
+        holder.communicate()
+    JournalWriter(path, NO_SECRETS).close()
+
+
+def test_a_killed_writer_leaves_no_lock(path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        holder.kill()
+    JournalWriter(path, NO_SECRETS).close()
+
+
+def test_a_folder_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="cannot be opened: No such file or directory"):
+        JournalWriter(tmp_path / "no" / "journal.jsonl", NO_SECRETS)
+
+
+FILLER = """
+import asyncio, sys
+from pathlib import Path
+from bakeoff.errors import RunFolderError
+from bakeoff.journal import JournalWriter
+from bakeoff.record import Phase, Record, Transcript
+from bakeoff.redact import Redactor
+
+async def main(path, size):
+    done = 0
+    try:
+        with JournalWriter(path, Redactor({})) as journal:
+            while True:
+                for _ in range(3):
+                    journal.append_record(Record(case="c", subject="s", round=done, attempt_key="a", score_key="b",
+                        started=0, threshold=1, attempt=Phase(seconds=0),
+                        transcript=Transcript(output=str(done) * size)))
+                    done += 1
+                await journal.commit()
+                print(done, flush=True)
+    except RunFolderError as error:
+        print(error)
+
+asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+"""
+
+
+def fill(path: Path, size: int, **how: object) -> tuple[int, str]:
+    """How many records were safe before room ran out, and what was said."""
+    done = subprocess.run([sys.executable, "-c", FILLER, path, str(size)], capture_output=True, text=True, **how)  # type: ignore[call-overload]
+    assert done.returncode == 0, done.stderr
+    *counts, sentence = done.stdout.splitlines()
+    return int(counts[-1]), sentence
+
+
+OUT_OF_ROOM = "Everything reported finished is safe: make room, then `bakeoff resume`"
+
+
+def limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+
+def test_a_write_that_fails_leaves_whole_lines_and_all_that_was_reported(path: Path) -> None:
+    safe, sentence = fill(path, 300, preexec_fn=limit_files)
+    assert sentence == f"the journal cannot be written: File too large. {OUT_OF_ROOM}"
+    assert path.read_bytes().endswith(b"\n")
+    assert [entry.round for entry in read_journal(path) if isinstance(entry, Record)] == list(range(safe))
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    mount, umount = shutil.which("mount"), shutil.which("umount")
+    if os.geteuid() != 0 or mount is None or umount is None:
+        pytest.skip("a full disk needs root and mount: run the tests as root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run([mount, "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=False).returncode:
+        pytest.skip("a full disk needs a machine on which root may mount: not in this container")
+    yield disk
+    subprocess.run([umount, "--lazy", disk], check=True)
+
+
+@pytest.mark.parametrize("size", [50, 30_000])
+def test_a_full_disk_loses_nothing_that_was_reported_and_the_journal_can_be_gone_on_with(
+    size: int, tiny_disk: Path, make_record: Callable[..., Record]
+) -> None:
+    path = tiny_disk / "journal.jsonl"
+    ballast = tiny_disk / "ballast"
+    ballast.write_bytes(b"x" * 50_000)
+    safe, sentence = fill(path, size)
+    assert sentence == f"the journal cannot be written: No space left on device. {OUT_OF_ROOM}"
+    entries = list(read_journal(path))
+    assert [entry.round for entry in entries if isinstance(entry, Record)] == list(range(safe)) == list(range(len(entries)))
+    ballast.unlink()
+    write(path, make_record())
+    assert list(read_journal(path)) == [*entries, make_record()]

@@ -1,0 +1,293 @@
+"""Known secret values never reach the disk, and taking them out never breaks what is written."""
+
+import base64
+import json
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from bakeoff.catalogue import default_catalogue
+from bakeoff.errors import PlanError
+from bakeoff.journal import JournalWriter, read_journal
+from bakeoff.options import RunOptions
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.protocols import Needs, ScoreInput, Task
+from bakeoff.record import Failure, Phase, Record, Score, Step, Text, ToolCall, Transcript, Usage
+from bakeoff.redact import Redactor, secrets_in
+from bakeoff.run import run
+
+KEY = 'sk-Can4ry/"quoted"\\+&=é end'
+FORMS: dict[str, Callable[[str], str]] = {
+    "plain": lambda key: key,
+    "JSON": lambda key: json.dumps(key, ensure_ascii=False)[1:-1],
+    "JSON in ASCII": lambda key: json.dumps(key)[1:-1],
+    "JSON in JSON": lambda key: json.dumps(json.dumps(key))[1:-1],
+    "JSON in JSON in JSON": lambda key: json.dumps(json.dumps(json.dumps(key, ensure_ascii=False), ensure_ascii=False)),
+    "URL": lambda key: quote(key, safe=""),
+    "URL path": lambda key: quote(key),
+    "URL query": lambda key: quote_plus(key),
+    "base64": lambda key: base64.b64encode(key.encode()).decode(),
+    "base64, one before": lambda key: base64.b64encode(b"u" + key.encode()).decode(),
+    "base64, two before": lambda key: base64.b64encode(b"u:" + key.encode()).decode(),
+    "base64, something after": lambda key: base64.b64encode(key.encode() + b"???").decode(),
+    "base64 for URLs": lambda key: base64.urlsafe_b64encode(b"~~" + key.encode()).decode(),
+    "base64 without padding": lambda key: base64.urlsafe_b64encode(key.encode()).decode().rstrip("="),
+    "hex": lambda key: key.encode().hex(),
+    "HEX": lambda key: key.encode().hex().upper(),
+}
+
+
+def core(form: str, key: str) -> str:
+    """What of an encoded text says something of the key: at the seams, base64 mixes it with its neighbours."""
+    text = FORMS[form](key)
+    return text[4:-4] if "base64" in form else text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_replaced_by_the_name(form: str) -> None:
+    written = Redactor({"MY_KEY": KEY}).text(f"before {FORMS[form](KEY)} after")
+    assert core(form, KEY) not in written
+    assert "[redacted MY_KEY]" in written
+    assert written.startswith("before ")
+    assert written.endswith(" after")
+
+
+def test_text_without_a_secret_is_left_as_it_is() -> None:
+    redactor = Redactor({"A": "12345678"})
+    clean = b"nothing 1234567 here \xff\xfe"
+    assert redactor(clean) is clean
+    assert not redactor.finds(clean)
+
+
+def test_short_values_are_left_alone() -> None:
+    assert Redactor({"A": "1234567"}).text("1234567") == "1234567"
+    assert Redactor({"A": "12345678"}).text("12345678") == "[redacted A]"
+
+
+def test_without_secrets_nothing_is_touched() -> None:
+    assert Redactor({})(b"anything") == b"anything"
+    assert Redactor({"A": ""}).text("") == ""
+
+
+def test_a_name_is_made_safe_to_stand_anywhere() -> None:
+    assert Redactor({'od"d\nname': "12345678"}).text("12345678") == "[redacted od_d_name]"
+
+
+def test_one_secret_inside_another_leaves_nothing_of_the_longer() -> None:
+    assert Redactor({"A": "password", "B": "password-and-more"}).text("password-and-more") == "[redacted B]"
+
+
+def test_variables_are_secret_by_their_names() -> None:
+    environment = {
+        "OPENAI_API_KEY": "a",
+        "apikey": "b",
+        "GH_TOKEN": "c",
+        "DB_PASSWORD": "d",
+        "AWS_SECRET": "e",
+        "PATH": "f",
+        "EMPTY_TOKEN": "",
+        "SSH_PRIVATE_KEY": "g",
+    }
+    assert set(secrets_in(environment).values()) == {"a", "b", "c", "d", "e", "g"}
+
+
+def write_and_read(record: Record, secrets: dict[str, str]) -> tuple[Record, bytes]:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        with JournalWriter(path, Redactor(secrets)) as journal:
+            journal.append_record(record)
+        files = [path, *Path(folder, "blobs").rglob("*")]
+        (entry,) = read_journal(path)
+        assert isinstance(entry, Record), entry
+        json.loads(path.read_bytes())
+        return entry, b"\n".join(file.read_bytes() for file in files if file.is_file())
+
+
+@pytest.mark.parametrize("before", ["\n", "\t", "\\", '"', "\u0001", "é", "\\\\", "a"])
+@pytest.mark.parametrize("first", "ntrbfu\\\"/x")
+def test_a_secret_after_an_escape_does_not_break_the_line(
+    before: str, first: str, make_record: Callable[..., Record]
+) -> None:
+    """In the JSON text `\\npm_…` the `n` belongs to the newline, and not to the key."""
+    secret = f"{first}pm_12345678"
+    read, _ = write_and_read(make_record(transcript=Transcript(output=f"{before}{secret}")), {"K": secret})
+    assert (read.transcript or Transcript()).output == f"{before}[redacted K]"
+
+
+@pytest.mark.parametrize("after", ['"', "\n", "\\", "é", ""])
+def test_a_secret_that_ends_in_a_backslash_does_not_break_the_line(
+    after: str, make_record: Callable[..., Record]
+) -> None:
+    secret = "abcdefgh\\"
+    record = make_record(transcript=Transcript(output=[f"abcdefgh{after}", f"{secret}{after}"]))
+    read, _ = write_and_read(record, {"K": secret})
+    assert (read.transcript or Transcript()).output == [f"abcdefgh{after}", f"[redacted K]{after}"] or after == "\\"
+
+
+@pytest.mark.parametrize("secret", ["transcript", "attempt_key", "reasoning", '"record":', "00000000", "aaaaaaaaaaaa"])
+def test_a_secret_that_is_a_word_of_the_format_does_not_break_the_line(
+    secret: str, make_record: Callable[..., Record]
+) -> None:
+    step = Step(parts=(Text(text=secret), ToolCall(name="t", arguments={secret: secret})))
+    record = make_record(started=100000000.0, transcript=Transcript(output=secret, steps=(step,)))
+    read, _ = write_and_read(record, {"K": secret})
+    assert (read.transcript or Transcript()).output == "[redacted K]"
+    assert (read.started, read.verdict) == (100000000.0, record.verdict)
+
+
+def test_a_number_that_is_a_secret_is_taken_out_of_free_data_alone(make_record: Callable[..., Record]) -> None:
+    output = [12345678, 1.5, True, {"n": 912345678}]
+    record = make_record(transcript=Transcript(output=output, usage=Usage(input=12345678)), started=12345678.0)
+    read, _ = write_and_read(record, {"PIN": "12345678"})
+    assert (read.transcript, read.started) == (
+        Transcript(output=["[redacted PIN]", 1.5, True, {"n": "9[redacted PIN]"}], usage=Usage(input=12345678)),
+        12345678.0,
+    )
+    bare, _ = write_and_read(make_record(transcript=Transcript(output=12345678)), {"PIN": "12345678"})
+    assert (bare.transcript or Transcript()).output == "[redacted PIN]"
+
+
+nasty = st.text(st.sampled_from("nuab\"\\/ \n\té𝄞%+=&0"), min_size=8, max_size=16)
+around = st.text(st.sampled_from("nu\\\"\n a"), max_size=3)
+
+
+@settings(deadline=None, max_examples=200)
+@given(nasty, around, around, st.sampled_from(["plain", "JSON", "JSON in ASCII", "URL", "base64", "hex"]), st.booleans())
+def test_lines_stay_readable_and_hold_no_form_of_a_nasty_secret(
+    secret: str, before: str, after: str, form: str, long: bool
+) -> None:
+    assume(len(secret.strip()) >= 8)
+    said = f"{before}{FORMS[form](secret)}{after}" + " padding" * (4000 if long else 0)
+    record = Record(
+        case="c",
+        subject="s",
+        round=0,
+        attempt_key="k",
+        score_key="k",
+        started=0.0,
+        threshold=1.0,
+        attempt=Phase(seconds=1.0, failure=Failure(kind="infra", type="E", message=said, detail=said)),
+        transcript=Transcript(output={said: [said]}, metadata={"m": said}),
+        artefacts={said: said},
+        refused={"x": said},
+        scores=(Score(name="n", value=1.0, reason=said, metadata={"m": said}),),
+    )
+    read, stored = write_and_read(record, {"K": secret})
+    assert (read.verdict, read.case) == (record.verdict, "c")
+    held = stored.decode()
+    for each in ("plain", "JSON", "JSON in ASCII", "URL", "hex"):
+        assert FORMS[each](secret) not in held.replace("[redacted K]", "\0")
+    assert core("base64", secret) not in held
+
+
+# --- end to end ---------------------------------------------------------------------------------------------------
+
+CANARY = "sk-Canary/0123456789+quote\"and\\slash"
+SPOKEN = {name: FORMS[name] for name in ("plain", "JSON", "URL", "base64")}
+
+
+def all_forms() -> str:
+    return " | ".join(encode(CANARY) for encode in SPOKEN.values())
+
+
+class Blabber:
+    """Is given the key and says it in every way, everywhere a subject can."""
+
+    needs = Needs(workspace=True)
+
+    async def attempt(self, task: Task) -> Transcript:
+        said = all_forms()
+        if task.case_id == "breaks":
+            raise RuntimeError(said)
+        for number, encode in enumerate(SPOKEN.values()):
+            name = encode(CANARY).replace("/", "_") if number != 2 else encode(CANARY)
+            task.workspace.write({f"{number}-{name}.txt": said})
+        task.workspace.write({"sk-Canary/0123456789+quote\"and\\slash": said, "big.txt": said * 1000})
+        call = ToolCall(name="t", arguments={"key": said}, result=[said], error=said)
+        return Transcript(
+            output={"said": said, "long": said * 1000, said: 1}, steps=(Step(parts=(Text(text=said), call)),)
+        )
+
+
+class Gossip:
+    """A scorer that was given the key too."""
+
+    name = "gossip"
+
+    def __call__(self, given: ScoreInput) -> Score:
+        if given.case.id == "scorer-breaks":
+            raise RuntimeError(all_forms())
+        return Score(name=self.name, value=1.0, reason=all_forms(), metadata={"k": all_forms() * 1000, all_forms(): 1})
+
+
+async def test_a_key_that_a_subject_and_a_scorer_say_in_four_ways_is_in_no_file_of_the_run(
+    tmp_path: Path, carry_out: Callable[..., Awaitable[list[Record]]]
+) -> None:
+    catalogue = default_catalogue().with_subject("blabber", lambda _: Blabber()).with_scorer("gossip", lambda _: Gossip())
+    plan = Plan(
+        name="canary",
+        cases=tuple(Case(id=name, prompt="?", collect=("**",)) for name in ("speaks", "breaks", "scorer-breaks")),
+        subjects=(SubjectSpec(kind="blabber", name="b"),),
+        scorers=(ScorerSpec(kind="gossip"), ScorerSpec(kind="gossip")),
+    )
+    records = await carry_out(plan, catalogue=catalogue, secrets={"CANARY": CANARY}, retries=0)
+    assert sorted(record.verdict for record in records) == ["grader", "infra", "pass"]
+    assert all(CANARY in record.model_dump_json() or CANARY in str(record) for record in records)
+    files = [file for file in (tmp_path / "results").rglob("*") if file.is_file()]
+    assert len(files) > 3
+    for file in files:
+        held = file.read_text()
+        for name in SPOKEN:
+            assert core(name, CANARY) not in held, (name, file)
+            assert core(name, CANARY) not in str(file)
+    (folder,) = (tmp_path / "results" / "runs").iterdir()
+    stored = [entry for entry in read_journal(folder / "journal.jsonl") if isinstance(entry, Record)]
+    assert sorted((record.case, record.verdict) for record in stored) == sorted((r.case, r.verdict) for r in records)
+    spoken = next(record for record in stored if record.case == "speaks")
+    assert len(spoken.artefacts) == 6
+    assert "[redacted CANARY]" in str(sorted(spoken.artefacts))
+
+
+async def test_a_plan_that_holds_a_secret_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    case = Case(id="c", prompt="make a form with a password field")
+    plan = Plan(
+        name="p", cases=(case,), subjects=(SubjectSpec(kind="nop", name="n"),), scorers=(ScorerSpec(kind="exact"),)
+    )
+    options = RunOptions(results=tmp_path / "results", secrets={"DB_PASSWORD": "password", "OTHER": "12345678"})
+    with pytest.raises(PlanError) as caught:
+        await anext(aiter(run(plan, options)))
+    assert caught.value.problems == (
+        "plan 'p' holds the value of DB_PASSWORD, which no file of a run may: "
+        "take it out of the plan, or unset the variable where it is no secret",
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_options_know_the_secrets_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BAKEOFF_TEST_TOKEN", "tok-12345678")
+    redactor = RunOptions(secrets={"MINE": "mine-12345678"}).redactor()
+    assert redactor.text("tok-12345678 mine-12345678") == "[redacted BAKEOFF_TEST_TOKEN] [redacted MINE]"
+    assert "mine-12345678" not in repr(RunOptions(secrets={"MINE": "mine-12345678"}))
+    assert os.environ["BAKEOFF_TEST_TOKEN"]
+
+
+def test_a_model_is_redacted_without_touching_what_only_code_says() -> None:
+    spec: Any = SubjectSpec(kind="scripted", name="n", options={"a": ["key-1234", {"key-1234": 1}], "n": None})
+    plan = Plan(name="p", cases=(Case(id="c", prompt="key-1234"),), subjects=(spec,), scorers=())
+    assert Redactor({"K": "key-1234"}).model(plan) == Plan(
+        name="p",
+        cases=(Case(id="c", prompt="[redacted K]"),),
+        subjects=(
+            SubjectSpec(
+                kind="scripted", name="n", options={"a": ["[redacted K]", {"[redacted K]": 1}], "n": None}
+            ),
+        ),
+        scorers=(),
+    )
