@@ -89,7 +89,7 @@ async def _watch(plan: Plan, options: RunOptions, console: Console) -> bool:
     """Run to the end, or until someone stops it; whether someone did."""
     control = RunControl()
     news = News(plan.size)
-    with show_progress(console, news) as told, _ctrl_c(control, console):
+    with _ctrl_c(control, console), show_progress(console, news) as told:
         async for record in run(plan, options, control=control):
             news.before = control.finished_before
             news.add(record)
