@@ -5,8 +5,11 @@ import contextlib
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable
-from typing import Any
+import types
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 # What an event loop takes as a message to itself; from a thread it is none.
 _NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
@@ -53,3 +56,46 @@ async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> An
 
     threading.Thread(target=body, daemon=True, name=f"call-{getattr(function, '__name__', 'object')}").start()
     return await future
+
+
+class Clock:
+    """A time limit for one coroutine. One that never has to wait, as many scorers, costs no timer."""
+
+    __slots__ = ("_deadline", "expired")
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self.expired = False
+
+    async def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """The coroutine's result; when the time is up it is cancelled and TimeoutError is raised."""
+        try:
+            waits_for = coroutine.send(None)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+        timer = asyncio.timeout_at(self._deadline)
+        try:
+            async with timer:
+                return await _rest(coroutine, waits_for)
+        finally:
+            self.expired = timer.expired()
+
+
+@types.coroutine
+def _rest(coroutine: Coroutine[Any, Any, Result], waits_for: Any) -> Generator[Any, Any, Result]:
+    """Go on with a coroutine that has begun to wait, as `await` would have."""
+    try:
+        while True:
+            try:
+                answer = yield waits_for
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except BaseException as error:  # noqa: BLE001 - cancellation above all: it belongs to who is waiting
+                waits_for = coroutine.throw(error)
+            else:
+                waits_for = coroutine.send(answer)
+    except StopIteration as done:
+        result: Result = done.value
+        return result

@@ -46,7 +46,7 @@ def needs_of(member: Subject | BoundSubject | Scorer) -> Needs:
     return needs
 
 
-def _no_tools(case: Case) -> tuple[Tool, ...]:  # noqa: ARG001 - the shape that doors fill
+def no_tools(case: Case) -> tuple[Tool, ...]:  # noqa: ARG001 - the shape that doors fill
     return ()
 
 
@@ -56,7 +56,7 @@ class Catalogue:
 
     subjects: Mapping[str, SubjectFactory]
     scorers: Mapping[str, ScorerFactory]
-    tools: Callable[[Case], tuple[Tool, ...]] = _no_tools  # what a door lets every subject call in a case
+    tools: Callable[[Case], tuple[Tool, ...]] = no_tools  # what a door lets every subject call in a case
 
     def with_subject(self, kind: str, factory: SubjectFactory) -> "Catalogue":
         return replace(self, subjects={**self.subjects, kind: factory})

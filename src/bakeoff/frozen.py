@@ -22,11 +22,13 @@ class Frozen(BaseModel):
 
 def fingerprint(*parts: Any) -> str:
     """32 hex digits that change when any part does; the same on every machine, whatever the order of keys."""
-    text = json.dumps(parts, sort_keys=True, default=_as_json)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(_ENCODER.encode(parts).encode(), digest_size=16).hexdigest()
 
 
 def _as_json(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} has no fingerprint")
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, default=_as_json)

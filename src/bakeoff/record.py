@@ -167,6 +167,7 @@ class Record(Frozen):
     transcript: Transcript | None = None
     artefacts: dict[str, str] = Field(default_factory=dict)
     refused: dict[str, str] = Field(default_factory=dict)  # files the subject left that were not taken, and why
+    workspace: str | None = None  # where it was kept, if it was to be
     scores: tuple[Score, ...] = ()
     spent: Usage = NO_USAGE  # of every try, retries and killed attempts of this trial included
 

@@ -103,11 +103,10 @@ def _forms(value: str) -> Iterator[bytes]:
 
 def _escaped(text: str) -> Iterator[bytes]:
     """The text at each depth of JSON-in-JSON, with and without `\\uXXXX` for what is not ASCII."""
-    for ascii_only in (True, False):
-        level = text
-        for _ in range(_JSON_DEPTH + 1):
-            yield level.encode("utf-8", "surrogatepass")
-            level = json.dumps(level, ensure_ascii=ascii_only)[1:-1]
+    levels = {text}
+    for _ in range(_JSON_DEPTH + 1):
+        yield from (level.encode("utf-8", "surrogatepass") for level in levels)
+        levels = {json.dumps(level, ensure_ascii=ascii)[1:-1] for level in levels for ascii in (True, False)}
 
 
 def _in_base64(raw: bytes, encode: Callable[[bytes], bytes]) -> Iterator[bytes]:

@@ -50,7 +50,9 @@ class RunFolder:
         return self.journal_file.exists()
 
     def write_plan(self, plan: Plan, redactor: Redactor) -> None:
-        data = redactor.model(plan).model_dump_json(exclude_defaults=True, indent=1).encode()
+        data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
+        if redactor.finds(data):
+            data = redactor.model(plan).model_dump_json(exclude_defaults=True, indent=1).encode()
         try:
             write_atomically(self.plan_file, data)
         except OSError as error:

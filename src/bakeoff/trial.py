@@ -4,19 +4,19 @@ import asyncio
 import random
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from bakeoff.calls import call
-from bakeoff.catalogue import Cast, needs_of
+from bakeoff.calls import Clock, call
+from bakeoff.catalogue import Cast, needs_of, no_tools
 from bakeoff.control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, Trial
-from bakeoff.protocols import Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Workspace
+from bakeoff.protocols import Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Tool, Workspace
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage, Verdict
 from bakeoff.workspace import graded_files, open_workspace
 
@@ -57,6 +57,8 @@ class Tally:
 
     def settle(self, usage: Usage) -> None:
         """A try ended with this usage in all; count what was not told while it ran."""
+        if usage == self.this_try:
+            return
         untold = _untold(usage, self.this_try)
         if untold != NO_USAGE:
             with suppress(BudgetError):  # it is spent and the answer is there: only the next trial is stopped
@@ -78,9 +80,11 @@ class Tried:
     started: float = field(default_factory=time.time)
     prepare: Phase | None = None
     attempt: Phase | None = None
+    tools: tuple[Tool, ...] = ()
     transcript: Transcript | None = None
     artefacts: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    workspace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,7 @@ class TrialRunner:
             transcript=tried.transcript,
             artefacts=tried.artefacts,
             refused=tried.refused,
+            workspace=tried.workspace,
             scores=scores,
             spent=tally.spent,
         )
@@ -151,19 +156,21 @@ class TrialRunner:
         if needs_of(subject).workspace:
             await self._attempt_in_workspace(subject, trial, tally, tried)
         else:
-            await self._attempt(subject, self._task(trial, tally, None), tried, trial.case)
+            await self._attempt(subject, self._task(trial, tally, tried, None), tried, trial.case)
         if tried.transcript is not None:
             tally.settle(tried.transcript.usage)
 
     async def _subject(self, trial: Trial, tried: Tried) -> Subject | None:
+        """Whom to ask, with what a door lets it call; both may be made for this one case, and so may fail."""
         bound = self.cast.bound.get(trial.subject.name)
-        if bound is None:
+        if bound is None and self.cast.tools is no_tools:
             return self.cast.subjects[trial.subject.name]
 
-        async def bind() -> Subject:
-            return bound.bind(trial.case)
+        async def make() -> Subject:
+            tried.tools = self.cast.tools(trial.case)
+            return bound.bind(trial.case) if bound else self.cast.subjects[trial.subject.name]
 
-        subject, tried.prepare = await phase(bind, trial.case.limits.prepare_seconds, "infra", "infra")
+        subject, tried.prepare = await phase(make, trial.case.limits.prepare_seconds, "infra", "infra")
         return subject
 
     async def _attempt_in_workspace(self, subject: Subject, trial: Trial, tally: Tally, tried: Tried) -> None:
@@ -172,7 +179,8 @@ class TrialRunner:
             opening = partial(stack.enter_async_context, self._workspace(case, case.files))
             workspace, tried.prepare = await phase(opening, case.limits.prepare_seconds, "infra", "infra")
             if workspace is not None:
-                await self._attempt(subject, self._task(trial, tally, workspace), tried, case)
+                tried.workspace = str(workspace.folder) if self.options.keep_workspaces else None
+                await self._attempt(subject, self._task(trial, tally, tried, workspace), tried, case)
 
     async def _attempt(self, subject: Subject, task: Task, tried: Tried, case: Case) -> None:
         async def attempt() -> Transcript:
@@ -184,7 +192,7 @@ class TrialRunner:
         blame: Blame = "subject" if getattr(subject, "raises_its_own_errors", False) else "infra"
         tried.transcript, tried.attempt = await phase(attempt, case.limits.attempt_seconds, blame, "timeout")
 
-    def _task(self, trial: Trial, tally: Tally, workspace: Workspace | None) -> Task:
+    def _task(self, trial: Trial, tally: Tally, tried: Tried, workspace: Workspace | None) -> Task:
         return Task(
             prompt=trial.case.prompt,
             case_id=trial.case.id,
@@ -193,7 +201,7 @@ class TrialRunner:
             seed=trial.seed,
             limits=trial.case.limits,
             spend=tally.add,
-            tools=self.cast.tools(trial.case),
+            tools=tried.tools,
             resources=self.resources,
             own_workspace=workspace,
         )
@@ -238,7 +246,7 @@ def as_score(name: str, scored: Scored) -> Score:
 
 
 async def phase(
-    step: Callable[[], Awaitable[Result]], seconds: float, blame: Blame, late: Blame
+    step: Callable[[], Coroutine[Any, Any, Result]], seconds: float, blame: Blame, late: Blame
 ) -> tuple[Result | None, Phase]:
     """Run one phase within its time. This is the trial boundary: whatever breaks inside ends here, as data.
 
@@ -246,18 +254,17 @@ async def phase(
     """
     started = time.perf_counter()
     cancellations = _cancellations()
-    clock = asyncio.timeout(seconds)
+    clock = Clock(seconds)
     result = failure = None
     try:
-        async with clock:
-            result = await step()
+        result = await clock.run(step())
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - the one place; some libraries raise unasked-for cancellations
         failure = _failure(error, blame)
     if _cancellations() > cancellations:
         raise asyncio.CancelledError  # asked for from outside, whatever the step made of it
-    if clock.expired():  # whatever the step made of its cancellation, a result included
+    if clock.expired:  # whatever the step made of its cancellation, a result included
         result, failure = None, Failure(kind=late, type="TimeoutError", message=f"not finished after {seconds:g} s")
     return result, Phase(seconds=time.perf_counter() - started, failure=failure)
 
@@ -287,5 +294,11 @@ def was_attempted(record: Record) -> bool:
 
 def _tried_before(prior: Record) -> Tried:
     return Tried(
-        prior.started, prior.prepare, prior.attempt, prior.transcript, dict(prior.artefacts), dict(prior.refused)
+        started=prior.started,
+        prepare=prior.prepare,
+        attempt=prior.attempt,
+        transcript=prior.transcript,
+        artefacts=dict(prior.artefacts),
+        refused=dict(prior.refused),
+        workspace=prior.workspace,
     )

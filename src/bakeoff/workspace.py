@@ -57,7 +57,7 @@ async def open_workspace(
     sandbox: Sandbox, files: Mapping[str, str], limits: Limits, *, keep: bool = False
 ) -> AsyncIterator[SandboxedWorkspace]:
     """A fresh workspace with these files, removed at the end unless it is to be kept."""
-    async with open_place() as place:
+    async with open_place(keep=keep) as place:
         workspace = SandboxedWorkspace(place, sandbox, limits)
         await asyncio.to_thread(workspace.write, files)
         yield workspace

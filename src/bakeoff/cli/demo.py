@@ -1,7 +1,5 @@
 """`bakeoff demo`: the bundled plan, from plan to report."""
 
-from pathlib import Path
-
 from rich.console import Console
 
 from bakeoff.bundled.demo import demo_plan
@@ -13,14 +11,13 @@ from bakeoff.report import Summary, summarise
 from bakeoff.rundir import new_run_folder
 
 
-def run_demo(results: Path, jobs: int, sandbox: str, *, dry_run: bool, as_json: bool) -> int:
+def run_demo(options: RunOptions, *, dry_run: bool, as_json: bool) -> int:
     """The exit code says whether the demo ran as it should, not whether its subjects are any good."""
     plan = demo_plan()
-    options = RunOptions(results=results, jobs=jobs, sandbox=sandbox)
     if dry_run:
         print_plan(out(), plan)
         return PASSED
-    folder = new_run_folder(results, plan.name)
+    folder = new_run_folder(options.results, plan.name)
     if carry_out(plan, folder, options, Ending(as_json=as_json)) == INTERRUPTED:
         return INTERRUPTED
     return _explain(err(), summarise(plan, folder.latest_records(plan)))

@@ -28,6 +28,7 @@ MaxCost = Annotated[float | None, typer.Option(help="Stop starting trials at thi
 MaxTokens = Annotated[int | None, typer.Option(help="Stop starting trials at this many tokens.")]
 MaxSeconds = Annotated[float | None, typer.Option(help="Stop starting trials after this long.")]
 FailUnder = Annotated[float | None, typer.Option(min=0, max=1, help="Succeed when every score is at least this.")]
+KeepWorkspaces = Annotated[bool, typer.Option("--keep-workspaces", help="Leave each trial's folder to be looked at.")]
 ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even if something failed.")]
 
 
@@ -52,12 +53,15 @@ def demo(
     jobs: Jobs = 4,
     sandbox: Sandbox = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
+    keep_workspaces: KeepWorkspaces = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a small bundled plan; needs no key and no network."""
     from bakeoff.cli.demo import run_demo
+    from bakeoff.options import RunOptions
 
-    raise typer.Exit(run_demo(results, jobs, sandbox, dry_run=dry_run, as_json=as_json))
+    options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, keep_workspaces=keep_workspaces)
+    raise typer.Exit(run_demo(options, dry_run=dry_run, as_json=as_json))
 
 
 @app.command()
@@ -77,6 +81,7 @@ def resume(
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_seconds: MaxSeconds = None,
+    keep_workspaces: KeepWorkspaces = False,
     fail_under: FailUnder = None,
     exit_zero: ExitZero = False,
     as_json: AsJson = False,
@@ -92,6 +97,7 @@ def resume(
         max_cost=max_cost,
         max_tokens=max_tokens,
         max_seconds=max_seconds,
+        keep_workspaces=keep_workspaces,
     )
     raise typer.Exit(resume_run(run, options, Ending(fail_under, exit_zero, as_json)))
 

@@ -99,15 +99,15 @@ def clean_lease(lease: Lease) -> Lease:
 
 
 @contextlib.asynccontextmanager
-async def open_place(parent: Path | None = None) -> AsyncIterator[Place]:
-    """A place that is gone, with every process of its user, when the block ends."""
+async def open_place(parent: Path | None = None, *, keep: bool = False) -> AsyncIterator[Place]:
+    """A place that is gone, with every process of its user, when the block ends; kept folders become ours."""
     lease = lease_user() if we_are_root() else None
     try:
         root = make_root(parent, lease)
         try:
             yield make_place(root, lease)
         finally:
-            await asyncio.shield(asyncio.to_thread(remove_place, root, lease))
+            await asyncio.shield(asyncio.to_thread(keep_place if keep else remove_place, root, lease))
     finally:
         if lease is not None:
             lease.close()
@@ -133,6 +133,16 @@ def make_place(root: Path, lease: Lease | None) -> Place:
 def remove_place(root: Path, lease: Lease | None) -> None:
     remove_tree(root)
     if lease is not None:
+        lease.note(None)
+
+
+def keep_place(root: Path, lease: Lease | None) -> None:
+    """Leave the folders for a person to look at; the next holder of the user must not be able to."""
+    if lease is not None:
+        subprocess.run(
+            ["chown", "-R", "--no-dereference", str(os.geteuid()), "--", root], check=True, capture_output=True
+        )
+        root.chmod(0o700)
         lease.note(None)
 
 
