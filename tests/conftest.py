@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Generator
+import subprocess
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,23 @@ def carry_out(tmp_path: Path) -> Callable[..., Awaitable[list[Record]]]:
     async def carry(
         plan: Plan, *, catalogue: Catalogue | None = None, control: RunControl | None = None, **options: Any
     ) -> list[Record]:
-        chosen = RunOptions(**{"results": tmp_path / "results", "backoff_seconds": 0.0, "sandbox": "process", **options})
+        chosen = RunOptions(
+            **{"results": tmp_path / "results", "backoff_seconds": 0.0, "sandbox": "process", **options}
+        )
         return [record async for record in run(plan, chosen, catalogue=catalogue, control=control)]
 
     return carry
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for 256 kB."""
+    mount, umount = shutil.which("mount"), shutil.which("umount")
+    if os.geteuid() != 0 or mount is None or umount is None:
+        pytest.skip("a full disk needs root and mount: run the tests as root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run([mount, "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=False).returncode:
+        pytest.skip("a full disk needs a machine on which root may mount: not in this container")
+    yield disk
+    subprocess.run([umount, "--lazy", disk], check=True)

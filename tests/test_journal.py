@@ -1,9 +1,7 @@
 """The source of truth: what is written comes back equal, and damage is told from it."""
 
 import json
-import os
 import resource
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -34,7 +32,9 @@ DATA = Path(__file__).with_name("data")
 NO_SECRETS = Redactor({})
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-long_texts = st.builds(lambda text, times: text * times, st.text("aé\"\\\n𝄞", min_size=1, max_size=9), st.integers(900, 3000))
+long_texts = st.builds(
+    lambda text, times: text * times, st.text('aé"\\\n𝄞', min_size=1, max_size=9), st.integers(900, 3000)
+)
 numbers = st.floats(0, 1e9, allow_nan=False)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts | long_texts,
@@ -160,7 +160,9 @@ def test_a_long_text_is_stored_once_beside_the_journal(path: Path, make_record: 
 def test_output_that_looks_like_a_reference_stays_itself(path: Path, make_record: Callable[..., Record]) -> None:
     digest = "0" * 64
     output = {"blobs": [[["transcript", "output"], digest]], "record": {}, "type": "record", "v": 99, "": ["", digest]}
-    record = make_record(transcript=Transcript(output=output, metadata={"long": "x" * 20_000}), refused={"blobs": digest})
+    record = make_record(
+        transcript=Transcript(output=output, metadata={"long": "x" * 20_000}), refused={"blobs": digest}
+    )
     write(path, record)
     assert list(read_journal(path)) == [record]
 
@@ -170,7 +172,9 @@ def blob_of(path: Path) -> Path:
     return blob
 
 
-def test_a_missing_and_a_damaged_blob_are_reported_with_the_line(path: Path, make_record: Callable[..., Record]) -> None:
+def test_a_missing_and_a_damaged_blob_are_reported_with_the_line(
+    path: Path, make_record: Callable[..., Record]
+) -> None:
     write(path, make_record(), make_record(transcript=Transcript(output="x" * 50_000)))
     blob = blob_of(path)
     blob.write_text("something else")
@@ -380,7 +384,7 @@ def test_a_journal_of_schema_1_can_always_be_read() -> None:
     assert [record.verdict for record in found] == ["pass", "timeout", "fail"]
     assert isinstance(entries[1], Spent)
     assert entries[1].total == Usage.model_validate(expected["total"])
-    assert (found[0].transcript or Transcript()).output == "long \n\"é\"\n" * 3000
+    assert (found[0].transcript or Transcript()).output == 'long \n"é"\n' * 3000
 
 
 def test_todays_lines_are_written_as_in_the_sample_of_their_schema(path: Path) -> None:
@@ -484,19 +488,6 @@ def test_a_write_that_fails_leaves_whole_lines_and_all_that_was_reported(path: P
     assert [entry.round for entry in read_journal(path) if isinstance(entry, Record)] == list(range(safe))
 
 
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    mount, umount = shutil.which("mount"), shutil.which("umount")
-    if os.geteuid() != 0 or mount is None or umount is None:
-        pytest.skip("a full disk needs root and mount: run the tests as root")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run([mount, "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=False).returncode:
-        pytest.skip("a full disk needs a machine on which root may mount: not in this container")
-    yield disk
-    subprocess.run([umount, "--lazy", disk], check=True)
-
-
 @pytest.mark.parametrize("size", [50, 30_000])
 def test_a_full_disk_loses_nothing_that_was_reported_and_the_journal_can_be_gone_on_with(
     size: int, tiny_disk: Path, make_record: Callable[..., Record]
@@ -507,7 +498,11 @@ def test_a_full_disk_loses_nothing_that_was_reported_and_the_journal_can_be_gone
     safe, sentence = fill(path, size)
     assert sentence == f"the journal cannot be written: No space left on device. {OUT_OF_ROOM}"
     entries = list(read_journal(path))
-    assert [entry.round for entry in entries if isinstance(entry, Record)] == list(range(safe)) == list(range(len(entries)))
+    assert (
+        [entry.round for entry in entries if isinstance(entry, Record)]
+        == list(range(safe))
+        == list(range(len(entries)))
+    )
     ballast.unlink()
     write(path, make_record())
     assert list(read_journal(path)) == [*entries, make_record()]

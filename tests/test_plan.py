@@ -69,7 +69,9 @@ def test_find_is_the_inverse_of_trial(cases: int, subjects: int, rounds: int, da
     assert plan.find(trial.case.id, trial.subject.name, trial.round) == trial
 
 
-@pytest.mark.parametrize(("case", "subject", "round_"), [("no", "s0", 0), ("c0", "no", 0), ("c0", "s0", 2), ("c0", "s0", -1)])
+@pytest.mark.parametrize(
+    ("case", "subject", "round_"), [("no", "s0", 0), ("c0", "no", 0), ("c0", "s0", 2), ("c0", "s0", -1)]
+)
 def test_find_gives_none_for_what_is_not_in_the_plan(case: str, subject: str, round_: int) -> None:
     assert plan_of().find(case, subject, round_) is None
 

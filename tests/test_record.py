@@ -78,7 +78,12 @@ def test_scores_give_the_verdict(
 )
 @pytest.mark.parametrize("threshold", [0.0, None])
 def test_a_broken_phase_gives_the_verdict_whatever_the_scores_and_the_threshold(
-    phase: str, kind: str, value: float | None, verdict: str, threshold: float | None, make_record: Callable[..., Record]
+    phase: str,
+    kind: str,
+    value: float | None,
+    verdict: str,
+    threshold: float | None,
+    make_record: Callable[..., Record],
 ) -> None:
     ended = Phase(seconds=1.0, failure=broken(kind))
     record = make_record(**{phase: ended}, scores=(RIGHT,), threshold=threshold)

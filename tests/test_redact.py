@@ -111,7 +111,7 @@ def write_and_read(record: Record, secrets: dict[str, str]) -> tuple[Record, byt
 
 
 @pytest.mark.parametrize("before", ["\n", "\t", "\\", '"', "\u0001", "é", "\\\\", "a"])
-@pytest.mark.parametrize("first", "ntrbfu\\\"/x")
+@pytest.mark.parametrize("first", 'ntrbfu\\"/x')
 def test_a_secret_after_an_escape_does_not_break_the_line(
     before: str, first: str, make_record: Callable[..., Record]
 ) -> None:
@@ -155,12 +155,14 @@ def test_a_number_that_is_a_secret_is_taken_out_of_free_data_alone(make_record: 
     assert (bare.transcript or Transcript()).output == "[redacted PIN]"
 
 
-nasty = st.text(st.sampled_from("nuab\"\\/ \n\té𝄞%+=&0"), min_size=8, max_size=16)
-around = st.text(st.sampled_from("nu\\\"\n a"), max_size=3)
+nasty = st.text(st.sampled_from('nuab"\\/ \n\té𝄞%+=&0'), min_size=8, max_size=16)
+around = st.text(st.sampled_from('nu\\"\n a'), max_size=3)
 
 
 @settings(deadline=None, max_examples=200)
-@given(nasty, around, around, st.sampled_from(["plain", "JSON", "JSON in ASCII", "URL", "base64", "hex"]), st.booleans())
+@given(
+    nasty, around, around, st.sampled_from(["plain", "JSON", "JSON in ASCII", "URL", "base64", "hex"]), st.booleans()
+)
 def test_lines_stay_readable_and_hold_no_form_of_a_nasty_secret(
     secret: str, before: str, after: str, form: str, long: bool
 ) -> None:
@@ -190,7 +192,7 @@ def test_lines_stay_readable_and_hold_no_form_of_a_nasty_secret(
 
 # --- end to end ---------------------------------------------------------------------------------------------------
 
-CANARY = "sk-Canary/0123456789+quote\"and\\slash"
+CANARY = 'sk-Canary/0123456789+quote"and\\slash'
 SPOKEN = {name: FORMS[name] for name in ("plain", "JSON", "URL", "base64")}
 
 
@@ -210,7 +212,7 @@ class Blabber:
         for number, encode in enumerate(SPOKEN.values()):
             name = encode(CANARY).replace("/", "_") if number != 2 else encode(CANARY)
             task.workspace.write({f"{number}-{name}.txt": said})
-        task.workspace.write({"sk-Canary/0123456789+quote\"and\\slash": said, "big.txt": said * 1000})
+        task.workspace.write({'sk-Canary/0123456789+quote"and\\slash': said, "big.txt": said * 1000})
         call = ToolCall(name="t", arguments={"key": said}, result=[said], error=said)
         return Transcript(
             output={"said": said, "long": said * 1000, said: 1}, steps=(Step(parts=(Text(text=said), call)),)
@@ -231,7 +233,9 @@ class Gossip:
 async def test_a_key_that_a_subject_and_a_scorer_say_in_four_ways_is_in_no_file_of_the_run(
     tmp_path: Path, carry_out: Callable[..., Awaitable[list[Record]]]
 ) -> None:
-    catalogue = default_catalogue().with_subject("blabber", lambda _: Blabber()).with_scorer("gossip", lambda _: Gossip())
+    catalogue = (
+        default_catalogue().with_subject("blabber", lambda _: Blabber()).with_scorer("gossip", lambda _: Gossip())
+    )
     plan = Plan(
         name="canary",
         cases=tuple(Case(id=name, prompt="?", collect=("**",)) for name in ("speaks", "breaks", "scorer-breaks")),
@@ -271,6 +275,14 @@ async def test_a_plan_that_holds_a_secret_is_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_secret_that_is_a_word_of_the_format_is_not_found_in_every_plan() -> None:
+    plan = Plan(name="p", cases=(Case(id="c", prompt="?"),), subjects=(), scorers=())
+    assert Redactor({"A": "reference", "B": "threshold", "C": "attempt_seconds"}).names_in(plan) == []
+    assert Redactor({"A": "prompt-9", "B": "key-of-b"}).names_in(plan.model_copy(update={"name": "a key-of-b"})) == [
+        "B"
+    ]
+
+
 def test_the_options_know_the_secrets_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BAKEOFF_TEST_TOKEN", "tok-12345678")
     redactor = RunOptions(secrets={"MINE": "mine-12345678"}).redactor()
@@ -286,9 +298,7 @@ def test_a_model_is_redacted_without_touching_what_only_code_says() -> None:
         name="p",
         cases=(Case(id="c", prompt="[redacted K]"),),
         subjects=(
-            SubjectSpec(
-                kind="scripted", name="n", options={"a": ["[redacted K]", {"[redacted K]": 1}], "n": None}
-            ),
+            SubjectSpec(kind="scripted", name="n", options={"a": ["[redacted K]", {"[redacted K]": 1}], "n": None}),
         ),
         scorers=(),
     )

@@ -1,7 +1,7 @@
 """Carrying out a plan: limits, retries, budgets, resources, stopping. Resuming is in test_resume.py."""
 
 import asyncio
-import os
+import shutil
 import subprocess
 import sys
 import time
@@ -126,9 +126,7 @@ async def test_every_problem_of_a_plan_is_told_before_a_folder_is_made(tmp_path:
     assert not (tmp_path / "results").exists()
 
 
-async def test_a_sandbox_that_is_not_there_is_told_before_a_folder_is_made(
-    tmp_path: Path, carry_out: CarryOut
-) -> None:
+async def test_a_sandbox_that_is_not_there_is_told_before_a_folder_is_made(tmp_path: Path, carry_out: CarryOut) -> None:
     with pytest.raises(SandboxMissing, match="'vault' is not one of auto"):
         await carry_out(plan_of(), catalogue=catalogue_of(Probe()), sandbox="vault")
     assert not (tmp_path / "results").exists()
@@ -136,7 +134,7 @@ async def test_a_sandbox_that_is_not_there_is_told_before_a_folder_is_made(
 
 async def test_a_results_folder_that_cannot_be_made_is_said_so(tmp_path: Path, carry_out: CarryOut) -> None:
     (tmp_path / "results").write_text("a file is in the way")
-    with pytest.raises(RunFolderError, match="cannot be made: .*; choose another place for results"):
+    with pytest.raises(RunFolderError, match=r"cannot be made: .*; choose another place for results"):
         await carry_out(plan_of(), catalogue=catalogue_of(Probe()))
 
 
@@ -169,7 +167,7 @@ async def test_a_million_trials_give_their_first_record_at_once(tmp_path: Path) 
 async def test_a_slow_consumer_holds_the_run_up_and_loses_nothing(tmp_path: Path) -> None:
     """More records wait than there is room for; none is lost when reading goes on."""
     probe = Probe()
-    seen = []
+    seen: list[Record] = []
     async for record in run(plan_of(50, rounds=60), RunOptions(results=tmp_path), catalogue=catalogue_of(probe)):
         if not seen:
             for _ in range(20_000):
@@ -314,7 +312,9 @@ async def test_an_error_of_unknown_origin_keeps_the_end_of_its_traceback(carry_o
     assert record.failure.detail.endswith("xxx'\n")
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit, asyncio.CancelledError, KeyboardInterrupt, StopIteration])
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError, SystemExit, asyncio.CancelledError, KeyboardInterrupt, StopIteration]
+)
 async def test_what_a_sync_scorer_raises_is_the_graders_and_the_others_still_run(
     error: type[BaseException], carry_out: CarryOut
 ) -> None:
@@ -354,9 +354,7 @@ async def test_what_a_scorer_returns_is_kept_in_one_shape(
     returned: Any, value: float | None, verdict: str, carry_out: CarryOut
 ) -> None:
     judge = Judge(lambda given: returned(given) if callable(returned) else returned)
-    (record,) = await carry_out(
-        plan_of(scorers=(ScorerSpec(kind="judge"),)), catalogue=catalogue_of(Probe(), judge)
-    )
+    (record,) = await carry_out(plan_of(scorers=(ScorerSpec(kind="judge"),)), catalogue=catalogue_of(Probe(), judge))
     assert (record.verdict, record.scores[0].value, record.scores[0].name) == (verdict, value, "judge")
     if returned in (7, "x"):
         assert record.failure is not None
@@ -387,6 +385,56 @@ async def test_tools_of_a_door_that_break_end_their_trial_alone(carry_out: Carry
     usual = catalogue_of(Probe())
     records = await carry_out(plan_of(2), catalogue=Catalogue(usual.subjects, usual.scorers, tools), retries=0)
     assert sorted((record.case, record.verdict) for record in records) == [("c0", "infra"), ("c1", "pass")]
+
+
+async def test_what_is_broken_beyond_a_trial_ends_the_run_with_its_own_error(
+    log: list[tuple[str, str, object]], carry_out: CarryOut
+) -> None:
+    class Broken(Probe):
+        @property
+        def needs(self) -> Needs:
+            raise LookupError("no needs")
+
+        @needs.setter
+        def needs(self, needs: Needs) -> None: ...
+
+    class Bound:
+        needs = Needs(resources=(Shared("a", log), Shared("b", log)))
+
+        def bind(self, case: Case) -> Probe:
+            return Broken()
+
+    with pytest.raises(LookupError, match="no needs"):
+        await carry_out(plan_of(5), catalogue=default_catalogue().with_subject("probe", lambda _: Bound()))
+    check_closed(log)
+
+
+async def test_a_workspace_that_cannot_be_removed_costs_neither_the_answer_nor_the_run(
+    needs_program: Callable[[str], str], carry_out: CarryOut
+) -> None:
+    mount, umount = needs_program("mount"), needs_program("umount")
+    mounted: list[Path] = []
+
+    async def hold(task: Task) -> str:
+        inside = task.workspace.folder / "held"
+        inside.mkdir()
+        if subprocess.run([mount, "-t", "tmpfs", "tmpfs", inside], capture_output=True, check=False).returncode:
+            pytest.skip("holding a folder needs root and mount: run the tests as root")
+        mounted.append(inside)
+        return "yes"
+
+    try:
+        records = await carry_out(
+            plan_of(), catalogue=catalogue_of(Probe(hold, needs=Needs(workspace=True))), retries=0
+        )
+    finally:
+        for inside in mounted:
+            subprocess.run([umount, inside], check=True)
+            shutil.rmtree(inside.parents[1])
+    if records[0].failure and records[0].failure.type == "Skipped":
+        pytest.skip(records[0].failure.message)
+    assert [record.verdict for record in records] == ["pass"]
+    assert [record.workspace for record in records] == [str(inside.parent) for inside in mounted]
 
 
 # --- function subjects --------------------------------------------------------------------------------------------
@@ -707,6 +755,46 @@ async def test_a_resource_that_does_not_open_closes_the_others_and_ends_the_run_
     check_closed(log)
 
 
+async def test_stopping_again_while_resources_are_being_closed_does_not_disturb_them(
+    tmp_path: Path, log: list[tuple[str, str, object]], carry_out: CarryOut
+) -> None:
+    control = RunControl()
+
+    class Slow(Shared):
+        def open(self) -> AbstractAsyncContextManager[str]:
+            @asynccontextmanager
+            async def opened() -> AsyncIterator[str]:
+                async with super(Slow, self).open() as value:
+                    yield value
+                    for _ in range(3):
+                        control.stop()
+                        await asyncio.sleep(0)
+
+            return opened()
+
+    needs = Needs(resources=(Shared("a", log), Slow("b", log)))
+    records = await carry_out(plan_of(), catalogue=catalogue_of(Probe(needs=needs)), control=control)
+    assert [record.verdict for record in records] == ["pass"]
+    check_closed(log)
+
+
+async def test_stopping_ends_the_opening_of_a_resource(log: list[tuple[str, str, object]], carry_out: CarryOut) -> None:
+    control = RunControl()
+
+    class Hanging(Shared):
+        def open(self) -> AbstractAsyncContextManager[str]:
+            @asynccontextmanager
+            async def opened() -> AsyncIterator[str]:
+                control.stop()
+                yield await forever(None)
+
+            return opened()
+
+    needs = Needs(resources=(Shared("a", log), Shared("b", log), Hanging("c", log)))
+    assert await carry_out(plan_of(), catalogue=catalogue_of(Probe(needs=needs)), control=control) == []
+    check_closed(log)
+
+
 async def test_a_full_disk_closes_resources_and_ends_the_run_with_a_sentence(
     tmp_path: Path, log: list[tuple[str, str, object]], carry_out: CarryOut
 ) -> None:
@@ -715,7 +803,7 @@ async def test_a_full_disk_closes_resources_and_ends_the_run_with_a_sentence(
         (blobs / "blobs").write_text("a file where a folder must be made")
         return "x" * 50_000
 
-    with pytest.raises(RunFolderError, match="the journal cannot be written: .* Everything reported finished is safe"):
+    with pytest.raises(RunFolderError, match=r"the journal cannot be written: .* Everything reported finished is safe"):
         await carry_out(plan_of(scorers=JUDGED), catalogue=sharing(log, fill))
     check_closed(log)
 
@@ -828,4 +916,4 @@ def test_the_start_of_a_journal_says_who_wrote_it(tmp_path: Path) -> None:
     first = next(read_journal(folder_of(tmp_path).journal_file))
     assert isinstance(first, Mark)
     assert {"bakeoff", "time"} <= first.facts.keys()
-    assert os.stat(folder_of(tmp_path).journal_file).st_mode & 0o077 == 0
+    assert folder_of(tmp_path).journal_file.stat().st_mode & 0o077 == 0

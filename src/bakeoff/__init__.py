@@ -1,6 +1,7 @@
 """Bakeoff: which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?
 
-What is listed here is the public API. Names are imported when first used, so that `import bakeoff` costs nothing.
+What is listed here is the public API, with `bakeoff.run.run` beside it: a package cannot have a module and a function of
+one name. Names are imported when first used, so that `import bakeoff` costs nothing.
 """
 
 import importlib
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from bakeoff.protocols import Needs, Resource, ScoreInput, Scorer, Subject, Task, Tool
     from bakeoff.record import Record, Score, Step, ToolCall, Transcript, Usage, Verdict
     from bakeoff.report import Summary, summarise
-    from bakeoff.run import run
     from bakeoff.rundir import RunFolder, find_run, new_run_folder
     from bakeoff.scorers import function_scorer
     from bakeoff.subjects import function_subject
@@ -33,7 +33,6 @@ _HOMES = {
     "bakeoff.protocols": ("Needs", "Resource", "ScoreInput", "Scorer", "Subject", "Task", "Tool"),
     "bakeoff.record": ("Record", "Score", "Step", "ToolCall", "Transcript", "Usage", "Verdict"),
     "bakeoff.report": ("Summary", "summarise"),
-    "bakeoff.run": ("run",),
     "bakeoff.rundir": ("RunFolder", "find_run", "new_run_folder"),
     "bakeoff.scorers": ("function_scorer",),
     "bakeoff.subjects": ("function_subject",),
@@ -77,7 +76,6 @@ __all__ = [
     "function_scorer",
     "function_subject",
     "new_run_folder",
-    "run",
     "summarise",
 ]
 

@@ -6,7 +6,7 @@ import contextvars
 import inspect
 import threading
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -61,25 +61,53 @@ async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> An
 class Clock:
     """A time limit for one coroutine. One that never has to wait, as many scorers, costs no timer."""
 
-    __slots__ = ("_deadline", "expired")
+    __slots__ = ("_deadline", "_paused_at", "_pauses", "_timer", "expired", "seconds", "waited")
 
     def __init__(self, seconds: float) -> None:
-        self._deadline = asyncio.get_running_loop().time() + seconds
+        self.seconds = seconds
         self.expired = False
+        self.waited = 0.0  # time that did not count
+        self._deadline = 0.0
+        self._timer: asyncio.Timeout | None = None
+        self._pauses = 0
+        self._paused_at = 0.0
 
     async def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """The coroutine's result; when the time is up it is cancelled and TimeoutError is raised."""
+        self._deadline = asyncio.get_running_loop().time() + self.seconds
         try:
             waits_for = coroutine.send(None)
         except StopIteration as done:
             result: Result = done.value
             return result
-        timer = asyncio.timeout_at(self._deadline)
+        self._timer = asyncio.timeout_at(None if self._pauses else self._deadline)
         try:
-            async with timer:
+            async with self._timer:
                 return await _rest(coroutine, waits_for)
         finally:
-            self.expired = timer.expired()
+            self.expired = self._timer.expired()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What happens inside is not the coroutine's doing, such as queueing for a provider, and does not count."""
+        loop = asyncio.get_running_loop()
+        if self._pauses == 0:
+            self._paused_at = loop.time()
+            self._set_timer(None)
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+            if self._pauses == 0:
+                pause = loop.time() - self._paused_at
+                self.waited += pause
+                self._deadline += pause
+                self._set_timer(self._deadline)
+
+    def _set_timer(self, when: float | None) -> None:
+        if self._timer is not None and not self._timer.expired():
+            self._timer.reschedule(when)
 
 
 @types.coroutine

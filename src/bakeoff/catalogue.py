@@ -89,8 +89,10 @@ def default_catalogue() -> Catalogue:
     """Everything that ships."""
     return Catalogue(
         subjects={
+            "agent": _agent,
             "cheat": subjects.Cheat.from_spec,
             "function": subjects.Function.from_spec,
+            "model": _model,
             "nop": subjects.Nop.from_spec,
             "oracle": subjects.Oracle.from_spec,
             "scripted": subjects.Scripted.from_spec,
@@ -104,6 +106,18 @@ def default_catalogue() -> Catalogue:
             "regex": scorers.Regex.from_spec,
         },
     )
+
+
+def _model(spec: SubjectSpec) -> Subject:
+    from bakeoff.subjects.model import ModelSubject  # the SDKs behind it take a second to load
+
+    return ModelSubject.from_spec(spec)
+
+
+def _agent(spec: SubjectSpec) -> Subject:
+    from bakeoff.subjects.model import ModelSubject
+
+    return ModelSubject.agent_from_spec(spec)
 
 
 def _build(

@@ -5,8 +5,10 @@
     │   ├── PlanError         every problem of a plan, gathered
     │   └── SandboxMissing    a rung that was insisted on is not there
     ├── RunFolderError        a run folder that cannot be read, written or is taken: exit 2
+    ├── ToolError             a tool's word that it was called wrongly: told to the subject, which may go on
     └── TrialError            ends one phase of one trial; never reaches the person as a traceback
         ├── SubjectError      the subject's own doing: the trial fails
+        │   └── ContextOverflow   what it was told and said no longer fits its context
         ├── SubjectTimeout    the subject's own doing: it was too slow
         ├── InfraError        ours or the provider's: excluded from the score, retried
         ├── BudgetError       the run's limits were reached: excluded, retried on resume
@@ -42,12 +44,20 @@ class RunFolderError(BakeoffError):
     """A run folder is missing, damaged, taken by another process or cannot be written."""
 
 
+class ToolError(BakeoffError):
+    """What a tool says of a call it cannot carry out; the subject is told and may try again."""
+
+
 class TrialError(BakeoffError):
     """Ends one phase of one trial."""
 
 
 class SubjectError(TrialError):
     """The subject did something wrong; it is its own failure."""
+
+
+class ContextOverflow(SubjectError):
+    """The conversation no longer fits the model's context."""
 
 
 class SubjectTimeout(TrialError):
@@ -57,12 +67,14 @@ class SubjectTimeout(TrialError):
 class InfraError(TrialError):
     """Our side or the provider's broke; says nothing about the subject.
 
-    `retry_after` is the wait in seconds that the other side asked for.
+    `retry_after` is the wait in seconds that the other side asked for; `permanent` says that trying again in this run
+    would fail again.
     """
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, *, retry_after: float | None = None, permanent: bool = False) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.permanent = permanent
 
 
 class BudgetError(TrialError):

@@ -10,6 +10,7 @@ PRIVATE = 0o600  # transcripts may hold anything; what is meant for others is wr
 
 def write_atomically(path: Path, data: bytes, mode: int = PRIVATE) -> None:
     """Write beside the target, fsync, then rename over it."""
+    new_folders = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
@@ -23,7 +24,8 @@ def write_atomically(path: Path, data: bytes, mode: int = PRIVATE) -> None:
         with contextlib.suppress(OSError):
             Path(temporary).unlink()
         raise
-    sync_folder(path.parent)
+    for folder in (path.parent, *(new.parent for new in new_folders)):
+        sync_folder(folder)
 
 
 def sync_folder(folder: Path) -> None:

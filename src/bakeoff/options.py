@@ -1,12 +1,14 @@
 """How a run is carried out: one frozen object that every layer passes on as it is."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bakeoff.environment import read_environment
 from bakeoff.errors import UsageError
 from bakeoff.redact import Redactor, secrets_in
+
+REPLAY_MODES = ("off", "auto", "record", "strict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class RunOptions:
     max_seconds: float | None = None
     sandbox: str = "auto"
     keep_workspaces: bool = False
+    replay: str = "off"  # of model calls: off, auto, record or strict
+    recordings: Path = Path(".bakeoff/recordings")
     rescore_only: bool = False  # make no new attempts, score the recorded ones
     rescore_all: bool = False  # also those whose scorers have not changed
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # besides those of the environment
@@ -32,10 +36,13 @@ class RunOptions:
         for name, least in (("jobs", 1), ("retries", 0), ("backoff_seconds", 0), ("longest_backoff_seconds", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name}: {getattr(self, name)} is below {least}")
+        if self.replay not in REPLAY_MODES:
+            raise UsageError(f"replay: {self.replay!r} is not one of {', '.join(REPLAY_MODES)}")
         for name in ("max_cost", "max_tokens", "max_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageError(f"{name}: {value} is not above 0: leave it out for no limit")
 
     def redactor(self) -> Redactor:
-        return Redactor({**secrets_in(os.environ), **self.secrets})
+        """Knows the secrets of the environment and of `.env` files, and those this run was given."""
+        return Redactor({**secrets_in(read_environment()), **self.secrets})

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import JsonValue
 
+from bakeoff.calls import Clock
 from bakeoff.limits import Limits
 from bakeoff.plan import Case
 from bakeoff.record import Score, Transcript, Usage
@@ -106,7 +107,10 @@ class Tool:
     name: str
     description: str
     parameters: Mapping[str, JsonValue]  # JSON Schema
-    call: Callable[[Mapping[str, JsonValue]], Awaitable[JsonValue]]
+    call: Callable[
+        [Mapping[str, JsonValue]], Awaitable[JsonValue]
+    ]  # raises ToolError to tell the subject what was wrong
+    ends: bool = False  # calling it ends the attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,7 @@ class Task:
     tools: tuple[Tool, ...] = ()
     resources: Mapping[str, Any] = field(default_factory=dict)
     own_workspace: Workspace | None = None
+    clock: Clock = field(default_factory=lambda: Clock(Limits().attempt_seconds))  # pause it for what others cause
 
     @property
     def workspace(self) -> Workspace:

@@ -132,6 +132,7 @@ class Failure(Frozen):
     message: str
     detail: str = ""
     retry_after: float | None = None  # seconds that the other side asked us to wait
+    permanent: bool = False  # trying again at once would fail again
 
 
 class Score(Frozen):
@@ -146,6 +147,7 @@ class Score(Frozen):
 
 class Phase(Frozen):
     seconds: float
+    waited: float = 0.0  # of these, spent on what is not the subject's doing, such as a provider's queue
     failure: Failure | None = None
 
 

@@ -49,8 +49,15 @@ class Redactor:
 
     def names_in(self, model: BaseModel) -> list[str]:
         """Which secrets the data holds."""
-        data = model.model_dump_json().encode()
-        return sorted({self._names[form] for form in self._forms if form in data})
+        found: set[str] = set()
+
+        def look(text: str) -> str:
+            data = text.encode("utf-8", "surrogatepass")
+            found.update(self._names[form] for form in self._forms if form in data)
+            return text
+
+        with_texts(model, look)
+        return sorted(found)
 
     def model(self, model: Model) -> Model:
         """The same data without secrets. JSON is never redacted as text: in `\\nkey` the `n` belongs to the escape."""

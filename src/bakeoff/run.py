@@ -4,8 +4,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import chain
+from typing import Any
 
 from bakeoff._version import __version__
 from bakeoff.bitmap import Bitmap
@@ -13,6 +14,7 @@ from bakeoff.budget import Budget
 from bakeoff.catalogue import Cast, Catalogue, default_catalogue
 from bakeoff.control import RunControl
 from bakeoff.errors import BudgetError, PlanError, RunFolderError
+from bakeoff.executors import Executor
 from bakeoff.executors.local import LocalExecutor
 from bakeoff.journal import Damage, JournalWriter, Spent, record_at
 from bakeoff.options import RunOptions
@@ -58,14 +60,14 @@ async def run(
         journal.append("start", bakeoff=__version__, time=time.time(), sandbox=control.sandbox)
         desk = Desk(journal, Budget(options, done.spent), control, pending_jobs(plan, done, folder, options))
         work = asyncio.create_task(_work(plan, options, cast, sandbox, desk))
-        control.when_stopped(work.cancel)
+        control.when_stopped(partial(desk.give_up, work))
         try:
             async for record in desk.records(work):
                 yield record
             if not work.cancelled():
                 work.result()
         finally:
-            work.cancel()
+            desk.give_up(work)
             await asyncio.wait([work])
         journal.append("end", reason=desk.ending(), time=time.time())
 
@@ -73,9 +75,22 @@ async def run(
 async def _work(plan: Plan, options: RunOptions, cast: Cast, sandbox: Callable[[], Sandbox], desk: "Desk") -> None:
     """Everything between opening the resources and closing them, in one task."""
     async with open_resources(cast.resources()) as resources:
-        runner = TrialRunner(plan, cast, options, sandbox, resources, desk.control)
-        await LocalExecutor(runner, options.jobs).execute(desk.jobs(), desk)
-        await desk.mark_the_rest(plan)
+        runner = TrialRunner(plan, cast, options, sandbox, {**resources, **_recordings(options)}, desk.control)
+        desk.trials = asyncio.create_task(_trials(plan, LocalExecutor(runner, options.jobs), desk))
+        await desk.trials
+
+
+def _recordings(options: RunOptions) -> dict[str, Any]:
+    if options.replay == "off":
+        return {}
+    from bakeoff.models.replay import RECORDINGS, Recordings  # behind it are SDKs that take a second to load
+
+    return {RECORDINGS: Recordings(options.replay, options.recordings, options.redactor())}
+
+
+async def _trials(plan: Plan, executor: Executor, desk: "Desk") -> None:
+    await executor.execute(desk.jobs(), desk)
+    await desk.mark_the_rest(plan)
 
 
 def _sandbox_of(options: RunOptions) -> Callable[[], Sandbox]:
@@ -95,6 +110,8 @@ class Desk:
     budget: Budget
     control: RunControl
     pending: Iterator[Job]
+    trials: asyncio.Task[None] | None = None
+    _given_up: bool = False
     _fresh: list[Record] = field(default_factory=list)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _room: asyncio.Event = field(default_factory=asyncio.Event)
@@ -120,6 +137,12 @@ class Desk:
         self._wake.set()
         if reason := self.budget.exceeded():
             raise BudgetError(reason)
+
+    def give_up(self, work: asyncio.Task[None]) -> None:
+        """Cancel the opening of resources or the trials, once: what is being closed is left to close."""
+        if not self._given_up:
+            self._given_up = True
+            (self.trials or work).cancel()
 
     async def finished(self, record: Record) -> None:
         self.journal.append_record(record)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from bakeoff.bitmap import Bitmap
 from bakeoff.errors import RunFolderError
-from bakeoff.files import write_atomically
+from bakeoff.files import sync_folder, write_atomically
 from bakeoff.journal import Entry, read_journal, read_journal_backwards, read_journal_with_places
 from bakeoff.plan import Plan
 from bakeoff.record import Record
@@ -120,6 +120,8 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
         path = results / "runs" / (f"{stamp}-{slug}" if number == 1 else f"{stamp}-{slug}-{number}")
         try:
             path.mkdir(parents=True, mode=0o755)
+            sync_folder(path.parent)
+            sync_folder(path.parent.parent)
         except FileExistsError:
             continue
         except OSError as error:

@@ -30,6 +30,7 @@ _KINDS: Mapping[type[TrialError], Blame] = {
     BudgetError: "budget",
     GraderError: "grader",
 }
+_CLEARING_UP_SECONDS = 600.0  # removing a folder that was made to resist may take its time
 _DETAIL = 4000  # characters of a traceback that are kept: its end says what happened
 
 
@@ -106,7 +107,8 @@ class TrialRunner:
             tries += 1
             tally.this_try = NO_USAGE
             record = await self._once(job, tally, tries)
-            if record.verdict is not Verdict.INFRA or tries > self.options.retries or self.control.draining:
+            may_pass = record.verdict is Verdict.INFRA and not (record.failure and record.failure.permanent)
+            if not may_pass or tries > self.options.retries or self.control.draining:
                 return record
             if not await self.control.sleep(self._backoff(tries, record.failure)):
                 return record
@@ -170,17 +172,23 @@ class TrialRunner:
             tried.tools = self.cast.tools(trial.case)
             return bound.bind(trial.case) if bound else self.cast.subjects[trial.subject.name]
 
-        subject, tried.prepare = await phase(make, trial.case.limits.prepare_seconds, "infra", "infra")
+        subject, tried.prepare = await phase(make, Clock(trial.case.limits.prepare_seconds), "infra", "infra")
         return subject
 
     async def _attempt_in_workspace(self, subject: Subject, trial: Trial, tally: Tally, tried: Tried) -> None:
         case = trial.case
-        async with AsyncExitStack() as stack:
+        stack = AsyncExitStack()
+        workspace = None
+        try:
             opening = partial(stack.enter_async_context, self._workspace(case, case.files))
-            workspace, tried.prepare = await phase(opening, case.limits.prepare_seconds, "infra", "infra")
+            workspace, tried.prepare = await phase(opening, Clock(case.limits.prepare_seconds), "infra", "infra")
             if workspace is not None:
                 tried.workspace = str(workspace.folder) if self.options.keep_workspaces else None
                 await self._attempt(subject, self._task(trial, tally, tried, workspace), tried, case)
+        finally:
+            _, closing = await phase(stack.aclose, Clock(_CLEARING_UP_SECONDS), "infra", "infra")
+            if closing.failure is not None and workspace is not None:
+                tried.workspace = str(workspace.folder)  # it is still there, and that is no reason to lose the answer
 
     async def _attempt(self, subject: Subject, task: Task, tried: Tried, case: Case) -> None:
         async def attempt() -> Transcript:
@@ -190,7 +198,7 @@ class TrialRunner:
             return transcript
 
         blame: Blame = "subject" if getattr(subject, "raises_its_own_errors", False) else "infra"
-        tried.transcript, tried.attempt = await phase(attempt, case.limits.attempt_seconds, blame, "timeout")
+        tried.transcript, tried.attempt = await phase(attempt, task.clock, blame, "timeout")
 
     def _task(self, trial: Trial, tally: Tally, tried: Tried, workspace: Workspace | None) -> Task:
         return Task(
@@ -204,6 +212,7 @@ class TrialRunner:
             tools=tried.tools,
             resources=self.resources,
             own_workspace=workspace,
+            clock=Clock(trial.case.limits.attempt_seconds),
         )
 
     async def _score(self, case: Case, tried: Tried) -> tuple[tuple[Score, ...], Phase | None]:
@@ -228,7 +237,7 @@ async def _score_with(scorer: Scorer, given: ScoreInput, seconds: float) -> Scor
     async def score() -> Score:
         return as_score(scorer.name, await call(scorer, given))
 
-    scored, outcome = await phase(score, seconds, "grader", "grader")
+    scored, outcome = await phase(score, Clock(seconds), "grader", "grader")
     return scored if scored is not None else Score(name=scorer.name, failure=outcome.failure)
 
 
@@ -246,7 +255,7 @@ def as_score(name: str, scored: Scored) -> Score:
 
 
 async def phase(
-    step: Callable[[], Coroutine[Any, Any, Result]], seconds: float, blame: Blame, late: Blame
+    step: Callable[[], Coroutine[Any, Any, Result]], clock: Clock, blame: Blame, late: Blame
 ) -> tuple[Result | None, Phase]:
     """Run one phase within its time. This is the trial boundary: whatever breaks inside ends here, as data.
 
@@ -254,7 +263,6 @@ async def phase(
     """
     started = time.perf_counter()
     cancellations = _cancellations()
-    clock = Clock(seconds)
     result = failure = None
     try:
         result = await clock.run(step())
@@ -265,8 +273,11 @@ async def phase(
     if _cancellations() > cancellations:
         raise asyncio.CancelledError  # asked for from outside, whatever the step made of it
     if clock.expired:  # whatever the step made of its cancellation, a result included
-        result, failure = None, Failure(kind=late, type="TimeoutError", message=f"not finished after {seconds:g} s")
-    return result, Phase(seconds=time.perf_counter() - started, failure=failure)
+        result, failure = (
+            None,
+            Failure(kind=late, type="TimeoutError", message=f"not finished after {clock.seconds:g} s"),
+        )
+    return result, Phase(seconds=time.perf_counter() - started, waited=clock.waited, failure=failure)
 
 
 def _cancellations() -> int:
@@ -284,6 +295,7 @@ def _failure(error: BaseException, blame: Blame) -> Failure:
         message=str(told),
         detail=detail,
         retry_after=error.retry_after if isinstance(error, InfraError) else None,
+        permanent=isinstance(error, InfraError) and error.permanent,
     )
 
 

@@ -18,11 +18,14 @@ app = typer.Typer(
 )
 runs = typer.Typer(help="Look after past runs.", rich_markup_mode=None, no_args_is_help=True)
 app.add_typer(runs, name="runs")
+models = typer.Typer(help="Which models there are and what they cost.", rich_markup_mode=None, no_args_is_help=True)
+app.add_typer(models, name="models")
 
 Results = Annotated[Path, typer.Option(help="Where runs are kept.")]
 RunName = Annotated[str, typer.Argument(help="A run's folder, its name, or `latest`.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Trials in flight at one time.")]
 Sandbox = Annotated[str, typer.Option(help="auto, process, bwrap or docker.")]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Fetch the AI Gateway's list of models anew.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 MaxCost = Annotated[float | None, typer.Option(help="Stop starting trials at this many USD.")]
 MaxTokens = Annotated[int | None, typer.Option(help="Stop starting trials at this many tokens.")]
@@ -159,6 +162,39 @@ def runs_delete(
     from bakeoff.cli.runs import delete_run
 
     delete_run(results, run, yes=yes)
+
+
+@models.command("list")
+def models_list(
+    provider: Annotated[str | None, typer.Option(help="Only this provider's, such as local, gateway, openai.")] = None,
+    search: Annotated[str | None, typer.Option(help="Only models with this text in their names.")] = None,
+    refresh: Refresh = False,
+    as_json: AsJson = False,
+) -> None:
+    """Models that can be named, with their prices; without --refresh, nothing is fetched."""
+    from bakeoff.cli.models import list_models
+
+    raise typer.Exit(list_models(provider, search, refresh=refresh, as_json=as_json))
+
+
+@models.command("prices")
+def models_prices(
+    names: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Such as anthropic/claude-sonnet-4.")],
+    refresh: Refresh = False,
+    as_json: AsJson = False,
+) -> None:
+    """What models cost per million tokens, who says so, and since when."""
+    from bakeoff.cli.models import show_prices
+
+    raise typer.Exit(show_prices(names, refresh=refresh, as_json=as_json))
+
+
+@models.command("pull")
+def models_pull(name: Annotated[str, typer.Argument(help="A local model, as `bakeoff models list` names it.")]) -> None:
+    """Fetch a model that runs on this machine, so that runs need no network."""
+    from bakeoff.cli.models import pull_model
+
+    pull_model(name)
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """How numbers and untrusted texts are written for people."""
 
+from bakeoff.models.prices import format_cost
 from bakeoff.stats import Interval
 
 UNKNOWN = "–"
@@ -20,11 +21,7 @@ def span(interval: Interval | None) -> str:
 
 
 def cost(dollars: float | None) -> str:
-    """As the component benchmark writes costs: fewer digits the larger they are."""
-    if dollars is None:
-        return UNKNOWN
-    digits = 2 if dollars == 0 or dollars >= 1 else 4 if dollars >= 0.01 else 6
-    return f"${dollars:.{digits}f}"
+    return UNKNOWN if dollars is None else format_cost(dollars)
 
 
 def duration(seconds: float | None) -> str:

@@ -1,8 +1,11 @@
 """Scorers that compare the output's text with what the case expects. Without an expectation they stay silent."""
 
+import asyncio
+import json
 import re
+import sys
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import JsonValue
 from pydantic_core import to_json
@@ -13,6 +16,12 @@ from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.specs import describe, read_options
+
+_SEARCH = """
+import json, re, sys
+pattern, flags, text = json.load(sys.stdin)
+sys.exit(0 if re.search(pattern, text, flags) else 3)
+"""
 
 
 def as_text(output: JsonValue) -> str:
@@ -86,6 +95,7 @@ class Regex:
 
     pattern: re.Pattern[str] | None
     flags: int = 0
+    seconds: float = 10.0  # a longer search is given up
     name: ClassVar[str] = "regex"
 
     @classmethod
@@ -99,13 +109,16 @@ class Regex:
                 f"{describe(spec)}: pattern {options.pattern!r} is not a regular expression: {error}"
             ) from error
 
-    def __call__(self, given: ScoreInput) -> Score:
-        pattern: re.Pattern[Any] | None = self.pattern
+    async def __call__(self, given: ScoreInput) -> Score:
+        pattern = self.pattern
         if pattern is None:
             if given.case.expected is None:
                 return Score(name=self.name, reason="the case expects no particular output")
             pattern = self._of_case(given)
-        found = pattern.search(as_text(given.transcript.output)) is not None
+        found = await _is_found(pattern, as_text(given.transcript.output), self.seconds)
+        if found is None:
+            reason = f"{pattern.pattern!r} was still being searched for after {self.seconds:g} s"
+            return Score(name=self.name, value=0.0, reason=reason)
         return Score(name=self.name, value=float(found), reason="" if found else f"no match for {pattern.pattern!r}")
 
     def _of_case(self, given: ScoreInput) -> re.Pattern[str]:
@@ -114,3 +127,28 @@ class Regex:
             return re.compile(expected, self.flags)
         except re.error as error:
             raise GraderError(f"case {given.case.id!r}: {expected!r} is not a regular expression: {error}") from error
+
+
+async def _is_found(pattern: re.Pattern[str], text: str, seconds: float) -> bool | None:
+    """Whether the pattern is found; None when that takes too long.
+
+    Some patterns with repetitions take forever on a text that is made for it, and `re` lets nothing else run meanwhile.
+    So these are searched for in a process that can be killed.
+    """
+    if not set(pattern.pattern) & set("*+{"):
+        return pattern.search(text) is not None
+    argv = (sys.executable, "-I", "-S", "-c", _SEARCH)
+    nothing = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*argv, stdin=asyncio.subprocess.PIPE, stdout=nothing, stderr=nothing)
+    try:
+        async with asyncio.timeout(seconds):
+            await process.communicate(json.dumps([pattern.pattern, pattern.flags, text]).encode())
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode not in (0, 3):
+        raise GraderError(f"searching for {pattern.pattern!r} ended with exit code {process.returncode}")
+    return process.returncode == 0

@@ -1,0 +1,237 @@
+"""`bakeoff models`: which there are, what they cost, and fetching one that runs on this machine."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from difflib import get_close_matches
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.table import Table
+from rich.text import Text
+
+from bakeoff.cli.console import err, out
+from bakeoff.cli.running import PASSED, UNDECIDED
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.models.gateway import GatewayModels, kept_models, known_price, refresh_models
+from bakeoff.models.names import GATEWAY, ModelName, parse_model_name
+from bakeoff.models.prices import (
+    GENAI,
+    Price,
+    Rates,
+    format_mtok_cost,
+    genai_date,
+    genai_provider_of,
+    models_of_genai,
+)
+from bakeoff.report.words import UNKNOWN, visible
+
+_OUR_NAMES = {"x-ai": "xai"}  # what genai-prices calls otherwise
+_NEAR = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model, who lists it, and what is known of it. `problem` is why its price cannot be told."""
+
+    provider: str
+    model: str
+    source: str
+    context: int | None = None
+    price: Price | None = None
+    date: date | None = None
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """What a person types to mean it."""
+        return str(ModelName(self.provider, self.model))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "provider": self.provider,
+            "model": self.model,
+            "context": self.context,
+            "pricingKey": self.price.key if self.price else None,
+            "pricing": self.price.per_mtok() if self.price else None,
+            "tiers": [{"above": tier.above, **tier.per_mtok()} for tier in self.price.tiers] if self.price else [],
+            "source": self.source,
+            "date": str(self.date) if self.date else None,
+            **({"problem": self.problem} if self.problem else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The gateway's list, and the exit code that asking for it has earned."""
+
+    models: GatewayModels | None
+    code: int = PASSED
+
+
+def list_models(provider: str | None, search: str | None, *, refresh: bool, as_json: bool) -> int:
+    asked = _ask_gateway(refresh=refresh)
+    rows = _chosen(list(_all_rows(asked.models)), provider, search)
+    if as_json:
+        out().file.write(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
+        return asked.code
+    if rows:
+        _print_list(rows)
+    err().print(f"{len(rows)} models; prices are in USD per million tokens", highlight=False)
+    _tell_gateway_date(asked.models)
+    return asked.code
+
+
+def _ask_gateway(*, refresh: bool) -> _Asked:
+    """Go to the network only when told to; if that is in vain, say so and go on with what is kept."""
+    if not refresh:
+        return _Asked(kept_models())
+    try:
+        return _Asked(refresh_models(say=_warn))
+    except InfraError as error:
+        kept = kept_models()
+        _warn(f"{error}\n{_instead(kept)}")
+        return _Asked(kept, UNDECIDED)
+
+
+def _instead(kept: GatewayModels | None) -> str:
+    if kept is None:
+        return f"no list of the gateway's has been kept; prices come from {GENAI}, which needs no network"
+    return f"the gateway's models are those of {kept.date}"
+
+
+def _warn(message: str) -> None:
+    err().print(Text("warning: " + "\n".join(visible(line, 400) for line in message.splitlines())))
+
+
+def _tell_gateway_date(models: GatewayModels | None) -> None:
+    if models is None:
+        err().print("the gateway's models are not among them: `bakeoff models list --refresh` fetches their list")
+    else:
+        err().print(f"the gateway's are those of {models.date}; --refresh fetches them anew")
+
+
+def _all_rows(gateway: GatewayModels | None) -> Iterator[Row]:
+    yield from _local_rows()
+    yield from _gateway_rows(gateway)
+    for known in models_of_genai():
+        provider = _OUR_NAMES.get(known.provider, known.provider)
+        yield Row(provider, known.model, GENAI, known.context, known.price, genai_date())
+
+
+def _gateway_rows(gateway: GatewayModels | None) -> Iterator[Row]:
+    if gateway is None:
+        return
+    for model in gateway.models:
+        if model.kind not in (None, "language"):
+            continue
+        try:
+            yield Row(GATEWAY, model.id, GATEWAY, model.context, gateway.price(model.id), gateway.date)
+        except UsageError as error:
+            yield Row(GATEWAY, model.id, GATEWAY, model.context, date=gateway.date, problem=str(error))
+
+
+def _chosen(rows: list[Row], provider: str | None, search: str | None) -> list[Row]:
+    if provider is not None:
+        wanted = _OUR_NAMES.get(provider.lower(), provider.lower())
+        known = sorted({row.provider for row in rows} | {GATEWAY})
+        if wanted not in known:
+            raise UsageError(f"--provider {provider!r} is none of {', '.join(known)}")
+        rows = [row for row in rows if row.provider == wanted]
+    if search is not None:
+        rows = [row for row in rows if search.lower() in row.name.lower()]
+    return rows
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in headings:
+        right = heading in ("context", "in", "out", "cache read", "cache write")
+        table.add_column(heading, overflow="fold", justify="right" if right else "left")
+    return table
+
+
+def _print_list(rows: list[Row]) -> None:
+    table = _table("model", "context", "in", "out", "source")
+    for row in rows:
+        context = f"{row.context:,}" if row.context else UNKNOWN
+        cells = (row.name, context, *_mtok(row.price, "input", "output"), _source(row))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
+    out().print(table)
+
+
+def _mtok(rates: Rates | None, *kinds: str) -> Iterator[str]:
+    """A `+` says that long prompts cost more."""
+    costs = rates.per_mtok() if rates else {}
+    more = "+" if isinstance(rates, Price) and rates.tiers else ""
+    for kind in kinds:
+        cost = costs.get(f"{kind}CostPerMTok")
+        yield UNKNOWN if cost is None else format_mtok_cost(cost) + more
+
+
+def _source(row: Row) -> str:
+    return row.problem or (f"{row.source} {row.date}" if row.date else row.source)
+
+
+def show_prices(names: list[str], *, refresh: bool, as_json: bool) -> int:
+    asked = _ask_gateway(refresh=refresh)
+    found = {name: _priced(name, asked.models) for name in names}
+    rows = [row for row in found.values() if row is not None]
+    if as_json:
+        out().file.write(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
+    elif rows:
+        _print_prices(rows)
+    unknown = [name for name, row in found.items() if row is None]
+    if unknown:
+        everything = list(_all_rows(asked.models))
+        raise UsageError("\n".join(_unknown(name, everything) for name in unknown))
+    return asked.code
+
+
+def _priced(name: str, gateway: GatewayModels | None) -> Row | None:
+    """The price that a run would use, as far as it can be known without the network."""
+    chosen = _meant(name)
+    price = known_price(gateway, chosen.provider, chosen.model) if chosen else None
+    if chosen is None or price is None:
+        return None
+    return Row(chosen.provider, chosen.model, price.source, price=price, date=price.date)
+
+
+def _meant(name: str) -> ModelName | None:
+    """A whole name, or one without its provider where that is plain enough."""
+    if ":" in name or "/" in name:
+        return parse_model_name(name)
+    provider = genai_provider_of(name)
+    return ModelName(_OUR_NAMES.get(provider, provider), name) if provider else None
+
+
+def _print_prices(rows: list[Row]) -> None:
+    table = _table("model", "in", "out", "cache read", "cache write", "source", "listed as")
+    for row in rows:
+        assert row.price is not None
+        table.add_row(*(Text(visible(cell)) for cell in (row.name, *_four(row.price), _source(row), row.price.key)))
+        for tier in row.price.tiers:
+            table.add_row(f"  prompts over {tier.above:,} tokens", *_four(tier))
+    out().print(table)
+    err().print("USD per million tokens; where reading or writing a cache has no price, that of input is paid")
+
+
+def _four(rates: Rates) -> Iterator[str]:
+    return _mtok(rates, "input", "output", "cacheRead", "cacheCreation")
+
+
+def _unknown(name: str, rows: list[Row]) -> str:
+    near = _near(name, rows)
+    advice = f"near it: {', '.join(near)}" if near else "`bakeoff models list --search TEXT` finds names"
+    return f"no price is known for {name!r}; {advice}"
+
+
+def _near(name: str, rows: list[Row]) -> list[str]:
+    """Names like it, of the same provider if that is one we know."""
+    provider, _, model = name.lower().replace("/", ":", 1).rpartition(":")
+    same = [row for row in rows if provider and provider in (row.provider, row.model.partition("/")[0])]
+    named = {(row.model if same else row.model.rpartition("/")[2]).lower(): row.name for row in same or rows}
+    return [named[close] for close in get_close_matches(model, named, _NEAR, 0.5)]

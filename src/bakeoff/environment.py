@@ -1,0 +1,24 @@
+"""Where keys come from: the environment, then `.env.local` (which `vercel env pull` writes), then `.env`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+FILES = (".env", ".env.local")
+
+
+def read_environment(folder: Path | None = None, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All variables; what is set in the environment wins over `.env.local`, and that over `.env`."""
+    folder = folder or Path.cwd()
+    found: dict[str, str] = {}
+    for path in [folder / name for name in FILES]:
+        if path.is_file():
+            found.update(_read(path))
+    return {**found, **(os.environ if base is None else base)}
+
+
+def _read(path: Path) -> dict[str, str]:
+    from dotenv import dotenv_values  # most folders have no such file
+
+    # Values are taken as they stand: a key with a `$` in it must not be expanded.
+    return {key: value for key, value in dotenv_values(path, interpolate=False).items() if value}

@@ -1,0 +1,107 @@
+"""A provider's models as a resource that a run opens once: one client, one gate, shared by all trials."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx2
+from pydantic_ai.models import Model
+
+from bakeoff.errors import UsageError
+from bakeoff.models.gate import Gate, Patience
+from bakeoff.models.gateway import PriceBook
+from bakeoff.models.in_process import scripted_model, simple_model
+from bakeoff.models.names import ModelName
+from bakeoff.models.prices import Price
+from bakeoff.models.providers import Provider, ProviderSettings, SimpleProvider
+from bakeoff.models.wire import Endpoint, build_model, http_client
+
+
+class OpenProvider:
+    """A provider that can be asked."""
+
+    def __init__(self, provider: Provider, gate: Gate, build: Callable[[str], Model]) -> None:
+        self.gate = gate
+        self._price_name = provider.prices or provider.name
+        self._build = build
+        self._models: dict[str, Model] = {}
+        self._prices: dict[str, Price | None] = {}
+        self._book = PriceBook()
+
+    def model(self, name: str) -> Model:
+        if name not in self._models:
+            self._models[name] = self._build(name)
+        return self._models[name]
+
+    async def price(self, name: str) -> Price | None:
+        """None where nobody knows a price. The first time may need the network, so it waits in a thread."""
+        if name not in self._prices:
+            self._prices[name] = await asyncio.to_thread(self._book.price, self._price_name, name)
+        return self._prices[name]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAccess:
+    """The resource. Models of one provider share it; each embedded model has a server, and so an access, of its own."""
+
+    name: ModelName
+    provider: Provider
+    environment: Mapping[str, str] = field(repr=False)
+    idle_seconds: float = 120.0
+    most_in_flight: int = 64
+    patience: Patience = field(default_factory=Patience)
+
+    @property
+    def key(self) -> str:
+        own = f"/{self.name.model}" if self.provider.wire == "embedded" else ""
+        return f"provider:{self.provider.name}{own}"
+
+    def open(self) -> AbstractAsyncContextManager[OpenProvider]:
+        match self.provider.wire:
+            case "embedded":
+                return self._open_embedded()
+            case "scripted" | "custom":
+                return self._open_in_process()
+            case _:
+                return self._open_remote()
+
+    def _gate(self) -> Gate:
+        return Gate(self.most_in_flight, self.patience)
+
+    @asynccontextmanager
+    async def _open_remote(self) -> AsyncIterator[OpenProvider]:
+        endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
+        async with http_client(self.idle_seconds) as client:
+            yield self._at(endpoint, client)
+
+    @asynccontextmanager
+    async def _open_embedded(self) -> AsyncIterator[OpenProvider]:
+        from bakeoff.models.embedded.server import EmbeddedServer
+
+        async with EmbeddedServer(self.name.model).open() as server, http_client(self.idle_seconds) as client:
+            yield self._at(Endpoint(server.base_url, server.api_key), client)
+
+    @asynccontextmanager
+    async def _open_in_process(self) -> AsyncIterator[OpenProvider]:
+        yield OpenProvider(self.provider, self._gate(), self._in_process_model)
+
+    def _at(self, endpoint: Endpoint, client: httpx2.AsyncClient) -> OpenProvider:
+        return OpenProvider(
+            self.provider, self._gate(), lambda model: build_model(self.provider, model, endpoint, client)
+        )
+
+    def _in_process_model(self, model: str) -> Model:
+        if self.provider.wire == "scripted":
+            return scripted_model(model)
+        assert self.provider.factory is not None, "a custom provider is made with its factory"
+        made = self.provider.factory(
+            ProviderSettings(model, self.provider.key(self.environment), self.provider.url(self.environment))
+        )
+        if isinstance(made, Model):
+            return made
+        if isinstance(made, SimpleProvider):
+            return simple_model(made, model)
+        raise UsageError(
+            f"provider {self.provider.name!r} made a {type(made).__name__}: it needs `create_message(system, message)`"
+        )

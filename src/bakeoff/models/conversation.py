@@ -1,0 +1,141 @@
+"""The tool loop: ask, carry out the tools that the model calls, tell it the results, ask again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import perf_counter, time
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.tools import ToolDefinition
+from pydantic_core import to_jsonable_python
+
+from bakeoff.errors import ToolError
+from bakeoff.models.caller import Answer, Caller
+from bakeoff.protocols import Tool
+from bakeoff.record import NO_USAGE, Part, Reasoning, Step, Text, ToolCall, Transcript, Usage
+
+
+@dataclass(slots=True)
+class Conversation:
+    """What has been said so far."""
+
+    messages: list[ModelMessage]
+    steps: list[Step] = field(default_factory=list)
+    replayed: bool = False
+
+    @property
+    def usage(self) -> Usage:
+        return sum((step.usage for step in self.steps), NO_USAGE)
+
+    def transcript(self, **metadata: JsonValue) -> Transcript:
+        last = self.steps[-1].parts if self.steps else ()
+        said = "".join(part.text for part in last if isinstance(part, Text))
+        replays: dict[str, JsonValue] = {"replayed": True} if self.replayed else {}
+        return Transcript(output=said, steps=tuple(self.steps), usage=self.usage, metadata={**metadata, **replays})
+
+
+def begin(system: str | None, prompt: str) -> Conversation:
+    parts: list[ModelRequestPart] = [SystemPromptPart(system)] if system else []
+    return Conversation([ModelRequest(parts=[*parts, UserPromptPart(prompt)])])
+
+
+async def converse(
+    caller: Caller,
+    talk: Conversation,
+    tools: Sequence[Tool] = (),
+    *,
+    most_steps: int = 1,
+    output_schema: dict[str, Any] | None = None,
+) -> Conversation:
+    """Go on until the model calls no more tools, calls one that ends the attempt, or has used up its steps."""
+    parameters = _parameters(tools, output_schema)
+    by_name = {tool.name: tool for tool in tools}
+    for _ in range(most_steps):
+        started = perf_counter()
+        answer = await caller.ask(talk.messages, parameters)
+        talk.messages.append(answer.response)
+        talk.replayed = talk.replayed or answer.replayed
+        calls = [part for part in answer.response.parts if isinstance(part, ToolCallPart)]
+        done, over = await _use(calls, by_name)
+        talk.steps.append(_step(answer, done, perf_counter() - started))
+        if over or not calls:
+            break
+        talk.messages.append(ModelRequest(parts=[_result(part, call) for part, call in zip(calls, done, strict=True)]))
+    return talk
+
+
+async def _use(calls: list[ToolCallPart], tools: dict[str, Tool]) -> tuple[list[ToolCall], bool]:
+    """Each call and what came of it, in order; calls after one that ends the attempt are not carried out."""
+    done: list[ToolCall] = []
+    over = False
+    for part in calls:
+        done.append(await use_tool(part, None if over else tools.get(part.tool_name), over=over, known=tools))
+        over = over or (part.tool_name in tools and tools[part.tool_name].ends and done[-1].error is None)
+    return done, over
+
+
+async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: dict[str, Tool]) -> ToolCall:
+    """One call. What the model got wrong is told to it; what breaks on our side ends the trial."""
+    called = ToolCall(name=part.tool_name, id=part.tool_call_id, started=time(), arguments=_given(part))
+    if tool is None:
+        reason = "the attempt was over" if over else f"there is no such tool; there are {', '.join(known) or 'none'}"
+        return called.model_copy(update={"error": reason})
+    if not isinstance(called.arguments, dict):
+        return called.model_copy(update={"error": "the arguments are not a JSON object"})
+    started = perf_counter()
+    try:
+        result, error = to_jsonable_python(await tool.call(called.arguments)), None
+    except ToolError as problem:
+        result, error = None, str(problem)
+    took = 1000 * (perf_counter() - started)
+    return called.model_copy(update={"result": result, "error": error, "duration_ms": took})
+
+
+def _given(part: ToolCallPart) -> JsonValue:
+    try:
+        return part.args_as_dict(raise_if_invalid=True)
+    except (ValueError, AssertionError):
+        return part.args_as_json_str()
+
+
+def _result(part: ToolCallPart, call: ToolCall) -> ToolReturnPart:
+    content = {"error": call.error} if call.error is not None else call.result
+    return ToolReturnPart(tool_name=part.tool_name, content=content, tool_call_id=part.tool_call_id)
+
+
+def _step(answer: Answer, calls: list[ToolCall], seconds: float) -> Step:
+    remaining = iter(calls)
+    parts: list[Part] = []
+    for part in answer.response.parts:
+        match part:
+            case TextPart():
+                parts.append(Text(text=part.content))
+            case ThinkingPart():
+                parts.append(Reasoning(text=part.content))
+            case ToolCallPart():
+                parts.append(next(remaining))
+    return Step(parts=tuple(parts), usage=answer.usage, finish_reason=answer.response.finish_reason, seconds=seconds)
+
+
+def _parameters(tools: Sequence[Tool], output_schema: dict[str, Any] | None) -> ModelRequestParameters:
+    definitions = [
+        ToolDefinition(name=tool.name, parameters_json_schema=dict(tool.parameters), description=tool.description)
+        for tool in tools
+    ]
+    if output_schema is None:
+        return ModelRequestParameters(function_tools=definitions)
+    wanted = OutputObjectDefinition(json_schema=output_schema, name="answer")
+    return ModelRequestParameters(function_tools=definitions, output_mode="native", output_object=wanted)

@@ -1,0 +1,133 @@
+"""Models that live in this process: a provider of the user's own, and the scripted one that ships for tests."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import JsonValue, ValidationError
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RequestUsage
+
+from bakeoff.calls import call
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.frozen import Frozen
+from bakeoff.models.providers import SimpleProvider
+from bakeoff.record import Usage
+
+_UNMEASURED = {"unmeasured": True}
+
+
+class _Measured(WrapperModel):
+    """Takes back the usage that pydantic-ai guesses where none is known: a guess must not be booked."""
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        response = await super().request(messages, model_settings, model_request_parameters)
+        return replace(response, usage=RequestUsage()) if response.metadata == _UNMEASURED else response
+
+
+def simple_model(provider: SimpleProvider, name: str) -> Model:
+    """A provider that only turns two texts into one, as a model."""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:  # noqa: ARG001 - its shape
+        reply = await call(provider.create_message, _text(messages, SystemPromptPart), _text(messages, UserPromptPart))
+        if not isinstance(reply, str):
+            raise InfraError(f"model {name!r}: create_message returned {type(reply).__name__}, not a text")
+        return ModelResponse(parts=[TextPart(reply)], metadata=_UNMEASURED)
+
+    return _Measured(FunctionModel(answer, model_name=name))
+
+
+def _text(messages: list[ModelMessage], kind: type[SystemPromptPart | UserPromptPart]) -> str:
+    parts = [part for message in messages for part in message.parts if isinstance(part, kind)]
+    return "\n\n".join(str(part.content) for part in parts)
+
+
+class ScriptedCall(Frozen):
+    name: str
+    arguments: dict[str, JsonValue] = {}
+
+
+class Reply(Frozen):
+    """What to say, and when: to a prompt that contains `to`, at that step (from 0) of a conversation."""
+
+    to: str = ""
+    step: int | None = None
+    say: str = ""
+    think: str = ""
+    call: tuple[ScriptedCall, ...] = ()
+    seconds: float = 0.0
+    usage: Usage | None = None
+
+
+class ModelScript(Frozen):
+    """The first reply that fits is given."""
+
+    replies: tuple[Reply, ...]
+
+    def reply(self, prompt: str, step: int) -> Reply:
+        for reply in self.replies:
+            if reply.to in prompt and reply.step in (None, step):
+                return reply
+        raise InfraError(f"the script has no reply at step {step} to {prompt[:80]!r}", permanent=True)
+
+
+def scripted_model(script: str) -> Model:
+    """`scripted:FILE` replies as the JSON file says; `scripted:TEXT` says that text to everything."""
+    path = Path(script)
+    if path.suffix != ".json":
+        return _scripted(ModelScript(replies=(Reply(say=script),)), script)
+    try:
+        return _scripted(ModelScript.model_validate_json(path.read_bytes()), path.stem)
+    except OSError as error:
+        raise UsageError(f"model 'scripted:{script}': the script cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UsageError(f"model 'scripted:{script}': {place}: {first['msg']}") from error
+
+
+def _scripted(script: ModelScript, name: str) -> Model:
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:  # noqa: ARG001 - its shape
+        step = sum(isinstance(message, ModelResponse) for message in messages)
+        reply = script.reply(_text(messages, UserPromptPart), step)
+        await asyncio.sleep(reply.seconds)
+        return _response(reply, step)
+
+    return _Measured(FunctionModel(answer, model_name=name))
+
+
+def _response(reply: Reply, step: int) -> ModelResponse:
+    parts: list[TextPart | ThinkingPart | ToolCallPart] = []
+    if reply.think:
+        parts.append(ThinkingPart(reply.think))
+    if reply.say or not reply.call:
+        parts.append(TextPart(reply.say))
+    for number, wanted in enumerate(reply.call):
+        parts.append(ToolCallPart(wanted.name, wanted.arguments, tool_call_id=f"call-{step}-{number}"))
+    usage = reply.usage
+    if usage is None:
+        return ModelResponse(parts=parts, metadata=_UNMEASURED)
+    measured = RequestUsage(
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        cache_read_tokens=usage.cache_read,
+        cache_write_tokens=usage.cache_write,
+    )
+    return ModelResponse(parts=parts, usage=measured)

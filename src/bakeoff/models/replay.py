@@ -1,0 +1,155 @@
+"""Recording model calls and replaying them, so that the same question need not be paid for twice.
+
+A recording is named by the hash of what was asked: model, settings, messages, tools, output schema, and the round, so
+that rounds differ. What changes from run to run without changing the question is left out.
+"""
+
+import difflib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_core import to_json, to_jsonable_python
+
+from bakeoff.errors import InfraError
+from bakeoff.files import write_atomically
+from bakeoff.frozen import Frozen, fingerprint
+from bakeoff.record import Usage
+from bakeoff.redact import Redactor
+
+RECORDINGS = "recordings"
+"""The name of the resource under which a run's subjects and scorers find its recordings."""
+
+_VOLATILE = {
+    "timestamp",
+    "run_id",
+    "conversation_id",
+    "usage",
+    "provider_name",
+    "provider_url",
+    "provider_details",
+    "provider_response_id",
+    "model_name",
+    "metadata",
+    "id",
+    "signature",
+    "history_digest",
+    "workspace_ref",
+}
+_NOT_ASKED = {"timeout", "request_timeout", "max_retries"}  # settings that change nothing in the answer
+_RESPONSE: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
+
+
+class Recorded(Frozen):
+    """One question, as it was asked, and its answer."""
+
+    case: str
+    asked: dict[str, Any]
+    answer: dict[str, Any]
+    usage: Usage
+    price_date: str | None = None
+
+    @property
+    def response(self) -> ModelResponse:
+        return _RESPONSE.validate_python(self.answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a model, for one trial."""
+
+    case: str
+    asked: dict[str, Any]
+    digest: str
+
+
+def question(
+    *,
+    case: str,
+    round_: int,
+    model: str,
+    settings: ModelSettings,
+    messages: list[ModelMessage],
+    parameters: ModelRequestParameters,
+) -> Question:
+    asked = {
+        "model": model,
+        "round": round_,
+        "settings": {key: value for key, value in settings.items() if key not in _NOT_ASKED},
+        "messages": _lasting(to_jsonable_python(messages)),
+        "tools": [_lasting(to_jsonable_python(tool)) for tool in parameters.function_tools],
+        "output": _lasting(to_jsonable_python(parameters.output_object)),
+    }
+    return Question(case, asked, fingerprint(asked))
+
+
+def _lasting(data: Any) -> Any:
+    """The data without what differs from run to run, and without what says nothing."""
+    if isinstance(data, dict):
+        return {key: _lasting(value) for key, value in data.items() if key not in _VOLATILE and value is not None}
+    if isinstance(data, list):
+        return [_lasting(item) for item in data]
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class Recordings:
+    """The recordings in one folder, and whether they are to be used, made, or both."""
+
+    mode: str = "off"
+    folder: Path = Path()
+    redactor: Redactor = field(default_factory=lambda: Redactor({}))
+
+    def find(self, asked: Question) -> Recorded | None:
+        """The recording of this question, where it is to be used. In strict mode there must be one."""
+        if self.mode not in ("auto", "strict"):
+            return None
+        recorded = self._read(self._path(asked))
+        if recorded is None and self.mode == "strict":
+            raise InfraError(self._nothing_recorded(asked), permanent=True)
+        return recorded
+
+    def keep(self, asked: Question, response: ModelResponse, usage: Usage, price_date: str | None) -> None:
+        if self.mode not in ("auto", "record"):
+            return
+        answer = _RESPONSE.dump_python(response, mode="json")
+        recorded = Recorded(case=asked.case, asked=asked.asked, answer=answer, usage=usage, price_date=price_date)
+        write_atomically(self._path(asked), to_json(self.redactor.model(recorded), indent=1))
+
+    def _path(self, asked: Question) -> Path:
+        return self.folder / asked.digest[:2] / f"{asked.digest}.json"
+
+    def _read(self, path: Path) -> Recorded | None:
+        try:
+            return Recorded.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            raise InfraError(f"recording {path} cannot be read: {error}; delete it", permanent=True) from error
+
+    def _nothing_recorded(self, asked: Question) -> str:
+        where = f"case {asked.case!r}, round {asked.asked['round'] + 1}: nothing is recorded under {asked.digest}"
+        nearest = self._nearest(asked)
+        if nearest is None:
+            return f"{where}; record it first with replay mode `auto` or `record`"
+        before, now = (json.dumps(item, indent=1, sort_keys=True).splitlines() for item in (nearest.asked, asked.asked))
+        changes = [line for line in difflib.unified_diff(before, now, n=0, lineterm="") if line[:2] not in ("--", "++")]
+        shown = "\n".join(changes[:20])
+        return f"{where}; against the nearest recording (case {nearest.case!r}) this changed:\n{shown}"
+
+    def _nearest(self, asked: Question) -> Recorded | None:
+        """The recording whose question is most like this one, those of the same case first."""
+        recorded = [found for path in sorted(self.folder.glob("*/*.json")) if (found := self._read(path))]
+        same_case = [found for found in recorded if found.case == asked.case]
+        text = json.dumps(asked.asked, sort_keys=True)
+
+        def likeness(found: Recorded) -> float:
+            other = json.dumps(found.asked, sort_keys=True)
+            return difflib.SequenceMatcher(None, other[-5000:], text[-5000:], autojunk=False).quick_ratio()
+
+        return max(same_case or recorded[:200], key=likeness, default=None)

@@ -1,0 +1,145 @@
+"""`model` asks a model once; `agent` lets it call tools, step after step."""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Self
+
+from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
+from pydantic_ai.settings import ModelSettings
+
+from bakeoff.environment import read_environment
+from bakeoff.errors import UsageError
+from bakeoff.frozen import Frozen
+from bakeoff.models.access import OpenProvider, ProviderAccess
+from bakeoff.models.caller import Caller
+from bakeoff.models.check import check_models
+from bakeoff.models.conversation import begin, converse
+from bakeoff.models.gate import Patience
+from bakeoff.models.names import ModelName
+from bakeoff.models.prices import MILLION, Price
+from bakeoff.models.providers import Provider, compatible, known_providers
+from bakeoff.models.replay import RECORDINGS, Recordings
+from bakeoff.plan import SubjectSpec
+from bakeoff.protocols import Needs, Task
+from bakeoff.record import Transcript
+from bakeoff.specs import describe, import_target, read_options
+
+
+class ProviderOptions(Frozen):
+    """A provider that a config adds: an address that speaks the OpenAI API, or a class of the user's."""
+
+    base_url: str | None = None
+    key_variable: str | None = None
+    target: str | None = Field(default=None, description="`module:Class`")
+
+
+class PriceOptions(Frozen):
+    """USD per million tokens."""
+
+    input: Decimal = Field(ge=0)
+    output: Decimal = Field(ge=0)
+    cache_read: Decimal | None = Field(default=None, ge=0)
+    cache_write: Decimal | None = Field(default=None, ge=0)
+
+    def price(self, key: str) -> Price:
+        per_token = {name: amount / MILLION for name, amount in self if amount is not None}
+        return Price(**per_token, key=key, source="config")
+
+
+class ModelOptions(Frozen):
+    """What may be said of a model in a plan."""
+
+    model: str
+    system: str | None = None
+    temperature: float | None = Field(default=None, ge=0)
+    seed: int | None = Field(default=None, description="the trial's own seed where left out")
+    max_tokens: PositiveInt | None = None
+    timeout: PositiveFloat | None = Field(default=None, description="seconds for one answer; too late is a timeout")
+    idle_seconds: PositiveFloat = Field(default=120.0, description="longest silence on the wire; then it is infra")
+    patience_seconds: PositiveFloat = Field(default=300.0, description="longest wait for a busy provider, in all")
+    stream: bool = False
+    output_schema: dict[str, JsonValue] | None = Field(default=None, description="JSON Schema that the answer must fit")
+    price: PriceOptions | None = None
+    providers: dict[str, ProviderOptions] = {}
+
+
+class AgentOptions(ModelOptions):
+    max_steps: PositiveInt = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSubject:
+    """A model, asked over the network, on this machine, or from a script."""
+
+    name: ModelName
+    options: ModelOptions
+    access: ProviderAccess
+    most_steps: int = 1
+    resources: tuple[Any, ...] = field(default=())
+
+    @classmethod
+    def from_spec(cls, spec: SubjectSpec) -> Self:
+        return cls._from(spec, read_options(spec, ModelOptions), 1)
+
+    @classmethod
+    def agent_from_spec(cls, spec: SubjectSpec) -> Self:
+        options = read_options(spec, AgentOptions)
+        return cls._from(spec, options, options.max_steps)
+
+    @classmethod
+    def _from(cls, spec: SubjectSpec, options: ModelOptions, most_steps: int) -> Self:
+        environment = read_environment()
+        added = {name: _added(name, given, describe(spec)) for name, given in options.providers.items()}
+        [name] = check_models([options.model], environment, added=added)
+        access = ProviderAccess(
+            name,
+            known_providers(added)[name.provider],
+            environment,
+            options.idle_seconds,
+            patience=Patience(total_seconds=options.patience_seconds),
+        )
+        return cls(name, options, access, most_steps)
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(resources=(self.access, *self.resources))
+
+    async def attempt(self, task: Task) -> Transcript:
+        caller = await self._caller(task)
+        tools = task.tools if self.most_steps > 1 else ()
+        talk = await converse(
+            caller,
+            begin(self.options.system, task.prompt),
+            tools,
+            most_steps=self.most_steps,
+            output_schema=self.options.output_schema,
+        )
+        return talk.transcript(**caller.about_price())
+
+    async def _caller(self, task: Task) -> Caller:
+        provider: OpenProvider = task.resources[self.access.key]
+        recordings: Recordings = task.resources.get(RECORDINGS, Recordings())
+        given = self.options.price
+        price = given.price(str(self.name)) if given else await provider.price(self.name.model)
+        return Caller(self.name, provider, task, self._settings(task), price, self.options.stream, recordings)
+
+    def _settings(self, task: Task) -> ModelSettings:
+        options = self.options
+        settings = ModelSettings(max_retries=0)
+        if options.temperature is not None:
+            settings["temperature"] = options.temperature
+        if options.max_tokens is not None:
+            settings["max_tokens"] = options.max_tokens
+        if options.timeout is not None:
+            settings["request_timeout"] = options.timeout
+        if self.access.provider.wire != "anthropic":  # which has no seed
+            settings["seed"] = task.seed if options.seed is None else options.seed
+        return settings
+
+
+def _added(name: str, given: ProviderOptions, who: str) -> Provider:
+    if given.target is not None:
+        return Provider(name, "custom", factory=import_target(given.target, f"{who}: provider {name!r}"))
+    if given.base_url is None:
+        raise UsageError(f"{who}: provider {name!r} needs a base_url or a target")
+    return compatible(name, given.base_url, given.key_variable)

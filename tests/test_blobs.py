@@ -1,0 +1,14 @@
+"""Large texts, stored once."""
+
+from pathlib import Path
+
+from bakeoff.blobs import Blobs
+
+
+def test_a_blob_is_written_once(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path)
+    digest = blobs.write("é".encode())
+    before = blobs.path(digest).stat()
+    assert blobs.write("é".encode()) == digest
+    assert blobs.path(digest).stat().st_mtime_ns == before.st_mtime_ns
+    assert blobs.read(digest) == "é"

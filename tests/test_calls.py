@@ -1,0 +1,123 @@
+"""Calling what the user wrote, sync or async."""
+
+import asyncio
+import contextvars
+import functools
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from bakeoff.calls import call, is_async
+
+WHO: contextvars.ContextVar[str] = contextvars.ContextVar("WHO")
+
+
+async def later(value: Any) -> Any:
+    await asyncio.sleep(0)
+    return value
+
+
+def now(value: Any) -> Any:
+    return value
+
+
+class SyncObject:
+    def __call__(self, value: Any) -> Any:
+        return value
+
+    def method(self, value: Any) -> Any:
+        return value
+
+
+class AsyncObject:
+    async def __call__(self, value: Any) -> Any:
+        return value
+
+    async def method(self, value: Any) -> Any:
+        return value
+
+
+CALLABLES = [
+    (later, True),
+    (now, False),
+    (SyncObject(), False),
+    (AsyncObject(), True),
+    (SyncObject().method, False),
+    (AsyncObject().method, True),
+    (functools.partial(later), True),
+    (functools.partial(now), False),
+    (lambda value: later(value), False),
+    (str, False),
+]
+
+
+@pytest.mark.parametrize(("function", "asynchronous"), CALLABLES)
+async def test_anything_callable_is_called_in_the_way_it_wants(function: Any, asynchronous: bool) -> None:
+    assert is_async(function) is asynchronous
+    assert await call(function, "x") == "x"
+
+
+async def test_a_sync_function_runs_beside_the_loop_with_the_callers_context() -> None:
+    WHO.set("me")
+    assert await call(lambda: (WHO.get(), threading.current_thread() is threading.main_thread())) == ("me", False)
+
+
+async def test_a_sync_function_that_blocks_does_not_block_the_loop() -> None:
+    go = threading.Event()
+    waiting = asyncio.ensure_future(call(lambda: go.wait(10)))
+    await asyncio.sleep(0)
+    go.set()
+    assert await waiting is True
+
+
+async def test_giving_up_on_a_sync_function_does_not_wait_for_it() -> None:
+    go = threading.Event()
+    started = time.perf_counter()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(call(lambda: go.wait(30)), 0.02)
+    go.set()
+    assert time.perf_counter() - started < 10
+    await call(now, 1)  # lets the late answer come in: nobody minds
+
+
+async def test_a_function_may_end_after_its_loop_has_closed() -> None:
+    go = threading.Event()
+    ended = threading.Event()
+
+    def slow() -> None:
+        go.wait(10)
+        ended.set()
+
+    def abandon() -> None:
+        async def main() -> None:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(call(slow), 0.01)
+
+        asyncio.run(main())
+
+    before = set(threading.enumerate())
+    await asyncio.to_thread(abandon)
+    (left,) = (t for t in set(threading.enumerate()) - before if t.name.startswith("call-"))
+    go.set()
+    await asyncio.to_thread(left.join, 10)
+    assert ended.is_set()
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+async def test_what_a_sync_function_raises_is_raised_here(error: type[BaseException]) -> None:
+    def fail() -> None:
+        raise error("so")
+
+    with pytest.raises(error, match="so"):
+        await call(fail)
+
+
+@pytest.mark.parametrize("error", [StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])
+async def test_what_a_loop_would_misunderstand_arrives_as_an_ordinary_error(error: type[BaseException]) -> None:
+    def fail() -> None:
+        raise error("so")
+
+    with pytest.raises(RuntimeError, match=f"{error.__name__}: so"):
+        await call(fail)

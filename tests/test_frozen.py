@@ -1,0 +1,45 @@
+"""Fingerprints, and data that cannot change."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bakeoff.frozen import fingerprint
+from bakeoff.limits import Limits
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(json_values, json_values)
+def test_fingerprints_are_equal_for_equal_json_alone(one: Any, other: Any) -> None:
+    same = repr(_ordered(one)) == repr(_ordered(other))
+    assert (fingerprint(one) == fingerprint(other)) is same
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value
+
+
+def test_a_fingerprint_of_something_that_is_not_data_is_refused() -> None:
+    assert fingerprint(Limits()) == fingerprint(Limits().model_dump())
+    with pytest.raises(TypeError, match="object has no fingerprint"):
+        fingerprint(object())
+
+
+def test_what_cannot_change_is_not_copied() -> None:
+    limits = Limits()
+    assert copy.deepcopy([limits])[0] is limits
+    assert limits == Limits()
+    assert limits != Limits(memory_mb=1)
+    assert len({limits, Limits()}) == 1
+    with pytest.raises(ValueError, match="frozen"):
+        limits.memory_mb = 2  # type: ignore[misc]

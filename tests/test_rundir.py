@@ -1,0 +1,117 @@
+"""Where runs live and how they are found."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bakeoff.errors import RunFolderError
+from bakeoff.journal import JournalWriter
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.record import Record
+from bakeoff.redact import Redactor
+from bakeoff.rundir import RunFolder, find_run, new_run_folder, run_folders
+
+PLAN = Plan(
+    name="p",
+    cases=(Case(id="c", prompt="?", files={"a/b.py": "é"}, expected={"x": [1, None]}, tags={"k": "v"}),),
+    subjects=(SubjectSpec(kind="nop", name="s", options={"deep": {"er": [True]}}),),
+    scorers=(ScorerSpec(kind="exact", options={"strip": False}),),
+    rounds=2,
+    threshold=None,
+    seed=5,
+)
+NO_SECRETS = Redactor({})
+
+
+def planned(results: Path, title: str) -> RunFolder:
+    folder = new_run_folder(results, title)
+    folder.write_plan(PLAN, NO_SECRETS)
+    return folder
+
+
+def test_a_plan_comes_back_equal_and_is_private(tmp_path: Path) -> None:
+    folder = planned(tmp_path, "x")
+    assert folder.read_plan() == PLAN
+    assert [trial.score_key for trial in folder.read_plan().trials()] == [trial.score_key for trial in PLAN.trials()]
+    assert folder.plan_file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("title", "slug"), [("My Run!", "my-run"), ("../..", "run"), ("é", "run"), ("x" * 99, "x" * 40), ("-a-", "a")]
+)
+def test_a_folder_is_named_by_time_and_title(title: str, slug: str, tmp_path: Path) -> None:
+    name = new_run_folder(tmp_path, title).name
+    assert name[20:] == slug
+    assert name[4] == name[7] == name[13] == name[16] == name[19] == "-"
+
+
+def test_two_runs_of_one_second_get_two_folders(tmp_path: Path) -> None:
+    folders = [planned(tmp_path, "same") for _ in range(5)]
+    assert len({folder.path for folder in folders}) == 5
+    assert {folder.path for folder in run_folders(tmp_path)} == {folder.path for folder in folders}
+
+
+def test_a_run_is_found_by_folder_by_name_and_as_the_latest(tmp_path: Path) -> None:
+    folder = planned(tmp_path, "only")
+    for name in (str(folder.path), folder.name, "latest"):
+        assert find_run(tmp_path, name).path == folder.path
+    (tmp_path / "runs" / "0000-not-a-run").mkdir()
+    assert [found.path for found in run_folders(tmp_path)] == [folder.path]
+
+
+def test_a_run_that_is_not_there_is_said_so_with_what_is(tmp_path: Path) -> None:
+    assert run_folders(tmp_path) == []
+    with pytest.raises(RunFolderError, match=r"there are no runs under .* yet: start one, for example `bakeoff demo`"):
+        find_run(tmp_path, "latest")
+    folder = planned(tmp_path, "only")
+    with pytest.raises(RunFolderError, match=f'no run "onl" under .*; did you mean {folder.name}\\?'):
+        find_run(tmp_path, "onl")
+    with pytest.raises(RunFolderError, match="`bakeoff runs list` shows what is there"):
+        find_run(tmp_path, "zzz")
+
+
+def test_a_folder_without_a_plan_and_a_damaged_plan_are_said_so(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match=r"is not a run folder: it has no plan\.json"):
+        RunFolder(tmp_path).read_plan()
+    (tmp_path / "plan.json").write_text('{"name": "p", "cases": 7}')
+    with pytest.raises(RunFolderError, match=r"plan\.json cannot be read: cases: "):
+        RunFolder(tmp_path).read_plan()
+
+
+def test_a_run_that_never_started_has_no_entries(tmp_path: Path) -> None:
+    folder = planned(tmp_path, "x")
+    assert list(folder.entries()) == list(folder.entries_with_places()) == list(folder.latest_records(PLAN)) == []
+    assert not folder.started
+    assert not folder.is_being_written()
+    assert not folder.has_torn_line()
+    assert folder.logs.parent == folder.path
+    folder.delete()
+    assert not folder.path.exists()
+
+
+def test_a_torn_line_is_seen(tmp_path: Path) -> None:
+    folder = planned(tmp_path, "x")
+    for content, torn in ((b"", False), (b"{}\n", False), (b"{}\n{", True)):
+        folder.journal_file.write_bytes(content)
+        assert folder.has_torn_line() is torn
+
+
+def test_the_last_record_of_each_trial_of_the_plan_counts(tmp_path: Path, make_record: Callable[..., Record]) -> None:
+    folder = planned(tmp_path, "x")
+    keys = {trial.round: trial.attempt_key for trial in PLAN.trials()}
+
+    def of(round_: int, started: float, **more: str) -> Record:
+        return make_record(round=round_, started=started, **{"attempt_key": keys[round_], **more})
+
+    stale, unknown = of(0, 3.0, attempt_key="of an edited case"), of(0, 4.0, case="gone")
+    with JournalWriter(folder.journal_file, NO_SECRETS) as journal:
+        for record in (of(0, 1.0), of(1, 1.5), of(0, 2.0), stale, unknown):
+            journal.append_record(record)
+    assert list(folder.latest_records(PLAN)) == [of(0, 2.0), of(1, 1.5)]
+
+
+def test_a_place_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(RunFolderError, match="cannot be made: Not a directory; choose another place for results"):
+        new_run_folder(tmp_path, "x")

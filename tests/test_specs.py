@@ -1,0 +1,122 @@
+"""From data to objects, with errors that name the value and the way out."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.catalogue import default_catalogue
+from bakeoff.errors import PlanError, UsageError
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.scorers import function_scorer
+from bakeoff.specs import import_target, revision_of, target_of
+from bakeoff.subjects import function_subject
+
+
+def here(prompt: str) -> str:
+    return prompt
+
+
+class Holder:
+    @staticmethod
+    def inside(prompt: str) -> str:
+        return prompt
+
+
+NOT_CALLABLE = 7
+
+
+@pytest.mark.parametrize("function", [here, Holder.inside])
+def test_a_function_is_named_and_found_again(function: Any) -> None:
+    assert import_target(target_of(function), "w") is function
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("no-colon", "w: 'no-colon' does not name a function: write it as `module:function`"),
+        (":f", "w: ':f' does not name a function: write it as `module:function`"),
+        ("m:", "w: 'm:' does not name a function: write it as `module:function`"),
+        (".m:f", "w: '.m:f' does not name a function: write it as `module:function`"),
+        ("json:nothing", "w: 'json' has no 'nothing'; a function made inside another cannot be named"),
+        ("json:dumps.no", "w: 'json' has no 'dumps.no'; a function made inside another cannot be named"),
+        ("nowhere.at.all:f", "w: module 'nowhere.at.all' cannot be imported: No module named 'nowhere'"),
+        ("math:pi", "w: 'math:pi' is not callable"),
+    ],
+)
+def test_a_target_that_cannot_be_used_is_said_so(target: str, sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        import_target(target, "w")
+    assert str(caught.value) == sentence
+
+
+def test_a_module_with_a_syntax_error_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_module_of_a_test.py").write_text("def f(:\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match="w: module 'broken_module_of_a_test' cannot be imported: invalid syntax"):
+        import_target("broken_module_of_a_test:f", "w")
+
+
+def test_a_function_inside_another_cannot_be_named() -> None:
+    def inner(prompt: str) -> str:
+        return prompt
+
+    plan = Plan(
+        name="p",
+        cases=(Case(id="c", prompt="?"),),
+        subjects=(function_subject(inner),),
+        scorers=(function_scorer(inner),),  # type: ignore[arg-type]
+    )
+    with pytest.raises(PlanError) as caught:
+        default_catalogue().cast(plan)
+    assert len(caught.value.problems) == 2
+    assert "a function made inside another cannot be named" in caught.value.problems[0]
+
+
+def test_a_spec_changes_with_the_source_of_its_function() -> None:
+    def one(prompt: str) -> int:
+        return 1
+
+    def two(prompt: str) -> int:
+        return 2
+
+    assert revision_of(one) != revision_of(two)
+    assert revision_of(one) == revision_of(one)
+    assert revision_of(len) == revision_of(print)  # no source to read
+    assert function_subject(here).name == "here"
+    assert function_subject(here, "mine").name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (
+            SubjectSpec(kind="nop", name="n", options={"a": 1}),
+            "subject 'n' (nop): option a: Extra inputs are not permitted (got 1). Its options are: none",
+        ),
+        (
+            SubjectSpec(kind="cheat", name="n"),
+            "subject 'n' (cheat): option attack: Field required (got {}). Its options are: attack",
+        ),
+        (
+            ScorerSpec(kind="exact", options={"strip": "perhaps"}),
+            "scorer 'exact': option strip: Input should be a valid boolean, unable to interpret input (got 'perhaps'). "
+            "Its options are: ignore_case, strip",
+        ),
+        (
+            ScorerSpec(kind="command", options={"argv": [], "seconds": 0}),
+            "scorer 'command': option argv: Tuple should have at least 1 item after validation, not 0 (got []); "
+            "option seconds: Input should be greater than 0 (got 0). Its options are: argv, seconds, junit, tests",
+        ),
+        (ScorerSpec(kind="exakt"), "scorer 'exakt': unknown kind 'exakt'; did you mean 'exact'?"),
+    ],
+)
+def test_an_option_that_is_wrong_is_named_with_its_value_and_what_there_is(
+    spec: SubjectSpec | ScorerSpec, sentence: str
+) -> None:
+    subject = spec if isinstance(spec, SubjectSpec) else SubjectSpec(kind="nop", name="ok")
+    scorer = spec if isinstance(spec, ScorerSpec) else ScorerSpec(kind="exact")
+    plan = Plan(name="p", cases=(Case(id="c", prompt="?"),), subjects=(subject,), scorers=(scorer,))
+    with pytest.raises(PlanError) as caught:
+        default_catalogue().cast(plan)
+    assert caught.value.problems == (sentence,)
