@@ -37,12 +37,12 @@ $(PY):
 
 $(SETUP): $(PY) pyproject.toml constraints.txt
 	@echo "→ installing bakeoff and its development tools (a minute or so the first time)"
-	@$(PIP) -e '.[dev]'
+	@$(PIP) -e '.[dev,local]'
 	@touch $@
 
 $(BENCH_SETUP): $(SETUP)
 	@echo "→ installing what the benchmarks compare with"
-	@$(PIP) -e '.[dev,bench]'
+	@$(PIP) -e '.[dev,local,bench]'
 	@touch $@
 
 demo: $(SETUP) ## run the offline demonstration

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.calls import call, is_async
+from bakeoff.calls import Clock, call, is_async
 
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("WHO")
 
@@ -121,3 +121,51 @@ async def test_what_a_loop_would_misunderstand_arrives_as_an_ordinary_error(erro
 
     with pytest.raises(RuntimeError, match=f"{error.__name__}: so"):
         await call(fail)
+
+
+async def test_a_clock_ends_what_takes_too_long() -> None:
+    clock = Clock(0.02)
+    with pytest.raises(TimeoutError):
+        await clock.run(asyncio.sleep(600))
+    assert clock.expired
+
+
+async def test_a_clock_leaves_alone_what_is_done_in_time() -> None:
+    clock = Clock(60)
+    assert await clock.run(later("x")) == "x"
+    with pytest.raises(ZeroDivisionError):
+        await clock.run(call(lambda: 1 // 0))
+    assert not clock.expired
+
+
+async def test_paused_time_does_not_count_and_is_told() -> None:
+    clock = Clock(0.05)
+
+    async def queue() -> str:
+        with clock.paused(), clock.paused():
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(0.001)
+        return "x"
+
+    async def begin_then_queue() -> str:
+        await asyncio.sleep(0)
+        return await queue()
+
+    assert await clock.run(queue()) == "x"
+    assert (clock.waited >= 0.1, clock.expired) == (True, False)
+    again = clock = Clock(0.05)
+    assert await again.run(begin_then_queue()) == "x"
+
+
+async def test_a_clock_goes_on_after_a_pause() -> None:
+    clock = Clock(0.02)
+
+    async def queue_then_hang() -> None:
+        await asyncio.sleep(0)
+        with clock.paused():
+            await asyncio.sleep(0.03)
+        await asyncio.sleep(600)
+
+    with pytest.raises(TimeoutError):
+        await clock.run(queue_then_hang())
+    assert clock.expired

@@ -1,7 +1,7 @@
 """Bakeoff: which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?
 
-What is listed here is the public API, with `bakeoff.run.run` beside it: a package cannot have a module and a function of
-one name. Names are imported when first used, so that `import bakeoff` costs nothing.
+What is listed here is the public API, with `bakeoff.run.run` beside it: a package cannot have a module and a function
+of one name. Names are imported when first used, so that `import bakeoff` costs nothing.
 """
 
 import importlib

@@ -105,6 +105,13 @@ class Clock:
                 self._deadline += pause
                 self._set_timer(self._deadline)
 
+    def excuse(self, seconds: float) -> None:
+        """Take back time that turned out not to be the coroutine's doing, such as a call that the provider lost."""
+        self.waited += seconds
+        self._deadline += seconds
+        if self._pauses == 0:
+            self._set_timer(self._deadline)
+
     def _set_timer(self, when: float | None) -> None:
         if self._timer is not None and not self._timer.expired():
             self._timer.reschedule(when)

@@ -39,6 +39,9 @@ class Case(Frozen):
     prompt: str
     files: Files = {}
     collect: tuple[RelativePath, ...] = Field(default=(), description="patterns of the files taken as the answer")
+    answer_file: RelativePath | None = Field(
+        default=None, description="the file that an answer in text becomes, from its first code block if it has one"
+    )
     hidden: Files = Field(default={}, description="tests and whatever else graders need")
     reference: Files = Field(default={}, description="the known-good answer, as files")
     expected: JsonValue = Field(default=None, description="the known-good answer, as output")
@@ -48,7 +51,7 @@ class Case(Frozen):
     @cached_property
     def attempt_digest(self) -> str:
         """Changes with what a subject can notice."""
-        return fingerprint(self.id, self.prompt, self.files, self.collect, self.limits.attempt_digest)
+        return fingerprint(self.id, self.prompt, self.files, self.collect, self.answer_file, self.limits.attempt_digest)
 
     @cached_property
     def score_digest(self) -> str:

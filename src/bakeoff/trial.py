@@ -18,7 +18,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, Trial
 from bakeoff.protocols import Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Tool, Workspace
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage, Verdict
-from bakeoff.workspace import graded_files, open_workspace
+from bakeoff.workspace import first_code_block, graded_files, open_workspace
 
 Result = TypeVar("Result")
 Blame = Literal["subject", "timeout", "budget", "infra", "grader"]
@@ -195,6 +195,8 @@ class TrialRunner:
             transcript = await subject.attempt(task)
             if task.own_workspace is not None and case.collect:
                 tried.artefacts, tried.refused = await task.own_workspace.collect(case.collect)
+            if case.answer_file and isinstance(transcript.output, str) and transcript.output:
+                tried.artefacts.setdefault(case.answer_file, first_code_block(transcript.output))
             return transcript
 
         blame: Blame = "subject" if getattr(subject, "raises_its_own_errors", False) else "infra"

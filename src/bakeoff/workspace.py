@@ -1,6 +1,7 @@
 """A private folder with a sandbox around it."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from bakeoff.plan import Case
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import open_place, put_files, take
 
+_FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _MOST_FILES = 1000  # taken out of one workspace
 
 
@@ -81,3 +83,9 @@ def _beside(files: Mapping[str, str], stronger: Iterable[str]) -> dict[str, str]
         for name, text in files.items()
         if (path := PurePosixPath(name)) not in taken | folders and not taken & set(path.parents)
     }
+
+
+def first_code_block(answer: str) -> str:
+    """The code of an answer in text: its first fenced block, or all of it where nothing is fenced."""
+    fenced = _FENCED.search(answer)
+    return fenced.group(1) if fenced else answer

@@ -177,18 +177,18 @@ def test_a_model_that_nobody_has_a_price_for_has_none(server: Server, model: str
 
 def test_a_senseless_price_is_an_error_for_its_own_model_only(server: Server) -> None:
     book = PriceBook()
-    with pytest.raises(UsageError, match="'acme/rocket'.*'cheap'"):
+    with pytest.raises(UsageError, match=r"'acme/rocket'.*'cheap'"):
         book.price("gateway", "acme/rocket")
     assert book.price("gateway", "anthropic/claude-sonnet-4") is not None
 
 
 def test_a_price_that_is_not_a_number_in_json_either_stays_an_error_after_it_was_kept(server: Server) -> None:
     server.answer = says(b'{"data": [{"id": "acme/rocket", "pricing": {"input": NaN, "output": "0.1"}}]}')
-    with pytest.raises(UsageError, match="'acme/rocket'"):
+    with pytest.raises(UsageError, match=r"'acme/rocket'"):
         refresh_models().price("acme/rocket")
     kept = kept_models()
     assert kept is not None
-    with pytest.raises(UsageError, match="'acme/rocket'"):
+    with pytest.raises(UsageError, match=r"'acme/rocket'"):
         kept.price("acme/rocket")
 
 
@@ -202,7 +202,7 @@ def test_other_providers_models_are_priced_without_asking_the_gateway(server: Se
 def test_a_local_model_is_known_to_cost_nothing(server: Server) -> None:
     price = lookup_price("local", "smollm2")
     assert price is not None
-    assert (price.input, price.output, price.source) == (0, 0, "local")
+    assert (price.per_mtok(), price.source) == ({"inputCostPerMTok": 0.0, "outputCostPerMTok": 0.0}, "local")
     assert server.asked == []
 
 
@@ -289,6 +289,23 @@ def test_a_useless_answer_is_an_error_and_what_was_kept_stays(
     assert kept_models() == kept
 
 
+def test_a_server_that_drips_is_not_waited_for_for_ever(server: Server) -> None:
+    enough = threading.Event()
+
+    def drips(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        while not enough.wait(0.02):
+            handler.wfile.write(b" ")
+
+    server.answer = drips
+    try:
+        with pytest.raises(InfraError, match=r"did not finish its answer in 0\.2 seconds"):
+            fetch_models(server.base, seconds=0.2)
+    finally:
+        enough.set()
+
+
 def test_a_damaged_file_counts_as_no_list_and_is_replaced(server: Server) -> None:
     refresh_models()
     (file,) = (cache_folder() / "gateway").iterdir()
@@ -323,10 +340,22 @@ def test_without_a_variable_the_gateway_is_vercels() -> None:
     assert gateway_base({}) == gateway_base({"AI_GATEWAY_BASE_URL": ""}) == BASE_URL
 
 
-@pytest.mark.parametrize("given", ["localhost:3000", "ftp://x", "http://", "http://[", "http://a\nb"])
+@pytest.mark.parametrize("given", ["localhost:3000", "ftp://x", "http://", "http://a\nb", "https://:7"])
 def test_an_address_that_is_none_is_an_error_that_names_the_variable(given: str) -> None:
     with pytest.raises(UsageError, match="AI_GATEWAY_BASE_URL="):
         gateway_base({"AI_GATEWAY_BASE_URL": given})
+
+
+def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
+    with pytest.raises(UsageError) as caught:
+        gateway_base({"AI_GATEWAY_BASE_URL": "http://me:hush-hush@127.0.0.1:7"})
+    assert "hush-hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("base", ["http://127.0.0.1:99999", "http://" + "a" * 300])
+def test_an_address_that_cannot_be_is_an_error_and_not_a_crash(base: str) -> None:
+    with pytest.raises(InfraError, match=base):
+        fetch_models(base)
 
 
 def test_a_senseless_proxy_is_an_error_and_not_a_crash(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,9 +374,9 @@ def test_the_day_of_a_list_is_in_utc() -> None:
     [
         ({"BAKEOFF_CACHE": "/a", "XDG_CACHE_HOME": "/b"}, "/a"),
         ({"XDG_CACHE_HOME": "/b"}, "/b/bakeoff"),
-        ({"XDG_CACHE_HOME": "relative"}, "/home/me/.cache/bakeoff"),
-        ({}, "/home/me/.cache/bakeoff"),
-        ({"BAKEOFF_CACHE": "~/mine"}, "/home/me/mine"),
+        ({"XDG_CACHE_HOME": "relative"}, "/home/user/.cache/bakeoff"),
+        ({}, "/home/user/.cache/bakeoff"),
+        ({"BAKEOFF_CACHE": "~/mine"}, "/home/user/mine"),
     ],
 )
 def test_the_cache_folder_is_the_one_asked_for_or_the_systems(
@@ -355,7 +384,7 @@ def test_the_cache_folder_is_the_one_asked_for_or_the_systems(
 ) -> None:
     for name in ("BAKEOFF_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in {"HOME": "/home/me", **variables}.items():
+    for name, value in {"HOME": "/home/user", **variables}.items():
         monkeypatch.setenv(name, value)
     assert cache_folder() == Path(expected)
-    assert os.environ["HOME"] == "/home/me"
+    assert os.environ["HOME"] == "/home/user"

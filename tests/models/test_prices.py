@@ -228,7 +228,7 @@ def test_a_senseless_price_is_an_error_that_names_the_model_and_the_value(field:
 
 @pytest.mark.parametrize("raw", ["free", 3, []])
 def test_pricing_that_is_no_object_is_an_error_too(raw: Any) -> None:
-    with pytest.raises(UsageError, match="'acme/rocket'.*pricing"):
+    with pytest.raises(UsageError, match=r"'acme/rocket'.*pricing"):
         parse_gateway_pricing("acme/rocket", raw)
 
 
@@ -279,7 +279,7 @@ def test_the_gateways_tiers_are_read_with_each_rates_own_brackets() -> None:
     "tiers", ["many", [1], [{"cost": "x"}], [{"min": 5}], [{"cost": "0", "min": -1}], [{"cost": "0", "min": "1"}]]
 )
 def test_a_senseless_tier_is_an_error_that_names_the_model(tiers: Any) -> None:
-    with pytest.raises(UsageError, match="'acme/rocket'.*input_tiers"):
+    with pytest.raises(UsageError, match=r"'acme/rocket'.*input_tiers"):
         parse_gateway_pricing("acme/rocket", {**REST, "input_tiers": tiers})
 
 

@@ -1,4 +1,4 @@
-"""The plan that `bakeoff demo` runs: six questions and four small programs, tried by three subjects in two rounds."""
+"""The plan of `bakeoff demo`: six questions and four small programs, tried by a real model and three controls."""
 
 import json
 
@@ -85,8 +85,15 @@ _SCRIPT: dict[str, JsonValue] = {
     }
 }
 
+# A real model, small enough to run on this machine.
+_MODEL = SubjectSpec(
+    kind="model",
+    name="smollm2",
+    options={"model": "local:smollm2", "system": "Answer in a few words.", "temperature": 0, "max_tokens": 128},
+)
 
-def demo_plan() -> Plan:
+
+def demo_plan(*, with_model: bool) -> Plan:
     """Small enough to finish in seconds, varied enough to show every column of the report."""
     return Plan(
         name="demo",
@@ -95,6 +102,7 @@ def demo_plan() -> Plan:
             SubjectSpec(kind="oracle", name="oracle"),
             SubjectSpec(kind="scripted", name="scripted", options=_SCRIPT),
             SubjectSpec(kind="nop", name="nop"),
+            *([_MODEL] if with_model else []),
         ),
         scorers=(
             ScorerSpec(kind="contains"),
@@ -117,8 +125,9 @@ def _program_cases() -> list[Case]:
     return [
         Case(
             id=name,
-            prompt=f"Write solution.py with a function `solve` that {task}.",
+            prompt=f"Write a Python function `solve` that {task}. Reply with the code of solution.py only.",
             collect=("solution.py",),
+            answer_file="solution.py",
             hidden={"check.py": _CHECK, "examples.json": json.dumps(examples)},
             reference={"solution.py": reference},
             tags={"kind": "program"},

@@ -1,5 +1,7 @@
 """`bakeoff demo`: the bundled plan, from plan to report."""
 
+import importlib.util
+
 from rich.console import Console
 
 from bakeoff.bundled.demo import demo_plan
@@ -13,7 +15,7 @@ from bakeoff.rundir import new_run_folder
 
 def run_demo(options: RunOptions, *, dry_run: bool, as_json: bool) -> int:
     """The exit code says whether the demo ran as it should, not whether its subjects are any good."""
-    plan = demo_plan()
+    plan = demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None)
     if dry_run:
         print_plan(out(), plan)
         return PASSED

@@ -194,7 +194,7 @@ def models_pull(name: Annotated[str, typer.Argument(help="A local model, as `bak
     """Fetch a model that runs on this machine, so that runs need no network."""
     from bakeoff.cli.models import pull_model
 
-    pull_model(name)
+    raise typer.Exit(pull_model(name))
 
 
 def main() -> None:

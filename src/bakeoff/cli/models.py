@@ -1,21 +1,23 @@
 """`bakeoff models`: which there are, what they cost, and fetching one that runs on this machine."""
 
+import datetime
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
 from difflib import get_close_matches
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 from rich.text import Text
 
 from bakeoff.cli.console import err, out
 from bakeoff.cli.running import PASSED, UNDECIDED
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.gateway import GatewayModels, kept_models, known_price, refresh_models
+from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
 from bakeoff.models.names import GATEWAY, ModelName, parse_model_name
 from bakeoff.models.prices import (
     GENAI,
@@ -34,15 +36,15 @@ _NEAR = 5
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A model, who lists it, and what is known of it. `problem` is why its price cannot be told."""
+    """A model, who lists it, and what is known of it."""
 
     provider: str
     model: str
     source: str
     context: int | None = None
     price: Price | None = None
-    date: date | None = None
-    problem: str = ""
+    date: datetime.date | None = None
+    note: str = ""
 
     @property
     def name(self) -> str:
@@ -60,7 +62,7 @@ class Row:
             "tiers": [{"above": tier.above, **tier.per_mtok()} for tier in self.price.tiers] if self.price else [],
             "source": self.source,
             "date": str(self.date) if self.date else None,
-            **({"problem": self.problem} if self.problem else {}),
+            "note": self.note,
         }
 
 
@@ -80,8 +82,9 @@ def list_models(provider: str | None, search: str | None, *, refresh: bool, as_j
         return asked.code
     if rows:
         _print_list(rows)
-    err().print(f"{len(rows)} models; prices are in USD per million tokens", highlight=False)
-    _tell_gateway_date(asked.models)
+    err().print(f"{len(rows)} {'model' if len(rows) == 1 else 'models'}; prices are in USD per million tokens")
+    if not refresh:
+        _tell_gateway_date(asked.models)
     return asked.code
 
 
@@ -122,6 +125,14 @@ def _all_rows(gateway: GatewayModels | None) -> Iterator[Row]:
         yield Row(provider, known.model, GENAI, known.context, known.price, genai_date())
 
 
+def _local_rows() -> Iterator[Row]:
+    from bakeoff.models.embedded.weights import KNOWN, is_here
+
+    for name, weights in KNOWN.items():
+        note = "" if is_here(name) else f"`bakeoff models pull {name}` fetches its {weights.bytes / 1e6:.0f} MB"
+        yield Row(LOCAL, name, LOCAL, weights.context, known_price(None, LOCAL, name), note=note)
+
+
 def _gateway_rows(gateway: GatewayModels | None) -> Iterator[Row]:
     if gateway is None:
         return
@@ -131,7 +142,7 @@ def _gateway_rows(gateway: GatewayModels | None) -> Iterator[Row]:
         try:
             yield Row(GATEWAY, model.id, GATEWAY, model.context, gateway.price(model.id), gateway.date)
         except UsageError as error:
-            yield Row(GATEWAY, model.id, GATEWAY, model.context, date=gateway.date, problem=str(error))
+            yield Row(GATEWAY, model.id, GATEWAY, model.context, date=gateway.date, note=str(error))
 
 
 def _chosen(rows: list[Row], provider: str | None, search: str | None) -> list[Row]:
@@ -173,7 +184,8 @@ def _mtok(rates: Rates | None, *kinds: str) -> Iterator[str]:
 
 
 def _source(row: Row) -> str:
-    return row.problem or (f"{row.source} {row.date}" if row.date else row.source)
+    source = f"{row.source} {row.date}" if row.date else row.source
+    return f"{source}: {row.note}" if row.note else source
 
 
 def show_prices(names: list[str], *, refresh: bool, as_json: bool) -> int:
@@ -230,8 +242,61 @@ def _unknown(name: str, rows: list[Row]) -> str:
 
 
 def _near(name: str, rows: list[Row]) -> list[str]:
-    """Names like it, of the same provider if that is one we know."""
-    provider, _, model = name.lower().replace("/", ":", 1).rpartition(":")
-    same = [row for row in rows if provider and provider in (row.provider, row.model.partition("/")[0])]
-    named = {(row.model if same else row.model.rpartition("/")[2]).lower(): row.name for row in same or rows}
-    return [named[close] for close in get_close_matches(model, named, _NEAR, 0.5)]
+    """Whole names like it, then those whose last part is like its last part, in case the provider is wrong."""
+    whole = {row.name.lower(): row.name for row in rows}
+    last = {_last_part(row.model): row.name for row in reversed(rows)}
+    close = [whole[like] for like in get_close_matches(name.lower(), whole, _NEAR)]
+    close += [last[like] for like in get_close_matches(_last_part(name), last, _NEAR)]
+    return list(dict.fromkeys(close))[:_NEAR]
+
+
+def _last_part(name: str) -> str:
+    return re.split("[:/]", name.lower())[-1]
+
+
+Transferred = Callable[[int, int | None], None]
+
+
+def pull_model(name: str) -> int:
+    """Fetch a local model's weights; the exit code says whether they are here now."""
+    from bakeoff.models.embedded.weights import pull
+
+    try:
+        with show_transfer(err()) as (progress, say):
+            pull(name.removeprefix(f"{LOCAL}:"), progress=progress, say=say)
+    except InfraError as error:
+        err().print(Text(f"error: {error}"))
+        return UNDECIDED
+    return PASSED
+
+
+@contextmanager
+def show_transfer(console: Console) -> Iterator[tuple[Transferred, Callable[[str], None]]]:
+    """Two functions, one to tell of bytes and one to tell of steps: a bar on a terminal, lines elsewhere."""
+    if not console.is_terminal:
+        yield _Lines(console).progress, lambda message: console.print(Text(message))
+        return
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def progress(done: int, total: int | None) -> None:
+            if done < bar.tasks[0].completed:  # the next step has begun, and its speed is another
+                bar.reset(task)
+            bar.update(task, completed=done, total=total)
+
+        yield progress, lambda message: bar.console.print(Text(message))
+
+
+class _Lines:
+    """A line for each quarter, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._told = 0
+
+    def progress(self, done: int, total: int | None) -> None:
+        quarter = 4 * done // total if total else 0
+        if quarter > self._told:
+            self._console.print(f"{25 * quarter} % of {(total or 0) / 1e6:.0f} MB")
+        self._told = quarter

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx2
 from mcp.client import Transport
@@ -39,7 +40,7 @@ class HttpServer:
         """There is nothing to wait for: what HTTP had to say has been said."""
 
     @contextlib.asynccontextmanager
-    async def _streamable(self, url: str) -> AsyncIterator[object]:
+    async def _streamable(self, url: str) -> AsyncIterator[Any]:
         async with (
             self._client() as client,
             streamable_http_client(url, http_client=client, max_sse_event_size=self._limits.message_bytes) as streams,

@@ -1,18 +1,19 @@
 """The tools of a server: listed page by page within limits, checked, and fingerprinted."""
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import Draft202012Validator, validator_for
+from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
+from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
 from mcp.client import Client
 from mcp_types import Tool as WireTool
 from pydantic import JsonValue, ValidationError
 
 from bakeoff.frozen import Frozen, fingerprint
 from bakeoff.mcp.limits import HubLimits
-from bakeoff.mcp.words import visible
+from bakeoff.mcp.words import quoted, visible
 
 
 class Refused(Exception):
@@ -48,9 +49,10 @@ async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[Se
             basket.add(tool)
         cursor = page.next_cursor
         if cursor is None:
+            await asyncio.to_thread(basket.check_schemas)  # some milliseconds each: trials may be under way
             return tuple(basket.tools.values())
         if cursor in seen:
-            raise Refused(f"its tool list never ends: it gave the cursor {visible(cursor, 80)!r} twice")
+            raise Refused(f"its tool list never ends: it gave the cursor {quoted(cursor, 80)} twice")
         seen.add(cursor)
     raise Refused(f"its tool list has more than {limits.pages:,} pages")
 
@@ -71,12 +73,20 @@ class _Basket:
             raise Refused(f"it lists two tools called {wire.name!r}")
         for kind, schema in (("input", wire.input_schema), ("output", wire.output_schema)):
             if schema is not None:
-                _check_schema(f"the {kind} schema of its tool {wire.name!r}", schema, self._limits)
+                _check_bounds(f"the {kind} schema of its tool {wire.name!r}", schema, self._limits)
         tool = _from_wire(self._server, wire)
         self._bytes += len(tool.model_dump_json())
         if self._bytes > self._limits.list_bytes:
             raise Refused(f"its tool list has more than {self._limits.list_bytes:,} bytes")
         self.tools[tool.name] = tool
+
+    def check_schemas(self) -> None:
+        for tool in self.tools.values():
+            if tool.input_schema.get("type") != "object":
+                raise Refused(f"the input schema of its tool {tool.name!r} is not of type object")
+            _check_validity(f"the input schema of its tool {tool.name!r}", tool.input_schema)
+            if tool.output_schema is not None:
+                _check_validity(f"the output schema of its tool {tool.name!r}", tool.output_schema)
 
 
 def _from_wire(server: str, wire: WireTool) -> ServerTool:
@@ -94,25 +104,28 @@ def _from_wire(server: str, wire: WireTool) -> ServerTool:
 
 def _check_name(name: str, longest: int) -> None:
     if len(name) > longest:
-        raise Refused(f"it lists a tool whose name has {len(name):,} characters ({visible(name, 40)!r}), over {longest}")
+        raise Refused(f"it lists a tool whose name has {len(name):,} characters ({quoted(name, 40)}), over {longest}")
     if not name.strip() or not name.isprintable():
-        raise Refused(f"it lists a tool called {visible(name)!r}, which is not a printable name")
+        raise Refused(f"it lists a tool called {quoted(name)}, which is not a printable name")
 
 
-def _check_schema(what: str, schema: Mapping[str, Any], limits: HubLimits) -> None:
-    # Depth first: what follows walks the schema recursively.
+def _check_bounds(what: str, schema: Mapping[str, Any], limits: HubLimits) -> None:
+    # Depth first: all that follows walks the schema recursively.
     if _deeper_than(schema, limits.schema_depth):
         raise Refused(f"{what} is nested more than {limits.schema_depth} deep")
     size = len(json.dumps(schema))
     if size > limits.schema_bytes:
         raise Refused(f"{what} has {size:,} bytes, over {limits.schema_bytes:,}")
-    if what.startswith("the input") and schema.get("type") != "object":
-        raise Refused(f"{what} is not of type object but {visible(repr(schema.get('type')), 80)}")
+
+
+def _check_validity(what: str, schema: Mapping[str, Any]) -> None:
     validator = validator_for(schema, default=Draft202012Validator)
     try:
         validator.check_schema(schema)
     except SchemaError as problem:
-        raise Refused(f"{what} is not valid JSON Schema: {visible(problem.message)} at {problem.json_path}") from problem
+        raise Refused(
+            f"{what} is not valid JSON Schema: {visible(problem.message)} at {problem.json_path}"
+        ) from problem
 
 
 def _deeper_than(value: Any, most: int) -> bool:
@@ -134,11 +147,13 @@ def explain_unreadable(problem: ValidationError, listed: list[Any] | None) -> st
     """What the SDK could not read in an answer; for a tool list, which tool it was."""
     first = problem.errors(include_url=False)[0]
     place = first["loc"]
-    what = f"{visible(first['msg'])} at {visible('.'.join(map(str, place)), 120)}, where it sent {_shown(first['input'])}"
+    what = (
+        f"{visible(first['msg'])} at {visible('.'.join(map(str, place)), 120)}, where it sent {_shown(first['input'])}"
+    )
     if len(place) > 1 and place[0] == "tools" and isinstance(place[1], int) and listed and place[1] < len(listed):
         tool = listed[place[1]]
         name = tool.get("name") if isinstance(tool, dict) else None
-        return f"its tool {visible(str(name))!r} is described wrongly: {what}"
+        return f"its tool {quoted(str(name))} is described wrongly: {what}"
     return f"its answer is not what the protocol says: {what}"
 
 

@@ -54,7 +54,13 @@ class ServerSpec(Frozen):
     @field_validator("command", "args", "env")
     @classmethod
     def _no_nul(cls, value: Any) -> Any:
-        texts = [value] if isinstance(value, str) else [*value.keys(), *value.values()] if isinstance(value, dict) else value
+        texts = (
+            [value]
+            if isinstance(value, str)
+            else [*value.keys(), *value.values()]
+            if isinstance(value, dict)
+            else value
+        )
         for text in texts or ():
             if "\0" in text:
                 raise ValueError(f"{text!r} holds a NUL character, which no program can be given: remove it")

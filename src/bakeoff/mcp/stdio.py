@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from bakeoff.limits import Limits
 from bakeoff.mcp.limits import HubLimits
 from bakeoff.mcp.servers import ServerSpec
-from bakeoff.mcp.words import LastLines, visible
+from bakeoff.mcp.words import LastLines, quoted, visible
 from bakeoff.protocols import Command, Place
 from bakeoff.redact import Redactor
 from bakeoff.sandbox.environment import inherited, search_path
@@ -218,7 +218,9 @@ class StdioServer:
         """Noise is passed over, but who waits for an answer is told that it came and could not be read."""
         request = answered_request(line)
         if request is not None:
-            error = ErrorData(code=PARSE_ERROR, message=f"{UNREADABLE} its answer: {visible(line.decode(errors='replace'))}")
+            error = ErrorData(
+                code=PARSE_ERROR, message=f"{UNREADABLE} its answer: {visible(line.decode(errors='replace'))}"
+            )
             return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))
         self._noise += 1
         self._last_noise = line[:1000]
@@ -257,8 +259,8 @@ class StdioServer:
     def _noise_note(self) -> str | None:
         if not self._noise:
             return None
-        last = visible(self._last_noise.decode("utf-8", "replace"), 100)
-        return f"{self._noise:,} lines of its stdout were no messages, such as {last!r}"
+        last = quoted(self._last_noise.decode("utf-8", "replace"), 100)
+        return f"{self._noise:,} lines of its stdout were no messages, such as {last}"
 
 
 @contextlib.asynccontextmanager

@@ -16,6 +16,11 @@ def visible(text: str, longest: int = LINE_LENGTH) -> str:
     )
 
 
+def quoted(text: str, longest: int = LINE_LENGTH) -> str:
+    """The same between quotes; `repr` would escape the escapes."""
+    return f"'{visible(text, longest)}'"
+
+
 class LastLines:
     """The end of a stream of bytes, however long it is and however its lines are."""
 

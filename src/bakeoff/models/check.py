@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-from bakeoff.errors import PlanError, UsageError
+from bakeoff.errors import InfraError, PlanError, UsageError
+from bakeoff.models.gateway import gateway_base, kept_models, refresh_models
 from bakeoff.models.names import GATEWAY, ModelName, parse_model_name
 from bakeoff.models.providers import Provider, known_providers
 
@@ -13,34 +14,41 @@ def check_models(
     environment: Mapping[str, str],
     *,
     added: Mapping[str, Provider] | None = None,
-    gateway_models: Iterable[str] | None = None,
 ) -> list[ModelName]:
     """The names, parsed; or one error that lists each unknown provider, missing key and unknown model."""
     providers = known_providers(added)
-    known_models = list(gateway_models) if gateway_models is not None else None
     parsed: list[ModelName] = []
     problems: list[str] = []
     for text in names:
         try:
-            name = parse_model_name(text)
+            name = known_model_name(text, providers)
         except UsageError as error:
             problems.append(str(error))
             continue
         parsed.append(name)
-        problem = _problem(name, providers, environment) or _unknown_model(name, known_models)
-        if problem:
-            problems.append(f"model {text!r}: {problem}")
+        problems += what_is_missing(name, providers[name.provider], environment)
     if problems:
         raise PlanError(problems)
     return parsed
 
 
-def _problem(name: ModelName, providers: Mapping[str, Provider], environment: Mapping[str, str]) -> str | None:
-    provider = providers.get(name.provider)
-    if provider is None:
+def known_model_name(text: str, providers: Mapping[str, Provider]) -> ModelName:
+    """The name, parsed, of a provider that there is."""
+    name = parse_model_name(text)
+    if name.provider not in providers:
         near = get_close_matches(name.provider, providers, n=1)
         hint = f"did you mean {near[0]}:{name.model}?" if near else f"there are {', '.join(sorted(providers))}"
-        return f"unknown provider {name.provider!r}; {hint}"
+        raise UsageError(f"model {text!r}: unknown provider {name.provider!r}; {hint}")
+    return name
+
+
+def what_is_missing(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> list[str]:
+    """Why the model could not be asked: a key, an address, weights; or it is a model that its provider has not got."""
+    problem = _problem(name, provider, environment) or _unknown_model(name, provider, environment)
+    return [f"model {str(name)!r}: {problem}"] if problem else []
+
+
+def _problem(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:
     if provider.keys and provider.key_required and provider.key(environment) is None:
         return f"no key: set {' or '.join(provider.keys)}, in the environment, in .env or in .env.local"
     if provider.wire == "openai" and provider.url(environment) is None:
@@ -60,8 +68,21 @@ def _no_weights(model: str) -> str | None:
     return None
 
 
-def _unknown_model(name: ModelName, known: list[str] | None) -> str | None:
-    if name.provider != GATEWAY or known is None or name.model in known:
+def _unknown_model(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:
+    """The kept list is believed when it has the model; that it has not may be news, so the gateway is asked again."""
+    if name.provider != GATEWAY or provider.wire == "custom":
+        return None
+    try:
+        base = gateway_base(environment)
+        kept = kept_models(base)
+        if kept is not None and kept.find(name.model):
+            return None
+        known = [model.id for model in refresh_models(base).models]
+    except UsageError as error:
+        return str(error)
+    except InfraError:
+        return None  # without the list nobody can tell
+    if name.model in known:
         return None
     near = get_close_matches(name.model, known, n=3, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}?" if near else "`bakeoff models list` shows what there is"

@@ -4,13 +4,16 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from bakeoff.calls import Clock
 from bakeoff.errors import InfraError
 
 Result = TypeVar("Result")
+
+USUAL_MOST = 64
 
 
 class Busy(Exception):
@@ -20,6 +23,7 @@ class Busy(Exception):
         super().__init__(message)
         self.retry_after = retry_after
         self.overloaded = overloaded  # it asks for less; a dropped connection does not
+        self.lost = 0.0  # seconds that the call took to fail
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +32,13 @@ class Patience:
 
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
-    total_seconds: float = 300.0  # of waiting, over all tries of one call
+    total_seconds: float = 300.0  # lost to waiting and to calls that failed, over all tries of one call
 
 
 class Gate:
     """Halves what is allowed when the provider says it is too much, and lets it grow slowly while all goes well."""
 
-    def __init__(self, most: int = 64, patience: Patience | None = None) -> None:
+    def __init__(self, most: int = USUAL_MOST, patience: Patience | None = None) -> None:
         self._most = most
         self._allowed = float(most)
         self._in_flight = 0
@@ -45,51 +49,62 @@ class Gate:
     def allowed(self) -> int:
         return max(1, int(self._allowed))
 
-    async def pass_through(
-        self, call: Callable[[], Awaitable[Result]], off_the_clock: Callable[[], AbstractContextManager[object]]
-    ) -> Result:
-        """The call's result, after as many tries as patience allows. Waiting is not the subject's doing."""
-        waited, tries = 0.0, 0
+    @property
+    def in_flight(self) -> int:
+        return self._in_flight
+
+    async def pass_through(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
+        """The call's result, after as many tries as patience allows.
+
+        Waiting is not the subject's doing, nor is the time of a call that the provider lost: neither counts.
+        """
+        lost, tries = 0.0, 0
         while True:
             tries += 1
-            allowed = self._allowed
             try:
-                async with self._slot(off_the_clock):
-                    result = await call()
+                return await self._try(call, clock)
             except Busy as busy:
-                if busy.overloaded:
-                    # Calls that started together fail together: what they say counts once.
-                    self._allowed = max(1.0, min(self._allowed, allowed / 2))
+                clock.excuse(busy.lost)
                 wait = self._wait(busy, tries)
-                waited += wait
-                if waited > self._patience.total_seconds:
+                lost += busy.lost + wait
+                if lost > self._patience.total_seconds:
                     raise InfraError(
-                        f"{busy} (given up after {tries} tries; the next would have to wait {wait:.0f} s)",
+                        f"{busy} (given up after {tries} tries; the next would have to wait {wait:.3g} s)",
                         retry_after=busy.retry_after,
                     ) from busy
-            else:
-                self._allowed = min(float(self._most), self._allowed + 1 / self._allowed)
-                return result
-            with off_the_clock():
+            with clock.paused():
                 await asyncio.sleep(wait)
 
+    async def _try(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
+        async with self._slot(clock):
+            allowed = self._allowed  # by which this call got in: what calls that started together say counts once
+            started = asyncio.get_running_loop().time()
+            try:
+                result = await call()
+            except Busy as busy:
+                busy.lost = asyncio.get_running_loop().time() - started
+                if busy.overloaded:
+                    self._allowed = max(1.0, min(self._allowed, allowed / 2))
+                raise
+            self._allowed = min(float(self._most), self._allowed + 1 / self._allowed)
+            return result
+
     def _wait(self, busy: Busy, tries: int) -> float:
-        backoff: float = min(self._patience.longest_seconds, self._patience.first_seconds * 2 ** (tries - 1))
-        jittered: float = backoff * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+        doubled = self._patience.first_seconds * 2.0 ** min(tries - 1, 60)
+        jittered: float = min(self._patience.longest_seconds, doubled) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
         return max(jittered, busy.retry_after or 0.0)
 
     @asynccontextmanager
-    async def _slot(self, off_the_clock: Callable[[], AbstractContextManager[object]]) -> AsyncIterator[None]:
+    async def _slot(self, clock: Clock) -> AsyncIterator[None]:
         if self._in_flight >= self.allowed:
-            with off_the_clock():
+            with clock.paused():
                 await self._turn()
         else:
             self._in_flight += 1
         try:
             yield
         finally:
-            self._in_flight -= 1
-            self._let_in()
+            self._leave()
 
     async def _turn(self) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -98,11 +113,11 @@ class Gate:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # the slot was ours already: pass it on
-                self._in_flight -= 1
-                self._let_in()
+                self._leave()
             raise
 
-    def _let_in(self) -> None:
+    def _leave(self) -> None:
+        self._in_flight -= 1
         while self._waiting and self._in_flight < self.allowed:
             turn = self._waiting.popleft()
             if not turn.done():

@@ -3,7 +3,6 @@
 The list is public, so no key is sent for it.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pydantic import AliasChoices, AwareDatetime, ConfigDict, Field, JsonValue, 
 
 from bakeoff._version import __version__
 from bakeoff.cache import cache_folder
+from bakeoff.environment import read_environment
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.files import write_atomically
 from bakeoff.frozen import Frozen, fingerprint
@@ -31,7 +31,7 @@ FRESH = timedelta(days=1)
 
 _LARGEST = 16 * 1024**2  # the real list is under one
 _SILENCE_SECONDS = 10.0
-_TOTAL_SECONDS = 30.0
+TOTAL_SECONDS = 30.0
 
 Say = Callable[[str], None]
 
@@ -40,7 +40,7 @@ class GatewayModel(Frozen):
     """One model, in the words of the REST API or of the AI SDK. The price is parsed only when it is asked for, so that
     one model with a senseless price does not take the others' away."""
 
-    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
+    model_config = ConfigDict(extra="ignore")
 
     id: Annotated[str, Field(min_length=1, max_length=200)]
     kind: str | None = Field(default=None, validation_alias=AliasChoices("kind", "type", "modelType"))
@@ -58,6 +58,8 @@ class _Answer(Frozen):
 
 class GatewayModels(Frozen):
     """The list as it was at one time."""
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")  # a price of NaN must not come back as no price
 
     base: str
     fetched: AwareDatetime
@@ -83,7 +85,7 @@ class GatewayModels(Frozen):
 
 def gateway_base(environment: Mapping[str, str] | None = None) -> str:
     """Where the gateway is, without the `/v1` that its API's addresses begin with."""
-    given = (os.environ if environment is None else environment).get(BASE_URL_VARIABLE) or BASE_URL
+    given = (read_environment() if environment is None else environment).get(BASE_URL_VARIABLE) or BASE_URL
     base = given.rstrip("/").removesuffix("/v1")
     try:
         url = httpx2.URL(base)
@@ -91,6 +93,8 @@ def gateway_base(environment: Mapping[str, str] | None = None) -> str:
         raise UsageError(f"{BASE_URL_VARIABLE}={given!r} is not an address: {error}") from error
     if url.scheme not in ("http", "https") or not url.host:
         raise UsageError(f"{BASE_URL_VARIABLE}={given!r} does not begin with https://, as {BASE_URL} does")
+    if url.userinfo:
+        raise UsageError(f"{BASE_URL_VARIABLE} has a password in it, which would end up in messages and files")
     return base
 
 
@@ -138,10 +142,10 @@ def _tell(say: Say | None, message: str) -> None:
         say(message)
 
 
-def fetch_models(base: str) -> GatewayModels:
+def fetch_models(base: str, seconds: float = TOTAL_SECONDS) -> GatewayModels:
     """Ask the gateway. Whatever it answers that is not a list of models is an `InfraError` that says what it was."""
     url = f"{base}/v1/models"
-    body = _download(url)
+    body = _download(url, seconds)
     try:
         answer = _Answer.model_validate_json(body)
     except ValidationError as error:
@@ -151,8 +155,8 @@ def fetch_models(base: str) -> GatewayModels:
     return GatewayModels(base=base, fetched=datetime.now(UTC), models=answer.models)
 
 
-def _download(url: str) -> bytes:
-    give_up = time.monotonic() + _TOTAL_SECONDS
+def _download(url: str, seconds: float) -> bytes:
+    give_up = time.monotonic() + seconds
     body = bytearray()
     with _answer(url) as response:
         if response.status_code != 200:
@@ -163,7 +167,7 @@ def _download(url: str) -> bytes:
                 raise InfraError(f"{url} answered with more than {_LARGEST // 1024**2} MiB")
             # The client's own time limit is one for each read; a server that drips would never meet it.
             if time.monotonic() > give_up:
-                raise InfraError(f"{url} did not finish its answer in {_TOTAL_SECONDS:.0f} seconds")
+                raise InfraError(f"{url} did not finish its answer in {seconds:g} seconds")
     return bytes(body)
 
 
@@ -177,7 +181,7 @@ def _answer(url: str) -> Iterator[httpx2.Response]:
         try:
             with client.stream("GET", url) as response:
                 yield response
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, UnicodeError, OverflowError) as error:  # the latter two: no host, or port, can be so
             raise InfraError(f"{url} cannot be read: {type(error).__name__}: {error}") from error
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
@@ -39,7 +40,7 @@ class _Measured(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         response = await super().request(messages, model_settings, model_request_parameters)
-        return replace(response, usage=RequestUsage()) if response.metadata == _UNMEASURED else response
+        return replace(response, usage=RequestUsage(unmeasured_requests=1)) if response.metadata == _UNMEASURED else response
 
 
 def simple_model(provider: SimpleProvider, name: str) -> Model:
@@ -48,7 +49,7 @@ def simple_model(provider: SimpleProvider, name: str) -> Model:
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:  # noqa: ARG001 - its shape
         reply = await call(provider.create_message, _text(messages, SystemPromptPart), _text(messages, UserPromptPart))
         if not isinstance(reply, str):
-            raise InfraError(f"model {name!r}: create_message returned {type(reply).__name__}, not a text")
+            raise InfraError(f"model {name!r}: create_message returned {type(reply).__name__}, not a text", permanent=True)
         return ModelResponse(parts=[TextPart(reply)], metadata=_UNMEASURED)
 
     return _Measured(FunctionModel(answer, model_name=name))
@@ -129,5 +130,7 @@ def _response(reply: Reply, step: int) -> ModelResponse:
         output_tokens=usage.output,
         cache_read_tokens=usage.cache_read,
         cache_write_tokens=usage.cache_write,
+        output_reasoning_tokens=usage.reasoning,
+        cost=None if usage.cost is None else Decimal(str(usage.cost)),
     )
     return ModelResponse(parts=parts, usage=measured)

@@ -15,16 +15,22 @@ class ModelName:
     model: str
 
     def __str__(self) -> str:
-        return self.model if self.provider == GATEWAY else f"{self.provider}:{self.model}"
+        routed = self.provider == GATEWAY and "/" in self.model
+        return self.model if routed else f"{self.provider}:{self.model}"
 
 
 def parse_model_name(text: str) -> ModelName:
-    """Split at the first colon only: what follows may have more, as in `ollama:qwen3:0.6b`."""
-    provider, colon, model = text.strip().partition(":")
-    if colon and provider and model and "/" not in provider:
+    """Split at the first colon only: what follows may have more, as in `ollama:qwen3:0.6b`.
+
+    A slash before it makes it the gateway's, as in `openai/gpt-oss:free`.
+    """
+    name = text.strip()
+    provider, colon, model = (part.strip() for part in name.partition(":"))
+    maker, slash, made = provider.partition("/")
+    if slash and maker and made and (model or not colon):
+        return ModelName(GATEWAY, name)
+    if colon and provider and model and not slash:
         return ModelName(provider.lower(), model)
-    if not colon and "/" in text.strip().strip("/"):
-        return ModelName(GATEWAY, text.strip())
     raise UsageError(
         f"{text!r} does not name a model: write `provider:model`, such as `local:smollm2`, "
         "or `maker/model` for the gateway, such as `anthropic/claude-sonnet-4`"

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from bakeoff.errors import UsageError
+
 Wire = Literal["openai", "responses", "anthropic", "google", "embedded", "scripted", "custom"]
 
 
@@ -115,6 +117,14 @@ BUILT_IN: Mapping[str, Provider] = {
 }
 
 
+def provider_name(text: str) -> str:
+    """A name that can stand before the colon of `provider:model`, where case does not matter."""
+    name = text.strip().lower()
+    if not name or ":" in name or "/" in name:
+        raise UsageError(f"{text!r} cannot name a provider: leave out colons and slashes")
+    return name
+
+
 def compatible(name: str, base_url: str, key_variable: str | None = None) -> Provider:
     """A provider that speaks the OpenAI API somewhere else, as a config may declare."""
     return Provider(name, "openai", (key_variable,) if key_variable else (), base_url)
@@ -124,11 +134,16 @@ _registered: dict[str, Provider] = {}
 
 
 def register_provider(name: str, factory: Factory) -> Callable[[], None]:
-    """Add a provider for this process; call what is returned to take it back."""
-    _registered[name] = Provider(name, "custom", factory=factory)
+    """Add a provider for this process; call what is returned to take it back, and to have what it hid again."""
+    name = provider_name(name)
+    hidden = _registered.get(name)
+    provider = _registered[name] = Provider(name, "custom", factory=factory)
 
     def take_back() -> None:
-        _registered.pop(name, None)
+        if _registered.get(name) is provider:
+            _registered.pop(name)
+            if hidden is not None:
+                _registered[name] = hidden
 
     return take_back
 
@@ -142,13 +157,17 @@ def _from_entry_points() -> dict[str, Provider]:
     if os.environ.get("BAKEOFF_NO_PLUGINS"):
         return {}
     return {
-        point.name: Provider(point.name, "custom", factory=_loaded_when_called(point))
+        (name := point.name.lower()): Provider(name, "custom", factory=_loaded_when_called(point))
         for point in entry_points(group="bakeoff.providers")
     }
 
 
 def _loaded_when_called(point: EntryPoint) -> Factory:
     def factory(settings: ProviderSettings) -> Any:
-        return point.load()(settings)
+        try:
+            made = point.load()
+        except (ImportError, AttributeError, SyntaxError) as error:
+            raise UsageError(f"provider {point.name!r}: {point.value!r} cannot be imported: {error}") from error
+        return made(settings)
 
     return factory

@@ -6,6 +6,8 @@ that rounds differ. What changes from run to run without changing the question i
 
 import difflib
 import json
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,14 @@ from pydantic_core import to_json, to_jsonable_python
 from bakeoff.errors import InfraError
 from bakeoff.files import write_atomically
 from bakeoff.frozen import Frozen, fingerprint
+from bakeoff.models.prices import Price
 from bakeoff.record import Usage
 from bakeoff.redact import Redactor
 
 RECORDINGS = "recordings"
 """The name of the resource under which a run's subjects and scorers find its recordings."""
 
+# What differs from run to run, or from server to server, without being part of the question.
 _VOLATILE = {
     "timestamp",
     "run_id",
@@ -38,10 +42,9 @@ _VOLATILE = {
     "metadata",
     "id",
     "signature",
-    "history_digest",
-    "workspace_ref",
+    "failed_attempts",
 }
-_NOT_ASKED = {"timeout", "request_timeout", "max_retries"}  # settings that change nothing in the answer
+_NOT_ASKED = {"request_timeout", "max_retries"}  # settings that change nothing in the answer
 _RESPONSE: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
 
 
@@ -52,7 +55,9 @@ class Recorded(Frozen):
     asked: dict[str, Any]
     answer: dict[str, Any]
     usage: Usage
-    price_date: str | None = None
+    measured: bool = True
+    price: Price | None = None
+    seconds: float = 0.0
 
     @property
     def response(self) -> ModelResponse:
@@ -81,20 +86,23 @@ def question(
         "model": model,
         "round": round_,
         "settings": {key: value for key, value in settings.items() if key not in _NOT_ASKED},
-        "messages": _lasting(to_jsonable_python(messages)),
-        "tools": [_lasting(to_jsonable_python(tool)) for tool in parameters.function_tools],
-        "output": _lasting(to_jsonable_python(parameters.output_object)),
+        "messages": [_message(message) for message in to_jsonable_python(messages)],
+        "tools": [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
+            for tool in parameters.function_tools
+        ],
+        "output": parameters.output_object and parameters.output_object.json_schema,
     }
     return Question(case, asked, fingerprint(asked))
 
 
-def _lasting(data: Any) -> Any:
-    """The data without what differs from run to run, and without what says nothing."""
-    if isinstance(data, dict):
-        return {key: _lasting(value) for key, value in data.items() if key not in _VOLATILE and value is not None}
-    if isinstance(data, list):
-        return [_lasting(item) for item in data]
-    return data
+def _message(message: dict[str, Any]) -> dict[str, Any]:
+    """The message without what does not last. What users, models and tools said inside it is left as it is."""
+    return {**_lasting(message), "parts": [_lasting(part) for part in message["parts"]]}
+
+
+def _lasting(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key not in _VOLATILE and value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +122,12 @@ class Recordings:
             raise InfraError(self._nothing_recorded(asked), permanent=True)
         return recorded
 
-    def keep(self, asked: Question, response: ModelResponse, usage: Usage, price_date: str | None) -> None:
+    def keep(self, asked: Question, response: ModelResponse, about: Mapping[str, Any]) -> None:
+        """Write down an answer, and about it whatever a recording has room for."""
         if self.mode not in ("auto", "record"):
             return
         answer = _RESPONSE.dump_python(response, mode="json")
-        recorded = Recorded(case=asked.case, asked=asked.asked, answer=answer, usage=usage, price_date=price_date)
+        recorded = Recorded(case=asked.case, asked=asked.asked, answer=answer, **about)
         write_atomically(self._path(asked), to_json(self.redactor.model(recorded), indent=1))
 
     def _path(self, asked: Question) -> Path:
@@ -130,7 +139,12 @@ class Recordings:
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
-            raise InfraError(f"recording {path} cannot be read: {error}; delete it", permanent=True) from error
+            raise InfraError(f"recording {path} cannot be read, delete it: {_first_line(error)}", permanent=True) from error
+
+    def _readable(self, path: Path) -> Recorded | None:
+        with suppress(InfraError):
+            return self._read(path)
+        return None
 
     def _nothing_recorded(self, asked: Question) -> str:
         where = f"case {asked.case!r}, round {asked.asked['round'] + 1}: nothing is recorded under {asked.digest}"
@@ -144,7 +158,7 @@ class Recordings:
 
     def _nearest(self, asked: Question) -> Recorded | None:
         """The recording whose question is most like this one, those of the same case first."""
-        recorded = [found for path in sorted(self.folder.glob("*/*.json")) if (found := self._read(path))]
+        recorded = [found for path in sorted(self.folder.glob("*/*.json")) if (found := self._readable(path))]
         same_case = [found for found in recorded if found.case == asked.case]
         text = json.dumps(asked.asked, sort_keys=True)
 
@@ -153,3 +167,10 @@ class Recordings:
             return difflib.SequenceMatcher(None, other[-5000:], text[-5000:], autojunk=False).quick_ratio()
 
         return max(same_case or recorded[:200], key=likeness, default=None)
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
+    return str(error)

@@ -1,0 +1,101 @@
+"""Stands before llama.cpp and makes `tool_choice` mean what the OpenAI API says it means.
+
+llama.cpp lets the model talk for as long as it likes before a required call. A small model then talks until its tokens
+are used up. Here the call's first words are put into its mouth; from there the grammar leaves it no other way.
+All else passes through as it is, the key included, which llama.cpp checks.
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from socket import socket
+from typing import Any
+
+import httpx2
+import uvicorn
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+CALL_BEGINS = "<tool_call>\n"
+"""How a call begins in the chat templates that ship with this package."""
+_CHAT = "/chat/completions"
+# Of one connection, not of the message; or true only of the other side.
+_NOT_PASSED_ON = frozenset({b"host", b"connection", b"keep-alive", b"transfer-encoding", b"content-length"})
+
+
+def with_forced_call(body: bytes) -> bytes:
+    """The request as llama.cpp has to be asked, so that a required call is made."""
+    try:
+        request = json.loads(body)
+    except ValueError:
+        return body  # llama.cpp has the words for it
+    if not isinstance(request, dict) or not request.get("tools"):
+        return body
+    # A small model does not know when to stop calling; who wants several calls at once says so.
+    request.setdefault("parallel_tool_calls", False)
+    choice = request.get("tool_choice")
+    if isinstance(choice, dict):
+        name = choice.get("function", {}).get("name")
+        request["tools"] = [tool for tool in request["tools"] if tool.get("function", {}).get("name") == name]
+        choice = request["tool_choice"] = "required"
+    messages = request.get("messages")
+    if choice == "required" and isinstance(messages, list) and messages and messages[-1].get("role") != "assistant":
+        request["messages"] = [*messages, {"role": "assistant", "content": CALL_BEGINS}]
+    return json.dumps(request).encode()
+
+
+class Relay:
+    """The ASGI application."""
+
+    def __init__(self, upstream: str) -> None:
+        # Neither proxies nor limits: what may take how long, and how much at once, is the caller's affair.
+        unlimited = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
+        self._client = httpx2.AsyncClient(base_url=upstream, timeout=None, limits=unlimited, trust_env=False)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            body = await _whole_body(receive)
+            await _unless_gone(self._pass_on(scope, body, send), receive)
+
+    async def _pass_on(self, scope: Message, body: bytes, send: Send) -> None:
+        if scope["path"].endswith(_CHAT):
+            body = with_forced_call(body)
+        headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
+        async with self._client.stream(scope["method"], scope["path"], headers=headers, content=body) as got:
+            kept = [(name.lower(), value) for name, value in got.headers.raw if name.lower() not in _NOT_PASSED_ON]
+            await send({"type": "http.response.start", "status": got.status_code, "headers": kept})
+            async for chunk in got.aiter_raw():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _whole_body(receive: Receive) -> bytes:
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return body
+
+
+async def _unless_gone(answering: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Answer, but stop when the client hangs up: llama.cpp then stops generating for nobody."""
+    answer = asyncio.create_task(answering)
+    hang_up = asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait({answer, hang_up}, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            answer.result()
+    finally:
+        answer.cancel()
+        hang_up.cancel()
+
+
+def start_relay(upstream: str, listening: socket) -> None:
+    """Serve on the socket in a thread that ends with the program."""
+    config = uvicorn.Config(Relay(upstream), log_level="warning", access_log=False, lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True, name="relay").start()

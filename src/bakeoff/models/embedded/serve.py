@@ -1,0 +1,117 @@
+"""The server's own process: `python -m bakeoff.models.embedded.serve LAUNCH FOLDER`.
+
+The first process only waits until the server is ready, and then leaves with 0. The server is its child, so that it
+belongs to none of its users and outlives the one that happened to start it. Whatever native code does to it, no run dies.
+"""
+
+import fcntl
+import importlib
+import json
+import os
+import secrets
+import socket
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bakeoff.models.embedded.launch import Files, Launch, Running
+from bakeoff.models.embedded.locks import lock_file
+
+_LOOPBACK = "127.0.0.1"
+_WARNINGS = 2
+_READY = b"ready"
+
+
+def main(arguments: list[str]) -> int:
+    launch = Launch.from_json(arguments[0])
+    files = Files(Path(arguments[1]), launch.id)
+    reading, writing = os.pipe()
+    if os.fork():
+        os.close(writing)
+        return 0 if os.read(reading, len(_READY)) == _READY else 1
+    os.close(reading)
+    with lock_file(files.alive) as alive, lock_file(files.users) as users:
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        server, running = start(launch, files.read_word())
+        files.leave_word(running)
+        os.write(writing, _READY)
+        os.close(writing)
+        fcntl.flock(users, fcntl.LOCK_EX)  # granted when the last user is gone, in whatever way it went
+        files.word.unlink(missing_ok=True)
+        del server
+    return 0
+
+
+def start(launch: Launch, former: Running | None) -> tuple[Any, Running]:
+    """The llama.cpp server, which lives as long as the object does, and where to find it.
+
+    One that takes the place of a server that died takes its address and key too, so that its users can go on.
+    """
+    key = former.api_key if former else secrets.token_urlsafe(32)
+    port = (urlsplit(former.base_url).port or 0) if former else 0
+    if launch.template is None:
+        server = _llama(launch, key, port)
+        url = server.listening_address
+    else:
+        from bakeoff.models.embedded.relay import start_relay
+
+        server = _llama(launch, key, 0)
+        listening = _listen(port)
+        start_relay(server.listening_address, listening)
+        url = f"http://{_LOOPBACK}:{listening.getsockname()[1]}"
+    return server, Running(f"{url}/v1", key, os.getpid(), _supports_tools(server.listening_address, key))
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((_LOOPBACK, port), backlog=512)
+    except OSError:  # somebody else took it meanwhile
+        return socket.create_server((_LOOPBACK, 0), backlog=512)
+
+
+def _llama(launch: Launch, key: str, port: int) -> Any:
+    llama = importlib.import_module("xllamacpp")
+    params = parameters(llama, launch)
+    params.api_keys = [key]
+    params.port = port
+    try:
+        return llama.Server(params)
+    except RuntimeError:
+        if port == 0:
+            raise
+    params.port = 0
+    return llama.Server(params)
+
+
+def parameters(llama: Any, launch: Launch) -> Any:
+    """Everything that is not llama.cpp's own default."""
+    params = llama.CommonParams()
+    params.model.path = launch.weights
+    params.model_alias = {launch.model_name}
+    params.hostnames = [_LOOPBACK]
+    params.n_parallel = launch.slots
+    params.n_ctx = launch.slots * launch.context
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = launch.threads
+    params.use_jinja = True
+    if launch.template is not None:
+        params.chat_template = Path(__file__).with_name(launch.template).read_text("utf-8")
+    params.verbosity = _WARNINGS
+    params.ui = False
+    params.endpoint_slots = False  # they show one user's prompts to another
+    params.cache_ram_mib = 0  # gigabytes by default, for prompts that hardly ever come back
+    params.offline = True
+    return params
+
+
+def _supports_tools(address: str, key: str) -> bool:
+    """Whether the chat template can tell the model of tools; llama.cpp drops them without a word if not."""
+    request = urllib.request.Request(f"{address}/props", headers={"Authorization": f"Bearer {key}"})  # noqa: S310
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=30) as response:
+        return bool(json.load(response).get("chat_template_caps", {}).get("supports_tools", False))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

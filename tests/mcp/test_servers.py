@@ -1,0 +1,95 @@
+"""Which server is meant, and what is said of entries that mean none."""
+
+import pytest
+from pydantic import ValidationError
+
+from bakeoff.errors import UsageError
+from bakeoff.mcp import ServerSpec, parse_mcp_option
+
+
+@pytest.mark.parametrize(
+    ("fields", "transport"),
+    [
+        ({"command": "server"}, "stdio"),
+        ({"url": "https://host/mcp"}, "http"),
+        ({"url": "https://host/sse"}, "sse"),
+        ({"url": "https://host/a/sse/?x=1"}, "sse"),
+        ({"url": "https://host/sse-like"}, "http"),
+        ({"url": "https://host/sse", "transport": "http"}, "http"),
+        ({"url": "https://host/mcp", "transport": "sse"}, "sse"),
+        ({"url": "https://host/mcp", "transport": "streamable-http"}, "http"),
+        ({"url": "https://host/mcp", "transport": "streamableHttp"}, "http"),
+    ],
+)
+def test_the_transport_follows_from_the_entry(fields: dict[str, str], transport: str) -> None:
+    assert ServerSpec.model_validate({"name": "s", **fields}).transport == transport
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({}, "neither `command` nor `url`: give one of them"),
+        ({"command": "a", "url": "https://b/"}, "both `command` and `url`: give one of them"),
+        ({"command": " "}, "name the program that is the server"),
+        ({"command": "a", "transport": "sse"}, "transport 'sse' needs `url`"),
+        ({"url": "https://b/", "transport": "stdio"}, "transport 'stdio' needs `command`"),
+        ({"command": "a", "headers": {"X": "y"}}, "`headers` has no meaning for transport 'stdio'"),
+        ({"url": "https://b/", "env": {"X": "y"}}, "`env` has no meaning for transport 'http'"),
+        ({"url": "ftp://b/"}, "'ftp://b/' is no address of a server: write it as https://host/path"),
+        ({"url": "https://"}, "is no address of a server"),
+        ({"url": "http://[::1/mcp"}, "is no address of a server"),
+        ({"command": "a", "args": ["b\0c"]}, "NUL"),
+        ({"command": "a", "env": {"A=B": "c"}}, "'A=B' is not the name of an environment variable"),
+        ({"command": "a", "env": {"A": "b\0"}}, "NUL"),
+        ({"url": "https://b/", "headers": {"X Y": "z"}}, "'X Y' is not the name of a header"),
+        ({"url": "https://b/", "headers": {"X": "a\r\nEvil: b"}}, "the value of header 'X' holds a line break"),
+        ({"command": "a", "transport": "pigeon"}, "'stdio', 'sse' or 'http'"),
+        ({"command": "a", "colour": "red"}, "colour"),
+    ],
+)
+def test_an_entry_that_means_no_server_is_refused_with_the_way_out(fields: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ServerSpec.model_validate({"name": "s", **fields})
+    assert sentence in str(caught.value)
+
+
+def test_the_backslash_words_of_a_pattern_are_no_nul() -> None:
+    assert ServerSpec(name="s", command="a", args=(r"[\x00-\x1f]",)).args == (r"[\x00-\x1f]",)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "address"),
+    [
+        ("http", "mcp.svelte.dev", "https://mcp.svelte.dev/mcp"),
+        ("http:https://host:8080/x", "host", "https://host:8080/x"),
+        ("https://host/sse", "host", "https://host/sse"),
+        ("http://127.0.0.1:9/mcp", "127.0.0.1", "http://127.0.0.1:9/mcp"),
+        ("stdio", "@sveltejs/mcp", "npx -y @sveltejs/mcp"),
+        ("stdio:/opt/bin/my-server --port 'a b'", "my-server", "/opt/bin/my-server --port 'a b'"),
+        ("stdio:uvx mcp-server-time", "mcp-server-time", "uvx mcp-server-time"),
+    ],
+)
+def test_the_option_names_a_server(text: str, name: str, address: str) -> None:
+    spec = parse_mcp_option(text)
+    assert spec is not None
+    assert (spec.name, spec.address) == (name, address)
+
+
+def test_the_option_none_names_no_server() -> None:
+    assert parse_mcp_option("none") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "write none, http"),
+        ("htpp:https://host", "'htpp:https://host' is no MCP server"),
+        ("http:host/mcp", "'host/mcp' is no address of a server: write it as https://host/path"),
+        ("stdio:'unclosed", "close its quotes"),
+        ("stdio: ", "names no command"),
+    ],
+)
+def test_an_option_that_names_no_server_is_refused_with_the_way_out(text: str, sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_mcp_option(text)
+    assert sentence in str(caught.value)
