@@ -212,3 +212,19 @@ def test_every_problem_of_a_plan_is_found_at_once() -> None:
         "plan 'p' has no subjects: add at least one",
     ]
     assert list(empty.trials()) == []
+
+
+def test_keys_stay_what_they_were_when_the_program_is_upgraded() -> None:
+    """These keys are in journals on users' disks: where they move, every attempt is paid for again."""
+    case = Case(id="sum", prompt="add", files={"a.py": "x"}, hidden={"t.py": "y"}, expected=3)
+    plan = Plan(
+        name="golden",
+        cases=(case,),
+        subjects=(SubjectSpec(kind="nop", name="nop"),),
+        scorers=(ScorerSpec(kind="exact", options={"strip": False}),),
+    )
+    trial = plan.trial(0)
+    assert (trial.attempt_key, trial.score_key) == (
+        "6985efc4e7a702f712566bfe0d332f0c",
+        "ba37c2fca29272f5fe8550226c09d3d9",
+    )

@@ -240,7 +240,7 @@ async def test_a_key_that_a_subject_and_a_scorer_say_in_four_ways_is_in_no_file_
         name="canary",
         cases=tuple(Case(id=name, prompt="?", collect=("**",)) for name in ("speaks", "breaks", "scorer-breaks")),
         subjects=(SubjectSpec(kind="blabber", name="b"),),
-        scorers=(ScorerSpec(kind="gossip"), ScorerSpec(kind="gossip")),
+        scorers=(ScorerSpec(kind="gossip"), ScorerSpec(kind="gossip", name="again")),
     )
     records = await carry_out(plan, catalogue=catalogue, secrets={"CANARY": CANARY}, retries=0)
     assert sorted(record.verdict for record in records) == ["grader", "infra", "pass"]

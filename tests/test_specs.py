@@ -106,7 +106,7 @@ def test_a_spec_changes_with_the_source_of_its_function() -> None:
         (
             ScorerSpec(kind="command", options={"argv": [], "seconds": 0}),
             "scorer 'command': option argv: Tuple should have at least 1 item after validation, not 0 (got []); "
-            "option seconds: Input should be greater than 0 (got 0). Its options are: argv, seconds, junit, tests",
+            "option seconds: Input should be greater than 0 (got 0). Its options are: argv, seconds, junit, proof, tests",
         ),
         (ScorerSpec(kind="exakt"), "scorer 'exakt': unknown kind 'exakt'; did you mean 'exact'?"),
     ],
@@ -120,3 +120,13 @@ def test_an_option_that_is_wrong_is_named_with_its_value_and_what_there_is(
     with pytest.raises(PlanError) as caught:
         default_catalogue().cast(plan)
     assert caught.value.problems == (sentence,)
+
+
+def test_two_scorers_of_one_name_are_told_apart_by_a_name_of_their_own() -> None:
+    nop = SubjectSpec(kind="nop", name="nop")
+    case = Case(id="c", prompt="?")
+    twice = Plan(name="p", cases=(case,), subjects=(nop,), scorers=(ScorerSpec(kind="exact"), ScorerSpec(kind="exact")))
+    with pytest.raises(PlanError, match="two scorers are called 'exact': give one of them a `name`"):
+        default_catalogue().cast(twice)
+    named = twice.model_copy(update={"scorers": (ScorerSpec(kind="exact"), ScorerSpec(kind="exact", name="strict"))})
+    assert list(default_catalogue().cast(named).scorers) == ["exact", "strict"]

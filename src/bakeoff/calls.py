@@ -86,6 +86,7 @@ class Clock:
                 return await _rest(coroutine, waits_for)
         finally:
             self.expired = self._timer.expired()
+            self._timer = None
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from bakeoff import scorers, subjects
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import BoundSubject, Needs, Resource, Scorer, Subject, Tool
+from bakeoff.protocols import BoundSubject, Needs, Outbound, Resource, Scorer, Subject, Tool
 from bakeoff.specs import describe
 from bakeoff.subjects.cheat import ATTACKS, Attack
 
@@ -25,7 +25,7 @@ class Cast:
 
     subjects: Mapping[str, Subject]
     bound: Mapping[str, BoundSubject]  # those that are given the hidden parts of each case
-    scorers: tuple[Scorer, ...]
+    scorers: Mapping[str, Scorer]
     tools: Callable[[Case], tuple[Tool, ...]]
 
     def may_run_commands(self, plan: Plan) -> bool:
@@ -38,7 +38,7 @@ class Cast:
             yield from needs_of(member).resources
 
     def _members(self) -> tuple[Subject | BoundSubject | Scorer, ...]:
-        return (*self.subjects.values(), *self.bound.values(), *self.scorers)
+        return (*self.subjects.values(), *self.bound.values(), *self.scorers.values())
 
 
 def needs_of(member: Subject | BoundSubject | Scorer) -> Needs:
@@ -68,21 +68,31 @@ class Catalogue:
         """The same with more ways to cheat."""
         return self.with_subject("cheat", partial(subjects.Cheat.from_spec, attacks={**ATTACKS, **attacks}))
 
-    def cast(self, plan: Plan) -> Cast:
-        """Build all that the plan names, or raise one error that lists everything wrong with it."""
+    def cast(self, plan: Plan, *, offline: bool = False) -> Cast:
+        """Build all that the plan names, or raise one error that lists everything wrong with it.
+
+        `offline` builds what answers from recordings alone, and so lacks neither keys nor addresses.
+        """
         problems = plan.problems()
         free: dict[str, Subject] = {}
         bound: dict[str, BoundSubject] = {}
         for spec in plan.subjects:
-            subject = _build(self.subjects, spec, problems)
+            subject = _build(self.subjects, spec, problems, offline=offline)
             if isinstance(subject, BoundSubject):
                 bound[spec.name] = subject
             elif subject is not None:
                 free[spec.name] = subject
-        built = [_build(self.scorers, spec, problems) for spec in plan.scorers]
+        judges: dict[str, Scorer] = {}
+        for scorer_spec in plan.scorers:
+            scorer = _build(self.scorers, scorer_spec, problems, offline=offline)
+            name = scorer_spec.name or (scorer.name if scorer is not None else scorer_spec.kind)
+            if name in judges:
+                problems.append(f"two scorers are called {name!r}: give one of them a `name`")
+            elif scorer is not None:
+                judges[name] = scorer
         if problems:
             raise PlanError(problems)
-        return Cast(free, bound, tuple(scorer for scorer in built if scorer is not None), self.tools)
+        return Cast(free, bound, judges, self.tools)
 
 
 def default_catalogue() -> Catalogue:
@@ -121,7 +131,11 @@ def _agent(spec: SubjectSpec) -> Subject:
 
 
 def _build(
-    factories: Mapping[str, Callable[..., Built]], spec: SubjectSpec | ScorerSpec, problems: list[str]
+    factories: Mapping[str, Callable[..., Built]],
+    spec: SubjectSpec | ScorerSpec,
+    problems: list[str],
+    *,
+    offline: bool,
 ) -> Built | None:
     if spec.kind not in factories:
         near = get_close_matches(spec.kind, factories, n=1)
@@ -129,7 +143,12 @@ def _build(
         problems.append(f"{describe(spec)}: unknown kind {spec.kind!r}; {hint}")
         return None
     try:
-        return factories[spec.kind](spec)
+        built = factories[spec.kind](spec)
     except UsageError as error:
         problems.append(str(error))
         return None
+    if isinstance(built, Outbound):
+        if offline:
+            return built.offline()
+        problems += [f"{describe(spec)}: {lacking}" for lacking in built.lacks()]
+    return built

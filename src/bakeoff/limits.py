@@ -13,7 +13,7 @@ class Limits(Frozen):
     @cached_property
     def attempt_digest(self) -> str:
         """Changes with what a subject can notice: how long scoring may take is none of its business."""
-        return fingerprint(self.model_dump(exclude={"score_seconds"}))
+        return fingerprint(self.model_dump(exclude={"score_seconds"}, exclude_defaults=True))
 
     prepare_seconds: PositiveFloat = 60.0
     attempt_seconds: PositiveFloat = 300.0

@@ -23,7 +23,7 @@ class RunOptions:
     longest_backoff_seconds: float = 60.0
     max_cost: float | None = None  # USD
     max_tokens: int | None = None
-    max_seconds: float | None = None
+    max_seconds: float | None = None  # of this process, however often the run is taken up again
     sandbox: str = "auto"
     keep_workspaces: bool = False
     replay: str = "off"  # of model calls: off, auto, record or strict

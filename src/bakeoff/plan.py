@@ -50,13 +50,18 @@ class Case(Frozen):
 
     @cached_property
     def attempt_digest(self) -> str:
-        """Changes with what a subject can notice."""
-        return fingerprint(self.id, self.prompt, self.files, self.collect, self.answer_file, self.limits.attempt_digest)
+        """Changes with what a subject can notice. A field left at its default does not count: new ones move no key."""
+        noticed = self.model_dump(include=_NOTICED, exclude_defaults=True)
+        return fingerprint(noticed, self.limits.attempt_digest)
 
     @cached_property
     def score_digest(self) -> str:
         """Changes with what only graders can notice."""
-        return fingerprint(self.hidden, self.reference, self.expected, self.limits.score_seconds)
+        return fingerprint(self.model_dump(include=_GRADED, exclude_defaults=True), self.limits.score_seconds)
+
+
+_NOTICED = {"id", "prompt", "files", "collect", "answer_file"}
+_GRADED = {"hidden", "reference", "expected"}
 
 
 class SubjectSpec(Frozen):
@@ -69,19 +74,20 @@ class SubjectSpec(Frozen):
 
     @cached_property
     def digest(self) -> str:
-        return fingerprint(self.kind, self.name, self.options, self.revision)
+        return fingerprint(self.model_dump(exclude_defaults=True))
 
 
 class ScorerSpec(Frozen):
-    """Which scorer to build, as data."""
+    """Which scorer to build, as data. `name` tells two of one kind apart; the kind serves where it is left out."""
 
     kind: Name
+    name: Name | None = None
     options: dict[str, JsonValue] = {}
     revision: str = ""
 
     @cached_property
     def digest(self) -> str:
-        return fingerprint(self.kind, self.options, self.revision)
+        return fingerprint(self.model_dump(exclude_defaults=True))
 
 
 @dataclass(frozen=True, slots=True)

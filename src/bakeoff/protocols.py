@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -75,7 +75,13 @@ class Workspace(Protocol):
         """Put files in, before anything untrusted has run there."""
 
     async def run(
-        self, argv: tuple[str, ...], *, seconds: float, env: Mapping[str, str] = ..., network: bool = False
+        self,
+        argv: tuple[str, ...],
+        *,
+        seconds: float,
+        env: Mapping[str, str] | None = None,
+        network: bool = False,
+        stdin: bytes = b"",
     ) -> Completed:
         """Run a command; when this returns, nothing it started is alive."""
 
@@ -147,6 +153,17 @@ class BoundSubject(Protocol):
     """A subject that is given the case's hidden parts on purpose; its records say so."""
 
     def bind(self, case: Case) -> Subject: ...
+
+
+@runtime_checkable
+class Outbound(Protocol):
+    """A subject or scorer that asks others over the network."""
+
+    def lacks(self) -> list[str]:
+        """What is missing for that, a sentence each: said before anything runs."""
+
+    def offline(self) -> Self:
+        """The same, but with recordings for all it asks: used when nothing but recordings may answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,19 +228,20 @@ class TrialRunner:
             resources=self.resources,
         )
         started = time.perf_counter()
-        scores = [await _score_with(scorer, given, case.limits.score_seconds) for scorer in self.cast.scorers]
+        seconds = case.limits.score_seconds
+        scores = [await _score_with(name, scorer, given, seconds) for name, scorer in self.cast.scorers.items()]
         return tuple(scores), Phase(seconds=time.perf_counter() - started)
 
     def _workspace(self, case: Case, files: Mapping[str, str]) -> AbstractAsyncContextManager[Workspace]:
         return open_workspace(self.sandbox(), files, case.limits, keep=self.options.keep_workspaces)
 
 
-async def _score_with(scorer: Scorer, given: ScoreInput, seconds: float) -> Score:
+async def _score_with(name: str, scorer: Scorer, given: ScoreInput, seconds: float) -> Score:
     async def score() -> Score:
-        return as_score(scorer.name, await call(scorer, given))
+        return as_score(name, await call(scorer, given))
 
     scored, outcome = await phase(score, Clock(seconds), "grader", "grader")
-    return scored if scored is not None else Score(name=scorer.name, failure=outcome.failure)
+    return scored if scored is not None else Score(name=name, failure=outcome.failure)
 
 
 def as_score(name: str, scored: Scored) -> Score:

@@ -38,8 +38,10 @@ class SandboxedWorkspace:
         seconds: float,
         env: Mapping[str, str] | None = None,
         network: bool = False,
+        stdin: bytes = b"",
     ) -> Completed:
-        return await self.sandbox.run(Command(argv, self.place, seconds, self.limits, env or {}, network=network))
+        command = Command(argv, self.place, seconds, self.limits, env or {}, stdin=stdin, network=network)
+        return await self.sandbox.run(command)
 
     async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
         most_bytes = self.limits.disk_mb * 1024 * 1024

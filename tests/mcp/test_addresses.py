@@ -101,6 +101,21 @@ async def test_a_broken_stream_is_a_death_and_the_next_call_finds_a_new_one(
             await hub.call("sse", "echo", {})
 
 
+async def test_a_session_that_the_server_forgot_is_infra_once_and_then_a_new_one(
+    loopback: Loopback, opened: Opening
+) -> None:
+    async with opened(ServerSpec(name="web", url=loopback("forgets") + "/mcp")) as hub:
+        with pytest.raises(InfraError, match=r"died while 'echo'.*404 Not Found"):
+            await hub.call("web", "echo", {"text": "x"})
+        assert (await hub.call("web", "echo", {"text": "x"})).text == "x"
+
+
+async def test_an_http_error_in_the_middle_is_infra_with_its_status(loopback: Loopback, opened: Opening) -> None:
+    with pytest.raises(InfraError, match="500 Internal Server Error"):
+        async with opened(ServerSpec(name="web", url=loopback("broken") + "/mcp")):
+            pass
+
+
 async def test_a_web_server_that_goes_away_is_infra(opened: Opening) -> None:
     with loopback_server("plain") as port:
         context = opened(ServerSpec(name="web", url=f"http://127.0.0.1:{port}/mcp"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.errors import InfraError, UsageError
-from bakeoff.mcp import HubLimits, McpHub, ServerSpec, ServerTool, ToolFailed
+from bakeoff.errors import InfraError, ToolError, UsageError
+from bakeoff.mcp import HubLimits, McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.listing import tools_fingerprint
 from bakeoff.resources import open_resources
 
@@ -124,7 +124,7 @@ async def test_tools_for_the_agent_loop_run_on_the_host(raw: Raw, opened: Openin
         tools = {tool.name: tool for tool in hub.as_tools({"read_file"})}
         assert tools["echo"].parameters["type"] == "object"
         assert await tools["echo"].call({"text": "hello"}) == "hello"
-        with pytest.raises(ToolFailed, match="no such city"):
+        with pytest.raises(ToolError, match="no such city"):
             await tools["fail"].call({})
         with pytest.raises(InfraError):
             await tools["die"].call({})

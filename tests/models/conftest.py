@@ -12,6 +12,7 @@ from bakeoff.record import Record
 
 from .loopback import KEY, PRICE, Loopback, plan_of
 
+
 @pytest.fixture
 def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The test begins in an empty folder, with a cache of its own and without this machine's keys."""

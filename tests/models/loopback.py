@@ -51,7 +51,9 @@ class Act:
     calls: tuple[tuple[str, Any], ...] = ()  # name and arguments; a text goes out as it is
     refuse: str = ""
     finish: str | None = "stop"
-    usage: Any = field(default_factory=lambda: USUAL)  # input, output, cached; None leaves it out; other keys go out raw
+    usage: Any = field(
+        default_factory=lambda: USUAL
+    )  # input, output, cached; None leaves it out; other keys go out raw
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None  # sent instead of an answer: bytes as they are, data as JSON
@@ -66,8 +68,6 @@ def failure(status: int, message: str = "no", code: str | None = None, **headers
     """An error as OpenAI words it."""
     error = {"message": message, "type": "test_error", "param": None, "code": code}
     return Act(status=status, headers={k.replace("_", "-"): v for k, v in headers.items()}, body={"error": error})
-
-
 
 
 class Loopback:

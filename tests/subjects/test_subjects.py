@@ -267,22 +267,22 @@ async def test_the_oracle_passes_by_output_and_nop_fails(carry_out: CarryOut) ->
     assert [record.verdict for record in await carry_out(plan, jobs=1)] == ["pass", "fail"]
 
 
-@pytest.mark.parametrize(
-    "attack",
-    [
-        pytest.param(
-            "exit-early",
-            marks=pytest.mark.xfail(strict=True, reason="an exit code of 0 is all the proof that this scorer asks for"),
-        ),
-        "replace-tests",
-        "forge-report",
-        "plead",
-    ],
-)
-async def test_cheats_fail_where_only_the_exit_code_counts(attack: str, carry_out: CarryOut) -> None:
-    spec = SubjectSpec(kind="cheat", name="cheat", options={"attack": attack})
-    (record,) = await carry_out(Plan(name="p", cases=(SUM,), subjects=(spec,), scorers=(BY_EXIT_CODE,)))
-    assert record.verdict in ("fail", "timeout")
+@pytest.mark.parametrize("attack", ["exit-early", "replace-tests", "forge-report", "plead"])
+async def test_cheats_fail_where_the_exit_code_counts_and_proof_is_asked_for(attack: str, carry_out: CarryOut) -> None:
+    cheat = SubjectSpec(kind="cheat", name="cheat", options={"attack": attack})
+    oracle = SubjectSpec(kind="oracle", name="oracle")
+    check = "proof = input()\nfrom solution import add\nassert add(2, 3) == 5\nprint(proof)\n"
+    case = SUM.model_copy(update={"hidden": {"test_sum.py": check}})
+    scorer = ScorerSpec(kind="command", options={"argv": ARGV, "proof": True})
+    records = await carry_out(Plan(name="p", cases=(case,), subjects=(cheat, oracle), scorers=(scorer,)))
+    verdicts = {record.subject: record.verdict for record in records}
+    assert verdicts == {"cheat": "fail", "oracle": "pass"}
+
+
+async def test_an_exit_code_without_proof_can_be_forged_as_the_docs_warn(carry_out: CarryOut) -> None:
+    cheat = SubjectSpec(kind="cheat", name="cheat", options={"attack": "exit-early"})
+    (record,) = await carry_out(Plan(name="p", cases=(SUM,), subjects=(cheat,), scorers=(BY_EXIT_CODE,)))
+    assert record.verdict == "pass"
 
 
 async def test_a_door_adds_its_own_attacks(carry_out: CarryOut) -> None:

@@ -62,7 +62,8 @@ class HttpServer:
         )
 
     async def _guard(self, response: httpx2.Response) -> None:
-        if response.is_error:
+        # Streamable HTTP may well refuse to be listened to (GET) or to be told of our leaving (DELETE).
+        if response.is_error and (response.request.method == "POST" or self._spec.transport == "sse"):
             where = f"{response.request.method} {shown_url(str(response.request.url))}"
             self._last_refusal = f"{where} was answered with {response.status_code} {response.reason_phrase}".rstrip()
         if response.headers.get("content-encoding", "identity").lower() != "identity":

@@ -8,12 +8,12 @@ from difflib import get_close_matches
 
 from pydantic import JsonValue
 
-from bakeoff.errors import InfraError, UsageError
+from bakeoff.errors import InfraError, ToolError, UsageError
 from bakeoff.frozen import fingerprint
 from bakeoff.mcp.keeper import Keeper
 from bakeoff.mcp.limits import HubLimits
 from bakeoff.mcp.listing import ServerTool, tools_fingerprint
-from bakeoff.mcp.results import ToolFailed, ToolResult
+from bakeoff.mcp.results import ToolResult
 from bakeoff.mcp.servers import ServerSpec
 from bakeoff.protocols import Tool
 
@@ -119,7 +119,7 @@ class OpenHub:
         async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
             result = await self.call(tool.server, tool.name, arguments)
             if result.is_error:
-                raise ToolFailed(result.text or f"the tool {tool.name!r} failed and did not say why")
+                raise ToolError(result.text or f"the tool {tool.name!r} failed and did not say why")
             return result.value
 
         return Tool(tool.name, tool.description, tool.input_schema, call)

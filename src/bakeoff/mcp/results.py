@@ -3,12 +3,7 @@
 from mcp_types import CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 from pydantic import JsonValue
 
-from bakeoff.errors import SubjectError
 from bakeoff.frozen import Frozen
-
-
-class ToolFailed(SubjectError):
-    """A tool said that it failed. An agent loop shows the text to the model, which may try something else."""
 
 
 class ToolResult(Frozen):

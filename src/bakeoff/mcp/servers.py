@@ -31,7 +31,7 @@ class ServerSpec(Frozen):
     """
 
     name: Name
-    transport: Transport = Field(description="stdio, sse or http; follows from `command` or `url` when absent")
+    transport: Transport = Field(default="stdio", description="follows from `command` or `url` when absent")
     command: str | None = None
     args: tuple[str, ...] = ()
     env: dict[str, str] = Field(default={}, repr=False, description="added to the few variables a server is given")

@@ -3,19 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import httpx2
 from pydantic_ai.models import Model
 
 from bakeoff.errors import UsageError
-from bakeoff.models.gate import Gate, Patience
+from bakeoff.frozen import fingerprint
+from bakeoff.models.gate import USUAL_MOST, Gate, Patience
 from bakeoff.models.gateway import PriceBook
 from bakeoff.models.in_process import scripted_model, simple_model
 from bakeoff.models.names import ModelName
 from bakeoff.models.prices import Price
 from bakeoff.models.providers import Provider, ProviderSettings, SimpleProvider
 from bakeoff.models.wire import Endpoint, build_model, http_client
+from bakeoff.specs import target_of
 
 
 class OpenProvider:
@@ -28,6 +30,7 @@ class OpenProvider:
         self._models: dict[str, Model] = {}
         self._prices: dict[str, Price | None] = {}
         self._book = PriceBook()
+        self._pricing = asyncio.Lock()  # all trials want to know at the same time
 
     def model(self, name: str) -> Model:
         if name not in self._models:
@@ -36,26 +39,34 @@ class OpenProvider:
 
     async def price(self, name: str) -> Price | None:
         """None where nobody knows a price. The first time may need the network, so it waits in a thread."""
-        if name not in self._prices:
-            self._prices[name] = await asyncio.to_thread(self._book.price, self._price_name, name)
+        async with self._pricing:
+            if name not in self._prices:
+                self._prices[name] = await asyncio.to_thread(self._book.price, self._price_name, name)
         return self._prices[name]
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderAccess:
-    """The resource. Models of one provider share it; each embedded model has a server, and so an access, of its own."""
+    """The resource. Models of one provider share it; each embedded model has a server, and so an access, of its own.
+
+    So does whoever asks for another address or another patience under the same name.
+    """
 
     name: ModelName
     provider: Provider
     environment: Mapping[str, str] = field(repr=False)
     idle_seconds: float = 120.0
-    most_in_flight: int = 64
+    most_in_flight: int = USUAL_MOST
     patience: Patience = field(default_factory=Patience)
 
     @property
     def key(self) -> str:
-        own = f"/{self.name.model}" if self.provider.wire == "embedded" else ""
-        return f"provider:{self.provider.name}{own}"
+        provider = self.provider
+        own = self.name.model if provider.wire == "embedded" else ""
+        factory = target_of(provider.factory) if provider.factory else ""
+        reached = fingerprint(provider.url(self.environment), provider.keys, factory)
+        manner = fingerprint(self.idle_seconds, self.most_in_flight, asdict(self.patience))
+        return f"provider:{provider.name}/{own}/{reached[:8]}/{manner[:8]}"
 
     def open(self) -> AbstractAsyncContextManager[OpenProvider]:
         match self.provider.wire:

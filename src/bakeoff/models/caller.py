@@ -1,32 +1,39 @@
 """One attempt's way to a model: every call passes the gate, is priced, told to the run, and recorded or replayed."""
 
 from dataclasses import dataclass, field
+from time import perf_counter
 
-from pydantic import JsonValue
 from pydantic_ai import exceptions as ai
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from bakeoff.errors import BudgetError
+from bakeoff.errors import BudgetError, InfraError
 from bakeoff.models.access import OpenProvider
-from bakeoff.models.faults import fault
+from bakeoff.models.faults import fault, refusal
+from bakeoff.models.gate import Busy
 from bakeoff.models.names import ModelName
 from bakeoff.models.prices import Price, cost_of
 from bakeoff.models.replay import Recordings, question
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
 
+_MOST_TOKENS = 100_000_000
+"""No model reads or writes so much in one request: a provider that says so has miscounted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said to one call."""
+    """What a model said to one call, and how long it took to say it once it was asked."""
 
     response: ModelResponse
     usage: Usage
+    seconds: float
+    measured: bool  # the provider said what was used, and it can be believed
     replayed: bool
+    price: Price | None = None
 
 
 @dataclass(slots=True)
@@ -34,10 +41,10 @@ class Caller:
     """Asks one model on behalf of one trial."""
 
     name: ModelName
-    provider: OpenProvider
+    provider: OpenProvider | None  # None where only recordings may answer
     task: Task
     settings: ModelSettings
-    price: Price | None = None
+    price: Price | None = None  # given; otherwise the provider's is looked up
     stream: bool = False
     recordings: Recordings = field(default_factory=Recordings)
     _out_of_budget: BudgetError | None = None
@@ -59,60 +66,82 @@ class Caller:
         )
         recorded = self.recordings.find(asked)
         if recorded is not None:
-            self._spend(recorded.usage)
-            return Answer(recorded.response, recorded.usage, replayed=True)
-        model = self.provider.model(self.name.model)
-
-        async def call() -> ModelResponse:
-            return await self._call(model, messages, parameters)
-
-        response = await self.provider.gate.pass_through(call, self.task.clock.paused)
-        usage = usage_of(response.usage, self.price)
-        self.recordings.keep(asked, response, usage, self.price_date)
-        self._spend(usage)
-        return Answer(response, usage, replayed=False)
-
-    def _spend(self, usage: Usage) -> None:
+            answer = Answer(
+                recorded.response, recorded.usage, recorded.seconds, recorded.measured, True, recorded.price
+            )
+        else:
+            answer = await self._ask(messages, parameters)
+            about = {name: getattr(answer, name) for name in ("usage", "seconds", "measured", "price")}
+            self.recordings.keep(asked, answer.response, about)
         try:
-            self.task.spend(usage)
+            self.task.spend(answer.usage)
         except BudgetError as error:
             self._out_of_budget = error
+        return answer
 
-    @property
-    def price_date(self) -> str | None:
-        return str(self.price.date) if self.price and self.price.date else None
+    async def _ask(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Answer:
+        if self.provider is None:
+            raise InfraError(f"{self.name}: replay is strict, so nothing but recordings may answer", permanent=True)
+        model = self.provider.model(self.name.model)
+        with self.task.clock.paused():  # the list of prices may have to be fetched
+            price = self.price or await self.provider.price(self.name.model)
 
-    def about_price(self) -> dict[str, JsonValue]:
-        """Which price was used, for the record."""
-        return {"price": self.price.model_dump(mode="json")} if self.price else {}
+        async def call() -> tuple[ModelResponse, float]:
+            started = perf_counter()
+            response = await self._call(model, messages, parameters)
+            return response, perf_counter() - started
+
+        response, seconds = await self.provider.gate.pass_through(call, self.task.clock)
+        usage = usage_of(response.usage, price)
+        return Answer(response, usage or Usage(requests=1), seconds, usage is not None, False, price)
 
     async def _call(
         self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
     ) -> ModelResponse:
-        settings, name = self.settings, str(self.name)
+        name = str(self.name)
         try:
-            if not self.stream:
-                return await model_request(
-                    model, messages, model_settings=settings, model_request_parameters=parameters
-                )
-            async with model_request_stream(
-                model, messages, model_settings=settings, model_request_parameters=parameters
-            ) as stream:
-                async for _ in stream:  # the client's idle limit runs between events
-                    pass
-                return stream.get()
-        except ai.AgentRunError as error:
-            raise fault(error, name) from error
+            response = await self._request(model, messages, parameters)
+        except (ai.AgentRunError, ai.UserError) as error:
+            refused = refusal(error)
+            if refused is None:
+                raise fault(error, name) from error
+            unmeasured = RequestUsage(unmeasured_requests=1)
+            return ModelResponse(parts=[TextPart(refused)], usage=unmeasured, finish_reason="content_filter")
+        if self.stream and response.finish_reason is None:
+            raise Busy(f"{name}: the stream ended before the answer did")
+        return response
+
+    async def _request(
+        self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        settings = self.settings
+        if not self.stream:
+            return await model_request(model, messages, model_settings=settings, model_request_parameters=parameters)
+        async with model_request_stream(
+            model, messages, model_settings=settings, model_request_parameters=parameters
+        ) as stream:
+            async for _ in stream:  # the client's idle limit runs between events
+                pass
+            return stream.get()
 
 
-def usage_of(usage: RequestUsage, price: Price | None) -> Usage:
-    """The provider's count as ours, with what it costs."""
-    counted = Usage(
-        requests=1,
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        cache_read=usage.cache_read_tokens,
-        cache_write=usage.cache_write_tokens,
-        reasoning=usage.output_reasoning_tokens or usage.details.get("reasoning_tokens", 0),
-    )
-    return counted.model_copy(update={"cost": cost_of(counted, price)})
+def usage_of(usage: RequestUsage, price: Price | None) -> Usage | None:
+    """The provider's count as ours, with what it costs; None where it gave none, or one that cannot be true."""
+    counts = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_write": usage.cache_write_tokens,
+        "reasoning": usage.output_reasoning_tokens or usage.details.get("reasoning_tokens", 0),
+    }
+    if usage.unmeasured_requests or not all(_believable(count) for count in counts.values()):
+        return None
+    counted = Usage(requests=1, **counts)
+    if counted.tokens == 0 or counted.cache_read + counted.cache_write > counted.input:
+        return None
+    reported = None if usage.cost is None else float(usage.cost)
+    return counted.model_copy(update={"cost": cost_of(counted, price) if price else reported})
+
+
+def _believable(count: object) -> bool:
+    return isinstance(count, int) and 0 <= count <= _MOST_TOKENS

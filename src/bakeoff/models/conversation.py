@@ -24,6 +24,7 @@ from pydantic_core import to_jsonable_python
 
 from bakeoff.errors import ToolError
 from bakeoff.models.caller import Answer, Caller
+from bakeoff.models.prices import Price
 from bakeoff.protocols import Tool
 from bakeoff.record import NO_USAGE, Part, Reasoning, Step, Text, ToolCall, Transcript, Usage
 
@@ -34,17 +35,33 @@ class Conversation:
 
     messages: list[ModelMessage]
     steps: list[Step] = field(default_factory=list)
+    price: Price | None = None  # of the last answer
     replayed: bool = False
+    unmeasured: int = 0  # answers whose provider did not say, or not believably, what they used
+    out_of_steps: bool = False  # the model was not done
 
     @property
     def usage(self) -> Usage:
         return sum((step.usage for step in self.steps), NO_USAGE)
 
-    def transcript(self, **metadata: JsonValue) -> Transcript:
+    def transcript(self) -> Transcript:
         last = self.steps[-1].parts if self.steps else ()
         said = "".join(part.text for part in last if isinstance(part, Text))
-        replays: dict[str, JsonValue] = {"replayed": True} if self.replayed else {}
-        return Transcript(output=said, steps=tuple(self.steps), usage=self.usage, metadata={**metadata, **replays})
+        return Transcript(output=said, steps=tuple(self.steps), usage=self.usage, metadata=self._worth_saying())
+
+    def _worth_saying(self) -> dict[str, JsonValue]:
+        return {
+            **({"price": self.price.model_dump(mode="json")} if self.price else {}),
+            **({"replayed": True} if self.replayed else {}),
+            **({"unmeasured": self.unmeasured} if self.unmeasured else {}),
+            **({"out_of_steps": True} if self.out_of_steps else {}),
+        }
+
+    def hear(self, answer: Answer) -> None:
+        self.messages.append(answer.response)
+        self.price = answer.price
+        self.replayed = self.replayed or answer.replayed
+        self.unmeasured += not answer.measured
 
 
 def begin(system: str | None, prompt: str) -> Conversation:
@@ -64,16 +81,15 @@ async def converse(
     parameters = _parameters(tools, output_schema)
     by_name = {tool.name: tool for tool in tools}
     for _ in range(most_steps):
-        started = perf_counter()
         answer = await caller.ask(talk.messages, parameters)
-        talk.messages.append(answer.response)
-        talk.replayed = talk.replayed or answer.replayed
+        talk.hear(answer)
         calls = [part for part in answer.response.parts if isinstance(part, ToolCallPart)]
         done, over = await _use(calls, by_name)
-        talk.steps.append(_step(answer, done, perf_counter() - started))
+        talk.steps.append(_step(answer, done))
         if over or not calls:
-            break
+            return talk
         talk.messages.append(ModelRequest(parts=[_result(part, call) for part, call in zip(calls, done, strict=True)]))
+    talk.out_of_steps = True
     return talk
 
 
@@ -116,10 +132,11 @@ def _result(part: ToolCallPart, call: ToolCall) -> ToolReturnPart:
     return ToolReturnPart(tool_name=part.tool_name, content=content, tool_call_id=part.tool_call_id)
 
 
-def _step(answer: Answer, calls: list[ToolCall], seconds: float) -> Step:
+def _step(answer: Answer, calls: list[ToolCall]) -> Step:
+    response = answer.response
     remaining = iter(calls)
     parts: list[Part] = []
-    for part in answer.response.parts:
+    for part in response.parts:
         match part:
             case TextPart():
                 parts.append(Text(text=part.content))
@@ -127,7 +144,10 @@ def _step(answer: Answer, calls: list[ToolCall], seconds: float) -> Step:
                 parts.append(Reasoning(text=part.content))
             case ToolCallPart():
                 parts.append(next(remaining))
-    return Step(parts=tuple(parts), usage=answer.usage, finish_reason=answer.response.finish_reason, seconds=seconds)
+    refused = (response.provider_details or {}).get("refusal")
+    if refused and not any(isinstance(part, Text) for part in parts):
+        parts.append(Text(text=str(refused)))  # some providers do not count it as something said
+    return Step(parts=tuple(parts), usage=answer.usage, finish_reason=response.finish_reason, seconds=answer.seconds)
 
 
 def _parameters(tools: Sequence[Tool], output_schema: dict[str, Any] | None) -> ModelRequestParameters:

@@ -40,7 +40,11 @@ class _Measured(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         response = await super().request(messages, model_settings, model_request_parameters)
-        return replace(response, usage=RequestUsage(unmeasured_requests=1)) if response.metadata == _UNMEASURED else response
+        return (
+            replace(response, usage=RequestUsage(unmeasured_requests=1))
+            if response.metadata == _UNMEASURED
+            else response
+        )
 
 
 def simple_model(provider: SimpleProvider, name: str) -> Model:
@@ -49,7 +53,9 @@ def simple_model(provider: SimpleProvider, name: str) -> Model:
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:  # noqa: ARG001 - its shape
         reply = await call(provider.create_message, _text(messages, SystemPromptPart), _text(messages, UserPromptPart))
         if not isinstance(reply, str):
-            raise InfraError(f"model {name!r}: create_message returned {type(reply).__name__}, not a text", permanent=True)
+            raise InfraError(
+                f"model {name!r}: create_message returned {type(reply).__name__}, not a text", permanent=True
+            )
         return ModelResponse(parts=[TextPart(reply)], metadata=_UNMEASURED)
 
     return _Measured(FunctionModel(answer, model_name=name))

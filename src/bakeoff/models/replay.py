@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,11 @@ _VOLATILE = {
     "id",
     "signature",
     "failed_attempts",
+    "history_digest",
+    "workspace_ref",
 }
-_NOT_ASKED = {"request_timeout", "max_retries"}  # settings that change nothing in the answer
+_NOT_ASKED = {"timeout", "request_timeout", "max_retries"}  # settings that change nothing in the answer
+_MOST_COMPARED = 200
 _RESPONSE: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
 
 
@@ -112,6 +116,7 @@ class Recordings:
     mode: str = "off"
     folder: Path = Path()
     redactor: Redactor = field(default_factory=lambda: Redactor({}))
+    _by_case: dict[str, list[Path]] = field(default_factory=dict, repr=False)  # filled by the first strict miss
 
     def find(self, asked: Question) -> Recorded | None:
         """The recording of this question, where it is to be used. In strict mode there must be one."""
@@ -139,7 +144,9 @@ class Recordings:
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
-            raise InfraError(f"recording {path} cannot be read, delete it: {_first_line(error)}", permanent=True) from error
+            raise InfraError(
+                f"recording {path} cannot be read, delete it: {_first_line(error)}", permanent=True
+            ) from error
 
     def _readable(self, path: Path) -> Recorded | None:
         with suppress(InfraError):
@@ -158,15 +165,19 @@ class Recordings:
 
     def _nearest(self, asked: Question) -> Recorded | None:
         """The recording whose question is most like this one, those of the same case first."""
-        recorded = [found for path in sorted(self.folder.glob("*/*.json")) if (found := self._readable(path))]
-        same_case = [found for found in recorded if found.case == asked.case]
+        if not self._by_case:
+            for path in sorted(self.folder.glob("*/*.json")):
+                if found := self._readable(path):
+                    self._by_case.setdefault(found.case, []).append(path)
+        others = (path for paths in self._by_case.values() for path in paths)
+        near = self._by_case.get(asked.case) or islice(others, _MOST_COMPARED)
         text = json.dumps(asked.asked, sort_keys=True)
 
         def likeness(found: Recorded) -> float:
             other = json.dumps(found.asked, sort_keys=True)
             return difflib.SequenceMatcher(None, other[-5000:], text[-5000:], autojunk=False).quick_ratio()
 
-        return max(same_case or recorded[:200], key=likeness, default=None)
+        return max(filter(None, map(self._readable, near)), key=likeness, default=None)
 
 
 def _first_line(error: Exception) -> str:

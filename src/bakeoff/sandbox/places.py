@@ -71,7 +71,11 @@ def lease_user(folder: Path = LEASES) -> Lease:
         except BlockingIOError:
             os.close(descriptor)
             continue
-        return clean_lease(Lease(uid, descriptor))
+        lease = Lease(uid, descriptor)
+        try:
+            return clean_lease(lease)
+        except InfraError:  # what an earlier holder left cannot be removed: that user stays unused
+            lease.close()
     raise InfraError(f"all {len(reserved_users())} trial users are in use; run fewer trials at a time")
 
 

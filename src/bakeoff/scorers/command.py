@@ -1,5 +1,6 @@
 """`command` grades by running a program in a pristine workspace: by its exit code, or by the JUnit XML it writes."""
 
+import secrets
 from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -22,6 +23,10 @@ class CommandOptions(Frozen):
     argv: tuple[str, ...] = Field(min_length=1)
     seconds: float = Field(default=60.0, gt=0)
     junit: RelativePath | None = Field(default=None, description="where the program writes JUnit XML")
+    proof: bool = Field(
+        default=False,
+        description="the program reads a line from its standard input first, and prints it when it comes to its end",
+    )
     tests: tuple[str, ...] | None = Field(default=None, description="names that must all be reported, and no others")
 
 
@@ -39,14 +44,18 @@ class Command:
     async def __call__(self, given: ScoreInput) -> Score:
         if not given.case.hidden:
             return Score(name=self.name, reason="the case has no hidden files to grade with")
+        proof = secrets.token_hex(16)
         async with given.pristine() as workspace:
-            done = await workspace.run(self.options.argv, seconds=self.options.seconds)
+            done = await workspace.run(self.options.argv, seconds=self.options.seconds, stdin=f"{proof}\n".encode())
             reports, _ = await workspace.collect((self.options.junit,) if self.options.junit else ())
         if done.exit_code == 127 and done.stop == "exited" and await self._is_missing(given):
             raise GraderError(f"{self.options.argv[0]!r} was not found: {_tail(done)}")
         metadata: dict[str, JsonValue] = {"exit_code": done.exit_code, "stop": done.stop, "output": _tail(done)}
         if done.stop != "exited":
             return Score(name=self.name, value=0.0, reason=f"ended by the {done.stop} limit", metadata=metadata)
+        if self.options.proof and proof.encode() not in done.stdout.splitlines():
+            reason = "the program ended without the proof that it came to its end"
+            return Score(name=self.name, value=0.0, reason=f"{reason}: {_last_line(done)}", metadata=metadata)
         value, reason = self._by_exit_code(done) if self.options.junit is None else self._by_report(done, reports)
         return Score(name=self.name, value=value, reason=reason, metadata=metadata)
 

@@ -1,6 +1,6 @@
 """`model` asks a model once; `agent` lets it call tools, step after step."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Self
 
@@ -12,12 +12,12 @@ from bakeoff.errors import UsageError
 from bakeoff.frozen import Frozen
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
-from bakeoff.models.check import check_models
+from bakeoff.models.check import known_model_name, what_is_missing
 from bakeoff.models.conversation import begin, converse
-from bakeoff.models.gate import Patience
+from bakeoff.models.gate import USUAL_MOST, Patience
 from bakeoff.models.names import ModelName
 from bakeoff.models.prices import MILLION, Price
-from bakeoff.models.providers import Provider, compatible, known_providers
+from bakeoff.models.providers import Provider, compatible, known_providers, provider_name
 from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Needs, Task
@@ -57,6 +57,9 @@ class ModelOptions(Frozen):
     timeout: PositiveFloat | None = Field(default=None, description="seconds for one answer; too late is a timeout")
     idle_seconds: PositiveFloat = Field(default=120.0, description="longest silence on the wire; then it is infra")
     patience_seconds: PositiveFloat = Field(default=300.0, description="longest wait for a busy provider, in all")
+    first_wait_seconds: PositiveFloat = Field(default=0.5, description="before asking a busy provider again; doubles")
+    longest_wait_seconds: PositiveFloat = Field(default=30.0, description="to which it doubles")
+    most_in_flight: PositiveInt = Field(default=USUAL_MOST, description="calls at one time, fewer if it is too much")
     stream: bool = False
     output_schema: dict[str, JsonValue] | None = Field(default=None, description="JSON Schema that the answer must fit")
     price: PriceOptions | None = None
@@ -76,6 +79,7 @@ class ModelSubject:
     access: ProviderAccess
     most_steps: int = 1
     resources: tuple[Any, ...] = field(default=())
+    only_recordings: bool = False
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:
@@ -89,43 +93,47 @@ class ModelSubject:
     @classmethod
     def _from(cls, spec: SubjectSpec, options: ModelOptions, most_steps: int) -> Self:
         environment = read_environment()
-        added = {name: _added(name, given, describe(spec)) for name, given in options.providers.items()}
-        [name] = check_models([options.model], environment, added=added)
+        added = {provider_name(name): _added(name, given, describe(spec)) for name, given in options.providers.items()}
+        providers = known_providers(added)
+        name = known_model_name(options.model, providers)
+        patience = Patience(options.first_wait_seconds, options.longest_wait_seconds, options.patience_seconds)
         access = ProviderAccess(
-            name,
-            known_providers(added)[name.provider],
-            environment,
-            options.idle_seconds,
-            patience=Patience(total_seconds=options.patience_seconds),
+            name, providers[name.provider], environment, options.idle_seconds, options.most_in_flight, patience
         )
         return cls(name, options, access, most_steps)
 
+    def lacks(self) -> list[str]:
+        """What has to be there before the model can be asked."""
+        return what_is_missing(self.name, self.access.provider, self.access.environment)
+
+    def offline(self) -> Self:
+        """The same, answering from recordings alone: it needs no key, no address and no weights."""
+        return replace(self, only_recordings=True)
+
     @property
     def needs(self) -> Needs:
-        return Needs(resources=(self.access, *self.resources))
+        return Needs(resources=self.resources if self.only_recordings else (self.access, *self.resources))
 
     async def attempt(self, task: Task) -> Transcript:
-        caller = await self._caller(task)
-        tools = task.tools if self.most_steps > 1 else ()
         talk = await converse(
-            caller,
+            self._caller(task),
             begin(self.options.system, task.prompt),
-            tools,
+            task.tools if self.most_steps > 1 else (),
             most_steps=self.most_steps,
             output_schema=self.options.output_schema,
         )
-        return talk.transcript(**caller.about_price())
+        return talk.transcript()
 
-    async def _caller(self, task: Task) -> Caller:
-        provider: OpenProvider = task.resources[self.access.key]
+    def _caller(self, task: Task) -> Caller:
+        provider: OpenProvider | None = None if self.only_recordings else task.resources[self.access.key]
         recordings: Recordings = task.resources.get(RECORDINGS, Recordings())
-        given = self.options.price
-        price = given.price(str(self.name)) if given else await provider.price(self.name.model)
-        return Caller(self.name, provider, task, self._settings(task), price, self.options.stream, recordings)
+        price = self.options.price.price(str(self.name)) if self.options.price else None
+        stream = self.options.stream and self.access.provider.wire not in ("scripted", "custom")
+        return Caller(self.name, provider, task, self._settings(task), price, stream, recordings)
 
     def _settings(self, task: Task) -> ModelSettings:
         options = self.options
-        settings = ModelSettings(max_retries=0)
+        settings = ModelSettings()
         if options.temperature is not None:
             settings["temperature"] = options.temperature
         if options.max_tokens is not None:
@@ -138,6 +146,7 @@ class ModelSubject:
 
 
 def _added(name: str, given: ProviderOptions, who: str) -> Provider:
+    name = provider_name(name)
     if given.target is not None:
         return Provider(name, "custom", factory=import_target(given.target, f"{who}: provider {name!r}"))
     if given.base_url is None:

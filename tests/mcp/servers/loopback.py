@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 BEHAVIOUR = sys.argv[1]
+SESSIONS: list[str] = []
 OUTBOX: "queue.Queue[dict[str, Any] | None]" = queue.Queue()
 TOOL = {"name": "echo", "description": "Says it again.", "inputSchema": {"type": "object"}}
 
@@ -61,6 +62,17 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             time.sleep(0.005)
 
+    def forgetful(self, message: dict[str, Any], reply: dict[str, Any] | None) -> None:
+        """Knows its first session no more when a tool is called in it, as after a restart."""
+        session = self.headers.get("Mcp-Session-Id")
+        if message["method"] == "initialize":
+            session = str(len(SESSIONS))
+            SESSIONS.append(session)
+        if message["method"] == "tools/call" and session == "0":
+            self.reply(404)
+            return
+        self.reply(200 if reply else 202, json.dumps(reply).encode() if reply else b"", Mcp_Session_Id=session or "")
+
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if BEHAVIOUR == "secretive" and self.headers.get("Authorization") != "Bearer open-sesame":
@@ -73,6 +85,9 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, json.dumps(answer(message)).encode(), Content_Encoding="gzip")
             return
         reply = answer(message)
+        if BEHAVIOUR == "forgets":
+            self.forgetful(message, reply)
+            return
         if self.path.startswith("/messages"):
             self.reply(202)
             # One stream dies with the first call; the next client gets a new one.

@@ -16,18 +16,27 @@ import pytest
 from bakeoff.models.embedded import EmbeddedServer, Endpoint, pull
 from bakeoff.models.embedded.launch import runtime_folder
 
-USER = '''
+USER = """
 import asyncio, json, sys
 from bakeoff.models.embedded import EmbeddedServer
 
 async def main():
-    server = EmbeddedServer(sys.argv[1], slots=int(sys.argv[2]), context=512)
+    server = EmbeddedServer(sys.argv[1], slots=int(sys.argv[2]), context=4096)
     async with server.open() as endpoint:
         print(json.dumps({"base_url": endpoint.base_url, "api_key": endpoint.api_key}), flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 asyncio.run(main())
-'''
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Servers of the tests are found by the tests only, but by all of their workers."""
+    base = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +70,7 @@ def _kept_running(weights: Path, cache: Path) -> Iterator[None]:
 
 @pytest.fixture
 async def endpoint(_kept_running: None, use_cache: None) -> AsyncIterator[Endpoint]:
-    async with EmbeddedServer("smollm2", slots=2, context=512).open() as endpoint:
+    async with EmbeddedServer("smollm2", slots=2, context=4096).open() as endpoint:
         yield endpoint
 
 
@@ -69,7 +78,7 @@ async def endpoint(_kept_running: None, use_cache: None) -> AsyncIterator[Endpoi
 async def ask(endpoint: Endpoint) -> AsyncIterator[Callable[..., Any]]:
     """`await ask(prompt, **fields)`: the first choice of a plain request; greedy and short unless told otherwise."""
     headers = {"Authorization": f"Bearer {endpoint.api_key}"}
-    async with httpx2.AsyncClient(base_url=endpoint.base_url, headers=headers, timeout=120) as client:
+    async with httpx2.AsyncClient(base_url=endpoint.base_url, headers=headers, timeout=60) as client:
 
         async def post(prompt: str, **fields: Any) -> Any:
             usual = {"model": endpoint.model_name, "temperature": 0, "max_tokens": 60}

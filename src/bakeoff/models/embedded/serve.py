@@ -1,7 +1,7 @@
 """The server's own process: `python -m bakeoff.models.embedded.serve LAUNCH FOLDER`.
 
 The first process only waits until the server is ready, and then leaves with 0. The server is its child, so that it
-belongs to none of its users and outlives the one that happened to start it. Whatever native code does to it, no run dies.
+belongs to none of its users and outlives the one that happened to start it. Native code that crashes ends no run.
 """
 
 import fcntl
@@ -34,12 +34,19 @@ def main(arguments: list[str]) -> int:
     os.close(reading)
     with lock_file(files.alive) as alive, lock_file(files.users) as users:
         fcntl.flock(alive, fcntl.LOCK_EX)
-        server, running = start(launch, files.read_word())
+        try:
+            server, running = start(launch, files.read_word())
+        except RuntimeError as error:
+            sys.stderr.write(
+                f"{error}\n"
+            )  # llama.cpp has said more above; the way here would only push it out of sight
+            return 1
         files.leave_word(running)
         os.write(writing, _READY)
         os.close(writing)
         fcntl.flock(users, fcntl.LOCK_EX)  # granted when the last user is gone, in whatever way it went
         files.word.unlink(missing_ok=True)
+        files.log.unlink(missing_ok=True)
         del server
     return 0
 

@@ -24,8 +24,8 @@ _USUAL_CONTEXT = 4096  # of weights that we know nothing about: memory for it gr
 _MOST_SLOTS = 4
 _POLL_SECONDS = 0.02
 _LOG_LINES = 12
-# How often an OpenMP thread looks before it sleeps. The default suits a machine that does nothing else: there this costs a
-# fifth of the speed. On a busy one the threads would spin for each other's turn, and be ten times slower.
+# How often an OpenMP thread looks before it sleeps. The default suits a machine that does nothing else: there this costs
+# a fifth of the speed. On a busy one the threads would spin for each other's turn, and be ten times slower.
 _SPIN = {"GOMP_SPINCOUNT": "1000"}
 
 
@@ -73,13 +73,13 @@ class EmbeddedServer:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Endpoint]:
-        """Pull the weights if they are missing, start the server if none runs, and keep it for as long as this is open."""
+        """Pull the weights if they are missing, start the server if none runs, and keep it while this is open."""
         check_ready(self.model)
         await call(self._pull_if_missing)
         launch = self._launch()
         files = Files(runtime_folder(), launch.id)
         with lock_file(files.users) as lease:
-            while not take(lease, shared=True):
+            while not take(lease, shared=True):  # noqa: ASYNC110 - the kernel sends no event
                 await asyncio.sleep(_POLL_SECONDS)  # the former server is on its way out
             yield await self._connect(launch, files)
 
@@ -122,7 +122,7 @@ def check_ready(model: str) -> None:
 
 
 def connect(launch: Launch, files: Files, seconds: float) -> Running:
-    """The running server, started if there is none. Whoever calls this holds the users' lock, so it cannot end meanwhile."""
+    """The running server, started if there is none. The caller holds the users' lock, so it cannot end meanwhile."""
     with locked(files.start):
         deadline = time.monotonic() + seconds
         while is_held(files.alive):

