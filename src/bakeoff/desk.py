@@ -15,7 +15,8 @@ from bakeoff.record import Failure, Phase, Record, Usage
 from bakeoff.trial import Job
 
 _GATHER_SECONDS = 0.005  # how long finished records wait for company before an fsync is paid for
-_ROOM = 1024  # records that may wait to become durable or to be read
+_ROOM = 1024  # records that may wait to become durable
+_UNREAD = 4 * _ROOM  # durable records that may wait to be read
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class Desk:
         self.journal.append_record(record)
         self._fresh.append(record)
         self._wake.set()
-        if len(self._fresh) + len(self._durable) >= _ROOM:
+        while len(self._fresh) >= _ROOM or len(self._durable) >= _UNREAD:
             self._room.clear()
             await self._room.wait()
 
@@ -107,6 +108,7 @@ class Desk:
             over = work.done()
             self._wake.clear()
             fresh, self._fresh = self._fresh, []
+            self._room.set()  # trials go on while this batch is written
             await self.journal.commit()
             self._durable += fresh
             self._news.set()
