@@ -51,14 +51,17 @@ async def test_a_working_folder_that_is_not_there_is_named(opened: Opening, raw:
 
 @pytest.mark.parametrize(
     ("behaviour", "sentence"),
-    [("hang-initialize", "did not answer the handshake within 0.5 s"), ("hang-list", "did not finish its tool list")],
+    [
+        ("hang-initialize", "did not answer the handshake within 3 s"),
+        ("hang-list", "did not finish its tool list within 3 s"),
+    ],
 )
 async def test_a_server_that_hangs_at_start_is_ended_in_time(
     raw: Raw, opened: Opening, behaviour: str, sentence: str
 ) -> None:
     started = time.monotonic()
-    assert sentence in await refusal(opened, raw(behaviour), startup_seconds=0.5)
-    assert time.monotonic() - started < 5
+    assert sentence in await refusal(opened, raw(behaviour), startup_seconds=3)
+    assert time.monotonic() - started < 10
 
 
 async def test_all_failing_servers_are_named_in_one_error(raw: Raw, opened: Opening) -> None:
@@ -225,13 +228,13 @@ async def test_a_death_takes_every_call_in_flight_along_and_none_hangs(raw: Raw,
     assert all(isinstance(outcome, InfraError) for outcome in outcomes)
 
 
-async def test_a_death_between_calls_goes_unnoticed(raw: Raw, opened: Opening) -> None:
-    async with opened(raw()) as hub:
-        first = await pid(hub)
+async def test_a_death_between_calls_goes_unnoticed(raw: Raw, opened: Opening, tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+    async with opened(raw("child", note)) as hub:
+        first, written = await pid(hub), note.read_text()
         os.kill(first, signal.SIGKILL)
-        while Path(f"/proc/{first}").exists():
+        while note.read_text() == written:  # until its successor has begun
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.05)
         assert await pid(hub) != first
 
 

@@ -2,13 +2,13 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from bakeoff.frozen import Frozen
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
-from bakeoff.stats import Interval, score_interval
+from bakeoff.stats import CLUSTER_TAG, Cell, Interval, score_interval
 
 
 class SubjectSummary(Frozen):
@@ -74,6 +74,7 @@ class _Tally:
 
     def __init__(self, cases: int) -> None:
         self.totals = array("d", bytes(8 * cases))  # of the scores of each case
+        self.squares = array("d", bytes(8 * cases))  # of the same scores, squared
         self.counts = array("L", bytes(array("L").itemsize * cases))
         self.verdicts: Counter[Verdict] = Counter()
         self.seconds = 0.0
@@ -88,11 +89,17 @@ class _Tally:
             self.spent += record.spent
         if verdict.counts and value is not None:
             self.totals[place] += value
+            self.squares[place] += value * value
             self.counts[place] += 1
             self.seconds += record.seconds
 
-    def summary(self, spec: SubjectSpec, planned: int) -> SubjectSummary:
-        means = [total / count for total, count in zip(self.totals, self.counts, strict=True) if count]
+    def cells(self, clusters: Sequence[str | None]) -> list[Cell]:
+        """The cases that were scored at least once."""
+        sums = zip(self.counts, self.totals, self.squares, clusters, strict=True)
+        return [Cell(count, total, squares, cluster) for count, total, squares, cluster in sums if count]
+
+    def summary(self, spec: SubjectSpec, planned: int, clusters: Sequence[str | None]) -> SubjectSummary:
+        cells = self.cells(clusters)
         scored = sum(self.counts)
         return SubjectSummary(
             subject=spec.name,
@@ -100,9 +107,9 @@ class _Tally:
             planned=planned,
             verdicts={verdict: self.verdicts[verdict] for verdict in Verdict if self.verdicts[verdict]},
             scored=scored,
-            cases=len(means),
-            score=fmean(means) if means else None,
-            interval=score_interval(means, one_round=max(self.counts, default=0) <= 1),
+            cases=len(cells),
+            score=fmean(cell.mean for cell in cells) if cells else None,
+            interval=score_interval(cells),
             seconds=self.seconds / scored if scored else None,
             spent=self.spent,
         )
@@ -115,10 +122,11 @@ def summarise(plan: Plan, records: Iterable[Record]) -> Summary:
     for record in records:
         tallies[record.subject].add(record, places[record.case])
     planned = plan.rounds * len(plan.cases)
+    clusters = [case.tags.get(CLUSTER_TAG) for case in plan.cases]
     return Summary(
         name=plan.name,
         cases=len(plan.cases),
         rounds=plan.rounds,
         threshold=plan.threshold,
-        subjects=tuple(tallies[spec.name].summary(spec, planned) for spec in plan.subjects),
+        subjects=tuple(tallies[spec.name].summary(spec, planned, clusters) for spec in plan.subjects),
     )

@@ -1,4 +1,4 @@
-"""The mean over cases and how far it may be off. The unit is the case, or the cluster where cases are tagged with one."""
+"""The mean over cases and how far it may be off. The unit is the case, or the cluster where cases are tagged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from statistics import fmean
 
 from bakeoff.stats.cells import Cell, single_pass_or_fail
 
-_SAME = 1e-12  # case means closer than this differ by rounding only
+_ROUNDING = 1e-24  # a variance that is nothing but rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +17,18 @@ class Moments:
     cases: int
     units: int  # independent ones: clusters, or cases where there are none
     mean: float
-    variance: float  # of the mean; 0 where it cannot be estimated
-    informative: int  # units away from the edge (0 or 1) at which most of them may lie
-    constant: bool = False  # every case has the same mean
+    variance: float  # of the mean; 0 for a single unit
+    informative: int  # units that are not wholly at 0, or not wholly at 1: the fewer of the two
     single: bool = False  # one round each, passed or failed
 
     @property
     def clustered(self) -> bool:
         return self.units < self.cases
+
+    @property
+    def constant(self) -> bool:
+        """No unit differs from another, so that the data do not show how far the mean may be off."""
+        return self.variance <= _ROUNDING
 
     @property
     def error(self) -> float:
@@ -51,7 +55,6 @@ def moments_of_means(
         mean=middle,
         variance=clustered_variance(groups, middle),
         informative=min(_count_with(groups, above=0.0), _count_with(groups, below=1.0)),
-        constant=max(means) - min(means) <= _SAME,
         single=single,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import comb
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bakeoff.errors import UsageError
 from bakeoff.frozen import Frozen
@@ -14,6 +14,8 @@ from bakeoff.stats.quantiles import CONFIDENCE
 
 if TYPE_CHECKING:
     import numpy as np
+
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 DRAWS = 10_000
 
@@ -65,7 +67,7 @@ def bootstrap_interval(
     return Interval(low=float(low), high=float(high), method=f"bootstrap over {kind} ({draws:,} draws, seed {seed})")
 
 
-def _drawn_means(groups: Sequence[Sequence[float]], seed: int, draws: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _drawn_means(groups: Sequence[Sequence[float]], seed: int, draws: int) -> "Floats":
     """Cases with the same result are interchangeable, so that only how often each result is drawn need be drawn."""
     import numpy as np
 
@@ -73,13 +75,11 @@ def _drawn_means(groups: Sequence[Sequence[float]], seed: int, draws: int) -> "n
     distinct, counts = np.unique(sums, axis=0, return_counts=True)
     often = np.random.default_rng(seed).multinomial(len(groups), counts / len(groups), size=draws)
     totals = often @ distinct
-    means: np.ndarray[tuple[int], np.dtype[np.float64]] = totals[:, 0] / totals[:, 1]
+    means: Floats = totals[:, 0] / totals[:, 1]
     return means
 
 
-def _estimate(
-    name: str, values: Sequence[float], cells: Cells, seed: int, draws: int, confidence: float
-) -> PassK:
+def _estimate(name: str, values: Sequence[float], cells: Cells, seed: int, draws: int, confidence: float) -> PassK:
     clusters = [cell.cluster for cell in cells.values()]
     interval = bootstrap_interval(values, clusters, seed=seed, draws=draws, confidence=confidence)
     return PassK(name=name, value=fmean(values), cases=len(values), interval=interval)

@@ -8,7 +8,7 @@ convolution; few cases → every combination of signs; otherwise seeded draws, c
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 DRAWS = 20_000
+_EXACT = "sign-flip permutation, exact"
 _FEW = 16  # differences, of which all 2^16 combinations are tried
 _FINEST_GRID = 120  # steps between 0 and 1; holds halves to sixths, eighths, tenths, twelfths, …
 _LONGEST_GRID = 20_000  # steps that all differences make together; beyond it draws are quicker
@@ -38,16 +39,13 @@ def sign_flip_test(differences: Sequence[float], *, draws: int = DRAWS, seed: in
     import numpy as np
 
     moved = np.array([difference for difference in differences if abs(difference) > _SLACK], dtype=float)
-    observed = abs(float(moved.sum()))
-    sizes = np.abs(moved)
-    if observed <= _SLACK:
-        return FlipTest(1.0, "sign-flip permutation, exact")
-    if (steps := _on_grid(sizes)) is not None:
-        return FlipTest(_grid_tail(steps, round(observed / float(sizes[0]) * int(steps[0]))), "sign-flip permutation, exact")
-    if len(sizes) <= _FEW:
-        return FlipTest(_enumerated_tail(sizes, observed), "sign-flip permutation, exact")
-    tail = _drawn_tail(sizes, observed, draws, seed)
-    return FlipTest(tail, f"sign-flip permutation ({draws:,} draws, seed {seed})")
+    if abs(float(moved.sum())) <= _SLACK:
+        return FlipTest(1.0, _EXACT)
+    if (steps := _on_grid(moved)) is not None:
+        return FlipTest(_grid_tail(steps), _EXACT)
+    if len(moved) <= _FEW:
+        return FlipTest(_enumerated_tail(moved), _EXACT)
+    return FlipTest(_drawn_tail(moved, draws, seed), f"sign-flip permutation ({draws:,} draws, seed {seed})")
 
 
 def mcnemar_exact(gained: int, lost: int) -> float:
@@ -58,65 +56,61 @@ def mcnemar_exact(gained: int, lost: int) -> float:
     return min(1.0, float(2 * bdtr(min(gained, lost), changed, 0.5))) if changed else 1.0
 
 
-def _on_grid(sizes: "Floats") -> "Integers | None":
-    """The sizes in whole steps of the coarsest grid that holds them all, or None."""
+def _on_grid(moved: "Floats") -> "Integers | None":
+    """The differences in whole steps of the coarsest grid that holds them all, or None."""
     import numpy as np
 
     for steps in range(1, _FINEST_GRID + 1):
-        scaled = sizes * steps
+        scaled = moved * steps
         whole = np.rint(scaled)
-        if float(whole.sum()) > _LONGEST_GRID:
-            return None
         if np.all(np.abs(scaled - whole) < _SLACK * steps):
-            return whole.astype(np.int64)
+            return whole.astype(np.int64) if float(np.abs(whole).sum()) <= _LONGEST_GRID else None
     return None
 
 
-def _grid_tail(steps: "Integers", observed: int) -> float:
+def _grid_tail(steps: "Integers") -> float:
     """P(|sum| ≥ observed): one convolution for each size, with the binomial of how many of that size are positive."""
     import numpy as np
 
     chances = np.ones(1)  # of each sum, from −reach to reach in twos
-    for size, count in zip(*np.unique(steps, return_counts=True), strict=True):
+    for size, count in zip(*np.unique(np.abs(steps), return_counts=True), strict=True):
         kernel = np.zeros(int(size) * int(count) + 1)
         kernel[:: int(size)] = _fair_coins(int(count))
         chances = np.convolve(chances, kernel)
-    reach = int(steps.sum())
-    sums = 2 * np.arange(len(chances)) - reach
-    return min(1.0, float(chances[np.abs(sums) >= observed].sum()))
+    sums = 2 * np.arange(len(chances)) - int(np.abs(steps).sum())
+    return min(1.0, float(chances[np.abs(sums) >= abs(int(steps.sum()))].sum()))
 
 
+@lru_cache(maxsize=256)
 def _fair_coins(count: int) -> "Floats":
     """The chance of 0, 1, … count heads; in logarithms, since neither C(5000, k) nor 2^5000 is a float."""
     import numpy as np
     from scipy.special import gammaln
 
-    if count <= 50:
-        return np.array([comb(count, heads) for heads in range(count + 1)]) / 2.0**count
     heads = np.arange(count + 1)
     logs = gammaln(count + 1) - gammaln(heads + 1) - gammaln(count - heads + 1) - count * np.log(2.0)
     chances: Floats = np.exp(logs)
     return chances
 
 
-def _enumerated_tail(sizes: "Floats", observed: float) -> float:
+def _enumerated_tail(moved: "Floats") -> float:
     import numpy as np
 
     sums = np.zeros(1)
-    for size in sizes:
+    for size in np.abs(moved):
         sums = np.concatenate((sums - size, sums + size))
-    return float(np.mean(np.abs(sums) >= observed - _SLACK))
+    return float(np.mean(np.abs(sums) >= abs(moved.sum()) - _SLACK))
 
 
-def _drawn_tail(sizes: "Floats", observed: float, draws: int, seed: int) -> float:
+def _drawn_tail(moved: "Floats", draws: int, seed: int) -> float:
     import numpy as np
 
     random = np.random.default_rng(seed)
-    at_once = max(1, _CHUNK // len(sizes))
+    at_once = max(1, _CHUNK // len(moved))
     extreme = 0
     for first in range(0, draws, at_once):
         rows = min(at_once, draws - first)
-        flips = random.integers(0, 2, size=(rows, len(sizes)), dtype=np.int8)
-        sums = 2.0 * (flips @ sizes) - sizes.sum()
-        extreme += int(np.count_nonzero(np.abs(sums) >= observed - _SLACK))
+        flips = random.integers(0, 2, size=(rows, len(moved)), dtype=np.int8)
+        sums = 2.0 * (flips @ moved) - moved.sum()
+        extreme += int(np.count_nonzero(np.abs(sums) >= abs(moved.sum()) - _SLACK))
     return (extreme + 1) / (draws + 1)

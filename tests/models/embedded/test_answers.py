@@ -1,7 +1,11 @@
 """What the embedded model can do through the OpenAI API: answer alike, keep to a schema, and call tools."""
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -18,6 +22,9 @@ from pydantic_ai.tools import ToolDefinition
 from bakeoff.models.embedded import EmbeddedServer, Endpoint
 from bakeoff.models.embedded.relay import CALL_BEGINS, with_forced_call
 
+pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
+
+PAGE = Path(__file__).parents[3] / "docs" / "embedded-model.md"
 CITY: dict[str, Any] = {
     "type": "object",
     "properties": {"city": {"type": "string", "maxLength": 20}, "population": {"type": "integer", "maximum": 9999999}},
@@ -56,6 +63,14 @@ async def test_with_one_slot_temperature_and_seed_decide_what_is_said(use_cache:
         assert await say(0.0, 1) == await say(0.0, 1)
         assert await say(0.7, 1) == await say(0.7, 1)
         assert len({await say(0.7, seed) for seed in (1, 2, 3)}) > 1
+
+
+def test_the_example_of_the_documentation_runs(use_cache: None, tmp_path: Path) -> None:
+    """It needs the weights, so the test of the other pages' examples leaves it out."""
+    [example] = re.findall(r"^```text\n(import asyncio\n.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
 
 
 async def test_a_json_schema_is_kept_to(ask: Ask) -> None:

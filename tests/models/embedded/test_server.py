@@ -5,6 +5,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +23,8 @@ from bakeoff.models.embedded.launch import Files, Running, runtime_folder
 from bakeoff.models.embedded.locks import is_held, locked
 from bakeoff.models.embedded.server import connect
 from bakeoff.resources import open_resources
+
+pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 
 OtherUser = Callable[..., AbstractContextManager[Any]]
 
@@ -109,6 +112,23 @@ async def test_a_server_that_died_is_replaced_at_the_same_address(weights: Path,
         assert await asyncio.gather(*[server.ensure_alive() for _ in range(3)]) == [endpoint] * 3
         assert await answer(endpoint) == before
         pid = word_of(endpoint).pid
+    assert ends(pid)
+
+
+@pytest.mark.parametrize("model", ["smollm2", "own"])
+async def test_a_server_that_died_is_replaced_elsewhere_if_its_port_is_taken(
+    model: str, weights: Path, use_cache: None, tmp_path: Path
+) -> None:
+    server = EmbeddedServer(model if model != "own" else own_copy(weights, tmp_path), slots=1, context=256)
+    async with server.open() as endpoint:
+        pid = word_of(endpoint).pid
+        os.kill(pid, signal.SIGKILL)
+        assert ends(pid)
+        with socket.create_server(("127.0.0.1", httpx2.URL(endpoint.base_url).port or 0)):
+            second = await server.ensure_alive()
+        assert second.base_url != endpoint.base_url
+        assert await answer(second)
+        pid = word_of(second).pid
     assert ends(pid)
 
 

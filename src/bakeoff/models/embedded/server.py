@@ -24,8 +24,8 @@ _USUAL_CONTEXT = 4096  # of weights that we know nothing about: memory for it gr
 _MOST_SLOTS = 4
 _POLL_SECONDS = 0.02
 _LOG_LINES = 12
-# How often an OpenMP thread looks before it sleeps. The default suits a machine that does nothing else: there this costs
-# a fifth of the speed. On a busy one the threads would spin for each other's turn, and be ten times slower.
+# How often an OpenMP thread looks before it sleeps. The default suits a machine that does nothing else: there this
+# costs a fifth of the speed. On a busy one the threads would spin for each other's turn, and be ten times slower.
 _SPIN = {"GOMP_SPINCOUNT": "1000"}
 
 

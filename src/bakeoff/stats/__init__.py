@@ -1,0 +1,66 @@
+"""How sure we are. The unit is the case: its rounds are averaged first, never counted as if they were independent.
+
+    cells         a case's rounds as sums            moments       their mean over cases, and its variance
+    intervals     of one score                       passk         pass@k, pass^k
+    comparison    of two runs, case by case          unpaired      of two runs without a common case
+    permutation   sign flips, McNemar                gates         verdicts, Holm, refusals
+    groups        leaderboards with ties             variance      between cases and between rounds
+    power         what a run of this size can find   flips         how often one subject contradicts itself
+    stamp         what must be alike to compare
+
+Nothing here imports scipy or numpy before it needs them. What was simulated, and how it came out: docs/statistics.md.
+"""
+
+from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells, cells_of
+from bakeoff.stats.comparison import Alignment, Comparison, align, compare
+from bakeoff.stats.flips import FlipRate, flip_rate, flip_rate_within
+from bakeoff.stats.gates import GateVerdict, Losses, Ruling, exit_code_of, holm, judge, judge_all, refusal_of
+from bakeoff.stats.groups import Standing, leaderboard, leaderboard_of_intervals
+from bakeoff.stats.intervals import Interval, score_interval
+from bakeoff.stats.passk import PassK, pass_at_k, pass_hat_k
+from bakeoff.stats.power import Noise, minimum_detectable, power_of
+from bakeoff.stats.quantiles import ALPHA, CONFIDENCE
+from bakeoff.stats.stamp import Mismatch, Stamp, mismatches
+from bakeoff.stats.variance import VarianceSplit, difference_split, variance_split
+
+__all__ = [
+    "ALPHA",
+    "CLUSTER_TAG",
+    "CONFIDENCE",
+    "Alignment",
+    "CaseKey",
+    "Cell",
+    "Cells",
+    "Comparison",
+    "FlipRate",
+    "GateVerdict",
+    "Interval",
+    "Losses",
+    "Mismatch",
+    "Noise",
+    "PassK",
+    "Ruling",
+    "Stamp",
+    "Standing",
+    "VarianceSplit",
+    "align",
+    "cells_of",
+    "compare",
+    "difference_split",
+    "exit_code_of",
+    "flip_rate",
+    "flip_rate_within",
+    "holm",
+    "judge",
+    "judge_all",
+    "leaderboard",
+    "leaderboard_of_intervals",
+    "minimum_detectable",
+    "mismatches",
+    "pass_at_k",
+    "pass_hat_k",
+    "power_of",
+    "refusal_of",
+    "score_interval",
+    "variance_split",
+]

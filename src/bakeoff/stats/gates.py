@@ -1,0 +1,158 @@
+"""What a comparison means for a gate: improved, regressed, equivalent or undecidable, and the exit code of each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bakeoff.frozen import Frozen
+from bakeoff.stats.comparison import Comparison
+
+MOST_LOST = 0.05
+"""The share of an arm's trials that infrastructure may lose before what is left is no longer a fair sample."""
+
+MOST_UNEQUAL = 0.01
+"""How far the arms' losses may lie apart where the difference is more than chance."""
+
+
+class GateVerdict(StrEnum):
+    IMPROVED = "improved"
+    REGRESSED = "regressed"
+    EQUIVALENT = "equivalent"
+    UNDECIDABLE = "undecidable"
+
+    @property
+    def exit_code(self) -> int:
+        return {GateVerdict.REGRESSED: 1, GateVerdict.UNDECIDABLE: 3}.get(self, 0)
+
+
+class Ruling(Frozen):
+    """A verdict and the sentence that explains it. `refused`: the losses forbid any other verdict."""
+
+    verdict: GateVerdict
+    sentence: str
+    p_value: float | None = None  # after Holm, where there were several
+    refused: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        return self.verdict.exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """How many of one arm's finished trials infrastructure took."""
+
+    trials: int
+    lost: int
+
+    @property
+    def share(self) -> float:
+        return self.lost / self.trials if self.trials else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.lost} of {self.trials} trials ({100 * self.share:.1f} %)"
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Adjusted p-values, in the order given (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - done) * p_values[place]))
+        adjusted[place] = highest
+    return tuple(adjusted)
+
+
+def judge(
+    comparison: Comparison,
+    *,
+    margin: float | None = None,
+    losses: tuple[Losses, Losses] | None = None,
+    p_value: float | None = None,
+) -> Ruling:
+    """The verdict on one comparison; `losses` are the baseline's and the candidate's, `p_value` one already adjusted.
+
+    Improved and regressed need both the test and the interval to say so. Equivalent needs the 1 − 2α interval within
+    ±margin, which is two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987); it comes first, since
+    the margin is the person's word for a difference that does not matter.
+    """
+    refusal = losses and refusal_of(*losses)
+    if refusal:
+        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=refusal, refused=True)
+    chance = comparison.p_value if p_value is None else p_value
+    if comparison.difference is None or comparison.interval is None or chance is None:
+        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence="fewer than two independent cases can be compared")
+    verdict = _verdict(comparison, chance, margin)
+    return Ruling(verdict=verdict, sentence=_sentence(verdict, comparison, chance, margin), p_value=chance)
+
+
+def judge_all(
+    comparisons: Mapping[str, Comparison],
+    *,
+    margin: float | None = None,
+    losses: Mapping[str, tuple[Losses, Losses]] | None = None,
+) -> dict[str, Ruling]:
+    """Several comparisons behind one gate: Holm keeps the chance of any false alarm at alpha.
+
+    Equivalence needs no such care: a gate opens only if all its parts do (Berger, Technometrics 24, 1982).
+    """
+    tested = {name: compared.p_value for name, compared in comparisons.items() if compared.p_value is not None}
+    adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
+    return {
+        name: judge(compared, margin=margin, losses=(losses or {}).get(name), p_value=adjusted.get(name))
+        for name, compared in comparisons.items()
+    }
+
+
+def exit_code_of(rulings: Iterable[Ruling]) -> int:
+    """1 if anything regressed, otherwise 3 if anything is undecidable, otherwise 0."""
+    codes = {ruling.exit_code for ruling in rulings}
+    return next((code for code in (1, 3) if code in codes), 0)
+
+
+def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
+    """Why these losses forbid a verdict, or None.
+
+    More than 5 % of an arm; or arms more than 1 point apart where Fisher's exact test puts that down to chance with
+    p < 0.05: what was lost is then not the same kind of trial in both.
+    """
+    for name, arm in (("baseline", baseline), ("candidate", candidate)):
+        if arm.share > MOST_LOST:
+            return f"refused: the {name} lost {arm} to infrastructure, more than {MOST_LOST:.0%}: resume the run first"
+    if abs(baseline.share - candidate.share) > MOST_UNEQUAL and _loss_test(baseline, candidate) < 0.05:
+        return (
+            f"refused: infrastructure took {baseline} of the baseline's and {candidate} of the candidate's, "
+            "more unequal than chance: resume both runs first"
+        )
+    return None
+
+
+def _loss_test(baseline: Losses, candidate: Losses) -> float:
+    from scipy.stats import fisher_exact
+
+    return float(fisher_exact([[arm.lost, arm.trials - arm.lost] for arm in (baseline, candidate)]).pvalue)
+
+
+def _verdict(comparison: Comparison, chance: float, margin: float | None) -> GateVerdict:
+    interval, inner = comparison.interval, comparison.inner
+    assert interval is not None
+    if margin is not None and inner is not None and -margin < inner.low and inner.high < margin:
+        return GateVerdict.EQUIVALENT
+    if chance > comparison.alpha:
+        return GateVerdict.UNDECIDABLE
+    if interval.low > 0:
+        return GateVerdict.IMPROVED
+    return GateVerdict.REGRESSED if interval.high < 0 else GateVerdict.UNDECIDABLE
+
+
+def _sentence(verdict: GateVerdict, comparison: Comparison, chance: float, margin: float | None) -> str:
+    assert comparison.difference is not None
+    assert comparison.interval is not None
+    low, high = 100 * comparison.interval.low, 100 * comparison.interval.high
+    level = f"{100 * (1 - comparison.alpha):g} % interval"
+    facts = f"{100 * comparison.difference:+.1f} points, {level} {low:+.1f} to {high:+.1f}, p = {chance:.2g}"
+    if verdict is GateVerdict.EQUIVALENT and margin is not None:
+        return f"equivalent: the difference is within ±{100 * margin:g} points ({facts})"
+    if verdict is GateVerdict.UNDECIDABLE:
+        return f"undecidable: no difference is shown, and none is ruled out ({facts})"
+    return f"{verdict}: {facts}"
