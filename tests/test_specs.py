@@ -106,7 +106,8 @@ def test_a_spec_changes_with_the_source_of_its_function() -> None:
         (
             ScorerSpec(kind="command", options={"argv": [], "seconds": 0}),
             "scorer 'command': option argv: Tuple should have at least 1 item after validation, not 0 (got []); "
-            "option seconds: Input should be greater than 0 (got 0). Its options are: argv, seconds, junit, proof, tests",
+            "option seconds: Input should be greater than 0 (got 0). "
+            "Its options are: argv, seconds, junit, proof, tests",
         ),
         (ScorerSpec(kind="exakt"), "scorer 'exakt': unknown kind 'exakt'; did you mean 'exact'?"),
     ],

@@ -6,7 +6,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bakeoff.limits import Limits
@@ -201,7 +201,7 @@ def _events(act: Act, request: Received) -> Iterator[bytes]:
         return _chat_events(act, request)
     if request.path.endswith("/messages"):
         return _anthropic_events(act, request)
-    return iter([b"data: " + json.dumps(_google(act)).encode() + b"\r\n\r\n"])
+    return _google_events(act)
 
 
 def _arguments(given: Any) -> str:
@@ -314,6 +314,14 @@ def _google(act: Act) -> dict[str, Any]:
     candidate = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": finish}
     usage = _counted(act, {"input": "promptTokenCount", "output": "candidatesTokenCount"})
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-x", "responseId": "r-1"}
+
+
+def _google_events(act: Act) -> Iterator[bytes]:
+    *begun, last = act.say.split(" ") if not act.calls else [""]
+    for word in begun:
+        piece = {"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": word}]}}]}
+        yield b"data: " + json.dumps(piece).encode() + b"\r\n\r\n"
+    yield b"data: " + json.dumps(_google(replace(act, say=last))).encode() + b"\r\n\r\n"
 
 
 def plan_of(*subjects: SubjectSpec, cases: int = 1, limits: Limits | None = None, **more: Any) -> Plan:

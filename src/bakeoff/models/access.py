@@ -1,11 +1,13 @@
 """A provider's models as a resource that a run opens once: one client, one gate, shared by all trials."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 
 import httpx2
+from pydantic_ai.exceptions import UsageExtractionFailedWarning
 from pydantic_ai.models import Model
 
 from bakeoff.errors import UsageError
@@ -43,6 +45,16 @@ class OpenProvider:
             if name not in self._prices:
                 self._prices[name] = await asyncio.to_thread(self._book.price, self._price_name, name)
         return self._prices[name]
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """A count that makes no sense is noted in the record, and an old model may be asked on purpose: SDKs warn of both."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UsageExtractionFailedWarning)
+        warnings.filterwarnings("ignore", "The model .* is deprecated", DeprecationWarning)
+        warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +95,9 @@ class ProviderAccess:
     @asynccontextmanager
     async def _open_remote(self) -> AsyncIterator[OpenProvider]:
         endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
-        async with http_client(self.idle_seconds) as client:
-            yield self._at(endpoint, client)
+        with _quietly():
+            async with http_client(self.idle_seconds) as client:
+                yield self._at(endpoint, client)
 
     @asynccontextmanager
     async def _open_embedded(self) -> AsyncIterator[OpenProvider]:

@@ -51,13 +51,15 @@ def build_model(provider: Provider, model: str, endpoint: Endpoint, client: http
 
 def _openai(provider: Provider, model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:
     from openai import AsyncOpenAI
-    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.models.openai import OpenAIResponsesModel
+
+    from bakeoff.models.chat import ENDS_WITH_A_REASON, ChatModel
 
     key = endpoint.api_key or _NO_KEY
     sdk = AsyncOpenAI(base_url=endpoint.base_url, api_key=key, http_client=client, max_retries=0)
     if provider.wire == "responses":
         return OpenAIResponsesModel(model, provider=_dialect("openai", sdk))
-    return OpenAIChatModel(model, provider=_dialect(provider.name, sdk))
+    return ChatModel(model, provider=_dialect(provider.name, sdk), profile=ENDS_WITH_A_REASON)
 
 
 def _dialect(name: str, sdk: "AsyncOpenAI") -> "Dialect[AsyncOpenAI]":

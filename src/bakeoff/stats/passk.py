@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 DRAWS = 10_000
+_SAME = 1e-12  # means closer than this differ by rounding only
 
 
 class PassK(Frozen):
@@ -57,12 +58,12 @@ def bootstrap_interval(
     groups = grouped(values, clusters)
     if len(groups) < 2:
         return None
-    if max(values) == min(values):  # no draw could show that it might be otherwise
-        return rule_of_three(values[0], len(groups), confidence=confidence)
     import numpy as np
 
     tail = (1 - confidence) / 2
     low, high = np.quantile(_drawn_means(groups, seed, draws), [tail, 1 - tail])
+    if high - low < _SAME:  # no draw differs from another, which does not show that none could
+        return rule_of_three(fmean(values), len(groups), confidence=confidence)
     kind = "clusters" if len(groups) < len(values) else "cases"
     return Interval(low=float(low), high=float(high), method=f"bootstrap over {kind} ({draws:,} draws, seed {seed})")
 

@@ -1,15 +1,16 @@
 """`model` asks a model once; `agent` lets it call tools, step after step."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Self
+from typing import Self
 
 from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
 from pydantic_ai.settings import ModelSettings
 
 from bakeoff.environment import read_environment
-from bakeoff.errors import UsageError
+from bakeoff.errors import InfraError, UsageError
 from bakeoff.frozen import Frozen
+from bakeoff.mcp import McpHub, OpenHub, ServerSpec, parse_mcp_option
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
 from bakeoff.models.check import known_model_name, what_is_missing
@@ -20,7 +21,7 @@ from bakeoff.models.prices import MILLION, Price
 from bakeoff.models.providers import Provider, compatible, known_providers, provider_name
 from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.plan import SubjectSpec
-from bakeoff.protocols import Needs, Task
+from bakeoff.protocols import Needs, Resource, Task, Tool
 from bakeoff.record import Transcript
 from bakeoff.specs import describe, import_target, read_options
 
@@ -68,6 +69,7 @@ class ModelOptions(Frozen):
 
 class AgentOptions(ModelOptions):
     max_steps: PositiveInt = 10
+    mcp: tuple[ServerSpec | str, ...] = Field(default=(), description="servers, or `http:URL` and `stdio:COMMAND`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class ModelSubject:
     options: ModelOptions
     access: ProviderAccess
     most_steps: int = 1
-    resources: tuple[Any, ...] = field(default=())
+    hub: McpHub | None = None
     only_recordings: bool = False
 
     @classmethod
@@ -88,7 +90,9 @@ class ModelSubject:
     @classmethod
     def agent_from_spec(cls, spec: SubjectSpec) -> Self:
         options = read_options(spec, AgentOptions)
-        return cls._from(spec, options, options.max_steps)
+        servers = [parse_mcp_option(item) if isinstance(item, str) else item for item in options.mcp]
+        named = [server for server in servers if server is not None]
+        return replace(cls._from(spec, options, options.max_steps), hub=McpHub(named) if named else None)
 
     @classmethod
     def _from(cls, spec: SubjectSpec, options: ModelOptions, most_steps: int) -> Self:
@@ -112,17 +116,41 @@ class ModelSubject:
 
     @property
     def needs(self) -> Needs:
-        return Needs(resources=self.resources if self.only_recordings else (self.access, *self.resources))
+        shared: tuple[Resource, ...] = (self.hub,) if self.hub else ()
+        return Needs(resources=shared if self.only_recordings else (self.access, *shared))
 
     async def attempt(self, task: Task) -> Transcript:
         talk = await converse(
             self._caller(task),
             begin(self.options.system, task.prompt),
-            task.tools if self.most_steps > 1 else (),
+            self._tools(task),
             most_steps=self.most_steps,
             output_schema=self.options.output_schema,
         )
-        return talk.transcript()
+        return self._with_servers(talk.transcript(), task)
+
+    def _tools(self, task: Task) -> tuple[Tool, ...]:
+        if self.most_steps == 1:
+            return ()
+        if self.hub is None:
+            return task.tools
+        try:
+            return (*task.tools, *self._open_hub(task).as_tools([tool.name for tool in task.tools]))
+        except UsageError as error:
+            raise InfraError(str(error), permanent=True) from error
+
+    def _open_hub(self, task: Task) -> OpenHub:
+        assert self.hub is not None
+        opened: OpenHub = task.resources[self.hub.key]
+        return opened
+
+    def _with_servers(self, transcript: Transcript, task: Task) -> Transcript:
+        """Which tools were offered, by the hash of each server's list."""
+        if self.hub is None:
+            return transcript
+        hub = self._open_hub(task)
+        offered: dict[str, JsonValue] = {name: hub.fingerprint(name) for name in hub.servers}
+        return transcript.model_copy(update={"metadata": {**transcript.metadata, "mcp": offered}})
 
     def _caller(self, task: Task) -> Caller:
         provider: OpenProvider | None = None if self.only_recordings else task.resources[self.access.key]

@@ -116,6 +116,23 @@ async def test_a_server_that_died_is_replaced_at_the_same_address(weights: Path,
 
 
 @pytest.mark.parametrize("model", ["smollm2", "own"])
+async def test_it_ends_even_while_somebody_waits_for_an_answer(
+    model: str, weights: Path, use_cache: None, tmp_path: Path
+) -> None:
+    server = EmbeddedServer(model if model != "own" else own_copy(weights, tmp_path), slots=1, context=8192)
+    body = {"messages": [{"role": "user", "content": "Count."}], "ignore_eos": True, "stream": True}
+    async with server.open() as endpoint:
+        client = httpx2.AsyncClient(headers={"Authorization": f"Bearer {endpoint.api_key}"}, timeout=60)
+        request = client.build_request("POST", f"{endpoint.base_url}/chat/completions", json=body)
+        response = await client.send(request, stream=True)
+        pid = word_of(endpoint).pid
+    assert response.status_code == 200
+    assert ends(pid)
+    await response.aclose()
+    await client.aclose()
+
+
+@pytest.mark.parametrize("model", ["smollm2", "own"])
 async def test_a_server_that_died_is_replaced_elsewhere_if_its_port_is_taken(
     model: str, weights: Path, use_cache: None, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import secrets
+import signal
 import socket
 import sys
 import urllib.request
@@ -22,6 +23,7 @@ from bakeoff.models.embedded.locks import lock_file
 _LOOPBACK = "127.0.0.1"
 _WARNINGS = 2
 _READY = b"ready"
+_SECONDS_TO_CLOSE = 2
 
 
 def main(arguments: list[str]) -> int:
@@ -47,6 +49,7 @@ def main(arguments: list[str]) -> int:
         fcntl.flock(users, fcntl.LOCK_EX)  # granted when the last user is gone, in whatever way it went
         files.word.unlink(missing_ok=True)
         files.log.unlink(missing_ok=True)
+        signal.alarm(_SECONDS_TO_CLOSE)  # llama.cpp can wait forever for a request that is still under way
         del server
     return 0
 
