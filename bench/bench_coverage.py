@@ -26,31 +26,40 @@ def main() -> int:
         print(f"| {cases} | {rounds} | {100 * share:.2f} % |")
     print("\nTrue differences of twice the printed minimum that were found (at least 90 %):\n")
     print("| cases | rounds | share |\n|---|---|---|")
-    finds = {(cases, rounds): found_at_twice_the_detectable(cases, rounds, 2_000) for cases, rounds in ((100, 1), (100, 5), (500, 1))}
+    finds = {
+        (cases, rounds): found_at_twice_the_detectable(cases, rounds, 2_000)
+        for cases, rounds in ((100, 1), (100, 5), (500, 1))
+    }
     for (cases, rounds), share in finds.items():
         print(f"| {cases} | {rounds} | {100 * share:.1f} % |")
     return 0 if held and max(alarms.values()) <= 0.057 and min(finds.values()) >= 0.9 else 1
 
 
 def show(settings: list[Setting], draws: int) -> bool:
-    """A row for each cell; whether all are within the bounds."""
-    print("| cases | p | rounds | spread | coverage | mean width | method |\n|---|---|---|---|---|---|---|")
+    """A row for each number of cases and share, a column for each kind of run; whether all are within the bounds."""
+    kinds = sorted({(setting.rounds, setting.spread) for setting in settings})
+    print("| cases | p |", " | ".join(f"{_rounds(rounds)}, spread {spread}" for rounds, spread in kinds), "|")
+    print("|---|---|" + "---|" * len(kinds))
     held = True
-    for setting in settings:
-        found = coverage(setting, draws)
-        inside = LOW <= found.share <= HIGH
-        held = held and inside
-        print(row(setting, found, inside=inside), flush=True)
+    for cases, p in sorted({(setting.cases, setting.p) for setting in settings}):
+        found = [coverage(Setting(cases, p, *kind), draws) for kind in kinds]
+        print(f"| {cases} | {p:g} |", " | ".join(map(cell, found)), "|", flush=True)
+        held = held and all(map(inside, found))
     return held
 
 
-def row(setting: Setting, found: Coverage, *, inside: bool) -> str:
-    methods = ", ".join(f"{name} {100 * share:.0f} %" for name, share in found.methods.items() if share >= 0.005)
-    mark = "" if inside else " ✗"
-    return (
-        f"| {setting.cases} | {setting.p:g} | {setting.rounds} | {setting.spread} "
-        f"| {100 * found.share:.1f} %{mark} | {100 * found.width:.1f} | {methods} |"
-    )
+def _rounds(count: int) -> str:
+    return f"{count} round{'' if count == 1 else 's'}"
+
+
+def cell(found: Coverage) -> str:
+    """The coverage, and the method that gave most of the intervals."""
+    method = max(found.methods, key=found.methods.__getitem__)
+    return f"{100 * found.share:.1f} % {method}{'' if inside(found) else ' ✗'}"
+
+
+def inside(found: Coverage) -> bool:
+    return LOW <= found.share <= HIGH
 
 
 if __name__ == "__main__":

@@ -37,6 +37,11 @@ class Cast:
         for member in self._members():
             yield from needs_of(member).resources
 
+    def secrets(self) -> dict[str, str]:
+        """The keys that members use, whatever their variables are called."""
+        outbound = [member for member in self._members() if isinstance(member, Outbound)]
+        return {name: value for member in outbound for name, value in member.secrets().items()}
+
     def _members(self) -> tuple[Subject | BoundSubject | Scorer, ...]:
         return (*self.subjects.values(), *self.bound.values(), *self.scorers.values())
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from bakeoff.environment import read_environment
 from bakeoff.errors import UsageError
 from bakeoff.redact import Redactor, secrets_in
+from bakeoff.tracing import check_tracing
 
 REPLAY_MODES = ("off", "auto", "record", "strict")
 
@@ -28,6 +29,7 @@ class RunOptions:
     keep_workspaces: bool = False
     replay: str = "off"  # of model calls: off, auto, record or strict
     recordings: Path = Path(".bakeoff/recordings")
+    trace: bool = False  # spans for OpenTelemetry: needs the extra `otel`
     rescore_only: bool = False  # make no new attempts, score the recorded ones
     rescore_all: bool = False  # also those whose scorers have not changed
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # besides those of the environment
@@ -38,6 +40,8 @@ class RunOptions:
                 raise UsageError(f"{name}: {getattr(self, name)} is below {least}")
         if self.replay not in REPLAY_MODES:
             raise UsageError(f"replay: {self.replay!r} is not one of {', '.join(REPLAY_MODES)}")
+        if self.trace:
+            check_tracing()
         for name in ("max_cost", "max_tokens", "max_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:

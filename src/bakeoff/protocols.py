@@ -162,6 +162,9 @@ class Outbound(Protocol):
     def lacks(self) -> list[str]:
         """What is missing for that, a sentence each: said before anything runs."""
 
+    def secrets(self) -> Mapping[str, str]:
+        """The keys it uses, by the names of their variables: no file may hold one."""
+
     def offline(self) -> Self:
         """The same, but with recordings for all it asks: used when nothing but recordings may answer."""
 

@@ -3,7 +3,9 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 from bakeoff._version import __version__
@@ -23,6 +25,7 @@ from bakeoff.resources import open_resources
 from bakeoff.resume import pending_jobs, what_is_done
 from bakeoff.rundir import RunFolder, new_run_folder
 from bakeoff.sandbox import choose_sandbox
+from bakeoff.tracing import OpenTelemetry
 from bakeoff.trial import TrialRunner
 
 
@@ -37,6 +40,7 @@ async def run(
     options = options or RunOptions()
     control = control or RunControl()
     cast = (catalogue or default_catalogue()).cast(plan, offline=options.replay == "strict")
+    options = replace(options, secrets={**cast.secrets(), **options.secrets})
     redactor = options.redactor()
     if leaked := redactor.names_in(plan):
         raise PlanError(
@@ -70,7 +74,8 @@ async def run(
 
 async def _work(plan: Plan, options: RunOptions, cast: Cast, sandbox: Callable[[], Sandbox], desk: "Desk") -> None:
     """Everything between opening the resources and closing them, in one task."""
-    async with open_resources(cast.resources()) as resources:
+    traced = (OpenTelemetry(),) if options.trace else ()
+    async with open_resources(chain(traced, cast.resources())) as resources:
         runner = TrialRunner(plan, cast, options, sandbox, {**resources, **_recordings(options)}, desk.control)
         desk.trials = asyncio.create_task(_trials(plan, LocalExecutor(runner, options.jobs), desk))
         await desk.trials

@@ -18,6 +18,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, Trial
 from bakeoff.protocols import Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Tool, Workspace
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage, Verdict
+from bakeoff.tracing import OFF, TRACING, Attributes, Tracing
 from bakeoff.workspace import first_code_block, graded_files, open_workspace
 
 Result = TypeVar("Result")
@@ -101,6 +102,21 @@ class TrialRunner:
 
     async def run(self, job: Job, tell: Callable[[Usage], None]) -> Record:
         """The record of one trial, after as many tries as infra failures and the options call for."""
+        trial = job.trial
+        tracing: Tracing = self.resources.get(TRACING, OFF)
+        about: Attributes = {
+            "bakeoff.case": trial.case.id,
+            "bakeoff.subject": trial.subject.name,
+            "bakeoff.round": trial.round,
+        }
+        with tracing.span(f"trial {trial.case.id}", about) as span:
+            record = await self._run(job, tell)
+            span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
+            if record.failure is not None:
+                span.failed(record.failure.type)
+        return record
+
+    async def _run(self, job: Job, tell: Callable[[Usage], None]) -> Record:
         tally = Tally(tell, job.spent)
         tries = 0
         while True:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import ssl
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -73,7 +74,8 @@ def failure(status: int, message: str = "no", code: str | None = None, **headers
 class Loopback:
     """The server, in a thread with a loop of its own, so that a blocked test does not block it."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.received: list[Received] = []
         self.most_in_flight = 0
         self.port = 0
@@ -86,7 +88,7 @@ class Loopback:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def bodies(self) -> list[Any]:
@@ -109,7 +111,7 @@ class Loopback:
             self._loop.close()
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:
@@ -139,7 +141,8 @@ class Loopback:
         method, target, _ = head[0].split(" ")
         headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:] if line)}
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
-        request = Received(method, target, headers, json.loads(raw) if raw else None, len(self.received))
+        body = json.loads(raw) if headers.get("content-type") == "application/json" else raw or None
+        request = Received(method, target, headers, body, len(self.received))
         self.received.append(request)
         return request
 
@@ -173,11 +176,10 @@ async def _pieces(act: Act, request: Received, *, streams: bool) -> AsyncIterato
             await asyncio.sleep(act.pause)
         return
     body = act.body if isinstance(act.body, bytes) else json.dumps(_whole(act, request)).encode()
-    half = max(1, len(body) // 2)
-    yield body[:half]
-    await asyncio.sleep(act.pause)
-    if body[half:]:
-        yield body[half:]
+    half = len(body) // 2
+    for piece in filter(None, (body[:half], body[half:])):  # an empty piece would end the body
+        yield piece
+        await asyncio.sleep(act.pause)
 
 
 def _whole(act: Act, request: Received) -> Any:
@@ -299,12 +301,29 @@ def _anthropic_events(act: Act, request: Received) -> Iterator[bytes]:
     usage = _counted(act, {"input": "input_tokens", "output": "output_tokens"})
     begun = {**_anthropic(act, request), "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
     yield event("message_start", message=begun)
-    yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
-    for word in act.say.split(" "):
-        yield event("content_block_delta", index=0, delta={"type": "text_delta", "text": word})
-    yield event("content_block_stop", index=0)
-    yield event("message_delta", delta={"stop_reason": "end_turn", "stop_sequence": None}, usage=usage)
+    whole = _anthropic(act, request)
+    for index, block in enumerate(whole["content"]):
+        empty, deltas = _anthropic_deltas(block)
+        yield event("content_block_start", index=index, content_block=empty)
+        for delta in deltas:
+            yield event("content_block_delta", index=index, delta=delta)
+        yield event("content_block_stop", index=index)
+    yield event("message_delta", delta={"stop_reason": whole["stop_reason"], "stop_sequence": None}, usage=usage)
     yield event("message_stop")
+
+
+def _anthropic_deltas(block: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    match block["type"]:
+        case "thinking":
+            thought = {"type": "thinking_delta", "thinking": block["thinking"]}
+            signed = {"type": "signature_delta", "signature": block["signature"]}
+            return {"type": "thinking", "thinking": "", "signature": ""}, [thought, signed]
+        case "tool_use":
+            given = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            return {**block, "input": {}}, [given]
+        case _:
+            words = block["text"].split(" ")
+            return {"type": "text", "text": ""}, [{"type": "text_delta", "text": word} for word in words]
 
 
 def _google(act: Act) -> dict[str, Any]:

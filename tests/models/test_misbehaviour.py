@@ -355,14 +355,11 @@ def three_in_ten() -> Callable[[Received], Act]:
 
 
 async def test_500_calls_of_which_three_in_ten_are_refused_lose_nothing(
-    provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec, record_property: Callable[[str, object], None]
+    provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec
 ) -> None:
     provider.plan = three_in_ten()
-    started = time.perf_counter()
     plan = plan_of(model_spec(patience_seconds=60), cases=500)
     records = await carry_out(plan, jobs=50)
-    record_property("seconds", time.perf_counter() - started)
-    record_property("most_in_flight", provider.most_in_flight)
     assert len({record.case for record in records}) == 500
     assert {record.verdict for record in records} == {Verdict.PASS}
     assert {record.tries for record in records} == {1}

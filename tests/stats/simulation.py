@@ -32,9 +32,7 @@ class Setting:
         return [self.cases, round(1000 * self.p), self.rounds, self.spread == "strong"]
 
 
-REQUIRED = [
-    Setting(*values) for values in product((20, 100, 500), (0.05, 0.5, 0.95), (1, 5), ("none", "strong"))
-]
+REQUIRED = [Setting(*values) for values in product((20, 100, 500), (0.05, 0.5, 0.95), (1, 5), ("none", "strong"))]
 
 
 @dataclass(frozen=True)

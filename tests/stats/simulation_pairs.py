@@ -1,33 +1,34 @@
 """Simulated pairs of runs: alike, or apart by a known difference."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from bakeoff.stats import GateVerdict, Noise, compare, difference_split, judge, minimum_detectable
+from bakeoff.stats import Cells, GateVerdict, Noise, compare, difference_split, judge, minimum_detectable
 
 from .simulation import cells_from_passes
 
 DECIDED = (GateVerdict.IMPROVED, GateVerdict.REGRESSED)
 
 
-def false_alarms(cases: int, rounds: int, pairs: int, *, clusters: int | None = None) -> float:
-    """How many of so many identical pairs are called different. Rounds of one case share its chance to pass.
+def identical_pairs(cases: int, rounds: int, pairs: int, clusters: int | None = None) -> Iterator[tuple[Cells, Cells]]:
+    """Two arms of one distribution. Each draws its own chance to pass for every case (or cluster of cases).
 
-    With clusters, so do the cases of one, but each arm draws its own: a cluster likes one arm or the other by chance.
+    So the rounds of a case hang together, and the cases of a cluster; pooled, they show differences that are none.
     """
     random = np.random.default_rng([cases, rounds, clusters or 0])
-    names = [str(place % clusters) for place in range(cases)] if clusters else None
-    alarms = 0
+    owner = np.arange(cases) % (clusters or cases)
+    names = [str(name) for name in owner] if clusters else None
     for _ in range(pairs):
-        arms = [random.binomial(rounds, chance) for chance in _alike(cases, clusters, random)]
+        arms = [random.binomial(rounds, random.beta(0.5, 0.5, clusters or cases)[owner]) for _ in range(2)]
         before, after = (cells_from_passes(passes, rounds, names) for passes in arms)
-        alarms += judge(compare(before, after)).verdict in DECIDED
-    return alarms / pairs
+        yield before, after
 
 
-def _alike(cases: int, clusters: int | None, random: np.random.Generator) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
-    if clusters is None:
-        return [random.beta(0.5, 0.5, cases)] * 2
-    return [random.beta(0.5, 0.5, clusters)[np.arange(cases) % clusters] for _ in range(2)]
+def false_alarms(cases: int, rounds: int, pairs: int, *, clusters: int | None = None) -> float:
+    """How many of so many identical pairs are called different."""
+    drawn = identical_pairs(cases, rounds, pairs, clusters)
+    return sum(judge(compare(before, after)).verdict in DECIDED for before, after in drawn) / pairs
 
 
 def found_at_twice_the_detectable(cases: int, rounds: int, pairs: int) -> float:

@@ -27,11 +27,14 @@ Jobs = Annotated[int, typer.Option(min=1, help="Trials in flight at one time.")]
 Sandbox = Annotated[str, typer.Option(help="auto, process, bwrap or docker.")]
 Refresh = Annotated[bool, typer.Option("--refresh", help="Fetch the AI Gateway's list of models anew.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown instead of a table.")]
+HtmlFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page that needs no network.")]
 MaxCost = Annotated[float | None, typer.Option(help="Stop starting trials at this many USD.")]
 MaxTokens = Annotated[int | None, typer.Option(help="Stop starting trials at this many tokens.")]
 MaxSeconds = Annotated[float | None, typer.Option(help="Stop starting trials after this long.")]
 FailUnder = Annotated[float | None, typer.Option(min=0, max=1, help="Succeed when every score is at least this.")]
 KeepWorkspaces = Annotated[bool, typer.Option("--keep-workspaces", help="Leave each trial's folder to be looked at.")]
+NoOpen = Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")]
 ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even if something failed.")]
 
 
@@ -126,6 +129,129 @@ def rescore(
 
     options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, rescore_only=True, rescore_all=everything)
     raise typer.Exit(rescore_run(run, scorer or [], options, Ending(fail_under, exit_zero, as_json)))
+
+
+@app.command()
+def compare(
+    baseline: Annotated[str, typer.Argument(help="A run's folder, its name, `latest`, or a journal.")],
+    candidate: Annotated[str | None, typer.Argument(help="The same; left out, two subjects of one run.")] = None,
+    results: Results = Path("results"),
+    subject_a: Annotated[str | None, typer.Option(help="The baseline's subject.")] = None,
+    subject_b: Annotated[str | None, typer.Option(help="The candidate's subject.")] = None,
+    gate: Annotated[
+        str, typer.Option(help="verdict, or regression: not being worse than the margin is enough.")
+    ] = "verdict",
+    margin: Annotated[
+        float | None, typer.Option(min=0, max=1, help="A difference that does not matter, such as 0.05.")
+    ] = None,
+    details: Annotated[int, typer.Option(min=0, help="Changed cases to show line by line.")] = 5,
+    as_json: AsJson = False,
+    markdown: Markdown = False,
+    html: HtmlFile = None,
+    exit_zero: ExitZero = False,
+) -> None:
+    """How much better B is than A, case by case; exit 0 no worse, 1 regressed, 3 undecidable."""
+    from bakeoff.cli.comparing import Shape, run_compare
+
+    subjects, shape = (subject_a, subject_b), Shape(as_json, markdown, html)
+    names = (baseline, candidate)
+    raise typer.Exit(run_compare(results, names, subjects, gate, margin, details, shape, exit_zero=exit_zero))
+
+
+@app.command()
+def selfcheck(
+    run: Annotated[str | None, typer.Argument(help="A run whose plan is run again; the demo's if left out.")] = None,
+    results: Results = Path("results"),
+    subject: Annotated[str | None, typer.Option(help="Which subject of the plan.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of each of the two runs.")] = None,
+    jobs: Jobs = 4,
+    sandbox: Sandbox = "auto",
+    max_cost: MaxCost = None,
+    as_json: AsJson = False,
+    markdown: Markdown = False,
+    html: HtmlFile = None,
+) -> None:
+    """Run one configuration twice and report how often it contradicts itself."""
+    from bakeoff.cli.comparing import Shape, run_selfcheck
+    from bakeoff.options import RunOptions
+
+    options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, max_cost=max_cost)
+    raise typer.Exit(run_selfcheck(run, subject, rounds, options, Shape(as_json, markdown, html)))
+
+
+@app.command()
+def leaderboard(
+    runs: Annotated[list[str] | None, typer.Argument(help="Runs or journals; all runs if left out.")] = None,
+    results: Results = Path("results"),
+    as_json: AsJson = False,
+    markdown: Markdown = False,
+    html: HtmlFile = None,
+) -> None:
+    """The latest word on every subject, with groups that cannot be told apart."""
+    from bakeoff.cli.comparing import Shape, run_leaderboard
+
+    raise typer.Exit(run_leaderboard(results, runs or [], Shape(as_json, markdown, html)))
+
+
+@app.command()
+def export(
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    format_: Annotated[
+        str, typer.Option("--format", help="csv, parquet, inspect, junit, github, markdown or badge.")
+    ] = "csv",
+    output: Annotated[str, typer.Option("--output", "-o", help="A file, or `-` for stdout.")] = "-",
+    subject: Annotated[str | None, typer.Option(help="Only this one, for inspect and badge.")] = None,
+) -> None:
+    """A run in the formats of other tools."""
+    from bakeoff.cli.exporting import run_export
+
+    raise typer.Exit(run_export(results, run, format_, output, subject))
+
+
+@app.command()
+def report(
+    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Folders, names, or `latest`.")] = None,
+    results: Results = Path("results"),
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where one run's page goes.")] = None,
+    no_open: NoOpen = False,
+) -> None:
+    """Make the page of a run: one file, with every transcript in it."""
+    from bakeoff.cli.reports import report_runs
+
+    report_runs(results, runs or [], output, opened=not no_open)
+
+
+@app.command()
+def index(
+    results: Results = Path("results"),
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Instead of index.html in results.")] = None,
+    no_open: NoOpen = False,
+) -> None:
+    """Make the index over all runs: search, history, two side by side."""
+    from bakeoff.cli.reports import index_results
+
+    index_results(results, output, opened=not no_open)
+
+
+@app.command()
+def build(results: Results = Path("results"), no_open: NoOpen = False) -> None:
+    """Make every page that is missing or out of date, and the index."""
+    from bakeoff.cli.reports import build_results
+
+    raise typer.Exit(build_results(results, opened=not no_open))
+
+
+@app.command()
+def view(
+    results: Results = Path("results"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 0,
+    no_open: NoOpen = False,
+) -> None:
+    """Serve the same pages on this machine, and show runs as they go on."""
+    from bakeoff.cli.reports import view_results
+
+    view_results(results, port, opened=not no_open)
 
 
 @runs.command("list")

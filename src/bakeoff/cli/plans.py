@@ -6,7 +6,7 @@ from rich.text import Text
 
 from bakeoff.catalogue import default_catalogue
 from bakeoff.plan import Plan
-from bakeoff.report.words import visible
+from bakeoff.report.words import cost, visible
 
 _SHOWN = 20
 
@@ -31,4 +31,18 @@ def print_plan(console: Console, plan: Plan) -> None:
     console.print(table)
     if len(plan.cases) > _SHOWN:
         console.print(f"… and {len(plan.cases) - _SHOWN:,} more cases")
+    _print_estimates(console, plan)
     console.print("nothing was run")
+
+
+def _print_estimates(console: Console, plan: Plan) -> None:
+    if not any(subject.kind in ("model", "agent") for subject in plan.subjects):
+        return
+    from bakeoff.models.estimate import estimate_plan  # the SDKs behind it take a second to load
+    from bakeoff.models.gateway import kept_models, known_price
+
+    gateway = kept_models()
+    console.print("likely to use:")
+    for estimate in estimate_plan(plan, lambda name: known_price(gateway, name.provider, name.model)):
+        used = f"{estimate.usage.input:,} tokens in, {estimate.usage.output:,} out, {cost(estimate.usage.cost)}"
+        console.print(Text(f"  {visible(estimate.subject)}: {used} (assuming {estimate.basis})"))

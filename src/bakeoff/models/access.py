@@ -49,7 +49,7 @@ class OpenProvider:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """A count that makes no sense is noted in the record, and an old model may be asked on purpose: SDKs warn of both."""
+    """A count that makes no sense is noted in the record, and an old model is asked on purpose: no need to warn."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UsageExtractionFailedWarning)
         warnings.filterwarnings("ignore", "The model .* is deprecated", DeprecationWarning)

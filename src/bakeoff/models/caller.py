@@ -10,7 +10,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from bakeoff.errors import BudgetError, InfraError
+from bakeoff.errors import BudgetError, InfraError, UsageError
 from bakeoff.models.access import OpenProvider
 from bakeoff.models.faults import fault, refusal
 from bakeoff.models.gate import Busy
@@ -19,6 +19,16 @@ from bakeoff.models.prices import Price, cost_of
 from bakeoff.models.replay import Recordings, question
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
+from bakeoff.tracing import OFF, TRACING, Attributes, Tracing
+
+_CONVENTIONAL = {
+    "google": "gcp.gemini",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+    "openai-responses": "openai",
+}
+"""What OpenTelemetry calls providers that we call otherwise."""
 
 _MOST_TOKENS = 100_000_000
 """No model reads or writes so much in one request: a provider that says so has miscounted."""
@@ -46,6 +56,7 @@ class Caller:
     settings: ModelSettings
     price: Price | None = None  # given; otherwise the provider's is looked up
     stream: bool = False
+    remote: bool = True  # answers come over a wire, which may break
     recordings: Recordings = field(default_factory=Recordings)
     _out_of_budget: BudgetError | None = None
 
@@ -82,18 +93,40 @@ class Caller:
     async def _ask(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Answer:
         if self.provider is None:
             raise InfraError(f"{self.name}: replay is strict, so nothing but recordings may answer", permanent=True)
-        model = self.provider.model(self.name.model)
+        model = self._model(self.provider)
         with self.task.clock.paused():  # the list of prices may have to be fetched
             price = self.price or await self.provider.price(self.name.model)
 
         async def call() -> tuple[ModelResponse, float]:
-            started = perf_counter()
-            response = await self._call(model, messages, parameters)
-            return response, perf_counter() - started
+            with self.tracing.span(f"chat {self.name.model}", self._about_request(), "CLIENT") as span:
+                started = perf_counter()
+                response = await self._call(model, messages, parameters)
+                span.note(_about_response(response))
+                return response, perf_counter() - started
 
         response, seconds = await self.provider.gate.pass_through(call, self.task.clock)
         usage = usage_of(response.usage, price)
         return Answer(response, usage or Usage(requests=1), seconds, usage is not None, False, price)
+
+    @property
+    def tracing(self) -> Tracing:
+        tracing: Tracing = self.task.resources.get(TRACING, OFF)
+        return tracing
+
+    def _about_request(self) -> Attributes:
+        asked = {name: self.settings.get(name) for name in ("temperature", "max_tokens", "seed")}
+        return {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": _CONVENTIONAL.get(self.name.provider, self.name.provider),
+            "gen_ai.request.model": self.name.model,
+            **{f"gen_ai.request.{name}": value for name, value in asked.items() if isinstance(value, int | float)},
+        }
+
+    def _model(self, provider: OpenProvider) -> Model:
+        try:
+            return provider.model(self.name.model)
+        except UsageError as error:  # of a provider of the user's own, which is only made when it is needed
+            raise InfraError(str(error), permanent=True) from error
 
     async def _call(
         self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
@@ -107,7 +140,7 @@ class Caller:
                 raise fault(error, name) from error
             unmeasured = RequestUsage(unmeasured_requests=1)
             return ModelResponse(parts=[TextPart(refused)], usage=unmeasured, finish_reason="content_filter")
-        if self.stream and response.finish_reason is None:
+        if self.remote and not _is_whole(response):
             raise Busy(f"{name}: the stream ended before the answer did")
         return response
 
@@ -123,6 +156,22 @@ class Caller:
             async for _ in stream:  # the client's idle limit runs between events
                 pass
             return stream.get()
+
+
+def _about_response(response: ModelResponse) -> Attributes:
+    usage = usage_of(response.usage, None)
+    return {
+        "gen_ai.response.model": response.model_name,
+        "gen_ai.response.id": response.provider_response_id,
+        "gen_ai.response.finish_reasons": [response.finish_reason] if response.finish_reason else None,
+        "gen_ai.usage.input_tokens": usage.input if usage else None,
+        "gen_ai.usage.output_tokens": usage.output if usage else None,
+    }
+
+
+def _is_whole(response: ModelResponse) -> bool:
+    """Whether the model came to an end. SDKs may stream unasked, and take what came for all there was."""
+    return response.finish_reason is not None or bool((response.provider_details or {}).get("finish_reason"))
 
 
 def usage_of(usage: RequestUsage, price: Price | None) -> Usage | None:

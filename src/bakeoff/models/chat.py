@@ -29,7 +29,9 @@ class ChatModel(OpenAIChatModel):
 
     def _validate_completion(self, response: chat.ChatCompletion) -> Any:
         if not response.choices:
-            raise UnexpectedModelBehavior(f"an answer without choices: {response.model_dump_json(warnings=False)[:500]}")
+            raise UnexpectedModelBehavior(
+                f"an answer without choices: {response.model_dump_json(warnings=False)[:500]}"
+            )
         response.usage = _believed(response.usage)
         return super()._validate_completion(response)
 

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 from bakeoff.errors import InfraError, PlanError, UsageError
 from bakeoff.models.gateway import gateway_base, kept_models, refresh_models
+from bakeoff.models.in_process import read_script
 from bakeoff.models.names import GATEWAY, ModelName, parse_model_name
 from bakeoff.models.providers import Provider, known_providers
 
@@ -51,21 +52,27 @@ def what_is_missing(name: ModelName, provider: Provider, environment: Mapping[st
 def _problem(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:
     if provider.keys and provider.key_required and provider.key(environment) is None:
         return f"no key: set {' or '.join(provider.keys)}, in the environment, in .env or in .env.local"
-    if provider.wire == "openai" and provider.url(environment) is None:
+    url = provider.url(environment)
+    if provider.wire == "openai" and url is None:
         return f"no address: set {provider.base_url_variable}"
-    if provider.wire == "embedded":
-        return _no_weights(name.model)
-    return None
-
-
-def _no_weights(model: str) -> str | None:
-    from bakeoff.models.embedded.weights import check_name
-
+    if url is not None and not url.startswith(("http://", "https://")):
+        return f"its address {url!r} does not begin with http:// or https://"
     try:
-        check_name(model)
+        _check_file(name.model, provider)
     except UsageError as error:
         return str(error)
     return None
+
+
+def _check_file(model: str, provider: Provider) -> None:
+    """Some models are files, which may be missing or of no use."""
+    match provider.wire:
+        case "embedded":
+            from bakeoff.models.embedded.weights import check_name
+
+            check_name(model)
+        case "scripted":
+            read_script(model)
 
 
 def _unknown_model(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:

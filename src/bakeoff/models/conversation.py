@@ -27,6 +27,7 @@ from bakeoff.models.caller import Answer, Caller
 from bakeoff.models.prices import Price
 from bakeoff.protocols import Tool
 from bakeoff.record import NO_USAGE, Part, Reasoning, Step, Text, ToolCall, Transcript, Usage
+from bakeoff.tracing import Attributes, Tracing
 
 
 @dataclass(slots=True)
@@ -84,7 +85,7 @@ async def converse(
         answer = await caller.ask(talk.messages, parameters)
         talk.hear(answer)
         calls = [part for part in answer.response.parts if isinstance(part, ToolCallPart)]
-        done, over = await _use(calls, by_name)
+        done, over = await _use(calls, by_name, caller.tracing)
         talk.steps.append(_step(answer, done))
         if over or not calls:
             return talk
@@ -93,14 +94,26 @@ async def converse(
     return talk
 
 
-async def _use(calls: list[ToolCallPart], tools: dict[str, Tool]) -> tuple[list[ToolCall], bool]:
+async def _use(calls: list[ToolCallPart], tools: dict[str, Tool], tracing: Tracing) -> tuple[list[ToolCall], bool]:
     """Each call and what came of it, in order; calls after one that ends the attempt are not carried out."""
     done: list[ToolCall] = []
     over = False
     for part in calls:
-        done.append(await use_tool(part, None if over else tools.get(part.tool_name), over=over, known=tools))
+        with tracing.span(f"execute_tool {part.tool_name}", _about(part)) as span:
+            done.append(await use_tool(part, None if over else tools.get(part.tool_name), over=over, known=tools))
+            if done[-1].error is not None:
+                span.failed("ToolError")
         over = over or (part.tool_name in tools and tools[part.tool_name].ends and done[-1].error is None)
     return done, over
+
+
+def _about(part: ToolCallPart) -> Attributes:
+    return {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": part.tool_name,
+        "gen_ai.tool.call.id": part.tool_call_id,
+        "gen_ai.tool.type": "function",
+    }
 
 
 async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: dict[str, Tool]) -> ToolCall:

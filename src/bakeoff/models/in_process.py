@@ -97,17 +97,20 @@ class ModelScript(Frozen):
 
 def scripted_model(script: str) -> Model:
     """`scripted:FILE` replies as the JSON file says; `scripted:TEXT` says that text to everything."""
-    path = Path(script)
-    if path.suffix != ".json":
-        return _scripted(ModelScript(replies=(Reply(say=script),)), script)
+    return _scripted(read_script(script), script)
+
+
+def read_script(script: str) -> ModelScript:
+    if not script.endswith(".json"):
+        return ModelScript(replies=(Reply(say=script),))
     try:
-        return _scripted(ModelScript.model_validate_json(path.read_bytes()), path.stem)
+        return ModelScript.model_validate_json(Path(script).read_bytes())
     except OSError as error:
-        raise UsageError(f"model 'scripted:{script}': the script cannot be read: {error.strerror}") from error
+        raise UsageError(f"the script {script} cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise UsageError(f"model 'scripted:{script}': {place}: {first['msg']}") from error
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "it"
+        raise UsageError(f"the script {script} makes no sense: {place}: {first['msg']}") from error
 
 
 def _scripted(script: ModelScript, name: str) -> Model:

@@ -47,10 +47,13 @@ class Provider:
     factory: Factory | None = None
 
     def key(self, environment: Mapping[str, str]) -> str | None:
-        return next((environment[name] for name in self.keys if environment.get(name)), None)
+        return next((key for name in self.keys if (key := environment.get(name, "").strip())), None)
 
     def url(self, environment: Mapping[str, str]) -> str | None:
-        return (self.base_url_variable and environment.get(self.base_url_variable)) or self.base_url
+        """The address, without the end that some documentation writes it with."""
+        given = environment.get(self.base_url_variable, "").strip() if self.base_url_variable else ""
+        url = given or self.base_url
+        return url and url.rstrip("/").removesuffix("/chat/completions")
 
 
 def _provider(name: str, wire: Wire, key: str, url: str, variable: str, prices: str | None = None) -> Provider:

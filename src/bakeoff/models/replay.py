@@ -140,13 +140,15 @@ class Recordings:
 
     def _read(self, path: Path) -> Recorded | None:
         try:
-            return Recorded.model_validate_json(path.read_bytes())
+            recorded = Recorded.model_validate_json(path.read_bytes())
+            _ = recorded.response  # must be readable too
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
             raise InfraError(
                 f"recording {path} cannot be read, delete it: {_first_line(error)}", permanent=True
             ) from error
+        return recorded
 
     def _readable(self, path: Path) -> Recorded | None:
         with suppress(InfraError):

@@ -103,17 +103,15 @@ def compare(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: in
     )
 
 
-def difference_interval(moments: Moments, *, confidence: float) -> Interval | None:
-    """The t interval of a mean paired difference, clustered where cases are, cut to −1…1; None for one unit.
+def difference_interval(moments: Moments, *, confidence: float) -> Interval:
+    """The t interval of a mean paired difference, clustered where cases are, cut to −1…1; needs two units.
 
     Where no case's difference differs from another's, the rule of three says what else there might be.
     """
-    if moments.units < 2:
-        return None
     if moments.constant:
         return rule_of_three(moments.mean, moments.units, lowest=-1.0, confidence=confidence)
     half = t_quantile((1 + confidence) / 2, moments.units - 1) * moments.error
-    method = "paired t, clustered" if moments.clustered else "paired t"
+    method = "clustered paired t" if moments.clustered else "paired t"
     return Interval(low=max(-1.0, moments.mean - half), high=min(1.0, moments.mean + half), method=method)
 
 

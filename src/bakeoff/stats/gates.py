@@ -118,10 +118,11 @@ def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
     """
     for name, arm in (("baseline", baseline), ("candidate", candidate)):
         if arm.share > MOST_LOST:
-            return f"refused: the {name} lost {arm} to infrastructure, more than {MOST_LOST:.0%}: resume the run first"
+            limit = f"more than {100 * MOST_LOST:g} %"
+            return f"refused: the {name} lost {arm} to infrastructure, {limit}: resume the run first"
     if abs(baseline.share - candidate.share) > MOST_UNEQUAL and _loss_test(baseline, candidate) < 0.05:
         return (
-            f"refused: infrastructure took {baseline} of the baseline's and {candidate} of the candidate's, "
+            f"refused: infrastructure took {baseline} in the baseline and {candidate} in the candidate, "
             "more unequal than chance: resume both runs first"
         )
     return None

@@ -68,7 +68,7 @@ def effective_wilson(moments: Moments, *, confidence: float = CONFIDENCE) -> Int
     J. Survey Statistics and Methodology 3 (2015).
     """
     quantile = t_quantile((1 + confidence) / 2, moments.units - 1)
-    method = "clustered Wilson, effective n" if moments.clustered else "Wilson, effective n"
+    method = "clustered Wilson with effective n" if moments.clustered else "Wilson with effective n"
     return _wilson(moments.mean, effective_size(moments), quantile, method)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 DRAWS = 20_000
-_EXACT = "sign-flip permutation, exact"
+_EXACT = "exact sign-flip permutation"
 _FEW = 16  # differences, of which all 2^16 combinations are tried
 _FINEST_GRID = 120  # steps between 0 and 1; holds halves to sixths, eighths, tenths, twelfths, …
 _LONGEST_GRID = 20_000  # steps that all differences make together; beyond it draws are quicker

@@ -1,7 +1,7 @@
 """Before spending: the smallest true difference that a comparison of this size would find."""
 
 from dataclasses import dataclass
-from math import sqrt
+from math import isnan, sqrt
 
 from bakeoff.stats.quantiles import ALPHA, t_quantile
 from bakeoff.stats.variance import VarianceSplit
@@ -60,10 +60,16 @@ def power_of(difference: float, cases: int, rounds: int, noise: Noise, *, alpha:
 
 
 def _power(noncentrality: float, freedom: int, alpha: float) -> float:
+    critical = t_quantile(1 - alpha / 2, freedom)
+    return 1 - _below(critical, freedom, noncentrality) + _below(-critical, freedom, noncentrality)
+
+
+def _below(value: float, freedom: int, noncentrality: float) -> float:
+    """The noncentral t distribution function; scipy gives NaN where it is too small for it, below 1e-15 or so."""
     from scipy.special import nctdtr
 
-    critical = t_quantile(1 - alpha / 2, freedom)
-    return float(1 - nctdtr(freedom, noncentrality, critical) + nctdtr(freedom, noncentrality, -critical))
+    chance = float(nctdtr(freedom, noncentrality, value))
+    return 0.0 if isnan(chance) else chance
 
 
 def _noncentrality(freedom: int, alpha: float, power: float) -> float:

@@ -23,7 +23,7 @@ def newcombe(before: Sequence[Cell], after: Sequence[Cell], *, confidence: float
     return Interval(
         low=is_now - was - hypot(is_now - new.low, old.high - was),
         high=is_now - was + hypot(new.high - is_now, was - old.low),
-        method="Newcombe, unpaired",
+        method="unpaired Newcombe",
     )
 
 
@@ -31,10 +31,10 @@ def unpaired_test(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[str, f
     """The name of the test that two samples allow, and its two-sided p. Each must have two units or more."""
     old, new = moments_of(before), moments_of(after)
     if old.single and new.single and not old.clustered and not new.clustered:
-        return "Fisher's exact test, unpaired", _fisher(before, after)
+        return "unpaired Fisher's exact test", _fisher(before, after)
     if old.constant and new.constant:
-        return "label permutation, exact, unpaired", _two_constants(old, new)
-    return "Welch's t, unpaired", _welch(old, new)
+        return "unpaired exact label permutation", _two_constants(old, new)
+    return "unpaired Welch's t", _welch(old, new)
 
 
 def _part(cells: Sequence[Cell], confidence: float) -> Interval | None:

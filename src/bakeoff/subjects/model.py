@@ -110,6 +110,10 @@ class ModelSubject:
         """What has to be there before the model can be asked."""
         return what_is_missing(self.name, self.access.provider, self.access.environment)
 
+    def secrets(self) -> dict[str, str]:
+        environment = self.access.environment
+        return {name: environment[name].strip() for name in self.access.provider.keys if environment.get(name)}
+
     def offline(self) -> Self:
         """The same, answering from recordings alone: it needs no key, no address and no weights."""
         return replace(self, only_recordings=True)
@@ -156,8 +160,10 @@ class ModelSubject:
         provider: OpenProvider | None = None if self.only_recordings else task.resources[self.access.key]
         recordings: Recordings = task.resources.get(RECORDINGS, Recordings())
         price = self.options.price.price(str(self.name)) if self.options.price else None
-        stream = self.options.stream and self.access.provider.wire not in ("scripted", "custom")
-        return Caller(self.name, provider, task, self._settings(task), price, stream, recordings)
+        remote = self.access.provider.wire not in ("scripted", "custom")
+        return Caller(
+            self.name, provider, task, self._settings(task), price, remote and self.options.stream, remote, recordings
+        )
 
     def _settings(self, task: Task) -> ModelSettings:
         options = self.options

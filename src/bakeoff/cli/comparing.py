@@ -1,0 +1,202 @@
+"""`bakeoff compare`, `bakeoff selfcheck` and `bakeoff leaderboard`."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bakeoff.bundled.demo import demo_plan
+from bakeoff.cli.console import err, out
+from bakeoff.cli.progress import News, show_progress
+from bakeoff.cli.running import FAILED, PASSED, UNDECIDED
+from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.files import write_atomically
+from bakeoff.frozen import Frozen
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.report.compare import Gate, compare_sources
+from bakeoff.report.compare_arms import read_arm
+from bakeoff.report.compare_text import describe_comparison
+from bakeoff.report.leaderboard import rank_sources
+from bakeoff.report.leaderboard_text import describe_leaderboard
+from bakeoff.report.markdown import to_markdown
+from bakeoff.report.outputs import Block, Listing, Quote, heading, paragraph
+from bakeoff.report.outputs_html import to_page
+from bakeoff.report.readers import Source, find_source, known_readers
+from bakeoff.report.terminal import print_blocks
+from bakeoff.report.words import percent, span
+from bakeoff.run import run
+from bakeoff.rundir import RunFolder, find_run, new_run_folder, run_folders
+from bakeoff.stats import Comparison, FlipRate, GateVerdict, Ruling, compare, flip_rate, flip_rate_within, judge
+
+PUBLIC = 0o644  # what is written to a place the person names is meant for others
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a report is to be shown."""
+
+    as_json: bool = False
+    markdown: bool = False
+    html: Path | None = None
+
+
+def run_compare(
+    results: Path,
+    names: tuple[str, str | None],
+    subjects: tuple[str | None, str | None],
+    gate: str,
+    margin: float | None,
+    details: int,
+    shape: Shape,
+    *,
+    exit_zero: bool,
+) -> int:
+    readers = known_readers()
+    baseline = find_source(results, names[0], readers)
+    candidate = find_source(results, names[1], readers) if names[1] else baseline
+    report = compare_sources(
+        baseline, candidate, subjects=subjects, gate=read_gate(gate), margin=margin, most_details=details
+    )
+    show("Comparison", report, describe_comparison(report), shape)
+    return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
+
+
+def read_gate(text: str) -> Gate:
+    if text == "verdict" or text == "regression":
+        return "regression" if text == "regression" else "verdict"
+    raise UsageError(f"--gate {text!r} is not one of verdict, regression")
+
+
+def show(title: str, data: Frozen, blocks: tuple[Block, ...], shape: Shape) -> None:
+    """As JSON, Markdown or text on stdout, and as a page where one is wanted."""
+    if shape.as_json and shape.markdown:
+        raise UsageError("--json and --markdown both go to stdout: choose one")
+    if shape.html:
+        write_public(shape.html, to_page(title, blocks).encode())
+        err().print(f"written to {shape.html}", markup=False)
+    if shape.as_json:
+        out().file.write(data.model_dump_json(indent=2) + "\n")
+    elif shape.markdown:
+        out().file.write(to_markdown(blocks))
+    elif not shape.html:
+        print_blocks(out(), blocks)
+
+
+def write_public(path: Path, data: bytes) -> None:
+    try:
+        write_atomically(path, data, PUBLIC)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def run_leaderboard(results: Path, names: list[str], shape: Shape) -> int:
+    readers = known_readers()
+    if names:
+        board = rank_sources([find_source(results, name, readers) for name in names])
+    else:
+        board = rank_sources(*_readable([find_source(results, str(folder.path)) for folder in run_folders(results)]))
+    show("Leaderboard", board, describe_leaderboard(board), shape)
+    return PASSED
+
+
+def _readable(sources: list[Source]) -> tuple[list[Source], tuple[str, ...]]:
+    """Of a whole folder of results, one damaged run must not hide the others."""
+    good: list[Source] = []
+    problems: list[str] = []
+    for source in sources:
+        try:
+            good += [source] if source.plan.size else []
+        except BakeoffError as error:
+            problems.append(str(error))
+    return good, tuple(problems)
+
+
+class SelfCheck(Frozen):
+    """What one configuration says of itself when it is run twice."""
+
+    runs: tuple[str, str]
+    subject: str
+    between: FlipRate | None
+    within: FlipRate | None
+    comparison: Comparison
+    ruling: Ruling
+    exit_code: int
+
+
+def run_selfcheck(name: str | None, subject: str | None, rounds: int | None, options: RunOptions, shape: Shape) -> int:
+    """Exit 1 where two runs of one thing are told apart: something else than the subject has changed between them."""
+    planned = find_run(options.results, name).read_plan() if name else demo_plan(with_model=False)
+    plan = _one_subject(planned, subject, name)
+    if plan.threshold is None:
+        raise UsageError(f"plan {plan.name!r} has no threshold, so nothing passes or fails, and nothing can flip")
+    plan = plan.model_copy(update={"name": f"selfcheck {plan.name}", "rounds": rounds or plan.rounds})
+    folders: list[RunFolder] = []
+    for _ in range(2):
+        folder = new_run_folder(options.results, plan.name)
+        asyncio.run(_carry_out(plan, replace(options, folder=folder.path)))
+        folders.append(folder)
+    report = _check(folders[0], folders[1])
+    show("Self-check", report, _describe(report), shape)
+    return report.exit_code
+
+
+async def _carry_out(plan: Plan, options: RunOptions) -> None:
+    news = News(plan.size)
+    with show_progress(err(), news) as told:
+        async for record in run(plan, options):
+            news.add(record)
+            told()
+
+
+def _one_subject(plan: Plan, subject: str | None, run: str | None) -> Plan:
+    wanted = subject or ("scripted" if run is None else None)
+    found = [spec for spec in plan.subjects if wanted in (None, spec.name)]
+    if len(found) != 1:
+        names = ", ".join(spec.name for spec in plan.subjects)
+        problem = f"has no subject {wanted!r}" if wanted else f"has {len(found)} subjects"
+        raise UsageError(f"plan {plan.name!r} {problem}: choose one with --subject: {names}")
+    return plan.model_copy(update={"subjects": tuple(found)})
+
+
+def _check(first: RunFolder, second: RunFolder) -> SelfCheck:
+    subject = first.read_plan().subjects[0].name
+    sources = [find_source(folder.path, str(folder.path)) for folder in (first, second)]
+    with read_arm(sources[0], subject) as one, read_arm(sources[1], subject) as other:
+        compared = compare(one.cells, other.cells)
+        ruling = judge(compared, losses=(one.losses, other.losses))
+        differ = ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED)
+        whole = not ruling.refused and one.summary.scored == other.summary.scored == one.summary.planned
+        return SelfCheck(
+            runs=(first.name, second.name),
+            subject=subject,
+            between=flip_rate(one.passes, other.passes),
+            within=flip_rate_within({**one.passes}),
+            comparison=compared,
+            ruling=ruling,
+            exit_code=FAILED if differ else PASSED if whole else UNDECIDED,
+        )
+
+
+def _describe(check: SelfCheck) -> tuple[Block, ...]:
+    differ = check.exit_code == FAILED
+    told = "told apart from itself" if differ else "not told apart from itself"
+    lines = [f"two tries of one case disagree {_rate(check.between)} of the time (between the two runs)"]
+    if check.within:
+        lines.append(f"two rounds of one case disagree {_rate(check.within)} of the time (within the first run)")
+    lines.append(f"comparison of the two runs: {check.ruling.sentence}")
+    if differ:
+        lines.append(
+            "something besides the subject changes from run to run: look at what scorers and sandbox depend on"
+        )
+    return (
+        heading("Self-check: ", Quote(check.subject)),
+        paragraph(f"Flip rate {_rate(check.between)}; {told}."),
+        Listing(tuple((line,) for line in lines)),
+        paragraph("Kept in ", Quote(check.runs[0]), " and ", Quote(check.runs[1]), "."),
+    )
+
+
+def _rate(flips: FlipRate | None) -> str:
+    if flips is None:
+        return "an unknown share"
+    return f"{percent(flips.rate)} (95 % interval {span(flips.interval)}, {flips.cases} cases)"

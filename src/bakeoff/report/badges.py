@@ -1,0 +1,58 @@
+"""A badge as SVG, made here: no service is asked, and it holds nothing but two texts and two rectangles."""
+
+import unicodedata
+from xml.sax.saxutils import escape, quoteattr
+
+from bakeoff.report.summary import SubjectSummary, Summary
+from bakeoff.report.words import percent, visible
+
+_HEIGHT = 20
+_PAD = 6
+_LONGEST = 60
+_GREY, _GREEN, _AMBER, _RED = "#555", "#2a7d2e", "#8a6100", "#b3261e"  # white on each can be read (4.5:1)
+
+
+def score_badge(subject: SubjectSummary, label: str | None = None) -> str:
+    """A subject's score with its interval."""
+    interval = subject.interval
+    around = f" ({100 * interval.low:.0f}–{100 * interval.high:.0f})" if interval else ""
+    return badge(label or subject.subject, f"{percent(subject.score)}{around}", _colour(subject.score))
+
+
+def run_badge(summary: Summary, label: str | None = None) -> str:
+    """How much of a run passed."""
+    passed = sum(subject.passed for subject in summary.subjects)
+    scored = sum(subject.scored for subject in summary.subjects)
+    return badge(label or summary.name, f"{passed}/{scored} passed", _colour(passed / scored if scored else None))
+
+
+def badge(label: str, value: str, colour: str) -> str:
+    """Two texts side by side; the left one on grey."""
+    left, right = visible(label, _LONGEST), visible(value, _LONGEST)
+    first, second = _width(left), _width(right)
+    whole = first + second
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{_HEIGHT}" role="img" '
+        f"aria-label={quoteattr(f'{left}: {right}')}><title>{escape(f'{left}: {right}')}</title>"
+        f'<rect width="{whole}" height="{_HEIGHT}" rx="3" fill="{_GREY}"/>'
+        f'<path d="M{first} 0h{second - 3}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-{second - 3}z" fill="{colour}"/>'
+        '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">'
+        f"{_text(left, first / 2, first)}{_text(right, first + second / 2, second)}</g></svg>\n"
+    )
+
+
+def _text(text: str, middle: float, room: int) -> str:
+    # The length is fixed, so that a font we did not measure cannot make it run over.
+    return f'<text x="{middle:g}" y="14" textLength="{room - 2 * _PAD}">{escape(text)}</text>'
+
+
+def _width(text: str) -> int:
+    """About what Verdana at 11 pixels takes."""
+    wide = sum(12 if unicodedata.east_asian_width(char) in "WF" else 4 if char in "iljt.,:|! " else 7 for char in text)
+    return max(8, wide) + 2 * _PAD
+
+
+def _colour(score: float | None) -> str:
+    if score is None:
+        return _GREY
+    return _GREEN if score >= 0.75 else _AMBER if score >= 0.5 else _RED

@@ -1,0 +1,194 @@
+"""What changed in one case: its numbers, and its outputs, tools, transcript and files line by line."""
+
+import difflib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from pydantic import JsonValue
+
+from bakeoff.frozen import Frozen
+from bakeoff.record import NO_USAGE, Reasoning, Record, Text, ToolCall, Transcript, Verdict
+from bakeoff.report.outputs_shelf import Shelf
+
+Outcome = Literal["win", "tie", "loss", "not scored"]
+
+_LONGEST_TEXT = 20_000  # characters of one text that are compared; the rest is only said to differ
+_MOST_LINES = 400
+_SHOWN_LINES = 60  # of one difference
+_LONGEST_LINE = 300
+_MOST_FILES = 10
+_SAME = 1e-12
+
+
+class Side(Frozen):
+    """One arm's rounds of a case."""
+
+    rounds: int
+    score: float | None
+    verdicts: dict[Verdict, int]
+    cost: float | None
+    seconds: float | None
+    tokens: int
+    tool_calls: int
+    why: str = ""  # the first round that did not pass
+
+
+class CaseChange(Frozen):
+    case: str
+    outcome: Outcome
+    baseline: Side
+    candidate: Side
+
+    @property
+    def difference(self) -> float | None:
+        if self.baseline.score is None or self.candidate.score is None:
+            return None
+        return self.candidate.score - self.baseline.score
+
+
+class TextChange(Frozen):
+    """A unified diff, cut to what a person reads."""
+
+    what: str
+    lines: tuple[str, ...]
+
+
+class CaseDetail(Frozen):
+    """The one round of a case that shows best what changed."""
+
+    case: str
+    round: int
+    changes: tuple[TextChange, ...]
+
+
+def case_change(case: str, baseline: Iterable[Record], candidate: Iterable[Record]) -> CaseChange:
+    before, after = _side(baseline), _side(candidate)
+    return CaseChange(case=case, outcome=_outcome(before, after), baseline=before, candidate=after)
+
+
+def case_detail(case: str, baseline: Shelf, before: str, candidate: Shelf, after: str) -> CaseDetail | None:
+    """The first round that ended differently, or else the first that both have."""
+    chosen = _telling_pair(baseline.rounds(before, case), list(candidate.rounds(after, case)))
+    if chosen is None:
+        return None
+    old, new = chosen
+    return CaseDetail(case=case, round=old.round, changes=tuple(_changes(old, new)))
+
+
+def why(record: Record) -> str:
+    """In a few words, why a trial did not pass."""
+    if record.failure:
+        return f"{record.failure.type}: {record.failure.message}"[:_LONGEST_LINE]
+    low = [score for score in record.scores if score.value is not None and score.value < 1]
+    return "; ".join(f"{score.name}: {score.reason}" for score in low)[:_LONGEST_LINE]
+
+
+def _side(records: Iterable[Record]) -> Side:
+    verdicts: Counter[Verdict] = Counter()
+    values: list[float] = []
+    usage, seconds, calls, reason = NO_USAGE, 0.0, 0, ""
+    for record in records:
+        verdict = record.verdict
+        verdicts[verdict] += 1
+        if verdict.counts and record.value is not None:
+            values.append(record.value)
+        usage += record.spent
+        seconds += record.seconds
+        calls += len(record.transcript.tool_calls) if record.transcript else 0
+        if not reason and verdict is not Verdict.PASS:
+            reason = why(record)
+    rounds = verdicts.total()
+    return Side(
+        rounds=rounds,
+        score=sum(values) / len(values) if values else None,
+        verdicts=dict(verdicts),
+        cost=None if usage.cost is None or not rounds else usage.cost / rounds,
+        seconds=seconds / rounds if rounds else None,
+        tokens=usage.tokens // rounds if rounds else 0,
+        tool_calls=calls,
+        why=reason,
+    )
+
+
+def _outcome(before: Side, after: Side) -> Outcome:
+    if before.score is None or after.score is None:
+        return "not scored"
+    difference = after.score - before.score
+    return "tie" if abs(difference) <= _SAME else "win" if difference > 0 else "loss"
+
+
+def _telling_pair(baseline: Iterable[Record], candidate: list[Record]) -> tuple[Record, Record] | None:
+    others = {record.round: record for record in candidate}
+    first = None
+    for record in baseline:
+        other = others.get(record.round)
+        if other is not None and record.verdict is not other.verdict:
+            return record, other
+        if other is not None and first is None:
+            first = record, other
+    return first
+
+
+def _changes(old: Record, new: Record) -> Iterator[TextChange]:
+    before, after = old.transcript or Transcript(), new.transcript or Transcript()
+    pairs = [
+        ("output", as_text(before.output), as_text(after.output)),
+        ("tools", _tools(before), _tools(after)),
+        ("transcript", _said(before), _said(after)),
+    ]
+    names = sorted(old.artefacts.keys() | new.artefacts.keys())
+    pairs += [
+        (f"file {name}", old.artefacts.get(name, ""), new.artefacts.get(name, "")) for name in names[:_MOST_FILES]
+    ]
+    for what, was, now in pairs:
+        if lines := text_difference(was, now):
+            yield TextChange(what=what, lines=lines)
+
+
+def as_text(value: JsonValue) -> str:
+    """Any output as lines that can be compared."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, indent=1, ensure_ascii=False)
+
+
+def text_difference(was: str, now: str) -> tuple[str, ...]:
+    """A unified diff of two texts of any size in bounded time; nothing where they are alike."""
+    if was == now:
+        return ()
+    lines = [
+        line[:_LONGEST_LINE]
+        for line in difflib.unified_diff(_lines(was), _lines(now), lineterm="", n=2)
+        if not line.startswith(("--- ", "+++ "))
+    ]
+    if not lines:
+        return (f"… they differ after the first {_LONGEST_TEXT:,} characters or {_MOST_LINES} lines",)
+    if len(lines) > _SHOWN_LINES:
+        return (*lines[:_SHOWN_LINES], f"… {len(lines) - _SHOWN_LINES} more lines")
+    return tuple(lines)
+
+
+def _lines(text: str) -> list[str]:
+    return text[:_LONGEST_TEXT].splitlines()[:_MOST_LINES]
+
+
+def _tools(transcript: Transcript) -> str:
+    return "\n".join(f"{call.name}{' (error)' if call.error is not None else ''}" for call in transcript.tool_calls)
+
+
+def _said(transcript: Transcript) -> str:
+    """Every step on a few lines each, long parts cut: this is for seeing where two conversations part."""
+    return "\n".join(_part(part) for step in transcript.steps for part in step.parts)
+
+
+def _part(part: Text | Reasoning | ToolCall) -> str:
+    if isinstance(part, ToolCall):
+        result = f"error {part.error}" if part.error is not None else _short(part.result)
+        return f"call {part.name} {_short(part.arguments)}\n  gave {result}"
+    return f"{part.type} {part.text[:_LONGEST_TEXT]}"
+
+
+def _short(value: JsonValue) -> str:
+    return as_text(value)[:_LONGEST_LINE].replace("\n", " ")

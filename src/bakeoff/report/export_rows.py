@@ -1,0 +1,114 @@
+"""A run as one flat row for each finished trial: what CSV and Parquet hold. The names of columns are a promise."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+from bakeoff.report.compare_cases import as_text
+
+Kind = Literal["text", "whole", "real", "flag", "time"]
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    kind: Kind
+
+
+_FIXED = (
+    Field("run", "text"),
+    Field("subject", "text"),
+    Field("case", "text"),
+    Field("round", "whole"),
+    Field("verdict", "text"),
+    Field("score", "real"),
+    Field("started", "time"),
+    Field("seconds", "real"),
+    Field("prepare_seconds", "real"),
+    Field("attempt_seconds", "real"),
+    Field("score_seconds", "real"),
+    Field("tries", "whole"),
+    Field("bound", "flag"),
+    Field("requests", "whole"),
+    Field("input_tokens", "whole"),
+    Field("output_tokens", "whole"),
+    Field("cache_read_tokens", "whole"),
+    Field("cache_write_tokens", "whole"),
+    Field("reasoning_tokens", "whole"),
+    Field("cost_usd", "real"),
+    Field("steps", "whole"),
+    Field("tool_calls", "whole"),
+    Field("failure_kind", "text"),
+    Field("failure_type", "text"),
+    Field("failure_message", "text"),
+    Field("output", "text"),
+    Field("scores", "text"),
+    Field("tags", "text"),
+)
+
+
+def fields_of(plan: Plan) -> tuple[Field, ...]:
+    """The fixed columns, then one for each scorer of the plan."""
+    return (*_FIXED, *(Field(f"score.{name}", "real") for name in _scorers(plan)))
+
+
+def rows_of(name: str, plan: Plan, records: Iterator[Record]) -> Iterator[dict[str, Value]]:
+    """A row for each record, as it comes."""
+    tags = {case.id: json.dumps(case.tags, sort_keys=True) for case in plan.cases}
+    scorers = _scorers(plan)
+    for record in records:
+        yield {"run": name, "tags": tags[record.case], **_row(record), **_scores(record, scorers)}
+
+
+def _scorers(plan: Plan) -> list[str]:
+    return list(dict.fromkeys(scorer.name or scorer.kind for scorer in plan.scorers))
+
+
+def _scores(record: Record, scorers: list[str]) -> dict[str, Value]:
+    found = {score.name: score.value for score in record.scores}
+    return {f"score.{name}": found.get(name) for name in scorers}
+
+
+def _row(record: Record) -> dict[str, Value]:
+    failure, spent, transcript = record.failure, record.spent, record.transcript
+    return {
+        "subject": record.subject,
+        "case": record.case,
+        "round": record.round + 1,
+        "verdict": str(record.verdict),
+        "score": record.value if record.verdict.counts else None,
+        "started": _time(record.started),
+        "seconds": record.seconds,
+        "prepare_seconds": record.prepare.seconds if record.prepare else None,
+        "attempt_seconds": record.attempt.seconds if record.attempt else None,
+        "score_seconds": record.score.seconds if record.score else None,
+        "tries": record.tries,
+        "bound": record.bound,
+        "requests": spent.requests,
+        "input_tokens": spent.input,
+        "output_tokens": spent.output,
+        "cache_read_tokens": spent.cache_read,
+        "cache_write_tokens": spent.cache_write,
+        "reasoning_tokens": spent.reasoning,
+        "cost_usd": spent.cost,
+        "steps": len(transcript.steps) if transcript else 0,
+        "tool_calls": len(transcript.tool_calls) if transcript else 0,
+        "failure_kind": failure.kind if failure else None,
+        "failure_type": failure.type if failure else None,
+        "failure_message": failure.message if failure else None,
+        "output": as_text(transcript.output) if transcript else None,
+        "scores": json.dumps([score.model_dump(mode="json", exclude_defaults=True) for score in record.scores]),
+    }
+
+
+def _time(seconds: float) -> str | None:
+    """ISO 8601 in UTC; None for what no calendar has."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,71 @@
+"""What GitHub Actions shows of a run: annotations on the build, and its summary page.
+
+Annotations are commands on stdout. Whatever a subject said is encoded: it can neither end a command nor begin one.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TextIO
+
+from bakeoff.errors import UsageError
+from bakeoff.plan import Plan
+from bakeoff.record import LOST, Record
+from bakeoff.report.compare_cases import why
+from bakeoff.report.markdown import to_markdown
+from bakeoff.report.outputs import Blocks
+from bakeoff.report.outputs_shelf import Shelf
+from bakeoff.report.outputs_summary import unhappy_records
+from bakeoff.report.words import visible
+
+MOST_ANNOTATIONS = 10
+"""Of each level: GitHub shows no more of one step."""
+
+_LONGEST = 500
+_LONGEST_SUMMARY = 1_000_000  # bytes; GitHub refuses more than 1 MiB
+SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
+
+
+def annotations(plan: Plan, shelf: Shelf) -> Iterator[str]:
+    """An error for each trial that failed, a warning for each that was lost, and a notice about the rest."""
+    counts: Counter[str] = Counter()
+    for record in unhappy_records(plan, shelf):
+        level = "warning" if record.verdict in LOST else "error"
+        counts[level] += 1
+        if counts[level] <= MOST_ANNOTATIONS:
+            yield _annotation(level, record)
+    hidden = sum(max(0, count - MOST_ANNOTATIONS) for count in counts.values())
+    if hidden:
+        yield f"::notice title=bakeoff::{hidden} more trials did not pass; the summary and the run have them"
+
+
+def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str, str] = os.environ) -> None:
+    """To the file that GitHub names, or else to stdout."""
+    text = to_markdown(blocks)
+    place = environment.get(SUMMARY_FILE)
+    if not place:
+        stdout.write(text)
+        return
+    data = text.encode()
+    if len(data) > _LONGEST_SUMMARY:
+        data = data[:_LONGEST_SUMMARY].rsplit(b"\n", 1)[0] + b"\n\nCut: GitHub takes no longer summary.\n"
+    try:
+        with Path(place).open("ab") as file:
+            file.write(data)
+    except OSError as error:
+        raise UsageError(f"{SUMMARY_FILE}={place}: it cannot be written: {error.strerror}") from error
+
+
+def _annotation(level: str, record: Record) -> str:
+    title = f"{record.subject}: {record.case} (round {record.round + 1})"
+    return f"::{level} title={_property(title)}::{_data(f'{record.verdict}: {why(record)}')}"
+
+
+def _data(text: str) -> str:
+    shown = visible(text, _LONGEST).replace("##[", "## [")  # the old form of a command, seen anywhere in a line
+    return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,152 @@
+"""One record as the page reads it: texts only, cut where no reader would go on, control characters made visible."""
+
+import json
+import re
+from typing import Any
+
+from pydantic import JsonValue
+
+from bakeoff.plan import Case
+from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Usage
+from bakeoff.report.words import visible
+
+LONGEST = 1024 * 1024
+"""Characters of one text that go into a page; the journal has the rest."""
+
+NAME = 200
+"""Characters of a name that are shown."""
+
+# Control characters as their pictures; what turns the direction of text around, as its number.
+_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "␡"}
+_NUMBERS = {
+    code: f"\\u{code:04x}" for code in (*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+_SHOWN = _PICTURES | _NUMBERS
+_UNSHOWN = re.compile("[" + "".join(map(re.escape, map(chr, _SHOWN))) + "]")
+
+Json = dict[str, Any]
+
+
+def shown(text: str) -> str:
+    """Untrusted text of several lines, as it may be shown."""
+    text = text.replace("\r\n", "\n")
+    cut = len(text) - LONGEST
+    text = text[:LONGEST]
+    if _UNSHOWN.search(text):
+        text = text.translate(_SHOWN)
+    return text if cut <= 0 else f"{text}\n… {cut:,} more characters are in the journal"
+
+
+def as_text(value: JsonValue) -> str | None:
+    """Free data as text: a string as it is, anything else as JSON."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return shown(value)
+    return shown(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def case_detail(case: Case) -> Json:
+    """What a subject was given. Hidden files are named, not shown: a page that is passed on must not give them away."""
+    return _filled(
+        prompt=shown(case.prompt),
+        files={visible(name, NAME): shown(text) for name, text in case.files.items()},
+        hidden=[visible(name, NAME) for name in (*case.hidden, *case.reference)],
+        tags={visible(key, NAME): visible(value, NAME) for key, value in case.tags.items()},
+    )
+
+
+def record_detail(record: Record) -> Json:
+    transcript = record.transcript
+    return _filled(
+        started=record.started,
+        tries=record.tries,
+        bound=record.bound,
+        phases=[_phase(name, phase) for name in ("prepare", "attempt", "score") if (phase := getattr(record, name))],
+        steps=[_step(step) for step in transcript.steps] if transcript else None,
+        output=_output(record),
+        about=as_text(dict(transcript.metadata) or None) if transcript else None,
+        scores=[_score(score) for score in record.scores],
+        files={visible(name, NAME): shown(text) for name, text in record.artefacts.items()},
+        refused={visible(name, NAME): visible(why, 1000) for name, why in record.refused.items()},
+        workspace=visible(record.workspace, 1000) if record.workspace else None,
+        spent=_usage(record.spent),
+    )
+
+
+def why(record: Record) -> str:
+    """In a few words, why a trial did not pass."""
+    failure = record.failure
+    if failure:
+        return visible(f"{failure.type}: {failure.message}", 160)
+    if record.verdict.counts and record.verdict != "fail":
+        return ""
+    reasons = [f"{score.name}: {score.reason}" for score in record.scores if score.value is not None and score.value < 1]
+    return visible("; ".join(reasons) or "no scorer returned a number", 160)
+
+
+def _output(record: Record) -> str | None:
+    """What it gave in the end, unless that is the last thing it said anyway."""
+    transcript = record.transcript
+    if transcript is None:
+        return None
+    last = transcript.steps[-1].parts if transcript.steps else ()
+    said = "".join(part.text for part in last if isinstance(part, Text))
+    return None if said and transcript.output == said else as_text(transcript.output)
+
+
+def _phase(name: str, phase: Phase) -> Json:
+    return _filled(name=name, seconds=phase.seconds, waited=phase.waited or None, failure=_failure(phase.failure))
+
+
+def _failure(failure: Failure | None) -> Json | None:
+    if failure is None:
+        return None
+    return _filled(
+        kind=failure.kind,
+        type=visible(failure.type, NAME),
+        message=shown(failure.message),
+        detail=shown(failure.detail),
+        permanent=failure.permanent,
+    )
+
+
+def _score(score: Score) -> Json:
+    return _filled(
+        name=visible(score.name, NAME),
+        value=score.value,
+        reason=shown(score.reason),
+        about=as_text(dict(score.metadata) or None),
+        failure=_failure(score.failure),
+    )
+
+
+def _step(step: Step) -> Json:
+    return _filled(
+        parts=[_part(part) for part in step.parts],
+        usage=_usage(step.usage),
+        finish=visible(step.finish_reason, NAME) if step.finish_reason else None,
+        seconds=step.seconds,
+    )
+
+
+def _part(part: Text | Reasoning | ToolCall) -> Json:
+    if not isinstance(part, ToolCall):
+        return {"type": part.type, "text": shown(part.text)}
+    return _filled(
+        type="tool",
+        name=visible(part.name, NAME),
+        arguments=as_text(part.arguments),
+        result=as_text(part.result),
+        error=shown(part.error) if part.error else None,
+        ms=part.duration_ms,
+    )
+
+
+def _usage(usage: Usage) -> Json | None:
+    return usage.model_dump(exclude_defaults=True) or None
+
+
+def _filled(**fields: Any) -> Json:
+    """Only what says something: most fields of most records are empty."""
+    return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}

@@ -1,0 +1,211 @@
+"""A run folder read once, newest line first, into all that its page shows; each record is handed on and forgotten."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import JsonValue, ValidationError
+
+from bakeoff.bitmap import Bitmap
+from bakeoff.errors import RunFolderError
+from bakeoff.journal import Damage, Entry, Mark, read_journal_backwards
+from bakeoff.models.cache_simulation import simulate
+from bakeoff.models.prices import Price, split_costs
+from bakeoff.plan import Plan
+from bakeoff.record import Record, Verdict
+from bakeoff.report.summary import Summary, summarise
+from bakeoff.report.words import visible
+from bakeoff.rundir import RunFolder
+
+MOST_TRIALS = 10_000_000
+"""A plan may name more than any page could show; a hostile one may name more than memory could count."""
+
+_MOST_CLASSES = 200
+State = Literal["running", "complete", "incomplete"]
+
+
+@dataclass(slots=True)
+class Bill:
+    """What one subject's conversations cost, and would have cost with a prompt cache."""
+
+    price: Price | None = None
+    conversations: int = 0
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+    simulated: float = 0.0
+    hits: int = 0
+    writes: int = 0
+
+    @property
+    def total(self) -> float:
+        return self.input + self.output + self.cache_read + self.cache_write
+
+    def add(self, record: Record, price: Price | None) -> None:
+        steps = record.transcript.steps if record.transcript else ()
+        requests = [step.usage for step in steps if step.usage.tokens]
+        if not requests:
+            return
+        self.price = price or self.price
+        self.conversations += 1
+        cached = simulate(requests, price)
+        self.hits += cached.hits
+        self.writes += cached.writes
+        costs = split_costs(requests, price)
+        if costs is not None and cached.simulated_cost is not None:
+            self.input += costs.input_cost
+            self.output += costs.output_cost
+            self.cache_read += costs.cache_read_cost
+            self.cache_write += costs.cache_write_cost
+            self.simulated += cached.simulated_cost
+
+
+@dataclass(frozen=True, slots=True)
+class FailureClass:
+    """Why trials did not pass, as far as that can be told without reading them."""
+
+    verdict: Verdict
+    name: str
+
+
+@dataclass(slots=True)
+class FailureCount:
+    subjects: Counter[str] = field(default_factory=Counter)
+    example: str = ""
+    trial: int = 0  # of the example
+
+
+@dataclass(slots=True)
+class RunData:
+    """Everything a run's page is made of, but for the transcripts."""
+
+    name: str
+    plan: Plan
+    state: State
+    summary: Summary
+    bills: dict[str, Bill]
+    failures: dict[FailureClass, FailureCount]
+    marks: list[Mark]  # oldest first
+    damaged: int  # lines that cannot be read
+    first_damage: str
+    foreign: int  # records of an earlier version of the plan
+    torn: bool
+
+
+Sink = Callable[[int, Record], None]
+
+
+class _Collector:
+    """Looks at what streams by."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.bills = {spec.name: Bill() for spec in plan.subjects}
+        self.failures: dict[FailureClass, FailureCount] = {}
+        self.marks: list[Mark] = []
+        self.damaged = 0
+        self.first_damage = ""
+        self.foreign = 0
+        self._prices: dict[str, Price | None] = {}
+
+    def counted(self, entries: Iterator[Entry], sink: Sink) -> Iterator[Record]:
+        """The one record that counts for each trial; everything else is noted on the way."""
+        seen = Bitmap(self.plan.size)
+        for entry in entries:
+            if isinstance(entry, Mark):
+                self.marks.append(entry)
+            elif isinstance(entry, Damage):
+                self.damaged += 1
+                self.first_damage = entry.reason
+            elif isinstance(entry, Record):
+                trial = self.plan.find(entry.case, entry.subject, entry.round)
+                if trial is None or trial.attempt_key != entry.attempt_key:
+                    self.foreign += 1
+                elif not seen[trial.index]:
+                    seen[trial.index] = True
+                    self._note(trial.index, entry)
+                    sink(trial.index, entry)
+                    yield entry
+
+    def _note(self, index: int, record: Record) -> None:
+        self.bills[record.subject].add(record, self._price(record))
+        if record.verdict in (Verdict.PASS, Verdict.RECORDED):
+            return
+        kind = FailureClass(record.verdict, failure_class(record))
+        if kind not in self.failures and len(self.failures) >= _MOST_CLASSES:
+            kind = FailureClass(record.verdict, "others")
+        count = self.failures.setdefault(kind, FailureCount(example=failure_words(record), trial=index))
+        count.subjects[record.subject] += 1
+
+    def _price(self, record: Record) -> Price | None:
+        found: JsonValue = record.transcript.metadata.get("price") if record.transcript else None
+        if not isinstance(found, dict):
+            return None
+        key = repr(found)
+        if key not in self._prices:
+            try:
+                self._prices[key] = Price.model_validate(found)
+            except ValidationError:  # a subject may put anything there
+                self._prices[key] = None
+        return self._prices[key]
+
+
+def failure_class(record: Record) -> str:
+    """The type of the error, or the scorers that were not content."""
+    if record.failure:
+        return visible(record.failure.type, 80)
+    unhappy = sorted({score.name for score in record.scores if score.value is not None and score.value < 1})
+    return visible(", ".join(unhappy), 80) or "unscored"
+
+
+def failure_words(record: Record) -> str:
+    if record.failure:
+        return visible(record.failure.message, 200)
+    unhappy = [score for score in record.scores if score.value is not None and score.value < 1] or record.scores
+    return visible(next((score.reason for score in unhappy if score.reason), ""), 200)
+
+
+def read_plan(folder: RunFolder) -> Plan:
+    """The plan of a folder that can be shown, or a sentence that says why not."""
+    try:
+        plan = folder.read_plan()
+    except (OSError, RecursionError) as error:
+        raise RunFolderError(f"{folder.plan_file} cannot be read: {error}") from error
+    if problems := plan.problems():
+        raise RunFolderError(f"run {folder.name} cannot be shown: {visible(problems[0], 300)}")
+    if plan.size > MOST_TRIALS:
+        raise RunFolderError(f"run {folder.name} plans {plan.size:,} trials: a page shows at most {MOST_TRIALS:,}")
+    if folder.started and not folder.journal_file.is_file():
+        raise RunFolderError(f"{folder.journal_file} is not a file")
+    return plan
+
+
+def gather(folder: RunFolder, sink: Sink) -> RunData:
+    """All of a run. `sink` is given each record that counts, in no order, with its trial's place in the plan."""
+    plan = read_plan(folder)
+    collector = _Collector(plan)
+    try:
+        entries = read_journal_backwards(folder.journal_file) if folder.started else iter(())
+        summary = summarise(plan, collector.counted(entries, sink))
+        running, torn = folder.is_being_written(), folder.has_torn_line()
+    except OSError as error:
+        raise RunFolderError(f"{folder.journal_file} cannot be read: {os.strerror(error.errno or 0)}") from error
+    except (ValueError, ArithmeticError, RecursionError) as error:  # numbers that cannot be added, in a damaged file
+        raise RunFolderError(f"run {folder.name} cannot be shown: {visible(str(error), 300)}") from error
+    state: State = "running" if running else "complete" if summary.complete else "incomplete"
+    return RunData(
+        name=folder.name,
+        plan=plan,
+        state=state,
+        summary=summary,
+        bills=collector.bills,
+        failures=collector.failures,
+        marks=collector.marks[::-1],
+        damaged=collector.damaged,
+        first_damage=visible(collector.first_damage, 300),
+        foreign=collector.foreign,
+        torn=torn,
+    )

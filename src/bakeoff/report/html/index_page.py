@@ -1,0 +1,127 @@
+"""The index over a results folder: every subject of every run, their history, and two of them side by side."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from bakeoff.report.html import chunks
+from bakeoff.report.html.detail import NAME
+from bakeoff.report.html.entries import Entry, Unreadable
+from bakeoff.report.html.render import Page, Served, write_page
+from bakeoff.report.sections import Column, IndexColumn, Section, Table, Text
+from bakeoff.report.summary import SubjectSummary
+from bakeoff.report.words import visible
+
+INDEX_NAME = "index.html"
+_READABLE = 0o644  # numbers and names only; transcripts stay in the run folders
+
+
+def write_index(
+    path: Path,
+    entries: Iterable[Entry | Unreadable],
+    *,
+    columns: Sequence[IndexColumn] = (),
+    sections: Sequence[Section] = (),
+    served: Served | None = None,
+) -> Path:
+    """Write the index. Entries are read one at a time and kept as rows of numbers."""
+    runs, rows, unreadable = _Runs(), _Rows(), []
+    for entry in entries:
+        if isinstance(entry, Unreadable):
+            unreadable.append(entry)
+            continue
+        at = runs.add(entry, served)
+        for subject in entry.summary.subjects:
+            rows.add(at, subject, entry)
+    more = [*sections, *_unreadable(unreadable)]
+    menu = [("runs", "Runs"), ("history", "History"), *((section.id, section.title) for section in more)]
+    page = Page("index", "index.html", served)
+    before, after = page.halves(
+        title="Results · bakeoff",
+        menu=[{"id": place, "title": title} for place, title in menu],
+        runs=len(runs.name),
+        rows=len(rows.run),
+        sections=more,
+    )
+    data = {"runs": vars(runs), "rows": vars(rows), "columns": [_column(column) for column in columns]}
+    write_page(path, (before, chunks.block("index", data), *page.data(), after), mode=_READABLE)
+    return path
+
+
+class _Runs:
+    """Column by column, as the page reads them."""
+
+    def __init__(self) -> None:
+        self.name: list[str] = []
+        self.title: list[str] = []
+        self.state: list[str] = []
+        self.started: list[float | None] = []
+        self.cases: list[str] = []
+        self.page: list[str | None] = []
+        self.size: list[str] = []
+
+    def add(self, entry: Entry, served: Served | None) -> int:
+        summary = entry.summary
+        self.name.append(visible(entry.run, NAME))
+        self.title.append(visible(summary.name, NAME))
+        self.state.append(entry.state)
+        self.started.append(entry.started)
+        self.cases.append(entry.cases)
+        self.page.append(f"{served.reports}{quote(entry.run)}" if served and served.reports else entry.page)
+        self.size.append(f"{summary.cases:,} × {summary.rounds:,}")
+        return len(self.name) - 1
+
+
+class _Rows:
+    def __init__(self) -> None:
+        self.run: list[int] = []
+        self.subject: list[str] = []
+        self.model: list[str] = []
+        self.bound: list[int] = []
+        self.score: list[float | None] = []
+        self.low: list[float | None] = []
+        self.high: list[float | None] = []
+        self.method: list[str] = []
+        self.passed: list[int] = []
+        self.scored: list[int] = []
+        self.lost: list[str] = []
+        self.missing: list[int] = []
+        self.cost: list[float | None] = []
+        self.seconds: list[float | None] = []
+        self.tokens: list[int] = []
+
+    def add(self, run: int, subject: SubjectSummary, entry: Entry) -> None:
+        interval = subject.interval
+        self.run.append(run)
+        self.subject.append(visible(subject.subject, NAME))
+        self.model.append(visible(entry.models.get(subject.subject, ""), NAME))
+        self.bound.append(int(subject.bound))
+        self.score.append(subject.score)
+        self.low.append(interval.low if interval else None)
+        self.high.append(interval.high if interval else None)
+        self.method.append(interval.method if interval else "undefined")
+        self.passed.append(subject.passed)
+        self.scored.append(subject.scored)
+        self.lost.append(", ".join(f"{count:,} {verdict}" for verdict, count in subject.lost.items()))
+        self.missing.append(subject.missing)
+        self.cost.append(subject.spent.cost)
+        self.seconds.append(subject.seconds)
+        self.tokens.append(min(subject.spent.tokens, 2**53))
+
+
+def _column(column: IndexColumn) -> dict[str, Any]:
+    values = {visible(run, NAME): value.model_dump(exclude_defaults=True) | {"tone": value.tone} for run, value in column.values.items()}
+    return {"id": column.id, "title": column.title, "align": column.align, "values": values}
+
+
+def _unreadable(found: Sequence[Unreadable]) -> list[Section]:
+    if not found:
+        return []
+    table = Table(
+        columns=(Column(title="Run"), Column(title="Why")),
+        rows=tuple((one.run, one.reason) for one in found),
+        caption="Runs that cannot be shown",
+    )
+    lead = Text(text="`bakeoff runs check` says more of each.", tone="muted")
+    return [Section(id="unreadable", title="Not shown", blocks=(table, lead))]

@@ -1,0 +1,187 @@
+"""The page of one run: `records → numbers and chunks → one file`, in memory that does not grow with transcripts."""
+
+import tempfile
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bakeoff.plan import Plan
+from bakeoff.record import LOST, Record, Verdict
+from bakeoff.report.html import chunks
+from bakeoff.report.html.detail import NAME, case_detail, record_detail, why
+from bakeoff.report.html.gather import RunData, gather
+from bakeoff.report.html.plots import moment
+from bakeoff.report.html.render import Page, Served, write_page
+from bakeoff.report.html.run_sections import costs, failures, headline, overview, settings, tradeoffs
+from bakeoff.report.sections import Matrix, MatrixCell, Section, Tone
+from bakeoff.report.words import cost, duration, visible
+from bakeoff.rundir import RunFolder
+
+DRAWN_CELLS = 2_000
+"""A matrix of more cells is drawn only where it is seen."""
+
+PAGE_NAME = "report.html"
+VERDICTS = tuple(Verdict)
+_LOST_PLACES = frozenset(VERDICTS.index(verdict) for verdict in LOST)
+_NONE = -1.0  # in an array of floats, where no number is meant
+
+Sections = Callable[[RunData], Sequence[Section]]
+
+
+def no_sections(data: RunData) -> Sequence[Section]:  # noqa: ARG001 - the shape that doors fill
+    return ()
+
+
+class TrialTable:
+    """The list of trials, column by column: what can be shown, sorted and filtered without opening a chunk."""
+
+    def __init__(self) -> None:
+        self.trial = array("q")
+        self.verdict = array("b")
+        self.score = array("d")
+        self.seconds = array("d")
+        self.cost = array("d")
+        self.tokens = array("q")
+        self.chunk = array("l")
+        self.place = array("l")
+        self.why: list[str] = []
+
+    def add(self, trial: int, record: Record, chunk: int, place: int) -> None:
+        value, spent = record.value, record.spent
+        self.trial.append(trial)
+        self.verdict.append(VERDICTS.index(record.verdict))
+        self.score.append(_NONE if value is None else round(value, 4))
+        self.seconds.append(round(record.seconds, 4))
+        self.cost.append(_NONE if spent.cost is None else spent.cost)
+        self.tokens.append(min(spent.tokens, 2**53))
+        self.chunk.append(chunk)
+        self.place.append(place)
+        self.why.append(why(record))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """In the plan's order; the journal's is that in which trials happened to end."""
+        order = sorted(range(len(self.trial)), key=self.trial.__getitem__)
+        plain = ("trial", "verdict", "seconds", "tokens", "chunk", "place", "why")
+        unknown = ("score", "cost")
+        return {name: [getattr(self, name)[row] for row in order] for name in plain} | {
+            name: [None if (value := getattr(self, name)[row]) == _NONE else value for row in order]
+            for name in unknown
+        }
+
+
+def write_run_page(
+    folder: RunFolder, path: Path | None = None, *, sections: Sections = no_sections, served: Served | None = None
+) -> Path:
+    """Write a run's page, beside its journal unless told otherwise; doors add sections made from the same data."""
+    path = path or folder.path / PAGE_NAME
+    trials = TrialTable()
+    with tempfile.TemporaryFile() as data:
+        records = chunks.ChunkWriter(data, "records")
+
+        def keep(trial: int, record: Record) -> None:
+            trials.add(trial, record, *records.add(record_detail(record)))
+
+        run = gather(folder, keep)
+        records.close()
+        cases = chunks.ChunkWriter(data, "cases")
+        places = [cases.add(case_detail(case)) for case in run.plan.cases]
+        cases.close()
+        data.write(chunks.block("trials", _trials(run.plan, trials, places)))
+        page = Page("run", "run.html", served)
+        halves = page.halves(**_content(run, trials, sections(run)))
+        data.writelines(page.data())
+        write_page(path, halves, data)
+    return path
+
+
+def _trials(plan: Plan, trials: TrialTable, places: list[tuple[int, int]]) -> dict[str, Any]:
+    return {
+        "subjects": [visible(spec.name, NAME) for spec in plan.subjects],
+        "cases": [visible(case.id, NAME) for case in plan.cases],
+        "rounds": plan.rounds,
+        "verdicts": VERDICTS,
+        "case_chunk": [chunk for chunk, _ in places],
+        "case_place": [place for _, place in places],
+        **trials.columns(),
+    }
+
+
+def _content(run: RunData, trials: TrialTable, more: Sequence[Section]) -> dict[str, Any]:
+    before = [section for section in (overview(run), tradeoffs(run)) if section]
+    after = [section for section in (costs(run), failures(run), *more) if section]
+    places = [("matrix", "Cases"), ("trials", "Trials"), ("settings", "Settings")]
+    menu = [*((section.id, section.title) for section in before), places[0]]
+    menu += [*((section.id, section.title) for section in after), *places[1:]]
+    name = visible(run.plan.name, NAME)
+    return {
+        "title": f"{name} · {visible(run.name, NAME)}",
+        "heading": name,
+        "state": run.state,
+        "headline": headline(run.plan, run.summary),
+        "tiles": _tiles(run),
+        "menu": [{"id": place, "title": title} for place, title in menu],
+        "before": before,
+        "after": after,
+        "matrix": _matrix(run.plan, trials),
+        "settings": settings(run),
+    }
+
+
+def _tiles(run: RunData) -> list[tuple[str, str, str]]:
+    subjects = run.summary.subjects
+    scored = sum(subject.scored for subject in subjects)
+    lost = sum(count for subject in subjects for count in subject.lost.values())
+    missing = sum(subject.missing for subject in subjects)
+    times = [mark.facts.get("time") for mark in run.marks]
+    known = [time for time in times if isinstance(time, int | float)]
+    took = duration(max(known) - min(known)) if len(known) > 1 else ""
+    passed = "–" if run.plan.threshold is None else f"{sum(subject.passed for subject in subjects):,}"
+    return [
+        ("Passed", passed, f"of {scored:,} scored"),
+        ("Scored", f"{scored:,}", f"of {run.plan.size:,} planned"),
+        ("Lost", f"{lost:,}", "budget, infra, grader"),
+        ("Not run", f"{missing:,}", ""),
+        ("Spent", cost(run.summary.spent.cost), f"{run.summary.spent.tokens:,} tokens"),
+        ("Started", moment(known[0]) if known else "–", f"UTC, {took}" if took else "UTC"),
+    ]
+
+
+def _matrix(plan: Plan, trials: TrialTable) -> Matrix | None:
+    """None where there are too many cells: the page then makes them itself as they come into sight."""
+    if len(plan.cases) * len(plan.subjects) > DRAWN_CELLS:
+        return None
+    rows_of: dict[int, list[int]] = {}
+    cells = len(plan.cases) * len(plan.subjects)
+    for row, trial in enumerate(trials.trial):
+        rows_of.setdefault(trial % cells, []).append(row)
+    width = len(plan.subjects)
+    return Matrix(
+        corner="Case",
+        columns=tuple(visible(spec.name, NAME) for spec in plan.subjects),
+        rows=tuple(
+            (
+                visible(case.id, NAME),
+                tuple(_cell(trials, rows_of.get(at * width + place, [])) for place in range(width)),
+            )
+            for at, case in enumerate(plan.cases)
+        ),
+        caption="Mean score by case and subject",
+    )
+
+
+def _cell(trials: TrialTable, rows: list[int]) -> MatrixCell | None:
+    if not rows:
+        return None
+    href = f"#t={min(trials.trial[row] for row in rows)}"
+    scored = [row for row in rows if trials.verdict[row] not in _LOST_PLACES]
+    lost = len(rows) - len(scored)
+    if not scored:
+        return MatrixCell(text="lost", tone="lost", note=f"{lost} lost", href=href)
+    mean = sum(trials.score[row] for row in scored) / len(scored)
+    passed = sum(VERDICTS[trials.verdict[row]] is Verdict.PASS for row in scored)
+    note = f"{passed} of {len(scored)} passed" + (f", {lost} lost" if lost else "")
+    timeouts = all(VERDICTS[trials.verdict[row]] is Verdict.TIMEOUT for row in scored)
+    all_passed = passed == len(scored) or mean == 1
+    tone: Tone = "pass" if all_passed else "partial" if mean > 0 else "timeout" if timeouts else "fail"
+    return MatrixCell(text=f"{100 * mean:.0f}", tone=tone, note=note, href=href)

@@ -1,0 +1,272 @@
+"use strict";
+// What every page shares. Data becomes text nodes and nothing else: no innerHTML, no eval, no handlers from data.
+
+/** An element with properties, attributes and children; strings become text. */
+function h(tag, properties, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "class") element.className = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false && child !== ""));
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+function svg(tag, attributes, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes || {})) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+const byId = (id) => document.getElementById(id);
+
+// ---- how numbers are written ----
+const UNKNOWN = "–";
+const count = (number) => number.toLocaleString("en");
+const percent = (share) => (share === null || share === undefined ? UNKNOWN : `${(100 * share).toFixed(1)} %`);
+function money(dollars) {
+  if (dollars === null || dollars === undefined) return UNKNOWN;
+  if (dollars === 0) return "$0.00";
+  return `$${dollars.toFixed(dollars < 0.01 ? 6 : dollars < 1 ? 4 : 2)}`;
+}
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return UNKNOWN;
+  if (seconds < 1) return `${Math.round(1000 * seconds)} ms`;
+  if (seconds < 120) return `${seconds.toFixed(1)} s`;
+  const minutes = Math.floor(Math.round(seconds) / 60);
+  const two = (number) => String(number).padStart(2, "0");
+  if (minutes < 60) return `${minutes} min ${two(Math.round(seconds) % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+}
+function moment(seconds) {
+  const date = new Date(1000 * seconds);
+  return Number.isNaN(date.getTime()) ? "not a time" : date.toISOString().slice(0, 16).replace("T", " ");
+}
+
+// ---- compressed data ----
+const decoded = new Map();
+const MOST_DECODED = 24;
+
+/** The JSON of a chunk of this page; the last few stay decoded. */
+function chunk(name) {
+  if (!decoded.has(name)) {
+    if (decoded.size >= MOST_DECODED) decoded.delete(decoded.keys().next().value);
+    decoded.set(name, decode(name));
+  }
+  return decoded.get(name);
+}
+async function decode(name) {
+  const block = document.querySelector(`script[data-chunk="${name}"]`);
+  const letters = atob(block.textContent);
+  const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+// ---- windowed tables ----
+const OVERSCAN = 12;
+const WHOLE = 150; // as many rows as this are simply all there
+const PRINTED = 500;
+
+/** A table that draws only the rows in sight. Columns: {title, align, help, cell(row), sort(row), head}. */
+class WindowedTable {
+  constructor(host, columns, caption, tableClass = "") {
+    this.columns = columns;
+    this.rows = [];
+    this.drawn = new Map();
+    this.sorted = null;
+    this.body = h("tbody");
+    this.above = h("tr", { class: "gap", "aria-hidden": "true" }, h("td", { colspan: columns.length }));
+    this.below = h("tr", { class: "gap", "aria-hidden": "true" }, h("td", { colspan: columns.length }));
+    this.heads = columns.map((column) => this.head(column));
+    this.table = h("table", { class: tableClass }, h("caption", {}, caption), h("thead", {}, h("tr", {}, this.heads)), this.body);
+    this.window = h("div", { class: "window", role: "region", "aria-label": caption, tabindex: "0" }, this.table);
+    host.replaceChildren(this.window);
+    this.window.addEventListener("scroll", () => this.later(), { passive: true });
+    this.window.addEventListener("keydown", (event) => this.move(event));
+    addEventListener("resize", () => this.later());
+    addEventListener("beforeprint", () => this.draw(PRINTED));
+    addEventListener("afterprint", () => this.draw());
+  }
+  head(column) {
+    const button = column.sort && h("button", { type: "button", class: "sort", onclick: () => this.sortBy(column) }, column.title);
+    return h("th", { scope: "col", class: column.align || "start", title: column.help }, button || column.title);
+  }
+  sortBy(column, descending = this.sorted === column ? !this.descending : column.align === "end") {
+    this.sorted = column;
+    this.descending = descending;
+    this.columns.forEach((other, place) => {
+      if (other === column) this.heads[place].setAttribute("aria-sort", descending ? "descending" : "ascending");
+      else this.heads[place].removeAttribute("aria-sort");
+    });
+    this.show(this.rows);
+  }
+  /** Show these rows, in the order that was asked for. */
+  show(rows) {
+    this.rows = rows;
+    if (this.sorted) {
+      const keys = new Map(rows.map((row) => [row, this.sorted.sort(row)]));
+      const sign = this.descending ? -1 : 1;
+      this.rows = [...rows].sort((one, other) => compareKeys(keys.get(one), keys.get(other), sign));
+    }
+    this.table.setAttribute("aria-rowcount", String(rows.length + 1));
+    this.drawn.clear();
+    this.body.replaceChildren(this.above, this.below);
+    this.draw();
+  }
+  later() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.draw(); });
+  }
+  get height() {
+    if (!this.rowHeight) this.rowHeight = 2.125 * parseFloat(getComputedStyle(document.documentElement).fontSize);
+    return this.rowHeight;
+  }
+  range(most) {
+    const total = this.rows.length;
+    if (most) return [0, Math.min(total, most)];
+    if (total <= WHOLE) return [0, total];
+    const first = Math.max(0, Math.floor(this.window.scrollTop / this.height) - OVERSCAN);
+    const seen = Math.ceil((this.window.clientHeight || 700) / this.height) + 2 * OVERSCAN;
+    return [first, Math.min(total, first + seen)];
+  }
+  draw(most) {
+    if (!this.rows.length) {
+      this.body.replaceChildren(h("tr", {}, h("td", { class: "empty", colspan: this.columns.length }, "Nothing matches.")));
+      return;
+    }
+    const [first, last] = this.range(most);
+    for (const [place, row] of this.drawn) {
+      if (place < first || place >= last) { row.remove(); this.drawn.delete(place); }
+    }
+    let next = this.above.nextSibling;
+    for (let place = first; place < last; place++) {
+      let row = this.drawn.get(place);
+      if (!row) {
+        row = this.row(place);
+        this.drawn.set(place, row);
+        this.body.insertBefore(row, next);
+      }
+      next = row.nextSibling;
+    }
+    this.above.firstChild.style.height = `${first * this.height}px`;
+    this.below.firstChild.style.height = `${(this.rows.length - last) * this.height}px`;
+    this.above.hidden = first === 0;
+    this.below.hidden = last === this.rows.length;
+  }
+  row(place) {
+    const data = this.rows[place];
+    const cells = this.columns.map((column, number) => {
+      const content = column.cell(data);
+      const head = number === 0 || column.head;
+      return h(head ? "th" : "td", { scope: head && "row", class: column.align || "start", title: typeof content === "string" && content.length > 24 ? content : null }, content);
+    });
+    return h("tr", { "aria-rowindex": String(place + 2) }, cells);
+  }
+  /** Arrow keys walk from row to row, also to those that are not drawn yet. */
+  move(event) {
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 };
+    const row = event.target.closest("tbody tr");
+    if (!row || !(event.key in steps) || event.target.matches("select, input[type=search]")) return;
+    event.preventDefault();
+    const column = [...row.children].indexOf(event.target.closest("td, th"));
+    const place = Math.min(this.rows.length - 1, Math.max(0, Number(row.getAttribute("aria-rowindex")) - 2 + steps[event.key]));
+    const top = place * this.height;
+    const room = this.window.clientHeight - 2.5 * this.height;
+    if (top < this.window.scrollTop) this.window.scrollTop = top;
+    else if (top > this.window.scrollTop + room) this.window.scrollTop = top - room;
+    this.draw();
+    const target = this.drawn.get(place);
+    const same = target && target.children[column] && target.children[column].querySelector("a, input, button");
+    const any = same || (target && target.querySelector("a, input, button"));
+    if (any) any.focus({ preventScroll: true });
+  }
+}
+
+/** Nothing goes last, whichever way. */
+function compareKeys(one, other, sign) {
+  const none = (key) => key === null || key === undefined;
+  if (none(one) || none(other)) return none(one) - none(other);
+  return sign * (typeof one === "string" ? one.localeCompare(other, "en", { numeric: true }) : one - other);
+}
+
+// ---- plain tables can be sorted too ----
+function makeSortable(table) {
+  const body = table.tBodies[0];
+  if (body.rows.length < 2) return;
+  [...table.tHead.rows[0].cells].forEach((head, place) => {
+    const title = head.textContent;
+    const button = h("button", { type: "button", class: "sort" }, title);
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const now = head.getAttribute("aria-sort");
+      const descending = now ? now === "ascending" : head.classList.contains("end");
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      const key = (row) => sortKey(row.cells[place].dataset.sort);
+      body.append(...[...body.rows].sort((one, other) => compareKeys(key(one), key(other), descending ? -1 : 1)));
+    });
+  });
+}
+function sortKey(text) {
+  if (text === "") return null;
+  const number = Number(text);
+  return Number.isNaN(number) ? text : number;
+}
+
+// ---- long tables of sections ----
+async function showLongTable(host) {
+  const data = await chunk(host.dataset.table);
+  const columns = data.columns.map((column, place) => ({
+    title: column.title,
+    align: column.align,
+    help: column.help,
+    cell: (row) => datum(row[place]),
+    sort: (row) => row[place].sort ?? row[place].text,
+  }));
+  new WindowedTable(host, columns, host.dataset.caption).show(data.rows);
+}
+function datum(value) {
+  if (value.href) return h("a", { href: value.href }, value.text);
+  return value.tone === "plain" ? value.text : h("span", { class: `tone-${value.tone}`, title: value.note }, value.text);
+}
+
+const chip = (verdict, tone) => h("span", { class: `chip tone-${tone}` }, verdict);
+
+// ---- light and dark ----
+function remembered(key, value) {
+  try { // storage may be forbidden for files
+    if (value !== undefined) localStorage.setItem(key, value);
+    return localStorage.getItem(key);
+  } catch { return null; }
+}
+function setUpTheme() {
+  const root = document.documentElement;
+  const button = byId("theme");
+  const isDark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const label = () => {
+    button.textContent = isDark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", `Use ${isDark() ? "light" : "dark"} colours`);
+  };
+  const kept = remembered("bakeoff-theme");
+  if (kept === "light" || kept === "dark") root.dataset.theme = kept;
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    remembered("bakeoff-theme", root.dataset.theme);
+    label();
+  });
+  label();
+  button.hidden = false;
+}
+
+function setUpPage() {
+  setUpTheme();
+  document.querySelectorAll("table.sortable").forEach(makeSortable);
+  document.querySelectorAll(".virtual[data-table]").forEach(showLongTable);
+  addEventListener("beforeprint", () => document.querySelectorAll("details.numbers").forEach((one) => { one.open = true; }));
+}
+setUpPage();

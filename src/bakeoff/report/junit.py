@@ -1,0 +1,111 @@
+"""A run as JUnit XML: a suite for each subject, a test case for each case.
+
+A case passes when all its rounds do. What the subject did wrong is a `failure`, what our side did wrong (infra, grader)
+an `error`, what was not run or not paid for `skipped`. Scores are properties.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, TextIO
+from xml.sax.saxutils import escape, quoteattr
+
+from bakeoff.plan import Case, Plan
+from bakeoff.record import Record, Verdict
+from bakeoff.report.compare_cases import why
+from bakeoff.report.outputs_shelf import Shelf
+from bakeoff.report.words import visible
+
+Status = Literal["passed", "failure", "error", "skipped"]
+
+_LONGEST = 2000  # characters of an untrusted text
+_MOST_ROUNDS = 20  # of a case that are told one by one
+_FAILED = (Verdict.FAIL, Verdict.TIMEOUT)
+_BROKEN = (Verdict.INFRA, Verdict.GRADER)
+
+
+def write_junit(name: str, plan: Plan, shelf: Shelf, file: TextIO) -> None:
+    """One case at a time; only their outcomes are counted beforehand."""
+    file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={_attribute(name)}>\n')
+    for subject in plan.subjects:
+        _write_suite(subject.name, plan, shelf, file)
+    file.write("</testsuites>\n")
+
+
+def status_of(verdicts: list[Verdict], rounds: int) -> Status:
+    """The worst of a case's rounds. One that is missing is as good as one the budget did not pay for."""
+    if any(verdict in _FAILED for verdict in verdicts):
+        return "failure"
+    if any(verdict in _BROKEN for verdict in verdicts):
+        return "error"
+    if len(verdicts) < rounds or Verdict.BUDGET in verdicts:
+        return "skipped"
+    return "passed"
+
+
+def _write_suite(subject: str, plan: Plan, shelf: Shelf, file: TextIO) -> None:
+    statuses = [status_of(shelf.verdicts(subject, case.id), plan.rounds) for case in plan.cases]
+    counts = {
+        "tests": len(statuses),
+        "failures": statuses.count("failure"),
+        "errors": statuses.count("error"),
+        "skipped": statuses.count("skipped"),
+    }
+    numbers = " ".join(f'{key}="{count}"' for key, count in counts.items())
+    file.write(f"<testsuite name={_attribute(subject)} {numbers}>\n")
+    for case, status in zip(plan.cases, statuses, strict=True):
+        file.writelines(_test_case(case, subject, status, plan, shelf))
+    file.write("</testsuite>\n")
+
+
+def _test_case(case: Case, subject: str, status: Status, plan: Plan, shelf: Shelf) -> Iterator[str]:
+    seconds, more = 0.0, 0
+    values: list[float] = []
+    told: list[str] = []
+    properties: list[tuple[str, str]] = []
+    for record in shelf.rounds(subject, case.id):
+        seconds += record.seconds
+        if record.verdict.counts and record.value is not None:
+            values.append(record.value)
+        if len(told) < _MOST_ROUNDS:
+            properties += _properties(record, several=plan.rounds > 1)
+            told.append(_round_line(record))
+        else:
+            more += 1
+    if values:
+        properties.insert(0, ("score", f"{sum(values) / len(values):g}"))
+    yield f'<testcase classname={_attribute(subject)} name={_attribute(case.id)} time="{seconds:.6f}">\n'
+    if properties:
+        lines = "".join(f"<property name={_attribute(key)} value={_attribute(value)}/>\n" for key, value in properties)
+        yield f"<properties>\n{lines}</properties>\n"
+    if status != "passed":
+        yield _outcome(status, told, more, missing=plan.rounds - len(told) - more)
+    yield "</testcase>\n"
+
+
+def _properties(record: Record, *, several: bool) -> Iterator[tuple[str, str]]:
+    prefix = f"round {record.round + 1}: " if several else ""
+    yield f"{prefix}verdict", str(record.verdict)
+    for score in record.scores:
+        yield f"{prefix}{score.name}", "unscored" if score.value is None else f"{score.value:g}"
+    if record.spent.cost is not None:
+        yield f"{prefix}cost", f"{record.spent.cost:.6f}"
+
+
+def _round_line(record: Record) -> str:
+    reason = why(record) if record.verdict not in (Verdict.PASS, Verdict.RECORDED) else ""
+    return f"round {record.round + 1}: {record.verdict}{': ' if reason else ''}{reason}"
+
+
+def _outcome(status: Status, told: list[str], more: int, *, missing: int) -> str:
+    happy = tuple(f": {verdict}" for verdict in (Verdict.PASS, Verdict.RECORDED))
+    unhappy = [line for line in told if not line.endswith(happy)]
+    lines = [*unhappy, *([f"and {more} more rounds"] if more else []), *([f"{missing} not run"] if missing else [])]
+    message = lines[0] if lines else status
+    if status == "skipped":
+        return f"<skipped message={_attribute(message)}/>\n"
+    text = "\n".join(escape(visible(line, _LONGEST)) for line in lines)
+    return f"<{status} message={_attribute(message)}>{text}</{status}>\n"
+
+
+def _attribute(text: str) -> str:
+    """Quoted; characters that XML has no place for are shown as escapes."""
+    return quoteattr(visible(text, _LONGEST))

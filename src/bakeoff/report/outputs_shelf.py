@@ -1,0 +1,62 @@
+"""Records in the order of their plan, whatever order they come in, without holding them in memory."""
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Self
+
+from bakeoff.plan import Plan
+from bakeoff.record import Record, Verdict
+
+
+class Shelf:
+    """Spills records to a temporary file that only we can read, and remembers where each lies and how it ended."""
+
+    def __init__(self, plan: Plan, records: Iterable[Record]) -> None:
+        self._plan = plan
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
+        self._places: dict[tuple[str, str], list[tuple[int, int, Verdict]]] = {}
+        try:
+            for record in records:
+                self._put(record)
+        except BaseException:
+            self._file.close()
+            raise
+        for places in self._places.values():
+            places.sort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._places.values()))
+
+    def verdicts(self, subject: str, case: str) -> list[Verdict]:
+        """How each finished round ended; nothing is read for this."""
+        return [verdict for _, _, verdict in self._places.get((subject, case), ())]
+
+    def rounds(self, subject: str, case: str) -> Iterator[Record]:
+        """The finished rounds of one case, one at a time."""
+        for _, place, _ in self._places.get((subject, case), ()):
+            self._file.seek(place)
+            yield Record.model_validate_json(self._file.readline())
+
+    def of_subject(self, subject: str) -> Iterator[Record]:
+        """Case by case, round by round."""
+        for case in self._plan.cases:
+            yield from self.rounds(subject, case.id)
+
+    def records(self) -> Iterator[Record]:
+        """Subject by subject."""
+        for subject in self._plan.subjects:
+            yield from self.of_subject(subject.name)
+
+    def _put(self, record: Record) -> None:
+        place = self._file.seek(0, 2)
+        self._file.write(record.model_dump_json(exclude_defaults=True).encode() + b"\n")
+        self._places.setdefault((record.subject, record.case), []).append((record.round, place, record.verdict))

@@ -1,0 +1,214 @@
+"""How models are named, who serves them, and what is said before anything runs when one cannot be asked."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from bakeoff.errors import PlanError, UsageError
+from bakeoff.models.check import check_models
+from bakeoff.models.names import ModelName, parse_model_name
+from bakeoff.models.providers import BUILT_IN, ProviderSettings, known_providers, register_provider
+from bakeoff.plan import SubjectSpec
+from bakeoff.record import Record
+
+from .loopback import KEY, Loopback, plan_of
+
+CarryOut = Callable[..., Awaitable[list[Record]]]
+
+
+@pytest.mark.parametrize(
+    ("text", "provider", "model"),
+    [
+        ("openai:gpt-4o", "openai", "gpt-4o"),
+        ("OpenAI:gpt-4o", "openai", "gpt-4o"),
+        (" openai : gpt-4o ", "openai", "gpt-4o"),
+        ("ollama:qwen3:0.6b", "ollama", "qwen3:0.6b"),
+        ("openrouter:deepseek/deepseek-r1:free", "openrouter", "deepseek/deepseek-r1:free"),
+        ("anthropic/claude-sonnet-4", "gateway", "anthropic/claude-sonnet-4"),
+        ("openai/gpt-oss:free", "gateway", "openai/gpt-oss:free"),
+        ("gateway:anthropic/claude-sonnet-4", "gateway", "anthropic/claude-sonnet-4"),
+        ("gateway:odd", "gateway", "odd"),
+        ("local:smollm2", "local", "smollm2"),
+        ("local:/weights/a b.gguf", "local", "/weights/a b.gguf"),
+        ("local:./weights.gguf", "local", "./weights.gguf"),
+        ("scripted:Yes: it is.", "scripted", "Yes: it is."),
+    ],
+)
+def test_a_name_is_a_provider_and_a_model(text: str, provider: str, model: str) -> None:
+    name = parse_model_name(text)
+    assert name == ModelName(provider, model)
+    assert parse_model_name(str(name)) == name
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "gpt-4o", ":gpt-4o", "openai:", "openai: ", "/x", "x/", "/", ":", "a/:b", "a/b:"]
+)
+def test_what_names_no_model_is_refused_with_both_ways_to_write_one(text: str) -> None:
+    with pytest.raises(UsageError, match=r"does not name a model: write `provider:model`.*`maker/model`"):
+        parse_model_name(text)
+
+
+def test_all_promised_providers_are_built_in() -> None:
+    promised = "gateway openai anthropic google gemini deepseek openrouter groq mistral xai ollama lmstudio vllm"
+    assert {*promised.split(), "openai-compatible", "local", "scripted"} <= set(BUILT_IN)
+
+
+def test_everything_wrong_with_any_model_is_said_at_once(nobody: None) -> None:
+    names = ["opnai:gpt-4o", "openai:gpt-4o", "nonsense", "openai-compatible:x", "anthropic:y", "gemini:z", "qqq:x"]
+    names.append("vllm:x")
+    environment = {"OPENAI_COMPATIBLE_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "VLLM_BASE_URL": "localhost:8000"}
+    with pytest.raises(PlanError) as caught:
+        check_models(names, environment)
+    said = caught.value.problems
+    assert len(said) == 7
+    assert said[6] == "model 'vllm:x': its address 'localhost:8000' does not begin with http:// or https://"
+    assert said[0] == "model 'opnai:gpt-4o': unknown provider 'opnai'; did you mean openai:gpt-4o?"
+    assert said[1] == (
+        "model 'openai:gpt-4o': no key: set OPENAI_API_KEY, in the environment, in .env or in .env.local"
+    )
+    assert "'nonsense' does not name a model" in said[2]
+    assert said[3] == "model 'openai-compatible:x': no address: set OPENAI_COMPATIBLE_BASE_URL"
+    assert "set GEMINI_API_KEY or GOOGLE_API_KEY" in said[4]
+    assert "unknown provider 'qqq'; there are anthropic, " in said[5]
+
+
+async def test_a_plan_with_models_that_cannot_be_asked_runs_nothing(
+    provider: Loopback, carry_out: CarryOut, model_spec: Callable[..., SubjectSpec], tmp_path: Path
+) -> None:
+    subjects = [
+        model_spec("fine"),
+        SubjectSpec(kind="model", name="a", options={"model": "opnai:gpt-4o"}),
+        SubjectSpec(kind="agent", name="b", options={"model": "anthropic:x"}),
+        SubjectSpec(kind="model", name="c", options={"model": "openai:x", "temperature": "warm"}),
+        SubjectSpec(kind="modle", name="d", options={}),
+    ]
+    with pytest.raises(PlanError) as caught:
+        await carry_out(plan_of(*subjects))
+    assert len(caught.value.problems) == 4
+    said = "\n".join(caught.value.problems)
+    for word in ("did you mean openai:gpt-4o?", "subject 'b' (agent)", "ANTHROPIC_API_KEY", "temperature", "'model'?"):
+        assert word in said
+    assert provider.received == []
+    assert not (tmp_path / "results").exists()
+
+
+async def test_a_model_that_the_gateway_has_not_got_is_said_with_near_names(
+    provider: Loopback, carry_out: CarryOut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AI_GATEWAY_API_KEY", KEY)
+    monkeypatch.setenv("AI_GATEWAY_BASE_URL", f"{provider.url}/v1")
+    wrong = [SubjectSpec(kind="model", name=name, options={"model": f"openai/{name}"}) for name in ("gpt5", "qqqqqq")]
+    with pytest.raises(PlanError) as caught:
+        await carry_out(plan_of(*wrong))
+    assert "the gateway has no such model; did you mean openai/gpt-5?" in caught.value.problems[0]
+    assert len(caught.value.problems) == 2
+    assert {request.path for request in provider.received} == {"/v1/models"}
+    assert all("authorization" not in request.headers for request in provider.received)
+
+
+async def test_without_the_gateways_list_nobody_is_accused(
+    provider: Loopback, carry_out: CarryOut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VERCEL_OIDC_TOKEN", KEY)
+    monkeypatch.setenv("AI_GATEWAY_BASE_URL", f"{provider.url}/v1")
+    provider.stop()
+    spec = SubjectSpec(kind="model", name="m", options={"model": "openai/gpt5", "patience_seconds": 0.01})
+    [record] = await carry_out(plan_of(spec), retries=0)
+    assert record.verdict == "infra"
+
+
+class Shout:
+    def __init__(self, settings: ProviderSettings) -> None:
+        self.model = settings.model
+
+    def create_message(self, system: str, message: str) -> str:
+        return f"{self.model}|{system}|{message}".upper()
+
+
+async def output_of(carry_out: CarryOut, **options: object) -> object:
+    spec = SubjectSpec(kind="model", name="m", options={"system": "sys", **options})
+    [record] = await carry_out(plan_of(spec), retries=0)
+    assert record.transcript is not None, record.failure
+    return record.transcript.output
+
+
+async def test_a_registered_provider_is_asked_until_it_is_taken_back(nobody: None, carry_out: CarryOut) -> None:
+    take_back = register_provider("Shouting", Shout)
+    try:
+        assert await output_of(carry_out, model="shouting:a") == "A|SYS|QUESTION 0"
+    finally:
+        take_back()
+    assert "shouting" not in known_providers()
+    with pytest.raises(PlanError, match="unknown provider 'shouting'"):
+        await output_of(carry_out, model="shouting:a")
+
+
+def test_taking_back_brings_back_what_was_hidden() -> None:
+    first = register_provider("twice", Shout)
+    second = register_provider("twice", Shout)
+    hidden = known_providers()["twice"]
+    first()  # no longer there to be taken back
+    assert known_providers()["twice"] is hidden
+    second()
+    first()
+    assert "twice" not in known_providers()
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a/b"])
+def test_a_provider_cannot_have_a_name_that_no_model_could_be_named_with(name: str) -> None:
+    with pytest.raises(UsageError, match="cannot name a provider"):
+        register_provider(name, Shout)
+
+
+async def test_a_config_may_name_a_class_as_provider(
+    nobody: None, carry_out: CarryOut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("my_provider.py").write_text(
+        "class Echo:\n    def __init__(self, settings): pass\n"
+        "    async def create_message(self, system, message): return message\n"
+    )
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    mine = {"Mine": {"target": "my_provider:Echo"}}
+    assert await output_of(carry_out, model="mine:x", providers=mine) == "question 0"
+    with pytest.raises(PlanError, match="has no 'Nobody'"):
+        await output_of(carry_out, model="mine:x", providers={"mine": {"target": "my_provider:Nobody"}})
+    with pytest.raises(PlanError, match="needs a base_url or a target"):
+        await output_of(carry_out, model="mine:x", providers={"mine": {}})
+
+
+async def test_an_installed_package_may_bring_a_provider(nobody: None, tmp_path: Path) -> None:
+    import asyncio
+
+    site = tmp_path / "site"
+    info = site / "shouting-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[bakeoff.providers]\nShout = shouting:make\nbroken = shouting:nobody\n")
+    (site / "shouting.py").write_text(
+        "class Shout:\n    def create_message(self, system, message): return message.upper()\n"
+        "def make(settings): return Shout()\n"
+    )
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import asyncio\n"
+        "from bakeoff.options import RunOptions\n"
+        "from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec\n"
+        "from bakeoff.run import run\n"
+        "async def main():\n"
+        "    for model in ('shout:x', 'broken:x'):\n"
+        "        spec = SubjectSpec(kind='model', name='m', options={'model': model})\n"
+        "        plan = Plan(name='p', cases=(Case(id='c', prompt='hello'),), subjects=(spec,),\n"
+        "                    scorers=(ScorerSpec(kind='exact'),))\n"
+        "        async for record in run(plan, RunOptions(retries=0)):\n"
+        "            print(record.transcript.output if record.transcript else record.failure.message)\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, program, env={"PYTHONPATH": str(site), "PATH": ""}, stdout=-1, stderr=-1
+    )
+    out, err = await process.communicate()
+    first, second = out.decode().splitlines()
+    assert first == "HELLO", err.decode()
+    assert second.startswith("provider 'broken': 'shouting:nobody' cannot be imported")

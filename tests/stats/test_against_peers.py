@@ -1,0 +1,185 @@
+"""The same numbers as scipy and statsmodels, to nine digits."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+
+from bakeoff.stats import CaseKey, Cell, Cells, Noise, cells_of, compare, holm, minimum_detectable, power_of
+from bakeoff.stats.intervals import rule_of_three, student_t, wilson
+from bakeoff.stats.moments import moments_of_means
+from bakeoff.stats.permutation import mcnemar_exact, sign_flip_test
+from bakeoff.stats.unpaired import newcombe, unpaired_test
+
+few = settings(max_examples=40, deadline=None)
+
+
+def to_nine_digits(expected: Any) -> Any:
+    return pytest.approx(expected, abs=1e-9, rel=1e-9)
+
+
+def tried(passed: int, n: int) -> list[Cell]:
+    return [Cell.of([place < passed]) for place in range(n)]
+
+
+def run(values: list[float], clusters: list[str] | None = None) -> Cells:
+    return {
+        CaseKey(str(place)): Cell.of([value], clusters[place] if clusters else None)
+        for place, value in enumerate(values)
+    }
+
+
+@few
+@given(st.integers(1, 300), st.data())
+def test_wilson(n: int, data: st.DataObject) -> None:
+    passed = data.draw(st.integers(0, n))
+    found = wilson(passed / n, n)
+    assert (found.low, found.high) == to_nine_digits(proportion_confint(passed, n, method="wilson"))
+
+
+@few
+@given(st.integers(1, 300))
+def test_rule_of_three_is_the_one_sided_exact_bound(n: int) -> None:
+    bound = scipy_stats.binomtest(0, n, alternative="less").proportion_ci(0.95, method="exact").high
+    assert rule_of_three(0.0, n).high == to_nine_digits(bound)
+
+
+def test_t() -> None:
+    values = np.random.default_rng(0).beta(3, 3, 37)
+    expected = scipy_stats.t.interval(0.95, 36, loc=values.mean(), scale=scipy_stats.sem(values))
+    found = student_t(moments_of_means(values.tolist()))
+    assert (found.low, found.high) == to_nine_digits(expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clustered_t(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    owner = random.integers(0, 12, 80)
+    values = np.clip(0.5 + 0.2 * random.normal(size=12)[owner] + 0.1 * random.normal(size=80), 0, 1)
+    fit = sm.OLS(values, np.ones(80)).fit(cov_type="cluster", cov_kwds={"groups": owner}, use_t=True)
+    found = student_t(moments_of_means(values.tolist(), [str(name) for name in owner]))
+    assert found.method == "clustered t"
+    assert (found.low, found.high) == to_nine_digits(tuple(fit.conf_int()[0]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_clustered_interval_of_a_paired_difference(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    owner = random.integers(0, 9, 60)
+    before, after = random.random(60), random.random(60)
+    fit = sm.OLS(after - before, np.ones(60)).fit(cov_type="cluster", cov_kwds={"groups": owner}, use_t=True)
+    names = [str(name) for name in owner]
+    found = compare(run(before.tolist(), names), run(after.tolist(), names))
+    assert found.interval is not None
+    assert found.interval.method == "clustered paired t"
+    assert (found.interval.low, found.interval.high) == to_nine_digits(tuple(fit.conf_int()[0]))
+
+
+def test_the_interval_of_a_paired_difference() -> None:
+    random = np.random.default_rng(4)
+    before, after = random.random(30), random.random(30)
+    expected = scipy_stats.ttest_rel(after, before).confidence_interval(0.95)
+    found = compare(run(before.tolist()), run(after.tolist()))
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == to_nine_digits((expected.low, expected.high))
+
+
+@few
+@given(st.integers(0, 120), st.integers(0, 120))
+def test_mcnemar(gained: int, lost: int) -> None:
+    expected = mcnemar([[3, gained], [lost, 5]], exact=True).pvalue if gained + lost else 1.0
+    assert mcnemar_exact(gained, lost) == to_nine_digits(min(1.0, expected))
+
+
+def test_compare_uses_mcnemar_for_passes_and_failures_of_one_round() -> None:
+    before, after = [0.0] * 9 + [1.0] * 11, [1.0] * 8 + [0.0] * 3 + [1.0] * 9
+    found = compare(run(before), run(after))
+    table = [[9, 2], [8, 1]]
+    assert found.test == "exact McNemar"
+    assert found.p_value == to_nine_digits(mcnemar(table, exact=True).pvalue)
+
+
+@few
+@given(st.integers(2, 150), st.integers(2, 150), st.data())
+def test_newcombe(n: int, m: int, data: st.DataObject) -> None:
+    was, now = data.draw(st.integers(0, n)), data.draw(st.integers(0, m))
+    expected = confint_proportions_2indep(now, m, was, n, method="newcomb", compare="diff")
+    found = newcombe(tried(was, n), tried(now, m), confidence=0.95)
+    assert found is not None
+    assert (found.low, found.high) == to_nine_digits(expected)
+
+
+def test_welch() -> None:
+    random = np.random.default_rng(5)
+    before, after = random.random(13), random.random(29)
+    name, chance = unpaired_test([Cell.of([v]) for v in before], [Cell.of([v]) for v in after])
+    assert name == "unpaired Welch's t"
+    assert chance == to_nine_digits(scipy_stats.ttest_ind(before, after, equal_var=False).pvalue)
+
+
+def test_fisher() -> None:
+    name, chance = unpaired_test(tried(3, 20), tried(12, 25))
+    assert name == "unpaired Fisher's exact test"
+    assert chance == to_nine_digits(scipy_stats.fisher_exact([[3, 17], [12, 13]]).pvalue)
+
+
+@few
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_holm(p_values: list[float]) -> None:
+    assert holm(p_values) == to_nine_digits(tuple(multipletests(p_values, method="holm")[1]))
+
+
+@pytest.mark.parametrize("places", [1, 15])
+def test_exact_sign_flips(places: int) -> None:
+    # One decimal lies on a grid and is convolved, fifteen do not and are enumerated.
+    differences = np.round(np.random.default_rng(6).normal(0.3, 0.5, 11), places)
+    expected = scipy_stats.permutation_test(
+        (differences,), np.sum, permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
+    )
+    found = sign_flip_test(differences.tolist())
+    assert found.method == "exact sign-flip permutation"
+    assert found.p_value == to_nine_digits(expected.pvalue)
+
+
+def test_sign_flips_of_passes_and_failures_are_mcnemar() -> None:
+    for gained, lost in ((700, 640), (30, 12), (5, 5), (1, 0)):
+        differences = [1.0] * gained + [-1.0] * lost + [0.0] * 7
+        assert sign_flip_test(differences).p_value == to_nine_digits(mcnemar_exact(gained, lost))
+
+
+def test_drawn_sign_flips_are_near_the_exact_ones_and_the_same_every_time() -> None:
+    differences = np.random.default_rng(8).normal(0.2, 0.5, 40).tolist()
+    found = sign_flip_test(differences)
+    assert found == sign_flip_test(differences)
+    assert found.method == "sign-flip permutation (20,000 draws, seed 0)"
+    assert found.p_value == pytest.approx(scipy_stats.ttest_1samp(differences, 0).pvalue, abs=0.02)
+
+
+@pytest.mark.parametrize("cases", [5, 20, 300])
+def test_the_minimum_detectable_difference(cases: int) -> None:
+    noise = Noise(0.1, 0.3)
+    found = minimum_detectable(cases, 4, noise)
+    assert found is not None
+    effect = found / (0.1 + 0.3 / 4) ** 0.5
+    assert TTestPower().power(effect, cases, 0.05, alternative="two-sided") == to_nine_digits(0.8)
+    assert power_of(found, cases, 4, noise) == to_nine_digits(0.8)
+
+
+def test_pairs_of_many_rounds_are_tested_on_case_means() -> None:
+    random = np.random.default_rng(9)
+    before, after = random.integers(0, 2, (12, 5)), random.integers(0, 2, (12, 5))
+    keys = [CaseKey(str(place)) for place in range(12)]
+    found = compare(cells_of(dict(zip(keys, before, strict=True))), cells_of(dict(zip(keys, after, strict=True))))
+    means = after.mean(axis=1) - before.mean(axis=1)
+    expected = scipy_stats.permutation_test(
+        (np.rint(5 * means),), np.sum, permutation_type="samples", n_resamples=np.inf
+    )
+    assert found.p_value == to_nine_digits(expected.pvalue)

@@ -1,0 +1,133 @@
+"""What a gate says, and when it refuses to say anything."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bakeoff.stats import (
+    CaseKey,
+    Cell,
+    Cells,
+    Comparison,
+    GateVerdict,
+    Losses,
+    compare,
+    exit_code_of,
+    holm,
+    judge,
+    judge_all,
+)
+from bakeoff.stats.gates import refusal_of
+
+unhurried = settings(deadline=None)  # the first call imports scipy
+
+NONE_LOST = Losses(100, 0)
+
+
+def passes(count: int, cases: int = 200) -> Cells:
+    return {CaseKey(str(place)): Cell.of([place < count]) for place in range(cases)}
+
+
+def against(before: int, after: int, cases: int = 200) -> Comparison:
+    return compare(passes(before, cases), passes(after, cases))
+
+
+@pytest.mark.parametrize(
+    ("comparison", "margin", "verdict", "code"),
+    [
+        (against(100, 130), None, GateVerdict.IMPROVED, 0),
+        (against(130, 100), None, GateVerdict.REGRESSED, 1),
+        (against(100, 101), 0.05, GateVerdict.EQUIVALENT, 0),
+        (against(100, 101), None, GateVerdict.UNDECIDABLE, 3),
+        (against(10, 12, cases=20), 0.05, GateVerdict.UNDECIDABLE, 3),
+        (against(0, 1, cases=1), 0.05, GateVerdict.UNDECIDABLE, 3),
+    ],
+)
+def test_every_verdict_has_its_exit_code(
+    comparison: Comparison, margin: float | None, verdict: GateVerdict, code: int
+) -> None:
+    ruling = judge(comparison, margin=margin, losses=(NONE_LOST, NONE_LOST))
+    assert (ruling.verdict, ruling.exit_code) == (verdict, code)
+
+
+def test_a_difference_smaller_than_the_margin_is_equivalent_even_where_it_is_certain() -> None:
+    small = against(5000, 5020, cases=10_000)
+    assert judge(small).verdict is GateVerdict.IMPROVED
+    assert judge(small, margin=0.01).verdict is GateVerdict.EQUIVALENT
+
+
+def test_twenty_cases_without_a_difference_do_not_prove_equivalence() -> None:
+    assert judge(against(10, 10, cases=20), margin=0.05).verdict is GateVerdict.UNDECIDABLE
+    assert judge(against(100, 100, cases=200), margin=0.05).verdict is GateVerdict.EQUIVALENT
+
+
+def test_the_sentence_holds_the_numbers() -> None:
+    assert judge(against(100, 130)).sentence == "improved: +15.0 points, 95 % interval +10.0 to +20.0, p = 1.9e-09"
+    equivalent = judge(against(100, 101), margin=0.05).sentence
+    assert equivalent.startswith("equivalent: the difference is within ±5 points (+0.5 points")
+    assert judge(against(100, 101)).sentence.startswith("undecidable: no difference is shown, and none is ruled out")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "sentence"),
+    [
+        (Losses(100, 5), Losses(100, 5), None),
+        (Losses(100, 6), Losses(100, 0), "the baseline lost 6 of 100 trials (6.0 %) to infrastructure, more than 5 %"),
+        (Losses(100, 0), Losses(50, 3), "the candidate lost 3 of 50 trials (6.0 %)"),
+        (Losses(1000, 0), Losses(1000, 20), "more unequal than chance"),
+        (Losses(20, 0), Losses(20, 1), None),  # one trial of twenty is chance
+        (Losses(100_000, 0), Losses(100_000, 40), None),  # more than chance, and yet nothing
+        (Losses(0, 0), Losses(100, 4), None),
+    ],
+)
+def test_losses_that_are_many_or_unequal_refuse_a_verdict(
+    baseline: Losses, candidate: Losses, sentence: str | None
+) -> None:
+    ruling = judge(against(130, 100), losses=(baseline, candidate))
+    assert ruling.refused == (sentence is not None)
+    assert ruling.exit_code == (3 if sentence else 1)
+    assert sentence is None or sentence in ruling.sentence
+    assert (refusal_of(candidate, baseline) is None) == (sentence is None)
+
+
+def test_several_comparisons_behind_one_gate_are_adjusted_by_holm() -> None:
+    weak = against(100, 106)  # p = 0.03 alone
+    assert judge(weak).verdict is GateVerdict.IMPROVED
+    many = judge_all({f"subject {number}": weak for number in range(5)})
+    assert {ruling.verdict for ruling in many.values()} == {GateVerdict.UNDECIDABLE}
+    assert [ruling.p_value for ruling in many.values()] == pytest.approx([5 * 0.03125] * 5)
+
+
+def test_one_undefined_comparison_does_not_disturb_the_others() -> None:
+    rulings = judge_all(
+        {"clear": against(130, 100), "empty": compare({}, {}), "lossy": against(130, 100)},
+        losses={"lossy": (NONE_LOST, Losses(100, 50))},
+    )
+    assert [rulings[name].verdict.value for name in rulings] == ["regressed", "undecidable", "undecidable"]
+    assert rulings["lossy"].refused
+    assert rulings["empty"].sentence == "fewer than two independent cases can be compared"
+
+
+def test_a_gate_fails_for_a_regression_before_it_is_undecidable() -> None:
+    up, down, unknown, alike = against(100, 130), against(130, 100), against(100, 101), against(100, 100)
+    assert exit_code_of([judge(up), judge(unknown), judge(down)]) == 1
+    assert exit_code_of([judge(up), judge(unknown)]) == 3
+    assert exit_code_of([judge(up), judge(alike, margin=0.1)]) == 0
+    assert exit_code_of([]) == 0
+
+
+@unhurried
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_only_raises_p_values_and_keeps_their_order(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+    assert all(raw <= new <= 1 for raw, new in zip(p_values, adjusted, strict=True))
+    ranked = [new for _, new in sorted(zip(p_values, adjusted, strict=True))]
+    assert ranked == sorted(ranked)
+
+
+@unhurried
+@given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.5), st.floats(0, 0.5))
+def test_a_wider_margin_never_turns_equivalence_away(before: int, after: int, margin: float, more: float) -> None:
+    comparison = against(before, after, cases=60)
+    if judge(comparison, margin=margin).verdict is GateVerdict.EQUIVALENT:
+        assert judge(comparison, margin=margin + more).verdict is GateVerdict.EQUIVALENT

@@ -1,0 +1,158 @@
+"""What a run can find, where its noise comes from, and how often a subject contradicts itself."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bakeoff.errors import UsageError
+from bakeoff.stats import (
+    CaseKey,
+    Cell,
+    Cells,
+    Noise,
+    VarianceSplit,
+    difference_split,
+    flip_rate,
+    flip_rate_within,
+    minimum_detectable,
+    power_of,
+    variance_split,
+)
+
+from .simulation import cells_from_passes
+
+unhurried = settings(deadline=None)  # the first call imports scipy
+
+
+def run(values: list[list[float]]) -> Cells:
+    return {CaseKey(str(place)): Cell.of(rounds) for place, rounds in enumerate(values)}
+
+
+def detectable(cases: int, rounds: int, noise: Noise) -> float:
+    found = minimum_detectable(cases, rounds, noise)
+    assert found is not None
+    return found
+
+
+@unhurried
+@given(st.integers(2, 500), st.integers(1, 20), st.floats(0, 0.5), st.floats(0.01, 0.5))
+def test_more_cases_find_smaller_differences_and_more_rounds_never_larger(
+    cases: int, rounds: int, between: float, within: float
+) -> None:
+    noise = Noise(between, within)
+    here = detectable(cases, rounds, noise)
+    assert detectable(cases + 1, rounds, noise) < here
+    assert detectable(cases, rounds + 1, noise) <= here
+    assert detectable(cases, rounds, Noise(between, 2 * within)) > here
+
+
+def test_one_case_finds_nothing() -> None:
+    assert minimum_detectable(1, 10, Noise.guessed()) is None
+    assert power_of(0.5, 1, 10, Noise.guessed()) is None
+
+
+def test_a_power_is_known_however_far_the_truth_lies() -> None:
+    for cases in (2, 6, 20, 100, 5_000):
+        powers = [power_of(0.1 * step, cases, 1, Noise(0, 0.01)) for step in range(11)]
+        assert powers == sorted(power for power in powers if power is not None)
+        assert powers[0] == pytest.approx(0.05)
+
+
+def test_without_noise_any_difference_is_found() -> None:
+    assert minimum_detectable(10, 1, Noise(0, 0)) == 0
+    assert power_of(0.1, 10, 1, Noise(0, 0)) == 1
+    assert power_of(0.0, 10, 1, Noise(0, 0)) == 0.05
+
+
+def test_noise_is_guessed_from_a_score_or_taken_from_one_run_or_two() -> None:
+    split = VarianceSplit(between=0.1, within=0.15, cases=50, rounds=5)
+    assert Noise.seen(split) == Noise(0.1, 0.15)
+    assert Noise.from_one_run(split) == Noise(0.1, 0.3)
+    assert Noise.guessed(score=0.5, spread=0.4, agreement=0.5).between == pytest.approx(0.1)
+    assert Noise.guessed(score=0.5, spread=0.4, agreement=0.5).within == pytest.approx(0.3)
+
+
+def test_the_split_finds_the_variances_that_were_put_in() -> None:
+    random = np.random.default_rng(1)
+    cells = cells_from_passes(random.binomial(4, random.beta(0.5, 0.5, 20_000)), 4)
+    split = variance_split(list(cells.values()))
+    assert split is not None
+    # Beta(½, ½) has variance ⅛, and a round given its chance has ¼ − ⅛ on average.
+    assert (split.between, split.within) == pytest.approx((0.125, 0.125), abs=0.004)
+    assert split.cases == 20_000
+    assert split.rounds == pytest.approx(4)
+
+
+def test_the_split_of_a_difference_adds_the_noise_of_both_arms() -> None:
+    random = np.random.default_rng(2)
+    arms = [cells_from_passes(random.binomial(k, random.beta(0.5, 0.5, 20_000)), k) for k in (3, 6)]
+    split = difference_split(*arms)
+    assert split is not None
+    assert (split.between, split.within) == pytest.approx((0.25, 0.25), abs=0.008)
+    assert split.rounds == pytest.approx(4, rel=0.02)  # (⅓ + ⅙)/2 is ¼
+    observed = np.var([arms[1][key].mean - arms[0][key].mean for key in arms[0]]) / 20_000
+    assert split.of_mean == pytest.approx(observed, rel=0.01)
+
+
+def test_advice_is_more_rounds_only_where_rounds_are_the_noise() -> None:
+    noisy = variance_split([Cell.of([1, 0])] * 10 + [Cell.of([0, 0])] * 5)
+    steady = variance_split([Cell.of([1, 1])] * 10 + [Cell.of([0, 0])] * 5)
+    assert noisy is not None
+    assert steady is not None
+    assert (noisy.advice, steady.advice) == ("more rounds", "more cases")
+    assert steady.gain_of_doubling_rounds == 0
+    assert noisy.gain_of_doubling_rounds == pytest.approx(1 - 0.5**0.5)
+    assert steady.sentence == (
+        "100 % of the uncertainty is between cases, 0 % between rounds of one case: more cases would help; "
+        "twice the cases narrow the interval by 29 %, twice the rounds by 0 %"
+    )
+
+
+def test_one_round_each_or_one_case_cannot_be_split() -> None:
+    assert variance_split([Cell.of([1]), Cell.of([0])]) is None
+    assert variance_split([Cell.of([1, 0])]) is None
+    assert difference_split(run([[1], [0]]), run([[1, 0], [0, 1]])) is None
+    assert difference_split(run([[1, 0]]), run([[1, 0]])) is None
+
+
+def test_without_any_variance_nothing_is_divided_by_zero() -> None:
+    split = variance_split([Cell.of([1, 1])] * 3)
+    assert split is not None
+    assert (split.share_within, split.of_mean) == (0, 0)
+    pairs = difference_split(run([[1, 1]] * 3), run([[1, 1]] * 3))
+    assert pairs is not None
+    assert (pairs.share_within, pairs.rounds) == (0, 2)
+
+
+def test_the_flip_rate_is_the_share_of_cases_that_changed_their_verdict() -> None:
+    found = flip_rate(run([[1], [0], [1], [1]]), run([[1], [1], [0], [1]]))
+    assert found is not None
+    assert (found.rate, found.cases) == (0.5, 4)
+    assert found.interval is not None
+    assert found.interval.method == "Wilson"
+
+
+def test_the_flip_rate_of_several_rounds_counts_every_pair_of_tries() -> None:
+    between = flip_rate(run([[1, 0], [1, 1]]), run([[1, 1], [1, 1]]))
+    within = flip_rate_within(run([[1, 0, 0], [1, 1], [1]]))
+    assert between is not None
+    assert within is not None
+    assert between.rate == 0.25
+    assert within.rate == pytest.approx((2 / 3 + 0) / 2)
+    assert within.cases == 2
+
+
+def test_a_subject_that_never_flipped_may_still_do_so() -> None:
+    found = flip_rate(run([[1]] * 60), run([[1]] * 60))
+    assert found is not None
+    assert found.rate == 0
+    assert found.interval is not None
+    assert found.interval.high == pytest.approx(1 - 0.05 ** (1 / 60))
+
+
+def test_a_flip_rate_needs_common_cases_and_passes() -> None:
+    assert flip_rate(run([[1]]), {}) is None
+    assert flip_rate_within(run([[1]])) is None
+    with pytest.raises(UsageError, match=r"flip rate: case '0' has scores between 0 and 1"):
+        flip_rate(run([[0.5]]), run([[1]]))
