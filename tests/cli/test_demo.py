@@ -17,14 +17,15 @@ def test_the_demo_exits_0_and_prints_every_denominator(demo: "subprocess.Complet
     assert "20/20" in rows["oracle"]
     assert "9/20" in rows["scripted"]
     assert "0/20" in rows["nop"]
-    assert "10 cases × 3 subjects × 2 rounds" in demo.stdout
+    assert "/20" in rows["smollm2"], "a real model was asked"
+    assert "10 cases × 4 subjects × 2 rounds" in demo.stdout
     assert "process sandbox" in demo.stderr
 
 
 def test_a_dry_run_prints_the_plan_and_makes_no_folder(bakeoff: Bakeoff, tmp_path: Path) -> None:
     done = bakeoff("demo", "--dry-run")
     assert done.returncode == 0
-    assert "60 trials = 10 cases × 3 subjects × 2 rounds" in done.stdout
+    assert "80 trials = 10 cases × 4 subjects × 2 rounds" in done.stdout
     assert "capital-of-france" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
@@ -32,7 +33,7 @@ def test_a_dry_run_prints_the_plan_and_makes_no_folder(bakeoff: Bakeoff, tmp_pat
 def test_json_output_is_json_and_nothing_else(bakeoff: Bakeoff) -> None:
     done = bakeoff("demo", "--sandbox", "process", "--json")
     told = json.loads(done.stdout)
-    assert [subject["subject"] for subject in told["summary"]["subjects"]] == ["oracle", "scripted", "nop"]
+    assert [subject["subject"] for subject in told["summary"]["subjects"]] == ["oracle", "scripted", "nop", "smollm2"]
     assert told["summary"]["subjects"][1]["verdicts"] == {"pass": 9, "fail": 11}
 
 
@@ -43,15 +44,15 @@ def test_a_finished_run_is_listed_shown_checked_and_deleted(
     assert listed | {"run": ""} == {
         "run": "",
         "state": "complete",
-        "scored": "60/60",
-        "subjects": 3,
+        "scored": "80/80",
+        "subjects": 4,
         "best": "100.0 %",
-        "cost": "–",
+        "cost": "$0.00",
     }
     shown = bakeoff("runs", "show", listed["run"])
     assert shown.returncode == 0
     assert "contains: missing: 'green'" in shown.stdout
-    assert bakeoff("runs", "check").stdout.splitlines()[0].endswith("60 records, 0 damaged lines")
+    assert bakeoff("runs", "check").stdout.splitlines()[0].endswith("80 records, 0 damaged lines")
     assert bakeoff("runs", "delete", listed["run"]).returncode == 2, "nobody is there to be asked"
     assert bakeoff("runs", "delete", listed["run"], "--yes").returncode == 0
     assert list((tmp_path / "results" / "runs").iterdir()) == []
@@ -64,7 +65,7 @@ def test_resuming_a_finished_run_runs_nothing_again(
     records = (folder / "journal.jsonl").read_text().count('"type":"record"')
     done = bakeoff("resume", "--sandbox", "process")
     assert done.returncode == 1, "nop and scripted failed trials"
-    assert (folder / "journal.jsonl").read_text().count('"type":"record"') == records == 60
+    assert (folder / "journal.jsonl").read_text().count('"type":"record"') == records == 80
 
 
 def test_exit_codes_can_be_changed(bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]") -> None:
@@ -86,7 +87,7 @@ def test_rescoring_with_another_scorer_makes_no_new_attempt(
     started: dict[str, set[float]] = {}
     for record in records:
         started.setdefault(record["attempt_key"], set()).add(record["started"])
-    assert len(records) == 120
+    assert len(records) == 160
     assert {len(times) for times in started.values()} == {1}, "each attempt was made once"
 
 

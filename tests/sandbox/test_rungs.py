@@ -138,3 +138,17 @@ def test_links_on_the_way_to_a_toolchain_below_a_closed_folder_are_made_again(tm
         ("link", str(closed / "versions" / "3.11")),
         ("bind", str(real)),
     ]
+
+
+def test_the_process_rung_works_for_a_bakeoff_that_lies_in_the_temporary_folder(tmp_path: Path) -> None:
+    """Trials get a /tmp of their own, which must not take the program away from itself."""
+    shutil.copytree(Path(bakeoff.__file__).parent, tmp_path / "bakeoff", ignore=shutil.ignore_patterns("__pycache__"))
+    code = "import bakeoff.sandbox as s; print(s.__file__, s.choose_sandbox('process').name)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == f"{tmp_path / 'bakeoff' / 'sandbox' / '__init__.py'} process\n", done.stderr

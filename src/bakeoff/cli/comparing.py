@@ -14,7 +14,7 @@ from bakeoff.frozen import Frozen
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.report.compare import Gate, compare_sources
-from bakeoff.report.compare_arms import read_arm
+from bakeoff.report.compare_arms import read_arm, with_changes
 from bakeoff.report.compare_text import describe_comparison
 from bakeoff.report.leaderboard import rank_sources
 from bakeoff.report.leaderboard_text import describe_leaderboard
@@ -129,7 +129,7 @@ def run_selfcheck(name: str | None, subject: str | None, rounds: int | None, opt
     plan = _one_subject(planned, subject, name)
     if plan.threshold is None:
         raise UsageError(f"plan {plan.name!r} has no threshold, so nothing passes or fails, and nothing can flip")
-    plan = plan.model_copy(update={"name": f"selfcheck {plan.name}", "rounds": rounds or plan.rounds})
+    plan = with_changes(plan, name=f"selfcheck {plan.name}", rounds=rounds or plan.rounds)
     folders: list[RunFolder] = []
     for _ in range(2):
         folder = new_run_folder(options.results, plan.name)
@@ -155,7 +155,7 @@ def _one_subject(plan: Plan, subject: str | None, run: str | None) -> Plan:
         names = ", ".join(spec.name for spec in plan.subjects)
         problem = f"has no subject {wanted!r}" if wanted else f"has {len(found)} subjects"
         raise UsageError(f"plan {plan.name!r} {problem}: choose one with --subject: {names}")
-    return plan.model_copy(update={"subjects": tuple(found)})
+    return with_changes(plan, subjects=tuple(found))
 
 
 def _check(first: RunFolder, second: RunFolder) -> SelfCheck:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from pydantic import JsonValue
 
@@ -136,7 +136,12 @@ def _only(plan: Plan, subject: str, source: str) -> Plan:
     found = [spec for spec in plan.subjects if spec.name == subject]
     if not found:
         raise UsageError(f"{source} has no subject {subject!r}: it has {', '.join(s.name for s in plan.subjects)}")
-    return plan.model_copy(update={"subjects": tuple(found[:1])})
+    return with_changes(plan, subjects=tuple(found[:1]))
+
+
+def with_changes(plan: Plan, **changes: Any) -> Plan:
+    """Another plan. `model_copy` would also copy what was computed from the old one and remembered."""
+    return Plan(**{name: getattr(plan, name) for name in Plan.model_fields} | changes)
 
 
 def _noted(records: Iterable[Record], notes: _Notes) -> Iterator[Record]:

@@ -19,6 +19,7 @@ from bakeoff._version import __version__
 from bakeoff.frozen import fingerprint
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Reasoning, Record, Step, Text, ToolCall, Usage, Verdict
+from bakeoff.report.compare_arms import with_changes
 from bakeoff.report.compare_cases import as_text, why
 from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.summary import SubjectSummary, summarise
@@ -33,7 +34,7 @@ Json = dict[str, Any]
 
 def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, shelf: Shelf, path: Path) -> None:
     """One sample at a time; their summaries wait in a temporary file."""
-    only = plan.model_copy(update={"subjects": (subject,)})
+    only = with_changes(plan, subjects=(subject,))
     [summary] = summarise(only, shelf.of_subject(subject.name)).subjects
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log, tempfile.TemporaryFile() as summaries:
         span = _write_samples(plan, subject, shelf, log, summaries)

@@ -9,7 +9,7 @@ from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, toolchain
 from bakeoff.sandbox.mounts import follow, plan_mounts
-from bakeoff.sandbox.places import one_command_at_a_time, probe_user, we_are_root
+from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_root
 from bakeoff.sandbox.process import PACKAGE, check_user
 from bakeoff.sandbox.supervised import STATUS_WORD, Finished, Order, make_order, supervise, supervise_now
 
@@ -124,9 +124,8 @@ def find_bubblewrap() -> tuple[BubblewrapSandbox | None, str]:
     if program is None:
         return None, "bubblewrap is not installed"
     sandbox = BubblewrapSandbox(program)
-    with probe_user() as uid:
-        probe = Command(("true",), Place(OWN_ETC, OWN_ETC, OWN_ETC, uid), seconds=10.0)
-        report = supervise_now(sandbox.order(probe))
+    with probe_place() as place:
+        report = supervise_now(sandbox.order(Command(("true",), place, seconds=10.0)))
     if report.get("exit_code") == 0:
         return sandbox, "read-only system, only the trial's own folders, no network unless asked for"
     why = report.get(

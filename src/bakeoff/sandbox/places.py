@@ -80,16 +80,18 @@ def lease_user(folder: Path = LEASES) -> Lease:
 
 
 @contextlib.contextmanager
-def probe_user() -> Iterator[int | None]:
-    """A user to try a rung with: leased as well, because the end of one probe ends every process of its user."""
-    if not we_are_root():
-        yield None
-        return
-    lease = lease_user()
+def probe_place() -> Iterator[Place]:
+    """A place to try a rung in, without an event loop. Its user is leased: a probe's end ends all of that user's."""
+    lease = lease_user() if we_are_root() else None
     try:
-        yield lease.uid
+        root = make_root(None, lease)
+        try:
+            yield make_place(root, lease)
+        finally:
+            remove_place(root, lease)
     finally:
-        lease.close()
+        if lease is not None:
+            lease.close()
 
 
 def clean_lease(lease: Lease) -> Lease:

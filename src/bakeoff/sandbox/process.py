@@ -10,7 +10,7 @@ from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, toolchain
 from bakeoff.sandbox.mounts import Step, blocking_folder, follow, plan_mounts
-from bakeoff.sandbox.places import one_command_at_a_time, probe_user, we_are_root
+from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_root
 from bakeoff.sandbox.supervised import Report, make_order, supervise, supervise_now
 
 PR_SET_DUMPABLE = 4
@@ -68,8 +68,8 @@ def find_process() -> tuple[ProcessSandbox | None, str]:
     """The rung as this machine permits it, or None; and a sentence about it."""
     if not we_are_root():
         return ProcessSandbox(private_mounts=False), "the subject runs as you, and shares your files and network"
-    with probe_user() as uid:
-        report = probe(uid, plan_mounts(readable=toolchain(), writable=[]))
+    with probe_place() as place:
+        report = probe(place, plan_mounts(readable=toolchain(), writable=[place.work, place.home, place.tmp]))
         if report.get("exit_code") == 0:
             return ProcessSandbox(private_mounts=True), "the subject runs as a user of its own, the system is read-only"
         why = report.get("problem", f"a trial run of Python ended as {report}")
@@ -77,7 +77,7 @@ def find_process() -> tuple[ProcessSandbox | None, str]:
             blocking = blocking_folder(follow(path, {}))
             if blocking is not None:
                 return None, f"{path} leads through {blocking}, which is closed to other users, and {why}"
-        report = probe(uid, None)
+        report = probe(place, None)
     if report.get("exit_code") == 0:
         return ProcessSandbox(
             private_mounts=False
@@ -85,9 +85,10 @@ def find_process() -> tuple[ProcessSandbox | None, str]:
     return None, f"a process of another user cannot be started: {report.get('problem', report)}"
 
 
-def probe(uid: int | None, mounts: list[Step] | None) -> Report:
-    """Try our own Python; it writes nothing, so any folder will do to be watched."""
-    here = Path(__file__).parent
+def probe(place: Place, mounts: list[Step] | None) -> Report:
+    """Try our own Python as a trial would run it."""
     argv = (sys.executable, "-I", "-S", "-c", "")
-    command = Command(argv, Place(here, here, here, uid), seconds=10.0)
-    return supervise_now(make_order(command, argv=argv, env={}, cwd="/", mounts=mounts, system_read_only=True))
+    command = Command(argv, place, seconds=10.0)
+    return supervise_now(
+        make_order(command, argv=argv, env={}, cwd=str(place.work), mounts=mounts, system_read_only=True)
+    )

@@ -1,10 +1,10 @@
 """One record as the page reads it: texts only, cut where no reader would go on, control characters made visible."""
 
-import json
 import re
 from typing import Any
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from bakeoff.plan import Case
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Usage
@@ -43,7 +43,7 @@ def as_text(value: JsonValue) -> str | None:
         return None
     if isinstance(value, str):
         return shown(value)
-    return shown(json.dumps(value, ensure_ascii=False, indent=2))
+    return shown(to_json(value, indent=2).decode())
 
 
 def case_detail(case: Case) -> Json:

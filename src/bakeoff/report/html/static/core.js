@@ -187,11 +187,13 @@ class WindowedTable {
   }
 }
 
+const collator = new Intl.Collator("en", { numeric: true });
+
 /** Nothing goes last, whichever way. */
 function compareKeys(one, other, sign) {
   const none = (key) => key === null || key === undefined;
   if (none(one) || none(other)) return none(one) - none(other);
-  return sign * (typeof one === "string" ? one.localeCompare(other, "en", { numeric: true }) : one - other);
+  return sign * (typeof one === "string" ? collator.compare(one, other) : one - other);
 }
 
 // ---- plain tables can be sorted too ----

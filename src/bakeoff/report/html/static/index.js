@@ -50,7 +50,7 @@ function runColumns(index, ticked, tick) {
 }
 
 function options(select, values) {
-  for (const value of [...new Set(values)].sort((one, other) => one.localeCompare(other, "en", { numeric: true }))) {
+  for (const value of [...new Set(values)].sort(collator.compare)) {
     select.append(h("option", { value }, value));
   }
 }
@@ -86,8 +86,9 @@ function setUpRuns(index) {
 }
 
 // ---- two side by side ----
+const points = (share) => `${(100 * share).toFixed(1)} points`;
 const FIELDS = [
-  ["Score", (index, row) => index.rows.score[row], percent],
+  ["Score", (index, row) => index.rows.score[row], percent, points],
   ["95 % interval", (index, row) => index.interval(row)],
   ["Passed / scored", (index, row) => `${count(index.rows.passed[row])} / ${count(index.rows.scored[row])}`],
   ["Lost", (index, row) => index.rows.lost[row] || "0"],
@@ -117,10 +118,10 @@ function showComparison(index, ticked, clear) {
   }
   const [one, other] = ticked;
   const heads = [one, other].map((row) => h("th", { scope: "col", class: "end" }, index.rows.subject[row], h("br"), h("small", {}, index.run(row, "name"))));
-  const rows = FIELDS.map(([title, read, write]) => {
+  const rows = FIELDS.map(([title, read, write, writeChange]) => {
     const values = [read(index, one), read(index, other)];
     const written = values.map((value) => h("td", { class: "end" }, write && value !== null ? write(value) : value ?? UNKNOWN));
-    return h("tr", {}, h("th", { scope: "row" }, title), written, h("td", { class: "end" }, write ? difference(...values, write) : ""));
+    return h("tr", {}, h("th", { scope: "row" }, title), written, h("td", { class: "end" }, write ? difference(...values, writeChange || write) : ""));
   });
   const table = h("table", {}, h("caption", {}, "Two subjects side by side"), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "What"), heads, h("th", { scope: "col", class: "end" }, "Difference"))), h("tbody", {}, rows));
   const same = index.run(one, "cases") === index.run(other, "cases");
@@ -135,8 +136,10 @@ function showComparison(index, ticked, clear) {
 
 /** Names are quoted for a shell: they may hold anything. */
 function comparison(index, one, other) {
-  const quoted = (text) => (/^[\w.:@%+=,/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-  return `bakeoff compare ${quoted(index.run(one, "name"))} ${quoted(index.run(other, "name"))}`;
+  const quoted = (text) => (/^[\w.:@%+=,/][\w.:@%+=,/-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+  const runs = [...new Set([one, other].map((row) => index.run(row, "name")))];
+  const subjects = [["--subject-a", one], ["--subject-b", other]].map(([option, row]) => `${option}=${quoted(index.rows.subject[row])}`);
+  return ["bakeoff compare", ...runs.map(quoted), ...subjects].join(" ");
 }
 
 // ---- history ----

@@ -1,0 +1,120 @@
+"""Which address shows what: `/` the index, `/runs/NAME` a run, `/runs/NAME/events` how it goes on."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from bakeoff.errors import BakeoffError, RunFolderError
+from bakeoff.report.html import read_entries, write_index, write_run_page
+from bakeoff.report.html.render import Served
+from bakeoff.report.view.guard import Guard
+from bakeoff.report.view.live import Progress, event
+from bakeoff.rundir import RunFolder, run_folders
+
+POLL_SECONDS = 0.5
+_HEARTBEAT = 20  # polls without news, after which a sign of life is sent
+
+
+class Pages:
+    """Makes pages when they are asked for. A run's is kept until its journal grows."""
+
+    def __init__(self, results: Path, folder: Path) -> None:
+        self._results = results
+        self._folder = folder
+        self._made: dict[str, tuple[tuple[int, int], Path]] = {}
+        self._making = asyncio.Lock()  # one at a time: a large run takes all of one core
+
+    async def index(self) -> Path:
+        served = Served(home="/", reports="/runs/")
+        async with self._making:
+            return await asyncio.to_thread(
+                write_index, self._folder / "index.html", read_entries(self._results), served=served
+            )
+
+    async def run(self, name: str) -> Path:
+        folder = self.find(name)
+        async with self._making:
+            version = _version(folder)
+            kept = self._made.get(name)
+            if kept is None or kept[0] != version:
+                path = self._folder / f"{len(self._made) if kept is None else kept[1].stem}.html"
+                served = Served(home="/", events=f"/runs/{quote(name)}/events")
+                kept = (version, await asyncio.to_thread(write_run_page, folder, path, served=served))
+                self._made[name] = kept
+        return kept[1]
+
+    def find(self, name: str) -> RunFolder:
+        """Only by the names that are there: what is asked for never becomes a path."""
+        found = next((folder for folder in run_folders(self._results) if folder.name == name), None)
+        if found is None:
+            raise RunFolderError("there is no such run")
+        return found
+
+
+def _version(folder: RunFolder) -> tuple[int, int]:
+    if not folder.started:
+        return 0, 0
+    found = folder.journal_file.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def make_app(results: Path, port: int, token: str) -> Guard:
+    """The whole application behind its guard."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        with tempfile.TemporaryDirectory(prefix="bakeoff-view-") as folder:
+            app.state.pages = Pages(results, Path(folder))
+            yield
+
+    routes = [Route("/", _index), Route("/runs/{name}", _run), Route("/runs/{name}/events", _events)]
+    handlers = {BakeoffError: _refused}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    return Guard(app, port, token)
+
+
+async def _index(request: Request) -> Response:
+    pages: Pages = request.app.state.pages
+    return FileResponse(await pages.index(), media_type="text/html")
+
+
+async def _run(request: Request) -> Response:
+    pages: Pages = request.app.state.pages
+    return FileResponse(await pages.run(request.path_params["name"]), media_type="text/html")
+
+
+async def _events(request: Request) -> Response:
+    pages: Pages = request.app.state.pages
+    progress = await asyncio.to_thread(Progress, pages.find(request.path_params["name"]))
+    return StreamingResponse(_follow(progress), media_type="text/event-stream")
+
+
+async def _follow(progress: Progress) -> AsyncIterator[bytes]:
+    """What changes, as long as someone listens. A run that was killed may be taken up again, so this has no end."""
+    told, quiet = None, 0
+    while True:
+        try:
+            await asyncio.to_thread(progress.update)
+            news = await asyncio.to_thread(progress.news)
+        except OSError:  # the folder was deleted
+            return
+        if news != told:
+            told, quiet = news, 0
+            yield event(news)
+        elif (quiet := quiet + 1) >= _HEARTBEAT:
+            quiet = 0
+            yield b": still here\n\n"
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001 - starlette's shape
+    return PlainTextResponse(f"{error}\n", HTTPStatus.NOT_FOUND)

@@ -1,0 +1,95 @@
+"""Who may ask. Any web page that is open in the same browser can send requests to this machine, so
+
+- `Host` must be one of our own names: a foreign name that was made to point here (DNS rebinding) is refused;
+- `Origin` and `Sec-Fetch-Site`, where a browser sends them, must say that our own page asks, or the person;
+- the token of this process must come along: once in the address that is printed, then in a cookie that other sites'
+  requests never carry. Ports share cookies, so its name holds the port.
+
+Nothing here can be changed through the server: it answers GET and HEAD only.
+"""
+
+import secrets
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+TOKEN = "token"  # noqa: S105 - the name of the parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Stands before the application and lets only its own people through."""
+
+    app: ASGIApp
+    port: int
+    token: str
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return  # there are no websockets here
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        answer = self._answer(Request(scope))
+        await (answer or self.app)(scope, receive, send_guarded)
+
+    def _answer(self, request: Request) -> Response | None:
+        """What to say instead of the page; None lets the request through."""
+        if refusal := self._refusal(request):
+            return PlainTextResponse(f"refused: {refusal}\n", HTTPStatus.FORBIDDEN)
+        given = request.query_params.get(TOKEN)
+        if given is not None and self._is_token(given):
+            return self._welcome(request)
+        if self._is_token(request.cookies.get(self.cookie, "")):
+            return None
+        return PlainTextResponse("refused: open the address that `bakeoff view` printed\n", HTTPStatus.FORBIDDEN)
+
+    def _refusal(self, request: Request) -> str | None:
+        if request.method not in ("GET", "HEAD"):
+            return "this server only shows"
+        if request.headers.getlist("host") not in [[name] for name in self.names]:
+            return "the Host header is not this server's name"
+        origin = request.headers.get("origin")
+        if origin is not None and origin not in [f"http://{name}" for name in self.names]:
+            return "another site asked"
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return "another site asked"
+        return None
+
+    def _welcome(self, request: Request) -> Response:
+        """Trade the token in the address for a cookie, so that it stays out of history, titles and links."""
+        rest = urlencode([(name, value) for name, value in parse_qsl(request.url.query) if name != TOKEN])
+        # Two slashes at the start would be another site's address.
+        path = "/" + request.url.path.lstrip("/")
+        response = RedirectResponse(path + (f"?{rest}" if rest else ""), HTTPStatus.SEE_OTHER)
+        response.set_cookie(self.cookie, self.token, httponly=True, samesite="strict", path="/")
+        return response
+
+    def _is_token(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode(), self.token.encode())
+
+    @property
+    def cookie(self) -> str:
+        return f"bakeoff-{self.port}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (f"127.0.0.1:{self.port}", f"localhost:{self.port}")

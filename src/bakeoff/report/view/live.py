@@ -1,0 +1,136 @@
+"""How a run goes on: its journal is read from where it was last left, and its lock says whether anyone still writes."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from bakeoff.errors import RunFolderError
+from bakeoff.journal import record_at
+from bakeoff.plan import Plan
+from bakeoff.record import Record, Usage, Verdict
+from bakeoff.report.html.gather import read_plan
+from bakeoff.report.words import visible
+from bakeoff.rundir import RunFolder
+
+State = Literal["running", "complete", "incomplete", "stopped"]
+
+
+class Progress:
+    """What a run has come to. `update` takes in what was written since; `news` says it."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.plan: Plan = read_plan(folder)
+        self._at = 0  # how much of the journal has been read
+        self._outcomes: dict[int, tuple[Verdict, float | None]] = {}  # of each trial, its latest record
+        self._cost: float | None = None
+        self._ending: str | None = None
+
+    def update(self) -> bool:
+        """Read on; whether there was anything new."""
+        before = self._at
+        if self.folder.started and self.folder.journal_file.stat().st_size < self._at:
+            self._forget()  # another journal stands in its place
+        for place, raw in self._new_lines():
+            self._take(place, raw)
+        return self._at != before
+
+    def _forget(self) -> None:
+        self._at, self._outcomes, self._cost, self._ending = 0, {}, None, None
+
+    def _new_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines only: the last one may be half written."""
+        if not self.folder.started:
+            return
+        with self.folder.journal_file.open("rb") as file:
+            file.seek(self._at)
+            for raw in file:
+                if not raw.endswith(b"\n"):
+                    return
+                place, self._at = self._at, self._at + len(raw)
+                yield place, raw
+
+    def _take(self, place: int, raw: bytes) -> None:
+        kind, line = _kind(raw)
+        try:
+            if kind == "record":
+                self._take_record(record_at(self.folder.journal_file, place))
+            elif kind == "usage":
+                self._cost = Usage.model_validate(line.get("total")).cost
+        except (RunFolderError, ValidationError):
+            return  # a damaged line is the report's affair
+        if kind == "start":
+            self._ending = None
+        elif kind == "end":
+            self._ending = visible(str(line.get("reason", "ended")))
+
+    def _take_record(self, record: Record) -> None:
+        trial = self.plan.find(record.case, record.subject, record.round)
+        if trial is not None and trial.attempt_key == record.attempt_key:
+            self._outcomes[trial.index] = (record.verdict, record.value)
+
+    def news(self) -> dict[str, Any]:
+        """All numbers, for whoever has just come."""
+        running = self.folder.is_being_written()
+        state = self._state(running=running)
+        return {
+            "state": state,
+            "words": self._words(state),
+            "planned": self.plan.size,
+            "finished": len(self._outcomes),
+            "cost": self._cost,
+            "subjects": [self._subject(place) for place in range(len(self.plan.subjects))],
+        }
+
+    def _state(self, *, running: bool) -> State:
+        if running:
+            return "running"
+        if self._ending is None and self.folder.started:
+            return "stopped"
+        counted = sum(verdict.counts for verdict, _ in self._outcomes.values())
+        return "complete" if counted == self.plan.size else "incomplete"
+
+    def _words(self, state: State) -> str:
+        match state:
+            case "running":
+                return "The run goes on."
+            case "stopped":
+                return f"The run was stopped before its end; go on with `bakeoff resume {visible(self.folder.name)}`."
+            case _:
+                return f"The run has ended: {self._ending or 'it never started'}."
+
+    def _subject(self, place: int) -> dict[str, Any]:
+        width, cases = len(self.plan.subjects), len(self.plan.cases)
+        mine = {index: outcome for index, outcome in self._outcomes.items() if index % width == place}
+        rounds: dict[int, list[float]] = {}
+        for index, (verdict, value) in mine.items():
+            if verdict.counts and value is not None:
+                rounds.setdefault(index // width % cases, []).append(value)
+        means = [sum(values) / len(values) for values in rounds.values()]
+        return {
+            "name": visible(self.plan.subjects[place].name),
+            "planned": cases * self.plan.rounds,
+            "finished": len(mine),
+            "passed": sum(verdict is Verdict.PASS for verdict, _ in mine.values()),
+            "lost": sum(not verdict.counts for verdict, _ in mine.values()),
+            "score": sum(means) / len(means) if means else None,
+        }
+
+
+def event(news: dict[str, Any]) -> bytes:
+    """One server-sent event; JSON has no newlines of its own."""
+    return f"event: progress\ndata: {json.dumps(news, allow_nan=False)}\n\n".encode()
+
+
+def _kind(raw: bytes) -> tuple[str, dict[str, Any]]:
+    """A record is not parsed twice: its type stands at the start of the line."""
+    if raw.startswith(b'{"type":"record"'):
+        return "record", {}
+    try:
+        line = from_json(raw)
+    except ValueError:
+        return "", {}
+    return (str(line.get("type")), line) if isinstance(line, dict) else ("", {})

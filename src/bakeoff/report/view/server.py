@@ -1,0 +1,38 @@
+"""The socket on loopback and the server behind it."""
+
+import secrets
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from bakeoff.errors import UsageError
+from bakeoff.report.view.app import make_app
+from bakeoff.report.view.guard import TOKEN
+
+HOST = "127.0.0.1"
+
+
+def serve(results: Path, port: int, ready: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C. `ready` is told the address once it answers."""
+    with socket.create_server((HOST, port)) if port == 0 else _fixed(port) as listening:
+        bound: int = listening.getsockname()[1]
+        token = secrets.token_urlsafe(24)
+        config = uvicorn.Config(
+            make_app(results, bound, token),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,  # event streams have no end of their own
+        )
+        ready(f"http://{HOST}:{bound}/?{TOKEN}={token}")
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _fixed(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise UsageError(f"port {port} cannot be used: {error.strerror}; leave --port out to take a free one") from error

@@ -1,0 +1,152 @@
+"""What continuous integration shows: JUnit XML, GitHub annotations and summaries, badges."""
+
+import io
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import junitparser
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bakeoff.errors import UsageError
+from bakeoff.plan import Case
+from bakeoff.record import Verdict
+from bakeoff.report.badges import badge, run_badge, score_badge
+from bakeoff.report.github import MOST_ANNOTATIONS, annotations, write_step_summary
+from bakeoff.report.junit import status_of, write_junit
+from bakeoff.report.outputs import paragraph
+from bakeoff.report.outputs_shelf import Shelf
+from bakeoff.report.outputs_summary import describe_run
+from bakeoff.report.markdown import to_markdown
+from bakeoff.report.summary import summarise
+
+from .runs import lost, plan_of, record_of
+
+
+def junit_of(plan, records):  # type: ignore[no-untyped-def]
+    file = io.StringIO()
+    with Shelf(plan, records) as shelf:
+        write_junit("run", plan, shelf, file)
+    return junitparser.JUnitXml.fromstring(file.getvalue().encode())
+
+
+def test_a_junit_parser_finds_a_suite_per_subject_and_each_kind_of_outcome() -> None:
+    plan = plan_of(6, ["a", "b"])
+    kinds = {"case-2": "infra", "case-3": "grader", "case-4": "budget"}
+    records = [
+        lost(trial, kinds[trial.case.id]) if trial.case.id in kinds else record_of(trial, float(trial.case.id != "case-1"))
+        for trial in plan.trials()
+        if not (trial.case.id == "case-5" and trial.subject.name == "b")
+    ]
+    suites = {suite.name: suite for suite in junit_of(plan, records)}
+    assert list(suites) == ["a", "b"]
+    assert (suites["a"].tests, suites["a"].failures, suites["a"].errors, suites["a"].skipped) == (6, 1, 2, 1)
+    assert suites["b"].skipped == 2, "what was not run is skipped too"
+    cases = {case.name: case for case in suites["a"]}
+    assert cases["case-0"].is_passed
+    assert isinstance(cases["case-1"].result[0], junitparser.Failure)
+    assert "exact: not case-1" in cases["case-1"].result[0].message
+    assert isinstance(cases["case-2"].result[0], junitparser.Error)
+    assert isinstance(cases["case-3"].result[0], junitparser.Error)
+    assert isinstance(cases["case-4"].result[0], junitparser.Skipped)
+    assert cases["case-0"].time == pytest.approx(0.5)
+    properties = {found.name: found.value for found in cases["case-0"].child(junitparser.Properties)}
+    assert properties["score"] == "1"
+    assert properties["exact"] == "1"
+    assert properties["cost"] == "0.010000"
+
+
+def test_a_case_passes_when_all_its_rounds_do() -> None:
+    plan = plan_of(2, ["a"], rounds=3)
+    suite = next(iter(junit_of(plan, [record_of(t, float(t.index != 2)) for t in plan.trials()])))
+    first, second = suite
+    assert "round 2: fail" in first.result[0].message
+    assert second.is_passed
+
+
+def test_the_worst_round_decides_and_ours_is_never_a_failure() -> None:
+    assert status_of([Verdict.PASS, Verdict.INFRA, Verdict.FAIL], 3) == "failure"
+    assert status_of([Verdict.PASS, Verdict.GRADER], 2) == "error"
+    assert status_of([Verdict.PASS], 2) == "skipped"
+    assert status_of([Verdict.RECORDED], 1) == "passed"
+
+
+@given(st.text(max_size=40))
+def test_any_text_makes_xml_that_can_be_read(text: str) -> None:
+    plan = plan_of(1, ["s"])
+    junit_of(plan, [record_of(plan.trial(0), 0.0, scores=({"name": text, "value": 0.0, "reason": text},))])
+    ElementTree.fromstring(badge(text, text, "#555"))
+
+
+def annotated(plan, records) -> list[str]:  # type: ignore[no-untyped-def]
+    with Shelf(plan, records) as shelf:
+        return list(annotations(plan, shelf))
+
+
+def test_failures_are_errors_losses_are_warnings_and_the_rest_is_counted() -> None:
+    plan = plan_of(30, ["s"])
+    records = [lost(t, "infra") if t.index < 2 else record_of(t, 0.0) for t in plan.trials()]
+    lines = annotated(plan, records)
+    assert len([line for line in lines if line.startswith("::error ")]) == MOST_ANNOTATIONS
+    assert len([line for line in lines if line.startswith("::warning ")]) == 2
+    assert lines[-1] == "::notice title=bakeoff::18 more trials did not pass; the summary and the run have them"
+    assert "::error title=s%3A case-2 (round 1)::fail: exact: not case-2" in lines
+
+
+@pytest.mark.parametrize("attack", ["\n::set-env name=X::y", "\r::error::x", "%0A::stop-commands::t", "##[set-env name=X;]y"])
+def test_no_text_ends_a_command_or_begins_another(attack: str) -> None:
+    plan = plan_of(0, ["s, title=x::"], case_list=(Case(id="a,b::c", prompt="?"),))
+    score = {"name": "exact", "value": 0.0, "reason": attack}
+    [line] = annotated(plan, [record_of(plan.trial(0), 0.0, scores=(score,))])
+    assert "\n" not in line
+    assert "\r" not in line
+    assert "##[" not in line
+    found = re.fullmatch(r"::error title=([^:,]*)::(.*)", line)
+    assert found, line
+    assert "%0A::stop" not in found[2], "a percent sign of theirs is not an escape of ours"
+
+
+def test_the_summary_goes_to_the_file_that_github_names_or_to_stdout(tmp_path: Path) -> None:
+    out = io.StringIO()
+    blocks = [paragraph("words")]
+    write_step_summary(blocks, out, {})
+    assert out.getvalue() == "words\n"
+    place = tmp_path / "summary.md"
+    place.write_text("before\n")
+    write_step_summary(blocks, out, {"GITHUB_STEP_SUMMARY": str(place)})
+    assert place.read_text() == "before\nwords\n"
+    write_step_summary([paragraph("x" * 1500)] * 2000, out, {"GITHUB_STEP_SUMMARY": str(place)})
+    assert place.stat().st_size < 1024 * 1024
+    assert out.getvalue() == "words\n"
+    with pytest.raises(UsageError, match="GITHUB_STEP_SUMMARY"):
+        write_step_summary(blocks, out, {"GITHUB_STEP_SUMMARY": str(tmp_path)})
+
+
+def test_a_pull_request_comment_has_every_denominator_and_the_failures() -> None:
+    plan = plan_of(3, ["s"])
+    records = [record_of(plan.trial(0), 1.0), record_of(plan.trial(1), 0.0), lost(plan.trial(2), "infra")]
+    with Shelf(plan, records) as shelf:
+        text = to_markdown(describe_run("the-run", summarise(plan, records), plan, shelf))
+    assert "| `s` | 50.0 % |" in text
+    assert "| 1/2 | 1 infra | 0 |" in text
+    assert "| fail | `case-1` | `s` | 1 | `exact: not case-1` |" in text
+    assert "| infra | `case-2` |" in text
+
+
+def test_badges_say_the_score_with_its_interval_or_what_passed() -> None:
+    plan = plan_of(20, ["s", "t"])
+    summary = summarise(plan, [record_of(trial, float(trial.index % 4 < 2)) for trial in plan.trials()])
+    assert "s: 50.0 % (30–70)" in score_badge(summary.subjects[0])
+    assert "suite: 20/40 passed" in run_badge(summary)
+    nothing = summarise(plan, [])
+    assert "s: –" in score_badge(nothing.subjects[0])
+    assert "0/0 passed" in run_badge(nothing)
+
+
+def test_a_badge_holds_nothing_that_acts() -> None:
+    svg = badge("<script>alert(1)</script>", '"/><image href="x"/>', "#555")
+    tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()}
+    assert tags == {"svg", "title", "rect", "path", "g", "text"}
+    assert len(badge("x" * 10_000_000, "y", "#555")) < 2000

@@ -1,0 +1,216 @@
+"""`bakeoff compare`: the numbers, the verdict and what else was different."""
+
+from pathlib import Path
+
+import pytest
+
+from bakeoff.errors import UsageError
+from bakeoff.limits import Limits
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.report.compare import CompareReport, compare_sources
+from bakeoff.report.compare_cases import text_difference
+from bakeoff.report.compare_text import describe_comparison
+from bakeoff.report.markdown import to_markdown
+from bakeoff.report.readers import open_source
+from bakeoff.stats import GateVerdict
+
+from .runs import Values, lost, plan_of, record_of, run_of, source, write_run
+
+
+def compared(tmp_path: Path, old: Values, new: Values, cases: int = 20, **more: object) -> CompareReport:
+    before = run_of(tmp_path / "before", plan_of(cases, list(old), rounds=2), old)
+    after = run_of(tmp_path / "after", plan_of(cases, list(new), rounds=2), new)
+    return compare_sources(source(before), source(after), **more)  # type: ignore[arg-type]
+
+
+def test_two_runs_of_one_subject_are_paired_case_by_case(tmp_path: Path) -> None:
+    report = compared(
+        tmp_path, {"s": lambda case, round_: float(case < 5)}, {"s": lambda case, round_: float(case < 15)}
+    )
+    [pair] = report.pairs
+    assert (pair.comparison.wins, pair.comparison.ties, pair.comparison.losses) == (10, 10, 0)
+    assert pair.comparison.difference == pytest.approx(0.5)
+    assert pair.ruling.verdict is GateVerdict.IMPROVED
+    assert report.exit_code == 0
+    assert [case.case for case in pair.cases if case.outcome == "win"] == [f"case-{n}" for n in range(5, 15)]
+
+
+def test_a_regression_exits_1_and_its_worst_cases_come_first_line_by_line(tmp_path: Path) -> None:
+    report = compared(
+        tmp_path,
+        {"s": lambda case, round_: 1.0},
+        {"s": lambda case, round_: float(case >= 10)},
+        most_details=2,
+    )
+    [pair] = report.pairs
+    assert pair.ruling.verdict is GateVerdict.REGRESSED
+    assert report.exit_code == 1
+    assert [detail.case for detail in pair.details] == ["case-0", "case-1"]
+    output, transcript = pair.details[0].changes
+    assert output.lines[1:] == ("-answer 1.0", "+answer 0.0")
+    assert transcript.what == "transcript"
+    assert "+text answer 0.0" in transcript.lines
+
+
+def test_no_difference_is_undecidable_and_exits_3_unless_a_margin_decides_it(tmp_path: Path) -> None:
+    same: Values = {"s": lambda case, round_: float(case % 2)}
+    assert compared(tmp_path, same, same, cases=200).exit_code == 3
+    before, after = open_source(tmp_path / "before"), open_source(tmp_path / "after")
+    assert compare_sources(before, after, margin=0.05).exit_code == 0
+
+
+def test_the_regression_gate_asks_only_whether_it_is_worse_than_the_margin(tmp_path: Path) -> None:
+    # Better or the same everywhere, but by a margin that two-sided equivalence cannot stay within.
+    report = compared(
+        tmp_path,
+        {"s": lambda case, round_: 0.5},
+        {"s": lambda case, round_: 0.5 + 0.5 * (case == 0) + 0.5 * (case == 1)},
+        margin=0.05,
+    )
+    assert report.pairs[0].ruling.verdict is GateVerdict.UNDECIDABLE
+    assert report.exit_code == 3
+    before, after = open_source(tmp_path / "before"), open_source(tmp_path / "after")
+    gated = compare_sources(before, after, margin=0.05, gate="regression")
+    assert gated.exit_code == 0
+    assert "not worse by more than 5 points" in gated.pairs[0].gate
+    assert compare_sources(before, after, gate="regression").exit_code == 3, "without a margin nothing is ruled out"
+    backwards = compare_sources(after, before, margin=0.05, gate="regression")
+    assert backwards.exit_code == 3
+    assert "not ruled out" in backwards.pairs[0].gate
+
+
+def test_too_many_trials_lost_to_infra_refuse_a_verdict(tmp_path: Path) -> None:
+    plan = plan_of(20, ["s"])
+    before = run_of(tmp_path / "before", plan, {"s": lambda case, round_: 0.0})
+    records = [lost(trial, "infra") if trial.index < 3 else record_of(trial, 1.0) for trial in plan.trials()]
+    after = write_run(tmp_path / "after", plan, records)
+    report = compare_sources(source(before), source(after))
+    [pair] = report.pairs
+    assert pair.ruling.refused
+    assert "3 of 20 trials" in pair.ruling.sentence
+    assert report.exit_code == 3
+
+
+def test_several_common_subjects_are_all_compared_and_holm_adjusts(tmp_path: Path) -> None:
+    old: Values = {"a": lambda case, round_: 0.0, "b": lambda case, round_: float(case < 6)}
+    new: Values = {"a": lambda case, round_: 1.0, "b": lambda case, round_: float(case < 12)}
+    report = compared(tmp_path, old, new)
+    assert [pair.candidate.subject for pair in report.pairs] == ["a", "b"]
+    for pair in report.pairs:
+        assert pair.ruling.p_value is not None
+        assert pair.comparison.p_value is not None
+        assert pair.ruling.p_value >= pair.comparison.p_value
+
+
+def test_two_subjects_of_one_run_are_compared(tmp_path: Path) -> None:
+    values: Values = {"a": lambda case, round_: 0.0, "b": lambda case, round_: 1.0, "c": lambda case, round_: 1.0}
+    run = run_of(tmp_path / "run", plan_of(10, list(values)), values)
+    here = source(run)
+    assert compare_sources(here, here, subjects=("a", "b")).pairs[0].comparison.wins == 10
+    with pytest.raises(UsageError, match=r"one run with 3 subjects \(a, b, c\).*--subject-a and --subject-b"):
+        compare_sources(here, here)
+    with pytest.raises(UsageError, match="has no subject 'x': it has a, b, c"):
+        compare_sources(here, here, subjects=("a", "x"))
+
+
+def test_subjects_of_different_names_must_be_named(tmp_path: Path) -> None:
+    old, new = plan_of(3, ["a", "b"]), plan_of(3, ["c", "d"])
+    before = run_of(tmp_path / "before", old, {"a": lambda c, r: 1.0, "b": lambda c, r: 1.0})
+    after = run_of(tmp_path / "after", new, {"c": lambda c, r: 1.0, "d": lambda c, r: 1.0})
+    with pytest.raises(UsageError, match="no subject is in both: before has a, b; after has c, d"):
+        compare_sources(source(before), source(after))
+
+
+def test_an_edited_case_is_not_the_same_case_and_is_listed(tmp_path: Path) -> None:
+    old = plan_of(6, ["s"])
+    edited = (Case(id="case-0", prompt="Something else?"), *old.cases[1:5], Case(id="new", prompt="New?"))
+    before = run_of(tmp_path / "before", old, {"s": lambda c, r: 1.0})
+    after = run_of(tmp_path / "after", plan_of(0, ["s"], case_list=edited), {"s": lambda c, r: 1.0})
+    report = compare_sources(source(before), source(after))
+    [pair] = report.pairs
+    assert pair.comparison.cases == 4
+    assert pair.comparison.changed == ("case-0",)
+    assert {key.id for key in pair.comparison.baseline_only} == {"case-0", "case-5"}
+    text = to_markdown(describe_comparison(report))
+    assert "1 with changed content, and so not compared: `case-0`" in text
+    assert "1 only in the candidate: `new`" in text
+
+
+def test_runs_without_a_common_case_are_compared_unpaired_and_labelled(tmp_path: Path) -> None:
+    others = tuple(Case(id=f"other-{n}", prompt="?") for n in range(20))
+    before = run_of(tmp_path / "before", plan_of(20, ["s"]), {"s": lambda c, r: 0.0})
+    after = run_of(tmp_path / "after", plan_of(0, ["s"], case_list=others), {"s": lambda c, r: 1.0})
+    report = compare_sources(source(before), source(after))
+    assert not report.pairs[0].comparison.paired
+    assert "unpaired" in to_markdown(describe_comparison(report))
+
+
+def test_a_journal_without_a_plan_is_paired_by_names_and_the_report_says_so(tmp_path: Path) -> None:
+    plan = plan_of(5, ["s"])
+    run = run_of(tmp_path / "run", plan, {"s": lambda c, r: 1.0})
+    alone = tmp_path / "alone.jsonl"
+    alone.write_bytes(run.journal_file.read_bytes())
+    report = compare_sources(source(run), open_source(alone))
+    assert report.pairs[0].comparison.cases == 5
+    assert "paired by their names alone" in to_markdown(describe_comparison(report))
+
+
+def test_every_difference_in_circumstances_is_named(tmp_path: Path) -> None:
+    old = plan_of(3, ["s"])
+    new = Plan(
+        name="suite",
+        cases=tuple(Case(id=case.id, prompt=case.prompt, limits=Limits(attempt_seconds=9.0)) for case in old.cases),
+        subjects=(
+            SubjectSpec(
+                kind="model",
+                name="s",
+                options={"model": "local:x", "system": "Be brief.", "timeout": 5},
+                revision="v2",
+            ),
+        ),
+        scorers=(ScorerSpec(kind="contains"),),
+        rounds=2,
+        threshold=0.5,
+    )
+    before = run_of(tmp_path / "before", old, {"s": lambda c, r: 1.0}, sandbox="bwrap")
+    records = [record_of(trial, 1.0) for trial in new.trials()]
+    price = {"date": "2026-01-02", "source": "gateway", "key": "x"}
+    told = {"price": price, "mcp_tools_hash": "abc", "network_policy": "none"}
+    records = [
+        record.model_copy(
+            update={"transcript": record.transcript and record.transcript.model_copy(update={"metadata": told})}
+        )
+        for record in records
+    ]
+    after = write_run(tmp_path / "after", new, records)
+    [pair] = compare_sources(source(before), source(after)).pairs
+    assert pair.comparison.paired
+    assert pair.comparison.cases == 3, "limits are a circumstance, not content"
+    found = {mismatch.field: (mismatch.baseline, mismatch.candidate) for mismatch in pair.mismatches}
+    assert found["model"] == (None, "local:x")
+    assert found["agent_version"] == (None, "v2")
+    assert found["sandbox"] == ("bwrap", "process")
+    assert found["timeouts"] == ("attempt 300 s, score 120 s", "attempt 9 s, score 120 s, answer 5 s")
+    assert found["network_policy"] == (None, "none")
+    assert found["mcp_tools_hash"] == (None, "abc")
+    assert found["price_date"] == (None, "gateway 2026-01-02")
+    assert found.keys() >= {"prompt_hash", "scorers", "threshold", "rounds", "subject's settings"}
+
+
+def test_identical_circumstances_have_no_mismatch(tmp_path: Path) -> None:
+    same: Values = {"s": lambda case, round_: 1.0}
+    assert compared(tmp_path, same, same).pairs[0].mismatches == ()
+
+
+def test_a_report_survives_its_way_through_json(tmp_path: Path) -> None:
+    report = compared(tmp_path, {"s": lambda case, round_: 0.0}, {"s": lambda case, round_: case / 20})
+    assert CompareReport.model_validate_json(report.model_dump_json()) == report
+
+
+def test_texts_of_any_size_are_compared_in_bounded_time() -> None:
+    long = "x\n" * 5_000_000
+    assert text_difference(long, long) == ()
+    assert text_difference(long, long + "y") == ("… they differ after the first 20,000 characters or 400 lines",)
+    many = text_difference("\n".join(map(str, range(400))), "\n".join(map(str, range(1000, 1400))))
+    assert len(many) == 61
+    assert many[-1].endswith("more lines")

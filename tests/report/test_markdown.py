@@ -1,0 +1,118 @@
+"""Markdown that untrusted text cannot break out of, as a real renderer sees it."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from bakeoff.report.markdown import LONGEST_QUOTE, code_span, plain, to_markdown
+from bakeoff.report.outputs import Difference, Listing, Quote, columns, heading, paragraph
+from bakeoff.report.outputs import Grid as Table
+
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "a | b | c",
+    "a \\| b",
+    "a \\\\| b",
+    "`code` ``more`` ```fence```",
+    "`",
+    "````\n# heading",
+    "@octocat please look",
+    "[click](javascript:alert(1))",
+    "![x](https://evil.example/x.png)",
+    "https://evil.example and www.evil.example",
+    "fixes #1, GH-2, owner/repo#3",
+    "</details><h1>owned</h1>",
+    "| --- |\n| x |",
+    "\x1b[31mred\x1b[0m",
+    "line\r\nbreak\u2028other",
+    "\\",
+    "   ",
+    "&lt;b&gt;",
+]
+
+
+class Tags(HTMLParser):
+    """What a browser would be given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.code: list[str] = []
+        self.outside: list[str] = []
+        self._depth = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        if tag in ("code", "pre"):
+            self._depth += 1
+            if tag == "code":
+                self.code.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._depth -= tag in ("code", "pre")
+
+    def handle_data(self, data: str) -> None:
+        if self._depth:
+            if self.code:
+                self.code[-1] += data
+        else:
+            self.outside.append(data)
+
+
+def rendered(markdown: str) -> Tags:
+    tags = Tags()
+    tags.feed(MarkdownIt("gfm-like").render(markdown))
+    return tags
+
+
+def document(text: str) -> str:
+    quote = Quote(text)
+    return to_markdown(
+        [
+            heading("Head ", quote),
+            paragraph("Before ", quote, " after"),
+            Listing((("item ", quote),)),
+            Table(columns("a", "b>"), ((quote, "ours"), ("ours", quote))),
+            Difference(quote, tuple(f"+{line}" for line in text.splitlines() or [""])),
+        ]
+    )
+
+
+ALLOWED = {"h2", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "pre"}
+
+
+@pytest.mark.parametrize("text", ATTACKS)
+def test_an_attack_renders_as_text_in_code_and_changes_no_structure(text: str) -> None:
+    tags = rendered(document(text))
+    assert set(tags.seen) <= ALLOWED
+    assert tags.seen.count("tr") == 3
+    assert tags.seen.count("td") == 4
+    assert tags.seen.count("pre") == 1
+    assert "@octocat" not in "".join(tags.outside)
+    assert "evil.example" not in "".join(tags.outside)
+
+
+@given(st.text(max_size=80) | st.text(alphabet="`|\\<>@#[]()!*_~&\n\r -+:./hwt", max_size=60))
+def test_no_text_at_all_changes_the_structure(text: str) -> None:
+    tags = rendered(document(text))
+    assert set(tags.seen) <= ALLOWED
+    assert (tags.seen.count("tr"), tags.seen.count("td"), tags.seen.count("pre")) == (3, 4, 1)
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=40))
+def test_a_code_span_shows_exactly_the_text(text: str) -> None:
+    assert rendered(code_span(text)).code == [text]
+
+
+def test_plain_words_are_escaped_and_mention_nobody() -> None:
+    assert re.search(r"@\w", plain("ask @someone")) is None
+    assert set(rendered(plain("a *b* _c_ <i>d</i> [e](f) https://g.example www.h.example")).seen) == {"p"}
+
+
+def test_long_quotes_are_cut() -> None:
+    assert len(code_span("x" * 10_000_000)) < LONGEST_QUOTE + 10

@@ -1,0 +1,108 @@
+"""Text for the terminal: aligned at every width, no colour when piped, and nothing untrusted emitted as it is."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from bakeoff.report.compare import compare_sources
+from bakeoff.report.compare_text import describe_comparison
+from bakeoff.report.leaderboard import rank_sources
+from bakeoff.report.leaderboard_text import describe_leaderboard
+from bakeoff.report.outputs import Block, Difference, Grid, Listing, Quote, columns, heading, paragraph
+from bakeoff.report.summary import Summary, summarise
+from bakeoff.report.terminal import print_blocks, print_summary
+
+from .runs import Values, lost, plan_of, record_of, run_of, source
+
+WIDTHS = (80, 100, 160)
+
+
+def text_of(width: int, *, blocks: tuple[Block, ...] = (), summary: Summary | None = None, **console: object) -> str:
+    file = io.StringIO()
+    out = Console(file=file, width=width, highlight=False, **console)  # type: ignore[arg-type]
+    if summary is not None:
+        print_summary(out, summary)
+    print_blocks(out, blocks)
+    return file.getvalue()
+
+
+def summary_with_losses() -> Summary:
+    plan = plan_of(20, ["a-subject-with-a-rather-long-name", "b", "日本語"], rounds=5)
+    records = [
+        lost(trial, ("infra", "grader", "budget")[trial.index % 3]) if trial.index % 7 == 0 else record_of(trial, 1.0)
+        for trial in plan.trials()
+        if trial.index < 250
+    ]
+    return summarise(plan, records)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_summary_fits_its_width_and_says_everything(width: int) -> None:
+    text = text_of(width, summary=summary_with_losses())
+    assert all(cell_len(line.rstrip()) <= width for line in text.splitlines())
+    assert "…" not in text, "no number is cut"
+    assert "infra" in text
+    assert "grader" in text
+    assert "budget" in text
+    assert "passed/scored" in text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_numbers_stand_under_each_other(width: int) -> None:
+    lines = text_of(width, summary=summary_with_losses()).splitlines()
+    rows = [line for line in lines if "/" in line and " %" in line and "95 %" not in line]
+    ends = {cell_len(line[: line.index(" %") + 2]) for line in rows}
+    assert len(rows) == 3
+    assert len(ends) == 1
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_comparisons_and_leaderboards_fit_their_width(tmp_path: Path, width: int) -> None:
+    values: Values = {"a": lambda case, round_: 0.0, "b": lambda case, round_: case / 20}
+    run = source(run_of(tmp_path / "2026-11-15T09-51-25-demo", plan_of(20, list(values), rounds=2), values))
+    report = compare_sources(run, run)
+    for blocks in (describe_comparison(report), describe_leaderboard(rank_sources([run]))):
+        text = text_of(width, blocks=blocks)
+        assert all(cell_len(line.rstrip()) <= width for line in text.splitlines())
+
+
+def test_a_pipe_gets_no_escape_and_a_terminal_without_colour_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    summary = summary_with_losses()
+    change = (Difference("output", ("-old", "+new")),)
+    assert "\x1b" not in text_of(100, summary=summary, blocks=change)
+    terminal = {"force_terminal": True, "color_system": "truecolor", "legacy_windows": False}
+    colours = re.compile(r"\x1b\[[0-9;]*3[0-7]")
+    assert colours.search(text_of(100, summary=summary, blocks=change, **terminal))
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not colours.search(text_of(100, summary=summary, blocks=change, **terminal))
+
+
+CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+@given(st.text(max_size=60) | st.text(alphabet=st.characters(categories=("Cc", "Cf", "Zl", "Zp", "Co", "Cn"))))
+def test_control_characters_are_shown_and_never_emitted(text: str) -> None:
+    quote = Quote(text)
+    blocks = (
+        heading(quote),
+        paragraph("x ", quote),
+        Listing(((quote,),)),
+        Grid(columns("a", "b>"), ((quote, quote),)),
+        Difference(quote, (text, f"+{text}")),
+    )
+    assert not CONTROL.search(text_of(80, blocks=blocks))
+
+
+@pytest.mark.parametrize("markup", ["[red]x[/red]", "[link=https://evil.example]x[/link]", "[/]", ":smile:"])
+def test_markup_of_our_own_tool_is_not_interpreted(markup: str) -> None:
+    terminal = {"force_terminal": True, "color_system": "truecolor"}
+    blocks = (paragraph(Quote(markup)), Grid(columns("a"), ((Quote(markup),),)))
+    assert text_of(80, blocks=blocks, **terminal).count(markup) == 2
