@@ -617,10 +617,14 @@ async def test_the_limit_on_time_stops_new_trials(carry_out: CarryOut) -> None:
     assert records[1].failure.message == "max_seconds 0.05 is reached"
 
 
-async def test_unknown_cost_does_not_count_as_nothing_spent_nor_as_too_much(carry_out: CarryOut) -> None:
-    probe = Probe(spending(Usage(input=6), told=True))
-    records = await carry_out(plan_of(2), catalogue=catalogue_of(probe), max_cost=0.01)
-    assert [(record.verdict, record.spent.cost) for record in records] == [("pass", None)] * 2
+async def test_unknown_cost_is_never_nothing_and_a_limit_that_cannot_be_kept_stops_the_run(carry_out: CarryOut) -> None:
+    probe = Probe(spending(Usage(input=6), told=False))
+    without_limit = await carry_out(plan_of(2), catalogue=catalogue_of(probe), jobs=1)
+    assert [(record.verdict, record.spent.cost) for record in without_limit] == [("pass", None)] * 2
+    first, second = await carry_out(plan_of(2), catalogue=catalogue_of(probe), max_cost=0.01, jobs=1)
+    assert (first.verdict, second.verdict) == ("pass", "budget")
+    assert second.failure is not None
+    assert "max_cost cannot be kept" in second.failure.message
 
 
 async def test_usage_is_counted_once_whether_told_or_returned_or_both_and_never_taken_back(

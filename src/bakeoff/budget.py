@@ -13,13 +13,20 @@ class Budget:
 
     options: RunOptions
     spent: Usage = NO_USAGE
+    unpriced: bool = False  # something was spent whose cost nobody knows
     started: float = field(default_factory=time.monotonic)
+
+    def add(self, usage: Usage) -> None:
+        self.spent += usage
+        self.unpriced = self.unpriced or (usage.cost is None and bool(usage.requests or usage.tokens))
 
     def exceeded(self) -> str | None:
         """Which limit has been reached, as a sentence; None while there is room."""
         options, spent = self.options, self.spent
         if options.max_cost is not None and spent.cost is not None and spent.cost >= options.max_cost:
             return f"max_cost ${options.max_cost:g} is reached: ${spent.cost:g} spent"
+        if options.max_cost is not None and self.unpriced:
+            return "max_cost cannot be kept: what a call cost is not known; give its model a price, or drop the limit"
         if options.max_tokens is not None and spent.tokens >= options.max_tokens:
             return f"max_tokens {options.max_tokens} is reached: {spent.tokens} used"
         seconds = time.monotonic() - self.started

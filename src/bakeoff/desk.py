@@ -46,7 +46,7 @@ class Desk:
             yield job
 
     def spent(self, job: Job, usage: Usage) -> None:
-        self.budget.spent += usage
+        self.budget.add(usage)
         self.journal.append(
             "usage",
             trial=job.trial.attempt_key,

@@ -388,4 +388,5 @@ async def test_a_cheating_count_cannot_push_back_the_hard_stop(
 ) -> None:
     provider.plan = lambda request: Act(usage={"input": -(10**6), "output": 5}) if request.number % 2 else Act()
     records = await carry_out(plan_of(model_spec(), cases=40), jobs=1, max_cost=0.01)
-    assert sum(record.verdict is Verdict.BUDGET for record in records) == 40 - 9
+    assert sum(record.verdict is Verdict.PASS for record in records) <= 2, "a limit that cannot be kept stops the run"
+    assert {record.verdict for record in records} == {Verdict.PASS, Verdict.BUDGET}

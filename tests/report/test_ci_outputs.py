@@ -36,7 +36,9 @@ def test_a_junit_parser_finds_a_suite_per_subject_and_each_kind_of_outcome() -> 
     plan = plan_of(6, ["a", "b"])
     kinds = {"case-2": "infra", "case-3": "grader", "case-4": "budget"}
     records = [
-        lost(trial, kinds[trial.case.id]) if trial.case.id in kinds else record_of(trial, float(trial.case.id != "case-1"))
+        lost(trial, kinds[trial.case.id])
+        if trial.case.id in kinds
+        else record_of(trial, float(trial.case.id != "case-1"))
         for trial in plan.trials()
         if not (trial.case.id == "case-5" and trial.subject.name == "b")
     ]
@@ -95,7 +97,9 @@ def test_failures_are_errors_losses_are_warnings_and_the_rest_is_counted() -> No
     assert "::error title=s%3A case-2 (round 1)::fail: exact: not case-2" in lines
 
 
-@pytest.mark.parametrize("attack", ["\n::set-env name=X::y", "\r::error::x", "%0A::stop-commands::t", "##[set-env name=X;]y"])
+@pytest.mark.parametrize(
+    "attack", ["\n::set-env name=X::y", "\r::error::x", "%0A::stop-commands::t", "##[set-env name=X;]y"]
+)
 def test_no_text_ends_a_command_or_begins_another(attack: str) -> None:
     plan = plan_of(0, ["s, title=x::"], case_list=(Case(id="a,b::c", prompt="?"),))
     score = {"name": "exact", "value": 0.0, "reason": attack}

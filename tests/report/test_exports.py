@@ -46,7 +46,14 @@ def test_pandas_reads_the_csv_and_finds_the_same_numbers() -> None:
     table = pandas.read_csv(io.StringIO(csv_of(plan, mixed(plan))))
     assert len(table) == 20
     assert list(table["subject"].unique()) == ["a", "b"], "in the plan's order"
-    assert table["verdict"].value_counts().to_dict() == {"pass": 8, "fail": 8, "infra": 1, "grader": 1, "budget": 1, "timeout": 1}
+    assert table["verdict"].value_counts().to_dict() == {
+        "pass": 8,
+        "fail": 8,
+        "infra": 1,
+        "grader": 1,
+        "budget": 1,
+        "timeout": 1,
+    }
     assert table.loc[table["verdict"] == "timeout", "score"].tolist() == [0.0], "a timeout is the subject's"
     assert table.loc[table["verdict"] == "infra", "score"].isna().all(), "what was lost has no score"
     assert table["cost_usd"].sum() == pytest.approx(0.2)

@@ -31,7 +31,9 @@ from .hostile import BREAKOUTS, JOURNALS, NAME, hostile_plan, write_hostile
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LARGEST = 3_000_000  # bytes of a text output over eight trials, whatever was put into them
-PAGE_TAGS = set("html head meta title style body main h2 h3 p ul li div table thead tbody tr th td pre ins del q".split())
+PAGE_TAGS = set(
+    "html head meta title style body main h2 h3 p ul li div table thead tbody tr th td pre ins del q".split()
+)
 MARKDOWN_TAGS = set("h2 h3 p ul li table thead tbody tr th td code pre".split())
 
 

@@ -34,7 +34,8 @@ def test_the_latest_run_of_a_subject_counts_and_the_others_are_its_history(tmp_p
     plan = plan_of(10, ["s"])
     for number, passed in enumerate((2, 9, 5)):
         records = [
-            record_of(trial, float(trial.index < passed), started=1e9 + [0, 200, 100][number]) for trial in plan.trials()
+            record_of(trial, float(trial.index < passed), started=1e9 + [0, 200, 100][number])
+            for trial in plan.trials()
         ]
         write_run(tmp_path / f"run-{number}", plan, records)
     board = rank_sources([source(run) for run in _runs(tmp_path)])

@@ -33,6 +33,9 @@ MaxCost = Annotated[float | None, typer.Option(help="Stop starting trials at thi
 MaxTokens = Annotated[int | None, typer.Option(help="Stop starting trials at this many tokens.")]
 MaxSeconds = Annotated[float | None, typer.Option(help="Stop starting trials after this long.")]
 FailUnder = Annotated[float | None, typer.Option(min=0, max=1, help="Succeed when every score is at least this.")]
+Replay = Annotated[str, typer.Option(help="Of model calls: off, auto, record or strict.")]
+Recordings = Annotated[Path, typer.Option(help="Where recorded model calls are kept.")]
+Trace = Annotated[bool, typer.Option("--trace", help="Send OpenTelemetry spans (extra `otel`).")]
 KeepWorkspaces = Annotated[bool, typer.Option("--keep-workspaces", help="Leave each trial's folder to be looked at.")]
 NoOpen = Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")]
 ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even if something failed.")]
@@ -60,13 +63,24 @@ def demo(
     sandbox: Sandbox = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     keep_workspaces: KeepWorkspaces = False,
+    replay: Replay = "off",
+    recordings: Recordings = Path(".bakeoff/recordings"),
+    trace: Trace = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a small bundled plan; needs no key and no network."""
     from bakeoff.cli.demo import run_demo
     from bakeoff.options import RunOptions
 
-    options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, keep_workspaces=keep_workspaces)
+    options = RunOptions(
+        results=results,
+        jobs=jobs,
+        sandbox=sandbox,
+        keep_workspaces=keep_workspaces,
+        replay=replay,
+        recordings=recordings,
+        trace=trace,
+    )
     raise typer.Exit(run_demo(options, dry_run=dry_run, as_json=as_json))
 
 
@@ -88,6 +102,9 @@ def resume(
     max_tokens: MaxTokens = None,
     max_seconds: MaxSeconds = None,
     keep_workspaces: KeepWorkspaces = False,
+    replay: Replay = "off",
+    recordings: Recordings = Path(".bakeoff/recordings"),
+    trace: Trace = False,
     fail_under: FailUnder = None,
     exit_zero: ExitZero = False,
     as_json: AsJson = False,
@@ -104,6 +121,9 @@ def resume(
         max_tokens=max_tokens,
         max_seconds=max_seconds,
         keep_workspaces=keep_workspaces,
+        replay=replay,
+        recordings=recordings,
+        trace=trace,
     )
     raise typer.Exit(resume_run(run, options, Ending(fail_under, exit_zero, as_json)))
 

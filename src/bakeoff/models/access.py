@@ -97,23 +97,23 @@ class ProviderAccess:
         endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
         with _quietly():
             async with http_client(self.idle_seconds) as client:
-                yield self._at(endpoint, client)
+                yield self._at(endpoint, client, self._gate())
 
     @asynccontextmanager
     async def _open_embedded(self) -> AsyncIterator[OpenProvider]:
         from bakeoff.models.embedded.server import EmbeddedServer
 
-        async with EmbeddedServer(self.name.model).open() as server, http_client(self.idle_seconds) as client:
-            yield self._at(Endpoint(server.base_url, server.api_key), client)
+        embedded = EmbeddedServer(self.name.model)
+        async with embedded.open() as server, http_client(self.idle_seconds) as client:
+            gate = Gate(self.most_in_flight, self.patience, revive=embedded.ensure_alive)
+            yield self._at(Endpoint(server.base_url, server.api_key), client, gate)
 
     @asynccontextmanager
     async def _open_in_process(self) -> AsyncIterator[OpenProvider]:
         yield OpenProvider(self.provider, self._gate(), self._in_process_model)
 
-    def _at(self, endpoint: Endpoint, client: httpx2.AsyncClient) -> OpenProvider:
-        return OpenProvider(
-            self.provider, self._gate(), lambda model: build_model(self.provider, model, endpoint, client)
-        )
+    def _at(self, endpoint: Endpoint, client: httpx2.AsyncClient, gate: Gate) -> OpenProvider:
+        return OpenProvider(self.provider, gate, lambda model: build_model(self.provider, model, endpoint, client))
 
     def _in_process_model(self, model: str) -> Model:
         if self.provider.wire == "scripted":

@@ -38,8 +38,14 @@ class Patience:
 class Gate:
     """Halves what is allowed when the provider says it is too much, and lets it grow slowly while all goes well."""
 
-    def __init__(self, most: int = USUAL_MOST, patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        most: int = USUAL_MOST,
+        patience: Patience | None = None,
+        revive: Callable[[], Awaitable[object]] | None = None,  # before a call is tried again
+    ) -> None:
         self._most = most
+        self._revive = revive
         self._allowed = float(most)
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -74,6 +80,8 @@ class Gate:
                     ) from busy
             with clock.paused():
                 await asyncio.sleep(wait)
+                if self._revive is not None:
+                    await self._revive()
 
     async def _try(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
         async with self._slot(clock):

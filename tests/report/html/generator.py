@@ -16,7 +16,12 @@ from bakeoff.rundir import RunFolder
 PRICE = {"input": "0.000003", "output": "0.000015", "cache_read": "0.0000003", "cache_write": None}
 START = 1_790_000_000.0
 WORDS = "the model reads a file then writes another and runs every test until all of them pass or time is out".split()
-SUBJECTS = {"opus": (0.82, 30.0, 18.0), "sonnet": (0.74, 9.0, 11.0), "haiku": (0.55, 2.2, 4.0), "mini": (0.31, 0.4, 2.0)}
+SUBJECTS = {
+    "opus": (0.82, 30.0, 18.0),
+    "sonnet": (0.74, 9.0, 11.0),
+    "haiku": (0.55, 2.2, 4.0),
+    "mini": (0.31, 0.4, 2.0),
+}
 """Of each: how often it passes, the dollars of a million tokens, the seconds of a trial."""
 
 
@@ -50,7 +55,9 @@ def _record(
     fate = chance.random()
     failure = None
     if fate < 0.01:
-        failure = Failure(kind="infra", type="InfraError", message="the provider answered 503", detail="Traceback …\n" * 5)
+        failure = Failure(
+            kind="infra", type="InfraError", message="the provider answered 503", detail="Traceback …\n" * 5
+        )
     elif fate < 0.03:
         failure = Failure(kind="timeout", type="SubjectTimeout", message="no answer in 60 seconds")
     value = 1.0 if chance.random() < odds else round(chance.random() ** 2, 2)

@@ -19,7 +19,8 @@ NAME = 200
 # Control characters as their pictures; what turns the direction of text around, as its number.
 _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "␡"}
 _NUMBERS = {
-    code: f"\\u{code:04x}" for code in (*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    code: f"\\u{code:04x}"
+    for code in (*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
 _SHOWN = _PICTURES | _NUMBERS
 _UNSHOWN = re.compile("[" + "".join(map(re.escape, map(chr, _SHOWN))) + "]")
@@ -81,7 +82,9 @@ def why(record: Record) -> str:
         return visible(f"{failure.type}: {failure.message}", 160)
     if record.verdict.counts and record.verdict != "fail":
         return ""
-    reasons = [f"{score.name}: {score.reason}" for score in record.scores if score.value is not None and score.value < 1]
+    reasons = [
+        f"{score.name}: {score.reason}" for score in record.scores if score.value is not None and score.value < 1
+    ]
     return visible("; ".join(reasons) or "no scorer returned a number", 160)
 
 

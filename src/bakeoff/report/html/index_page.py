@@ -111,7 +111,10 @@ class _Rows:
 
 
 def _column(column: IndexColumn) -> dict[str, Any]:
-    values = {visible(run, NAME): value.model_dump(exclude_defaults=True) | {"tone": value.tone} for run, value in column.values.items()}
+    values = {
+        visible(run, NAME): value.model_dump(exclude_defaults=True) | {"tone": value.tone}
+        for run, value in column.values.items()
+    }
     return {"id": column.id, "title": column.title, "align": column.align, "values": values}
 
 

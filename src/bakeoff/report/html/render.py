@@ -55,17 +55,21 @@ class Page:
     def halves(self, **content: Any) -> tuple[bytes, bytes]:
         """The page before and after its data."""
         style, script = stylesheet(), self._script()
-        html = _environment().get_template(self.template).render(
-            content,
-            css=Markup(style),  # noqa: S704 - ours, from the package
-            js=Markup(script),  # noqa: S704
-            policy=policy(style, script, live=self.served is not None),
-            page=self.kind,
-            version=__version__,
-            home=self.served.home if self.served else None,
-            live=self.served.events if self.served else None,
-            kept=self.keep,
-            footer=f"Made by bakeoff {__version__}. This file is whole: it loads nothing from anywhere.",
+        html = (
+            _environment()
+            .get_template(self.template)
+            .render(
+                content,
+                css=Markup(style),  # noqa: S704 - ours, from the package
+                js=Markup(script),  # noqa: S704
+                policy=policy(style, script, live=self.served is not None),
+                page=self.kind,
+                version=__version__,
+                home=self.served.home if self.served else None,
+                live=self.served.events if self.served else None,
+                kept=self.keep,
+                footer=f"Made by bakeoff {__version__}. This file is whole: it loads nothing from anywhere.",
+            )
         )
         before, after = html.split(DATA)
         return before.encode(errors="replace"), after.encode(errors="replace")
@@ -73,7 +77,10 @@ class Page:
     def data(self) -> Iterator[bytes]:
         """The long tables, once the page has been rendered."""
         for name, table in self.long_tables.items():
-            rows = [[as_datum(value).model_dump(exclude_defaults=True) | {"tone": as_datum(value).tone} for value in row] for row in table.rows]
+            rows = [
+                [as_datum(value).model_dump(exclude_defaults=True) | {"tone": as_datum(value).tone} for value in row]
+                for row in table.rows
+            ]
             yield chunks.block(name, {"columns": [column.model_dump() for column in table.columns], "rows": rows})
 
     def _script(self) -> str:

@@ -65,8 +65,7 @@ class TrialTable:
         plain = ("trial", "verdict", "seconds", "tokens", "chunk", "place", "why")
         unknown = ("score", "cost")
         return {name: [getattr(self, name)[row] for row in order] for name in plain} | {
-            name: [None if (value := getattr(self, name)[row]) == _NONE else value for row in order]
-            for name in unknown
+            name: [None if (value := getattr(self, name)[row]) == _NONE else value for row in order] for name in unknown
         }
 
 

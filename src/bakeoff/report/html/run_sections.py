@@ -271,7 +271,11 @@ def failures(data: RunData) -> Section:
 
 
 def _failure_row(kind: FailureClass, count: FailureCount) -> tuple[Value, ...]:
-    whose = {Verdict.INFRA: "ours or the provider's", Verdict.BUDGET: "the run's limits", Verdict.GRADER: "the scorer's"}
+    whose = {
+        Verdict.INFRA: "ours or the provider's",
+        Verdict.BUDGET: "the run's limits",
+        Verdict.GRADER: "the scorer's",
+    }
     most = count.subjects.most_common(4)
     more = f" and {len(count.subjects) - 4} more" if len(count.subjects) > 4 else ""
     subjects = ", ".join(f"{visible(name, 40)} ({number:,})" for name, number in most) + more

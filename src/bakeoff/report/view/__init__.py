@@ -1,9 +1,9 @@
 """The same pages from a server on this machine, with runs in progress shown as they go on.
 
-    guard    who may ask: this machine's browser, under our name, with our token
-    live     how a run goes on, from the end of its journal
-    app      which address shows what
-    server   the socket and its life
+guard    who may ask: this machine's browser, under our name, with our token
+live     how a run goes on, from the end of its journal
+app      which address shows what
+server   the socket and its life
 """
 
 from bakeoff.report.view.app import make_app

@@ -35,4 +35,6 @@ def _fixed(port: int) -> socket.socket:
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
-        raise UsageError(f"port {port} cannot be used: {error.strerror}; leave --port out to take a free one") from error
+        raise UsageError(
+            f"port {port} cannot be used: {error.strerror}; leave --port out to take a free one"
+        ) from error

@@ -1,0 +1,120 @@
+"""The index over a results folder."""
+
+import os
+from pathlib import Path
+
+from playwright.async_api import Page
+
+from bakeoff.report.html import read_entries, write_index
+from bakeoff.report.html.entries import KEPT_NAME, Entry, Unreadable, read_entry
+from bakeoff.report.sections import Datum, IndexColumn
+from bakeoff.rundir import RunFolder
+
+from .browser import Chromium, opened
+from .generator import line_of, plan_of, records_of, write_lines, write_run
+
+
+def test_rows_are_searched_and_filtered(chromium: Chromium, index_page: Path) -> None:
+    async def look(page: Page) -> list[str]:
+        await opened(page, index_page)
+        shown = [await page.locator("#run-count").inner_text()]
+        await page.locator("[name=text]").fill("refactoring maker/opus")
+        shown.append(await page.locator("#run-count").inner_text())
+        await page.locator("[name=text]").fill("")
+        await page.locator("[name=title]").select_option(label="parsers")
+        shown.append(await page.locator("#run-count").inner_text())
+        return shown
+
+    assert chromium(look) == ["24 of 24 rows", "3 of 24 rows", "12 of 24 rows"]
+
+
+def test_two_that_are_ticked_stand_side_by_side_with_the_command_that_judges_them(
+    chromium: Chromium, index_page: Path
+) -> None:
+    async def look(page: Page) -> tuple[str, str, int]:
+        await opened(page, index_page)
+        boxes = page.locator("#run-table input[type=checkbox]")
+        for place in (0, 1, 9):
+            await boxes.nth(place).check()
+        command = await page.locator("#compare code").inner_text()
+        score = await page.locator("#compare tbody tr").first.inner_text()
+        return command, score, await page.locator("#run-table input:checked").count()
+
+    command, score, ticked = chromium(look)
+    assert command.startswith(
+        "bakeoff compare 2026-09-26T12-00-00-refactoring 2026-09-24T12-00-00-refactoring --subject-a="
+    )
+    assert "points" in score
+    assert ticked == 2
+
+
+def test_a_subject_has_a_history(chromium: Chromium, index_page: Path) -> None:
+    async def look(page: Page) -> tuple[int, int, int]:
+        await opened(page, index_page)
+        rows = await page.locator("#history-table tbody tr:not(.gap)").count()
+        await page.locator("#history-table tbody button").first.click()
+        plot = page.locator("#history-plot")
+        return rows, await plot.locator("svg .mark").count(), await plot.locator("tbody tr").count()
+
+    assert chromium(look) == (8, 3, 3)
+
+
+def test_a_summary_is_kept_until_the_journal_changes(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "results" / "runs" / "one", plan_of(3))
+    fresh = read_entry(run)
+    kept = run.path / KEPT_NAME
+    marked = kept.read_text("utf-8").replace('"name":"generated"', '"name":"from the cache"')
+    kept.write_text(marked, "utf-8")
+    assert read_entry(run).summary.name == "from the cache"
+    with run.journal_file.open("ab") as file:
+        file.write(b'{"type":"end","v":1,"reason":"finished","time":1}\n')
+    assert read_entry(run) == fresh
+
+
+def test_a_kept_summary_that_is_damaged_is_not_believed(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", plan_of(3))
+    fresh = read_entry(run)
+    (run.path / KEPT_NAME).write_bytes(b'{"key": "' + b"[" * 10_000)
+    assert read_entry(run) == fresh
+
+
+def test_a_run_that_cannot_be_read_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    write_run(results / "runs" / "good", plan_of(3))
+    write_lines(results / "runs" / "bad", b"{}", [])
+    found = list(read_entries(results))
+    assert [type(entry) for entry in found] == [Unreadable, Entry]
+    html = write_index(results / "index.html", found).read_text("utf-8")
+    assert "Not shown" in html
+    assert "plan.json cannot be read" in html
+
+
+def test_an_index_over_nothing_says_so(chromium: Chromium, tmp_path: Path) -> None:
+    made = write_index(tmp_path / "index.html", read_entries(tmp_path / "results"))
+
+    async def look(page: Page) -> str:
+        await opened(page, made)
+        return await page.locator("main").inner_text()
+
+    assert "0 runs" in chromium(look)
+
+
+def test_a_door_adds_a_column(chromium: Chromium, tmp_path: Path) -> None:
+    write_run(tmp_path / "results" / "runs" / "one", plan_of(2))
+    values = {"one": Datum(text="on", tone="pass")}
+    column = IndexColumn(id="mcp", title="MCP", values=values)
+    made = write_index(tmp_path / "index.html", read_entries(tmp_path / "results"), columns=[column])
+
+    async def look(page: Page) -> list[str]:
+        await opened(page, made)
+        return await page.locator("#run-table tbody tr td:last-child").all_inner_texts()
+
+    assert chromium(look) == ["on"] * 4
+
+
+def test_a_folder_that_may_only_be_read_is_still_indexed(tmp_path: Path) -> None:
+    plan = plan_of(2)
+    run = write_lines(tmp_path / "run", plan, [line_of(record) for record in records_of(plan)])
+    (run.path / KEPT_NAME).mkdir()  # nothing can be put in its place
+    assert read_entry(RunFolder(run.path)).summary.cases == 2
+    assert os.listdir(run.path / KEPT_NAME) == []
