@@ -20,10 +20,12 @@ BREAKOUTS = {
     "workflow": "\n::set-env name=PATH::/evil\n##[command]x",
     "rich": "[link=https://evil.example]x[/link][/]",
     "json": '"}],"x":[{"',
-    "long": "A" * (10 * 1024 * 1024),
     "wide": "\U0001f4a9\u0301" * 5000,
 }
 """A text for every field that takes one."""
+
+LONG = "A" * (10 * 1024 * 1024)
+SHORT: dict[str, Any] = {"transcript": {"output": LONG}, "artefacts": {"a.txt": LONG}, "refused": {}, "workspace": None}
 
 NAME = "<script>alert(1)</script>|`=cmd()`@x,::y"  # all of it printable, so a plan takes it
 
@@ -108,6 +110,10 @@ def _raw(extra: bytes) -> Callable[[Plan], bytes]:
 
 JOURNALS: dict[str, Callable[[Plan], bytes]] = {
     **{f"text-{name}": texts(text) for name, text in BREAKOUTS.items()},
+    "long-texts": lambda plan: b"".join(
+        line(raw_record(plan, index, LONG if index == 1 else "fine", **(SHORT if index == 1 else {})))
+        for index in range(plan.size)
+    ),
     "nan": lambda plan: _one()(plan) + line(json.dumps(raw_record(plan, 0, "x", started=float("nan")))),
     "infinite-cost": lambda plan: _one()(plan) + line('{"spent":{"cost":1e999}}'),
     "huge-time": _one(started=1e300, attempt={"seconds": 1e300}),

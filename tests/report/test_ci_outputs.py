@@ -16,10 +16,10 @@ from bakeoff.record import Verdict
 from bakeoff.report.badges import badge, run_badge, score_badge
 from bakeoff.report.github import MOST_ANNOTATIONS, annotations, write_step_summary
 from bakeoff.report.junit import status_of, write_junit
+from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs import paragraph
 from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.outputs_summary import describe_run
-from bakeoff.report.markdown import to_markdown
 from bakeoff.report.summary import summarise
 
 from .runs import lost, plan_of, record_of

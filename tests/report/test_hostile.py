@@ -31,10 +31,9 @@ from .hostile import BREAKOUTS, JOURNALS, NAME, hostile_plan, write_hostile
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LARGEST = 3_000_000  # bytes of a text output over eight trials, whatever was put into them
-PAGE_TAGS = set(
-    "html head meta title style body main h2 h3 p ul li div table thead tbody tr th td pre ins del q".split()
-)
-MARKDOWN_TAGS = set("h2 h3 p ul li table thead tbody tr th td code pre".split())
+TABLE_TAGS = {"h2", "h3", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "pre"}
+PAGE_TAGS = TABLE_TAGS | {"html", "head", "meta", "title", "style", "body", "main", "div", "ins", "del", "q"}
+MARKDOWN_TAGS = TABLE_TAGS | {"code"}
 
 
 class Seen(HTMLParser):
@@ -141,13 +140,13 @@ def export(source: Source, format_: str, folder: Path, capsys: pytest.CaptureFix
 
 def or_a_sentence(act: Callable[[], None]) -> str | None:
     """None if it went well; what was said if it was refused."""
+    said = None
     try:
         act()
     except BakeoffError as error:
-        assert len(str(error)) < 2000
-        assert not CONTROL.search(str(error)), repr(str(error))
-        return str(error)
-    return None
+        said = str(error)
+    assert said is None or (len(said) < 2000 and not CONTROL.search(said)), repr(said)
+    return said
 
 
 @pytest.mark.parametrize("name", JOURNALS)
@@ -162,7 +161,7 @@ def test_every_output_of_a_hostile_run_is_safe_or_refused(
         or_a_sentence(lambda: summary(source)),
         *(or_a_sentence(lambda f=format_: export(source, f, tmp_path, capsys)) for format_ in FORMATS),  # type: ignore[misc]
     ]
-    if name.startswith("text-"):
+    if name.startswith(("text-", "long-")):
         assert said == [None] * len(said), "texts are no reason to refuse"
 
 
@@ -171,8 +170,6 @@ def test_every_output_of_a_hostile_journal_without_its_plan_is_safe_or_refused(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    if name == "text-long":
-        pytest.skip("seen with its plan") if False else None
     alone = tmp_path / "alone.jsonl"
     alone.write_bytes(JOURNALS[name](hostile_plan()))
 

@@ -45,7 +45,7 @@ def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str,
     text = to_markdown(blocks)
     place = environment.get(SUMMARY_FILE)
     if not place:
-        stdout.write(text)
+        stdout.write(_no_old_command(text))
         return
     data = text.encode()
     if len(data) > _LONGEST_SUMMARY:
@@ -63,8 +63,12 @@ def _annotation(level: str, record: Record) -> str:
 
 
 def _data(text: str) -> str:
-    shown = visible(text, _LONGEST).replace("##[", "## [")  # the old form of a command, seen anywhere in a line
-    return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return _no_old_command(visible(text, _LONGEST)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _no_old_command(text: str) -> str:
+    """The old form of a command is heard anywhere in a line of stdout."""
+    return text.replace("##[", "## [")
 
 
 def _property(text: str) -> str:

@@ -1,7 +1,6 @@
 """What the index knows of a run, kept beside it so that the next index need not read the journal again."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -14,7 +13,7 @@ from bakeoff.files import PRIVATE
 from bakeoff.frozen import Frozen, fingerprint
 from bakeoff.journal import Mark, read_journal
 from bakeoff.plan import Plan
-from bakeoff.report.html.gather import State, read_plan
+from bakeoff.report.html.gather import State, read_plan, refusing
 from bakeoff.report.html.render import replaced
 from bakeoff.report.html.run_page import PAGE_NAME
 from bakeoff.report.summary import Summary, summarise
@@ -60,14 +59,10 @@ def read_entries(results: Path) -> Iterator[Entry | Unreadable]:
 
 def read_entry(folder: RunFolder) -> Entry:
     """From what was kept if the run has not changed since, otherwise from the journal."""
-    try:
+    with refusing(folder):
         key = _key(folder)
         entry = _kept(folder, key) or _fresh(folder, key)
         running = folder.is_being_written()
-    except OSError as error:
-        raise RunFolderError(f"run {folder.name} cannot be read: {os.strerror(error.errno or 0)}") from error
-    except (ValueError, ArithmeticError, RecursionError) as error:  # numbers that cannot be added, in a damaged file
-        raise RunFolderError(f"run {folder.name} cannot be shown: {visible(str(error), 300)}") from error
     state: State = "running" if running else "complete" if entry.summary.complete else "incomplete"
     page = f"runs/{quote(folder.name)}/{PAGE_NAME}" if (folder.path / PAGE_NAME).is_file() else None
     return entry.model_copy(update={"state": state, "page": page})

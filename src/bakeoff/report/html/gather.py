@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -183,18 +184,24 @@ def read_plan(folder: RunFolder) -> Plan:
     return plan
 
 
+@contextmanager
+def refusing(folder: RunFolder) -> Iterator[None]:
+    """What a damaged or hostile folder leads to is told in a sentence: numbers beyond all sums, files that are gone."""
+    try:
+        yield
+    except OSError as error:
+        raise RunFolderError(f"run {folder.name} cannot be read: {os.strerror(error.errno or 0)}") from error
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise RunFolderError(f"run {folder.name} cannot be shown: {visible(str(error), 300)}") from error
+
+
 def gather(folder: RunFolder, sink: Sink) -> RunData:
     """All of a run. `sink` is given each record that counts, in no order, with its trial's place in the plan."""
     plan = read_plan(folder)
     collector = _Collector(plan)
-    try:
-        entries = read_journal_backwards(folder.journal_file) if folder.started else iter(())
-        summary = summarise(plan, collector.counted(entries, sink))
-        running, torn = folder.is_being_written(), folder.has_torn_line()
-    except OSError as error:
-        raise RunFolderError(f"{folder.journal_file} cannot be read: {os.strerror(error.errno or 0)}") from error
-    except (ValueError, ArithmeticError, RecursionError) as error:  # numbers that cannot be added, in a damaged file
-        raise RunFolderError(f"run {folder.name} cannot be shown: {visible(str(error), 300)}") from error
+    entries = read_journal_backwards(folder.journal_file) if folder.started else iter(())
+    summary = summarise(plan, collector.counted(entries, sink))
+    running, torn = folder.is_being_written(), folder.has_torn_line()
     state: State = "running" if running else "complete" if summary.complete else "incomplete"
     return RunData(
         name=folder.name,

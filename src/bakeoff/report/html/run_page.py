@@ -10,7 +10,7 @@ from bakeoff.plan import Plan
 from bakeoff.record import LOST, Record, Verdict
 from bakeoff.report.html import chunks
 from bakeoff.report.html.detail import NAME, case_detail, record_detail, why
-from bakeoff.report.html.gather import RunData, gather
+from bakeoff.report.html.gather import RunData, gather, refusing
 from bakeoff.report.html.plots import moment
 from bakeoff.report.html.render import Page, Served, write_page
 from bakeoff.report.html.run_sections import costs, failures, headline, overview, settings, tradeoffs
@@ -81,14 +81,16 @@ def write_run_page(
         def keep(trial: int, record: Record) -> None:
             trials.add(trial, record, *records.add(record_detail(record)))
 
-        run = gather(folder, keep)
-        records.close()
-        cases = chunks.ChunkWriter(data, "cases")
-        places = [cases.add(case_detail(case)) for case in run.plan.cases]
-        cases.close()
-        data.write(chunks.block("trials", _trials(run.plan, trials, places)))
+        with refusing(folder):
+            run = gather(folder, keep)
+            records.close()
+            cases = chunks.ChunkWriter(data, "cases")
+            places = [cases.add(case_detail(case)) for case in run.plan.cases]
+            cases.close()
+            data.write(chunks.block("trials", _trials(run.plan, trials, places)))
+            content = _content(run, trials)
         page = Page("run", "run.html", served)
-        halves = page.halves(**_content(run, trials, sections(run)))
+        halves = page.halves(**_with_sections(content, sections(run)))
         data.writelines(page.data())
         write_page(path, halves, data)
     return path
@@ -106,12 +108,15 @@ def _trials(plan: Plan, trials: TrialTable, places: list[tuple[int, int]]) -> di
     }
 
 
-def _content(run: RunData, trials: TrialTable, more: Sequence[Section]) -> dict[str, Any]:
-    before = [section for section in (overview(run), tradeoffs(run)) if section]
-    after = [section for section in (costs(run), failures(run), *more) if section]
-    places = [("matrix", "Cases"), ("trials", "Trials"), ("settings", "Settings")]
-    menu = [*((section.id, section.title) for section in before), places[0]]
-    menu += [*((section.id, section.title) for section in after), *places[1:]]
+def _with_sections(content: dict[str, Any], more: Sequence[Section]) -> dict[str, Any]:
+    """The same with what doors add, and the menu over all of it."""
+    before, after = content["before"], [*content["after"], *more]
+    menu = [*((section.id, section.title) for section in before), ("matrix", "Cases")]
+    menu += [*((section.id, section.title) for section in after), ("trials", "Trials"), ("settings", "Settings")]
+    return {**content, "after": after, "menu": [{"id": place, "title": title} for place, title in menu]}
+
+
+def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
     name = visible(run.plan.name, NAME)
     return {
         "title": f"{name} · {visible(run.name, NAME)}",
@@ -119,9 +124,8 @@ def _content(run: RunData, trials: TrialTable, more: Sequence[Section]) -> dict[
         "state": run.state,
         "headline": headline(run.plan, run.summary),
         "tiles": _tiles(run),
-        "menu": [{"id": place, "title": title} for place, title in menu],
-        "before": before,
-        "after": after,
+        "before": [section for section in (overview(run), tradeoffs(run)) if section],
+        "after": [section for section in (costs(run), failures(run)) if section],
         "matrix": _matrix(run.plan, trials),
         "settings": settings(run),
     }

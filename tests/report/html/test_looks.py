@@ -1,0 +1,129 @@
+"""How pages look, and whether everyone can use them."""
+
+import base64
+import os
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page
+
+from .browser import Chromium, opened
+
+REFERENCES = Path(__file__).with_name("references")
+WIDTHS = (400, 1024, 1600)
+DIFFERENT = 0.03
+"""The share of an eighth-size picture that may differ: letters are set a little differently by every version."""
+
+# Draws pictures small, so that only what a reader would notice is compared; gives the share of different pixels.
+COMPARE = """async ([one, other]) => {
+  const load = async (data) => createImageBitmap(await (await fetch(`data:image/png;base64,${data}`)).blob());
+  const [a, b] = [await load(one), await load(other)];
+  if (Math.abs(a.height / a.width - b.height / b.width) > 0.04 * (a.height / a.width)) return 1;
+  const [width, height] = [Math.round(b.width / 4), Math.round(b.height / 4)];
+  const pixels = (image) => {
+    const context = new OffscreenCanvas(width, height).getContext("2d");
+    context.imageSmoothingQuality = "high";
+    context.drawImage(image, 0, 0, width, height);
+    return context.getImageData(0, 0, width, height).data;
+  };
+  const [p, q] = [pixels(a), pixels(b)];
+  let different = 0;
+  for (let at = 0; at < p.length; at += 4) {
+    different += Math.max(...[0, 1, 2].map((channel) => Math.abs(p[at + channel] - q[at + channel]))) > 56;
+  }
+  return different / (p.length / 4);
+}"""
+HALVE = """async (data) => {
+  const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${data}`)).blob());
+  const canvas = Object.assign(document.createElement("canvas"), { width: image.width / 2, height: image.height / 2 });
+  const context = canvas.getContext("2d");
+  context.imageSmoothingQuality = "high";
+  context.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas.toDataURL("image/png").split(",")[1];
+}"""
+
+
+@pytest.fixture(params=["run", "trial", "index", "side by side"])
+def page_and_place(request: pytest.FixtureRequest, run_page: Path, index_page: Path) -> tuple[str, Path, str]:
+    name: str = request.param
+    return {
+        "run": (name, run_page, ""),
+        "trial": (name, run_page, "#t=3"),
+        "index": (name, index_page, ""),
+        "side by side": (name, index_page, ""),
+    }[name]
+
+
+async def prepare(page: Page, name: str, path: Path, place: str) -> None:
+    await opened(page, path, place)
+    if name == "trial":
+        await page.locator("#trial-body h3").first.wait_for()
+        await page.evaluate("document.querySelectorAll('#trial-body details').forEach((one) => { one.open = true; })")
+    if name == "side by side":
+        for place_of_box in (0, 4):
+            await page.locator("#run-table input").nth(place_of_box).check()
+        await page.locator("#history-table button").first.click()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_looks_as_it_was_approved(
+    page_and_place: tuple[str, Path, str], width: int, dark: bool, chromium: Chromium
+) -> None:
+    name, path, place = page_and_place
+
+    async def look(page: Page) -> tuple[bytes, int]:
+        await prepare(page, name, path, place)
+        wider: int = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        return await page.screenshot(full_page=name != "trial"), wider
+
+    picture, wider = chromium(look, width=width, dark=dark)
+    assert wider <= 0, "the page scrolls sideways"
+    reference = REFERENCES / f"{name.replace(' ', '-')}-{width}-{'dark' if dark else 'light'}.png"
+    if os.environ.get("BAKEOFF_UPDATE_REFERENCES") == "1":
+        reference.parent.mkdir(exist_ok=True)
+        reference.write_bytes(base64.b64decode(chromium(lambda page: page.evaluate(HALVE, encoded(picture)))))
+    kept = reference.read_bytes()
+    different: float = chromium(lambda page: page.evaluate(COMPARE, [encoded(picture), encoded(kept)]))
+    assert different <= DIFFERENT, f"{different:.1%} differs; look at it, then set BAKEOFF_UPDATE_REFERENCES=1"
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def test_a_page_that_changed_would_be_noticed(chromium: Chromium) -> None:
+    kept = [(REFERENCES / f"run-1024-{theme}.png").read_bytes() for theme in ("light", "dark")]
+    assert chromium(lambda page: page.evaluate(COMPARE, [encoded(picture) for picture in kept])) > DIFFERENT
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1600])
+def test_nobody_is_kept_out(
+    page_and_place: tuple[str, Path, str], width: int, dark: bool, chromium: Chromium, axe: str
+) -> None:
+    name, path, place = page_and_place
+
+    async def look(page: Page) -> list[str]:
+        await prepare(page, name, path, place)
+        await page.evaluate(axe)  # the debugger's own way in, which the page's policy does not bind
+        found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+
+    assert chromium(look, width=width, dark=dark) == []
+
+
+def test_a_printed_page_shows_every_section_in_light_colours(chromium: Chromium, run_page: Path) -> None:
+    async def look(page: Page) -> tuple[bool, str, int]:
+        await opened(page, run_page)
+        await page.emulate_media(media="print")
+        await page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        visible = await page.locator(".top, .filters").first.is_visible()
+        scheme = await page.evaluate("getComputedStyle(document.documentElement).colorScheme")
+        return visible, scheme, await page.locator("details.numbers[open]").count()
+
+    assert chromium(look, dark=True) == (False, "light", 2)
