@@ -218,7 +218,8 @@ async def test_an_attempt_is_never_covered_by_a_limit_that_came_later(
     bench.forget()
     assert await go(plan_of(threshold=0.5), max_cost=1.0) == []
     assert bench.scorings == []
-    assert list(folder_of(tmp_path).latest_records(plan_of(threshold=0.5))) == before[::-1]
+    assert list(folder_of(tmp_path).latest_records(plan_of())) == before[::-1]
+    assert list(folder_of(tmp_path).latest_records(plan_of(threshold=0.5))) == [], "not scored by that plan yet"
 
 
 SPENDER = """

@@ -85,7 +85,6 @@ def test_a_run_that_never_started_has_no_entries(tmp_path: Path) -> None:
     assert not folder.started
     assert not folder.is_being_written()
     assert not folder.has_torn_line()
-    assert folder.logs.parent == folder.path
     folder.delete()
     assert not folder.path.exists()
 
@@ -115,3 +114,17 @@ def test_a_place_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
     with pytest.raises(RunFolderError, match="cannot be made: Not a directory; choose another place for results"):
         new_run_folder(tmp_path, "x")
+
+
+def test_a_folder_that_is_not_a_run_is_never_deleted(tmp_path: Path) -> None:
+    (tmp_path / "trip").mkdir()
+    (tmp_path / "trip" / "plan.json").write_text('{"my": "travel plan"}')
+    with pytest.raises(RunFolderError, match="cannot be read"):
+        RunFolder(tmp_path / "trip").delete()
+    assert (tmp_path / "trip" / "plan.json").exists()
+
+
+def test_a_results_folder_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    (tmp_path / "results").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(RunFolderError, match="is in the way"):
+        new_run_folder(tmp_path / "results", "demo")

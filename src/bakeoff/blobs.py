@@ -34,7 +34,7 @@ class Blobs:
     def write(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
-        if not path.exists():
+        if not _holds(path, digest):
             write_atomically(path, data)
         return digest
 
@@ -59,6 +59,11 @@ class Blobs:
             for key in parents:
                 target = target[key]
             target[last] = self.read(digest)
+
+
+def _holds(path: Path, digest: str) -> bool:
+    """Whether the blob is there and whole; a damaged one is written again."""
+    return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
 
 
 def _cut_long_strings(data: Any, place: Place) -> list[tuple[Place, str]]:

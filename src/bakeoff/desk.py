@@ -10,7 +10,7 @@ from bakeoff.budget import Budget
 from bakeoff.control import RunControl
 from bakeoff.errors import BudgetError
 from bakeoff.journal import JournalWriter
-from bakeoff.plan import Plan, Trial
+from bakeoff.plan import Plan
 from bakeoff.record import Failure, Phase, Record, Usage
 from bakeoff.trial import Job
 
@@ -76,7 +76,7 @@ class Desk:
         if self._out_of:
             for job in self.pending:
                 if job.prior is None:
-                    await self.finished(_never_started(plan, job.trial, self._out_of))
+                    await self.finished(_never_started(plan, job, self._out_of))
 
     async def records(self, work: asyncio.Task[None]) -> AsyncIterator[Record]:
         """Each record after the fsync that makes it safe, until the work is over.
@@ -119,7 +119,8 @@ class Desk:
         return "interrupted" if self.control.draining else "finished"
 
 
-def _never_started(plan: Plan, trial: Trial, reason: str) -> Record:
+def _never_started(plan: Plan, job: Job, reason: str) -> Record:
+    trial = job.trial
     return Record(
         case=trial.case.id,
         subject=trial.subject.name,
@@ -129,5 +130,6 @@ def _never_started(plan: Plan, trial: Trial, reason: str) -> Record:
         started=time.time(),
         tries=0,
         threshold=plan.threshold,
+        spent=job.spent,
         attempt=Phase(seconds=0.0, failure=Failure(kind="budget", type="BudgetError", message=reason)),
     )

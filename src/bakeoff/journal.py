@@ -194,7 +194,7 @@ class JournalWriter:
         """Queue a record."""
         data = _storable(record)
         if self._redactor.finds(data):
-            data = _storable(self._redactor.model(record))
+            data = _storable(_without_secrets(record, self._redactor))
         if len(data) > INLINE_BYTES:
             self._queued.append(from_json(data))
         else:
@@ -233,6 +233,15 @@ class JournalWriter:
     def _with_blobs(self, record: Line) -> bytes:
         references = self._blobs.take_out(record)
         return to_json({"type": "record", "v": SCHEMA, "blobs": references, "record": record}) + b"\n"
+
+
+def _without_secrets(record: Record, redactor: Redactor) -> Record:
+    """What was said may have been cut anywhere; names never are, and a resumed run has to find them as they were."""
+    names = {name: redactor.text(getattr(record, name)) for name in ("case", "subject", "attempt_key", "score_key")}
+    redacted = redactor.model(record, cut=True)
+    pairs = zip(redacted.scores, record.scores, strict=True)
+    scores = tuple(score.model_copy(update={"name": redactor.text(was.name)}) for score, was in pairs)
+    return redacted.model_copy(update={**names, "scores": scores})
 
 
 def _storable(record: Record) -> bytes:

@@ -174,6 +174,11 @@ class Record(Frozen):
     spent: Usage = NO_USAGE  # of every try, retries and killed attempts of this trial included
 
     @property
+    def attempted(self) -> bool:
+        """Whether the subject has done its part, so that only scoring may be left."""
+        return self.transcript is not None and self.attempt is not None and self.attempt.failure is None
+
+    @property
     def failure(self) -> Failure | None:
         """The first thing that went wrong, in the order of the phases."""
         for part in (self.prepare, self.attempt, self.score, *self.scores):

@@ -3,7 +3,10 @@
 import base64
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar, get_origin
 from urllib.parse import quote, quote_plus
 
@@ -13,7 +16,17 @@ from pydantic_core import PydanticSerializationError
 SHORTEST = 8
 """Shorter values are left alone: blanking every "test" or "1234" would destroy results and protect nothing."""
 
-_SECRET_NAME = re.compile(r"(api_?key|token|secret|password|passwd|credential|private_?key)", re.IGNORECASE)
+CUT = "…"
+"""Stands where something was left out, unless that is a text's very edge: what is left of a secret is seen beside it."""
+
+_SECRET_NAME = re.compile(
+    r"apikey|privatekey|token|secret|password|passwd|passphrase|credential"
+    r"|(^|[_.-])(keys?|pat|pass|auth)([_.-]|\d*$)|_pwd$",  # whole words: PATH and KEYBOARD_LAYOUT are no secrets
+    re.IGNORECASE,
+)
+_CUT_MARKS = (CUT.encode(), b"...")
+_BREAK = re.compile(rb"(?:(?:[\r\n]|\\+[rn])[ \t]*)+")  # a line's end, as it is or escaped, and what the next is indented by
+_BREAK_SIGNS = (b"\n", b"\\n", b"\r", b"\\r")
 _JSON_DEPTH = 3  # JSON inside JSON inside JSON: a tool result, in a transcript, in a journal
 _LONGEST_NUMBER = 1000  # bits; Python refuses to write out really long ones
 
@@ -25,28 +38,49 @@ def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if value and _SECRET_NAME.search(name)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A secret, or a part of one, and where it stands."""
+
+    start: int
+    end: int
+    name: str
+
+
 class Redactor:
-    """Replaces secret values by their names: as they are, JSON-escaped, URL-encoded, in base64 or in hex."""
+    """Replaces secret values by their names: as they are, JSON-escaped, URL-encoded, in base64 or in hex.
+
+    Base64 and hex are also found where they are broken into lines. With `cut`, for what a program printed and someone
+    may have shortened, the rest of a secret at a text's edge or at a mark of shortening counts too.
+    """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        names = {form: name for name, value in secrets.items() if len(value) >= SHORTEST for form in _forms(value)}
-        # The longest first, so that an escaped form is never cut in the middle by the plain one.
-        self._forms = sorted(names, key=len, reverse=True)
-        self._names = names
-        self._labels = {form: f"[redacted {_label(name)}]".encode() for form, name in names.items()}
-        self._pattern = re.compile(b"|".join(map(re.escape, self._forms)))
+        known = {name: value for name, value in secrets.items() if len(value) >= SHORTEST}
+        encoded = {form: name for name, value in known.items() for form in _encoded(value)}
+        self._encoded = encoded
+        self._forms = encoded | {form: name for name, value in known.items() for form in _spelled(value)}
+        self._edges = _edges(self._forms)
+        self._encoded_edges = _edges(encoded)
 
     def finds(self, data: bytes) -> bool:
-        """Whether there is anything to replace. Plain substring search is many times faster than the pattern."""
-        return any(form in data for form in self._forms)
+        """Whether there may be anything to replace; never wrong when it says no, and fast, for most data has nothing.
 
-    def __call__(self, data: bytes) -> bytes:
+        The data may be JSON text: all that can be replaced in a string has a secret's first or last bytes in it.
+        """
+        if any(edge in data for edge in self._edges):
+            return True
+        if not self._encoded_edges or not _has_breaks(data):
+            return False
+        unbroken = _BREAK.sub(b"", data)
+        return any(edge in unbroken for edge in self._encoded_edges)
+
+    def __call__(self, data: bytes, *, cut: bool = False) -> bytes:
         if not self.finds(data):
             return data
-        return self._pattern.sub(lambda match: self._labels[match.group()], data)
+        return _replaced(data, _apart(self._found(data, cut=cut)))
 
-    def text(self, text: str) -> str:
-        return self(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+    def text(self, text: str, *, cut: bool = False) -> str:
+        return self(text.encode("utf-8", "surrogatepass"), cut=cut).decode("utf-8", "surrogatepass")
 
     def names_in(self, model: BaseModel) -> list[str]:
         """Which secrets the data holds."""
@@ -55,8 +89,7 @@ class Redactor:
         found: set[str] = set()
 
         def look(text: str) -> str:
-            data = text.encode("utf-8", "surrogatepass")
-            found.update(self._names[form] for form in self._forms if form in data)
+            found.update(each.name for each in self._found(text.encode("utf-8", "surrogatepass"), cut=False))
             return text
 
         with_texts(model, look)
@@ -69,9 +102,89 @@ class Redactor:
         except PydanticSerializationError:  # lone surrogates
             return True
 
-    def model(self, model: Model) -> Model:
+    def model(self, model: Model, *, cut: bool = False) -> Model:
         """The same data without secrets. JSON is never redacted as text: in `\\nkey` the `n` belongs to the escape."""
-        return with_texts(model, self.text)
+        return with_texts(model, partial(self.text, cut=cut))
+
+    def _found(self, data: bytes, *, cut: bool) -> Iterator[_Found]:
+        yield from _found_in(data, self._forms, cut=cut)
+        if _has_breaks(data):
+            unbroken, original = _without_breaks(data)
+            for found in _found_in(unbroken, self._encoded, cut=cut):
+                yield _Found(original(found.start), original(found.end - 1) + 1, found.name)
+
+
+def _edges(forms: Iterable[bytes]) -> tuple[bytes, ...]:
+    return tuple({edge for form in forms for edge in (form[:SHORTEST], form[-SHORTEST:])})
+
+
+def _found_in(data: bytes, forms: Mapping[bytes, str], *, cut: bool) -> Iterator[_Found]:
+    for form, name in forms.items():
+        yield from (_Found(at, at + len(form), name) for at in _places(form, data))
+        if cut:
+            yield from _rests(data, form, name)
+
+
+def _places(form: bytes, data: bytes) -> Iterator[int]:
+    at = data.find(form)
+    while at >= 0:
+        yield at
+        at = data.find(form, at + len(form))
+
+
+def _rests(data: bytes, form: bytes, name: str) -> Iterator[_Found]:
+    """What is left of a form whose other end was cut off."""
+    for at in _places(form[:SHORTEST], data):
+        marks = (data.find(mark, at + SHORTEST, at + len(form) + len(mark)) for mark in _CUT_MARKS)
+        end = min((mark for mark in marks if mark >= 0), default=len(data))
+        if end - at < len(form) and form.startswith(data[at:end]):
+            yield _Found(at, end, name)
+    for at in _places(form[-SHORTEST:], data):
+        end = at + SHORTEST
+        found = ((data.rfind(mark, max(0, end - len(form) - len(mark)), at), mark) for mark in _CUT_MARKS)
+        start = max((place + len(mark) for place, mark in found if place >= 0), default=0)
+        if end - start < len(form) and form.endswith(data[start:end]):
+            yield _Found(start, end, name)
+
+
+def _has_breaks(data: bytes) -> bool:
+    return any(sign in data for sign in _BREAK_SIGNS)
+
+
+def _without_breaks(data: bytes) -> tuple[bytes, Callable[[int], int]]:
+    """The data as one line, and where in the original a byte of it was."""
+    kept: list[int] = []  # bytes of the one line before each break
+    removed = [0]
+    for match in _BREAK.finditer(data):
+        kept.append(match.start() - removed[-1])
+        removed.append(removed[-1] + len(match.group()))
+    return _BREAK.sub(b"", data), lambda place: place + removed[bisect_right(kept, place)]
+
+
+def _apart(found: Iterable[_Found]) -> Iterator[_Found]:
+    """In order, with those that overlap as one, under the name of the longest."""
+    whole: _Found | None = None
+    longest = 0
+    for each in sorted(found, key=lambda found: (found.start, -found.end)):
+        length = each.end - each.start
+        if whole is None or each.start >= whole.end:
+            if whole is not None:
+                yield whole
+            whole, longest = each, length
+        else:
+            name = each.name if length > longest else whole.name
+            whole, longest = _Found(whole.start, max(whole.end, each.end), name), max(length, longest)
+    if whole is not None:
+        yield whole
+
+
+def _replaced(data: bytes, found: Iterable[_Found]) -> bytes:
+    pieces: list[bytes] = []
+    end = 0
+    for each in found:
+        pieces += (data[end : each.start], f"[redacted {_label(each.name)}]".encode())
+        end = each.end
+    return b"".join((*pieces, data[end:])) if pieces else data
 
 
 def with_texts(model: Model, change: Callable[[str], str]) -> Model:
@@ -107,12 +220,17 @@ def _label(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
 
 
-def _forms(value: str) -> Iterator[bytes]:
-    raw = value.encode("utf-8", "surrogatepass")
+def _spelled(value: str) -> Iterator[bytes]:
+    """The value in letters of its own."""
     for text in {value, quote(value, safe=""), quote(value), quote_plus(value)}:
         yield from _escaped(text)
     for text in {quote(value, safe=""), quote_plus(value)}:
         yield re.sub(r"%[0-9A-F]{2}", lambda match: match.group().lower(), text).encode()
+
+
+def _encoded(value: str) -> Iterator[bytes]:
+    """The value in letters that say nothing by themselves, which is why programs break them into lines anywhere."""
+    raw = value.encode("utf-8", "surrogatepass")
     yield from (raw.hex().encode(), raw.hex().upper().encode())
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield from _in_base64(raw, encode)

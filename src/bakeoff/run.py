@@ -57,7 +57,8 @@ async def run(
         done = what_is_done(folder, plan, options)
         control.finished_before = done.finished.count()
         folder.write_plan(plan, redactor)
-        journal.append("start", bakeoff=__version__, time=time.time(), sandbox=control.sandbox)
+        facts = {"sandbox": control.sandbox, "sandbox_wanted": options.sandbox, "jobs": options.jobs}
+        journal.append("start", bakeoff=__version__, time=time.time(), **facts)
         desk = Desk(journal, Budget(options, done.spent), control, pending_jobs(plan, done, folder, options))
         work = asyncio.create_task(_work(plan, options, cast, sandbox, desk))
         control.when_stopped(partial(desk.give_up, work))
@@ -77,7 +78,7 @@ async def _work(plan: Plan, options: RunOptions, cast: Cast, sandbox: Callable[[
     traced = (OpenTelemetry(),) if options.trace else ()
     async with open_resources(chain(traced, cast.resources())) as resources:
         runner = TrialRunner(plan, cast, options, sandbox, {**resources, **_recordings(options)}, desk.control)
-        desk.trials = asyncio.create_task(_trials(plan, LocalExecutor(runner, options.jobs), desk))
+        desk.trials = asyncio.create_task(_trials(plan, LocalExecutor(runner, min(options.jobs, plan.size)), desk))
         await desk.trials
 
 

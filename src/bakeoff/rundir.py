@@ -5,19 +5,20 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from bakeoff.bitmap import Bitmap
 from bakeoff.errors import RunFolderError
 from bakeoff.files import sync_folder, write_atomically
-from bakeoff.journal import Entry, read_journal, read_journal_backwards, read_journal_with_places
+from bakeoff.journal import Entry, Mark, Spent, read_journal, read_journal_backwards, read_journal_with_places
 from bakeoff.plan import Plan
-from bakeoff.record import Record
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.redact import Redactor
 
 LATEST = "latest"
@@ -42,10 +43,6 @@ class RunFolder:
         return self.path / "journal.jsonl"
 
     @property
-    def logs(self) -> Path:
-        return self.path / "logs"
-
-    @property
     def started(self) -> bool:
         return self.journal_file.exists()
 
@@ -63,6 +60,8 @@ class RunFolder:
             return Plan.model_validate_json(self.plan_file.read_bytes())
         except FileNotFoundError as error:
             raise RunFolderError(f"{self.path} is not a run folder: it has no {self.plan_file.name}") from error
+        except OSError as error:
+            raise RunFolderError(f"{self.plan_file} cannot be read: {error.strerror}") from error
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
@@ -76,14 +75,28 @@ class RunFolder:
         return read_journal_with_places(self.journal_file) if self.started else iter(())
 
     def latest_records(self, plan: Plan) -> Iterator[Record]:
-        """The one record that counts for each trial of the plan that has one, newest first, in constant memory."""
+        """The one record that counts for each trial of the plan that has one, newest first, in constant memory.
+
+        A trial that the plan's present scorers have not scored yet has none: marks of two kinds are never mixed.
+        """
         seen = Bitmap(plan.size)
         for entry in read_journal_backwards(self.journal_file) if self.started else ():
             if isinstance(entry, Record):
                 trial = plan.find(entry.case, entry.subject, entry.round)
                 if trial is not None and trial.attempt_key == entry.attempt_key and not seen[trial.index]:
                     seen[trial.index] = True
-                    yield entry
+                    if entry.score_key == trial.score_key or not entry.attempted:
+                        yield entry
+
+    def spent(self) -> Usage:
+        """All that the run has spent, also on trials that were killed before they could be recorded."""
+        entries = read_journal_backwards(self.journal_file) if self.started else ()
+        return next((entry.total for entry in entries if isinstance(entry, Spent)), NO_USAGE)
+
+    def beginning(self) -> Mapping[str, Any]:
+        """What the first process said of itself."""
+        first = next(self.entries(), None)
+        return first.facts if isinstance(first, Mark) else {}
 
     def has_torn_line(self) -> bool:
         """Whether the journal ends in the middle of a line."""
@@ -97,7 +110,10 @@ class RunFolder:
         """Whether a process holds the journal now."""
         if not self.started:
             return False
-        descriptor = os.open(self.journal_file, os.O_RDONLY)
+        try:
+            descriptor = os.open(self.journal_file, os.O_RDONLY)
+        except OSError as error:
+            raise RunFolderError(f"{self.journal_file} cannot be read: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
@@ -109,7 +125,11 @@ class RunFolder:
     def delete(self) -> None:
         if self.is_being_written():
             raise RunFolderError(f"run {self.name} is being written: stop it before you delete it")
-        shutil.rmtree(self.path)
+        self.read_plan()  # whatever has no plan of ours is not ours to remove
+        try:
+            shutil.rmtree(self.path)
+        except OSError as error:
+            raise RunFolderError(f"{self.path} cannot be deleted: {error.strerror}") from error
 
 
 def new_run_folder(results: Path, title: str) -> RunFolder:
@@ -122,13 +142,15 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
             path.mkdir(parents=True, mode=0o755)
             sync_folder(path.parent)
             sync_folder(path.parent.parent)
-        except FileExistsError:
-            continue
+        except FileExistsError as error:
+            if not path.is_dir():  # something above it is in the way, such as a link that leads nowhere
+                raise RunFolderError(f"{path} cannot be made: {error.filename} is in the way") from error
         except OSError as error:
             raise RunFolderError(
                 f"{path} cannot be made: {error.strerror}; choose another place for results"
             ) from error
-        return RunFolder(path)
+        else:
+            return RunFolder(path)
     raise RunFolderError(f"1000 runs named {slug} started in one second under {results}")
 
 
@@ -149,7 +171,7 @@ def find_run(results: Path, name: str) -> RunFolder:
                 f"there are no runs under {results / 'runs'} yet: start one, for example `bakeoff demo`"
             )
         return folders[-1]
-    for path in (Path(name), results / "runs" / name):
+    for path in (results / "runs" / name, Path(name).resolve()):
         if (path / "plan.json").is_file():
             return RunFolder(path)
     near = [folder.name for folder in folders if name in folder.name]

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def test_a_finished_run_is_listed_shown_checked_and_deleted(
         "state": "complete",
         "scored": "80/80",
         "subjects": 4,
-        "best": "100.0 %",
+        "best": "55.0 %",
         "cost": "$0.00",
     }
     shown = bakeoff("runs", "show", listed["run"])
@@ -71,7 +72,7 @@ def test_resuming_a_finished_run_runs_nothing_again(
 def test_exit_codes_can_be_changed(bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]") -> None:
     assert bakeoff("resume", "--exit-zero").returncode == 0
     assert bakeoff("resume", "--fail-under", "0").returncode == 0
-    assert bakeoff("resume", "--fail-under", "0.5").returncode == 1
+    assert bakeoff("resume", "--fail-under", "0.9").returncode == 1
 
 
 def test_rescoring_with_another_scorer_makes_no_new_attempt(
@@ -124,3 +125,17 @@ def test_a_scorer_that_is_not_json_is_named(bakeoff: Bakeoff, demo: "subprocess.
     done = bakeoff("rescore", "--scorer", "{")
     assert done.returncode == 2
     assert "--scorer '{'" in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_failure(bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]") -> None:
+    assert demo.returncode == 0
+    piped = f"{sys.executable} -m bakeoff runs show | true; exit ${{PIPESTATUS[0]}}"
+    folder = json.loads(bakeoff("runs", "list", "--json").stdout)
+    assert folder
+    done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_what_names_hold_is_never_taken_for_markup(bakeoff: Bakeoff) -> None:
+    done = bakeoff("runs", "list", "--results", "a[/b]")
+    assert (done.returncode, "a[/b]" in done.stderr) == (0, True), done.stderr

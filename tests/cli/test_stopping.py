@@ -112,7 +112,10 @@ def test_a_progress_bar_is_shown_on_a_terminal_and_lines_elsewhere(tmp_path: Pat
 
 
 def test_a_bug_is_told_in_a_sentence_with_a_file_and_an_exit_code_of_its_own(tmp_path: Path) -> None:
-    code = "import sys; from bakeoff.cli import main as m; m.app = lambda: 1 / 0; m.main()"
+    code = (
+        "import sys\nfrom bakeoff.cli import main as m\n@m.app.command()\ndef boom(): 1 / 0\n"
+        "sys.argv[1:] = ['boom']\nm.main()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -25,7 +25,8 @@ BREAKOUTS = {
 """A text for every field that takes one."""
 
 LONG = "A" * (10 * 1024 * 1024)
-SHORT: dict[str, Any] = {"transcript": {"output": LONG}, "artefacts": {"a.txt": LONG}, "refused": {}, "workspace": None}
+LONG_OUTPUT = {"transcript": {"output": LONG}}
+LONG_REASON = {"scores": [{"name": "exact", "value": 0.0, "reason": LONG}]}
 
 NAME = "<script>alert(1)</script>|`=cmd()`@x,::y"  # all of it printable, so a plan takes it
 
@@ -111,7 +112,7 @@ def _raw(extra: bytes) -> Callable[[Plan], bytes]:
 JOURNALS: dict[str, Callable[[Plan], bytes]] = {
     **{f"text-{name}": texts(text) for name, text in BREAKOUTS.items()},
     "long-texts": lambda plan: b"".join(
-        line(raw_record(plan, index, LONG if index == 1 else "fine", **(SHORT if index == 1 else {})))
+        line(raw_record(plan, index, "fine", **{1: LONG_OUTPUT, 3: LONG_REASON}.get(index, {})))
         for index in range(plan.size)
     ),
     "nan": lambda plan: _one()(plan) + line(json.dumps(raw_record(plan, 0, "x", started=float("nan")))),

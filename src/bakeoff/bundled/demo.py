@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from bakeoff.limits import Limits
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 
-_LIMITS = Limits(attempt_seconds=20, score_seconds=40, memory_mb=512, processes=32, disk_mb=32, output_kb=64)
+_LIMITS = Limits(attempt_seconds=180, score_seconds=90, memory_mb=512, processes=32, disk_mb=32, output_kb=64)
 
 _QUESTIONS: dict[str, tuple[str, str]] = {
     "capital-of-france": ("What is the capital of France? Answer with the city.", "Paris"),
@@ -69,7 +69,7 @@ _PROGRAMS: dict[str, tuple[str, str, list[list[JsonValue]]]] = {
     ),
 }
 
-# What a middling subject would do: some right, some wrong, one that changes its mind, one that never ends.
+# What a middling subject would do: some right, some wrong, one that changes its mind, one that gives up.
 _SCRIPT: dict[str, JsonValue] = {
     "answers": {
         "capital-of-france": "The capital of France is Paris.",
@@ -81,7 +81,7 @@ _SCRIPT: dict[str, JsonValue] = {
         "reverse-words": {"files": {"solution.py": _PROGRAMS["reverse-words"][1]}},
         "count-vowels": {"files": {"solution.py": "def solve(text):\n    return sum(c in 'aeiou' for c in text)\n"}},
         "second-largest": {"files": {"solution.py": "def solve(numbers):\n    return sorted(numbers)[-2]\n"}},
-        "run-lengths": {"files": {"solution.py": "def solve(text):\n    while True:\n        pass\n"}},
+        "run-lengths": {"files": {"solution.py": "def solve(text):\n    raise NotImplementedError\n"}},
     }
 }
 
@@ -107,7 +107,7 @@ def demo_plan(*, with_model: bool) -> Plan:
         scorers=(
             ScorerSpec(kind="contains"),
             ScorerSpec(
-                kind="command", options={"argv": ["python3", "-B", "check.py"], "seconds": 1, "junit": "report.xml"}
+                kind="command", options={"argv": ["python3", "-B", "check.py"], "seconds": 20, "junit": "report.xml"}
             ),
         ),
         rounds=2,

@@ -6,13 +6,14 @@ import tempfile
 import traceback
 from types import TracebackType
 
+READER_GONE = 141  # as a shell reports a program that SIGPIPE ended
 INTERNAL = 70  # "internal software error" in sysexits.h; none of the codes that say something about a run
 
 
 def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """For `sys.excepthook`."""
-    if isinstance(error, BrokenPipeError):  # the reader of our output went away, as `| head` does
-        os._exit(0)
+    if isinstance(error, BrokenPipeError):
+        os._exit(READER_GONE)
     with tempfile.NamedTemporaryFile("w", prefix="bakeoff-crash-", suffix=".txt", delete=False) as file:
         file.write("".join(traceback.format_exception(kind, error, trace)))
     sys.stderr.write(
@@ -21,3 +22,8 @@ def report_crash(kind: type[BaseException], error: BaseException, trace: Traceba
     )
     sys.stderr.flush()
     os._exit(INTERNAL)
+
+
+def shown(text: str) -> str:
+    """Untrusted text of several lines: control characters are shown, never emitted."""
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bakeoff._version import __version__
+from bakeoff.cli.crash import READER_GONE, report_crash, shown
 from bakeoff.errors import BakeoffError
 
 app = typer.Typer(
@@ -97,7 +98,7 @@ def resume(
     run: RunName = "latest",
     results: Results = Path("results"),
     jobs: Jobs = 8,
-    sandbox: Sandbox = "auto",
+    sandbox: Annotated[str, typer.Option(help="As at the start of the run where left out.")] = "",
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_seconds: MaxSeconds = None,
@@ -345,14 +346,20 @@ def models_pull(name: Annotated[str, typer.Argument(help="A local model, as `bak
 
 def main() -> None:
     """Run the command line; what goes wrong is told in a sentence and an exit code."""
-    from bakeoff.cli.crash import report_crash
-
-    sys.excepthook = report_crash
     try:
-        app()
+        sys.excepthook = report_crash
+        # Not `app()`: that would put typer's own hook in the place of ours.
+        typer.main.get_command(app)()
     except BakeoffError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {shown(str(error))}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        typer.echo(f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         sys.exit(130)
+    except SystemExit as leaving:
+        if isinstance(leaving.__context__, BrokenPipeError):  # whoever read our output went away, as `| head` does
+            sys.exit(READER_GONE)
+        raise

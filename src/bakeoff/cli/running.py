@@ -1,10 +1,15 @@
 """Carrying out a plan for someone who watches: progress, Ctrl-C, the summary at the end and the exit code."""
 
 import asyncio
+import json
+import os
+import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
 
 from pydantic import ValidationError
 from rich.console import Console
@@ -17,6 +22,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.report import Summary, summarise
 from bakeoff.report.terminal import print_summary
+from bakeoff.report.words import cost
 from bakeoff.run import run
 from bakeoff.rundir import RunFolder, find_run
 
@@ -34,6 +40,8 @@ class Ending:
 
 def resume_run(name: str, options: RunOptions, ending: Ending) -> int:
     folder = find_run(options.results, name)
+    if not options.sandbox:
+        options = replace(options, sandbox=str(folder.beginning().get("sandbox_wanted") or "auto"))
     return carry_out(folder.read_plan(), folder, options, ending)
 
 
@@ -61,22 +69,37 @@ def carry_out(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending
         print_json(summary, folder)
     else:
         print_summary(out(), summary)
-        err().print(f"\nkept in {folder.path}; see it again with `bakeoff runs show {folder.name}`")
+        print_spending(err(), summary, folder)
+        err().print(f"\nkept in {folder.path}; see it again with `{command_for('runs show', folder, options)}`")
     if interrupted:
-        err().print(f"interrupted; go on with `bakeoff resume {folder.name}`")
+        err().print(f"interrupted; go on with `{command_for('resume', folder, options)}`")
         return INTERRUPTED
     return exit_code(summary, ending)
 
 
+def command_for(what: str, folder: RunFolder, options: RunOptions) -> str:
+    """What to type for this run, from here."""
+    usual = options.results == Path("results")
+    words = ["bakeoff", *what.split(), folder.name, *([] if usual else ["--results", str(options.results)])]
+    return shlex.join(words)
+
+
+def print_spending(console: Console, summary: Summary, folder: RunFolder) -> None:
+    """What the table leaves out: money spent on trials that were killed before they could be recorded."""
+    spent, shown = folder.spent().cost, summary.spent.cost
+    if spent is not None and spent > (shown or 0.0) + 1e-9:
+        console.print(f"spent in all: {cost(spent)}, also on trials that have no record")
+
+
 def print_json(summary: Summary, folder: RunFolder) -> None:
-    data = summary.model_dump_json(indent=2)
-    out().file.write(f'{{"run": "{folder.name}", "summary": {data}}}\n')
+    told = {"run": folder.name, "spent": folder.spent().model_dump(), "summary": summary.model_dump(mode="json")}
+    out().file.write(json.dumps(told, indent=2) + "\n")
 
 
 def exit_code(summary: Summary, ending: Ending) -> int:
-    """0 all passed, 1 something failed, 3 nothing failed but something is missing."""
+    """0 all passed, 1 something failed, 3 nothing failed but something is missing. Controls decide nothing."""
     if ending.fail_under is not None:
-        scores = [subject.score for subject in summary.subjects]
+        scores = [subject.score for subject in summary.judged]
         failed = any(score is not None and score < ending.fail_under for score in scores)
     else:
         failed = not summary.all_passed
@@ -101,18 +124,25 @@ async def _watch(plan: Plan, options: RunOptions, console: Console) -> bool:
 
 @contextmanager
 def _ctrl_c(control: RunControl, console: Console) -> Iterator[None]:
+    """The first Ctrl-C drains, the second stops, the third ends the process: a subject may have blocked the loop."""
     loop = asyncio.get_running_loop()
+    heard = 0
 
     def interrupt() -> None:
         if not control.draining:
             console.print("finishing what is in flight; Ctrl-C again stops at once")
         control.interrupt()
 
-    handled = (signal.SIGINT, signal.SIGTERM)
-    for number in handled:
-        loop.add_signal_handler(number, interrupt)
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the shape of a handler
+        nonlocal heard
+        heard += 1
+        if heard > 2:
+            os._exit(INTERRUPTED)  # what was reported finished is on disk
+        loop.call_soon_threadsafe(interrupt)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
+        for number, handler in before.items():
+            signal.signal(number, handler)

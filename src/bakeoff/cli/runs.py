@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bakeoff.cli.console import err, out
-from bakeoff.cli.running import print_json
+from bakeoff.cli.running import print_json, print_spending
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.journal import Damage, Mark
 from bakeoff.plan import Plan
@@ -45,7 +45,7 @@ def _overview(folder: RunFolder) -> dict[str, str | int]:
     try:
         plan = folder.read_plan()
         summary = summarise(plan, folder.latest_records(plan))
-    except BakeoffError as error:
+    except (BakeoffError, OSError) as error:
         return {
             "run": folder.name,
             "state": f"unreadable: {error}",
@@ -54,7 +54,7 @@ def _overview(folder: RunFolder) -> dict[str, str | int]:
             "best": "",
             "cost": "",
         }
-    scores = [subject.score for subject in summary.subjects if subject.score is not None]
+    scores = [subject.score for subject in summary.judged if subject.score is not None]
     scored = sum(subject.scored for subject in summary.subjects)
     return {
         "run": folder.name,
@@ -82,6 +82,7 @@ def show_run(results: Path, name: str, *, as_json: bool) -> None:
     console = out()
     console.print(f"{folder.name}: {_state(folder, summary)}")
     print_summary(console, summary)
+    print_spending(console, summary, folder)
     _print_failures(_first_not_passed(plan, folder))
 
 
@@ -145,7 +146,7 @@ def check_run(results: Path, name: str, *, as_json: bool) -> int:
         console.print(
             "  the last line is torn: a process was killed while it wrote; nothing reported finished is in it"
         )
-    if not health.ended:
+    if not health.ended and not folder.is_being_written():
         console.print(f"  the last process did not come to an end; go on with `bakeoff resume {folder.name}`")
     if health.damaged:
         console.print("  damaged lines are left out of every report; their trials are run again on resume")

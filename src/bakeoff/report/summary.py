@@ -16,6 +16,7 @@ class SubjectSummary(Frozen):
 
     subject: str
     bound: bool  # it was given the hidden parts of the cases on purpose
+    control: bool = False  # it is there to test the cases, and is not itself judged
     planned: int
     verdicts: dict[Verdict, int]
     scored: int  # trials that say something about the subject
@@ -58,10 +59,15 @@ class Summary(Frozen):
         return all(subject.scored == subject.planned for subject in self.subjects)
 
     @property
+    def judged(self) -> tuple[SubjectSummary, ...]:
+        """Those whom the run is about; all, where there are only controls."""
+        return tuple(subject for subject in self.subjects if not subject.control) or self.subjects
+
+    @property
     def all_passed(self) -> bool:
-        """Whether nothing that was scored failed."""
+        """Whether nothing that was judged failed."""
         return not any(
-            subject.verdicts.get(verdict) for subject in self.subjects for verdict in (Verdict.FAIL, Verdict.TIMEOUT)
+            subject.verdicts.get(verdict) for subject in self.judged for verdict in (Verdict.FAIL, Verdict.TIMEOUT)
         )
 
     @property
@@ -104,6 +110,7 @@ class _Tally:
         return SubjectSummary(
             subject=spec.name,
             bound=self.bound,
+            control=self.bound or spec.kind == "nop",
             planned=planned,
             verdicts={verdict: self.verdicts[verdict] for verdict in Verdict if self.verdicts[verdict]},
             scored=scored,

@@ -13,10 +13,12 @@ from bakeoff.frozen import Frozen
 from bakeoff.plan import RelativePath, ScorerSpec
 from bakeoff.protocols import Completed, ScoreInput
 from bakeoff.record import Score
+from bakeoff.redact import CUT
 from bakeoff.specs import read_options
 
 _LARGEST_REPORT = 16 * 1024 * 1024
-_TAIL = 2000  # characters of output kept as the reason
+_TAIL = 2000  # characters of output that are kept
+_LINE = 500  # of its last line, as the reason
 
 
 class CommandOptions(Frozen):
@@ -49,7 +51,7 @@ class Command:
             done = await workspace.run(self.options.argv, seconds=self.options.seconds, stdin=f"{proof}\n".encode())
             reports, _ = await workspace.collect((self.options.junit,) if self.options.junit else ())
         if done.exit_code == 127 and done.stop == "exited" and await self._is_missing(given):
-            raise GraderError(f"{self.options.argv[0]!r} was not found: {_tail(done)}")
+            raise GraderError(f"{self.options.argv[0]!r} was not found: {_last_line(done)}")
         metadata: dict[str, JsonValue] = {"exit_code": done.exit_code, "stop": done.stop, "output": _tail(done)}
         if done.stop != "exited":
             return Score(name=self.name, value=0.0, reason=f"ended by the {done.stop} limit", metadata=metadata)
@@ -115,9 +117,20 @@ def _outcome(test: ElementTree.Element) -> str:
 
 
 def _tail(done: Completed) -> str:
-    return (done.stdout + done.stderr).decode(errors="replace")[-_TAIL:]
+    return _shortened(_output(done), _TAIL)
 
 
 def _last_line(done: Completed) -> str:
-    lines = [line for line in _tail(done).splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "no output"
+    lines = [line for line in _output(done).splitlines() if line.strip()]
+    return _shortened(lines[-1].strip(), _LINE) if lines else "no output"
+
+
+def _output(done: Completed) -> str:
+    """Both streams. Each may have been cut at its limit, and what is left of a key there must still be seen as one."""
+    cut = CUT if done.stop == "output" else ""
+    texts = [stream.decode(errors="replace") for stream in (done.stdout, done.stderr) if stream]
+    return "".join(text + cut for text in texts)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else CUT + text[1 - most :]

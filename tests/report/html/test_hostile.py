@@ -25,8 +25,8 @@ from .generator import line_of, plan_of, records_of, write_lines
 
 DEED = "window.__pwned=1;document.title='pwned'"
 CANARY = (
-    f"\"'><script>{DEED}</script></script></style></title></textarea><img src=x onerror=\"{DEED}\">"
-    f"<svg onload=\"{DEED}\"><a href=\"javascript:{DEED}\">x</a>{{{{7*7}}}}{{%print(7*7)%}}${{{DEED}}}<!--<script>"
+    f'"\'><script>{DEED}</script></script></style></title></textarea><img src=x onerror="{DEED}">'
+    f'<svg onload="{DEED}"><a href="javascript:{DEED}">x</a>{{{{7*7}}}}{{%print(7*7)%}}${{{DEED}}}<!--<script>'
 )
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x00\x08\x9b31m \u202egnp.exe \u2028 \u2066 \x7f"
 

@@ -23,7 +23,9 @@ RUNS = 1_000
 def large_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("large")
     plan = plan_of(TRIALS // 4)
-    run = write_lines(folder / "run", plan, [json.dumps(line_of(record)).encode() for record in records_of(plan, steps=1)])
+    run = write_lines(
+        folder / "run", plan, [json.dumps(line_of(record)).encode() for record in records_of(plan, steps=1)]
+    )
     return write_run_page(run, folder / "run.html")
 
 
@@ -55,7 +57,12 @@ def test_a_report_over_20_000_trials_stays_responsive(chromium: Chromium, large_
         }""")
         await page.evaluate("location.hash = '#t=19999'")
         await page.locator("#trial-body h3").first.wait_for()
-        return elements, await page.locator("#trial-count").inner_text(), filtering, await page.locator("#trial-title").inner_text()
+        return (
+            elements,
+            await page.locator("#trial-count").inner_text(),
+            filtering,
+            await page.locator("#trial-title").inner_text(),
+        )
 
     elements, found, filtering, title = chromium(look)
     assert elements < 5_000

@@ -1,0 +1,5 @@
+"""`python -m bakeoff`."""
+
+from bakeoff.cli.main import main
+
+main()

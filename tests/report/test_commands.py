@@ -1,0 +1,153 @@
+"""The commands as a person types them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .runs import Values, plan_of, run_of
+
+BAKEOFF = Path(sys.executable).parent / "bakeoff"
+
+Call = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def bakeoff(tmp_path: Path) -> Call:
+    def call(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        dropped = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "FORCE_COLOR")
+        kept = {name: value for name, value in os.environ.items() if name not in dropped}
+        return subprocess.run(
+            [BAKEOFF, *arguments],
+            cwd=tmp_path,
+            env={**kept, **more},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+
+    return call
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path) -> None:
+    """`s` gets better from the first run to the second, and `t` is new in it."""
+    runs = tmp_path / "results" / "runs"
+    run_of(runs / "2026-01-01T00-00-00-first", plan_of(20, ["s"]), {"s": lambda case, round_: float(case < 5)})
+    later: Values = {"s": lambda case, round_: float(case < 18), "t": lambda case, round_: 0.0}
+    run_of(runs / "2026-01-02T00-00-00-second", plan_of(20, ["s", "t"]), later)
+
+
+FIRST, SECOND = "2026-01-01T00-00-00-first", "2026-01-02T00-00-00-second"
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_compare_exits_with_its_verdict_and_speaks_four_formats(bakeoff: Call, tmp_path: Path) -> None:
+    better = bakeoff("compare", FIRST, "latest")
+    assert better.returncode == 0, better.stderr
+    assert better.stdout.startswith("Improved: s in 2026-01-02")
+    assert "\x1b" not in better.stdout
+    worse = bakeoff("compare", "latest", FIRST, "--json")
+    assert worse.returncode == 1
+    told = json.loads(worse.stdout)
+    assert told["exit_code"] == 1
+    assert told["pairs"][0]["ruling"]["verdict"] == "regressed"
+    assert bakeoff("compare", "latest", FIRST, "--exit-zero", "--markdown").returncode == 0
+    same = bakeoff("compare", "latest", "results/runs/" + SECOND + "/journal.jsonl", "--subject-a", "s")
+    assert same.returncode == 3, "nothing is shown and nothing ruled out"
+    page = bakeoff("compare", FIRST, "latest", "--html", "out/page.html")
+    assert page.stdout == ""
+    assert (tmp_path / "out" / "page.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_compare_within_one_run_names_both_subjects(bakeoff: Call) -> None:
+    done = bakeoff("compare", "latest", "--subject-a", "t", "--subject-b", "s")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Improved: s against t")
+
+
+@pytest.mark.usefixtures("two_runs")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("compare", FIRST, "nosuch"), 'no run "nosuch"'),
+        (("compare", FIRST, "latest", "--gate", "best"), "not one of verdict, regression"),
+        (("compare", FIRST, "latest", "--json", "--markdown"), "choose one"),
+        (("compare", FIRST, "latest", "--html", "/proc/nosuch/x.html"), "cannot be written"),
+        (("compare", "results"), "results is none of what can be read"),
+        (("leaderboard", "nosuch"), 'no run "nosuch"'),
+        (("export", "--format", "xlsx"), "not one of csv, parquet"),
+        (("export", "--format", "parquet"), "name a file with -o"),
+        (("export", "--format", "inspect", "-o", "one.eval"), "one log holds one"),
+        (("export", "--format", "inspect", "-o", "x.json", "--subject", "s"), "name a file *.eval"),
+        (("export", "--format", "badge", "--subject", "x"), "has no subject 'x'"),
+        (("export", "-o", "/proc/nosuch/x.csv"), "cannot be written"),
+        (("export", "--format", "github", "-o", "x"), "leave -o out"),
+        (("selfcheck", "latest"), "choose one with --subject: s, t"),
+    ],
+)
+def test_mistakes_are_sentences_and_exit_2(bakeoff: Call, arguments: tuple[str, ...], words: str) -> None:
+    done = bakeoff(*arguments)
+    assert done.returncode == 2, done.stdout
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_leaderboard_takes_the_latest_of_each_and_survives_a_damaged_run(bakeoff: Call, tmp_path: Path) -> None:
+    broken = tmp_path / "results" / "runs" / "2026-01-03T00-00-00-broken"
+    broken.mkdir()
+    (broken / "plan.json").write_text("{")
+    done = bakeoff("leaderboard", "--json")
+    told = json.loads(done.stdout)
+    assert [(entry["standing"]["subject"], entry["source"]) for entry in told["entries"]] == [
+        ("s", SECOND),
+        ("t", SECOND),
+    ]
+    assert told["entries"][0]["history"] == [0.25, 0.9]
+    assert len(told["unreadable"]) == 1
+    assert "not read:" in bakeoff("leaderboard").stdout
+    assert "| 1 | a | `s` |" in bakeoff("leaderboard", "--markdown").stdout
+    assert bakeoff("leaderboard", "--html", "board.html").returncode == 0
+    assert "<table>" in (tmp_path / "board.html").read_text()
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_every_format_is_exported_to_a_file_others_may_read(bakeoff: Call, tmp_path: Path) -> None:
+    for format_, name in (("csv", "x.csv"), ("parquet", "x.parquet"), ("junit", "x.xml"), ("markdown", "x.md")):
+        done = bakeoff("export", "latest", "--format", format_, "-o", f"out/{name}")
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "out" / name).stat().st_mode & 0o777 == 0o644
+    assert bakeoff("export", "--format", "inspect", "-o", "out/logs").returncode == 0
+    assert sorted(path.name for path in (tmp_path / "out" / "logs").iterdir()) == ["01-s.eval", "02-t.eval"]
+    assert bakeoff("export", "--format", "badge", "--subject", "s").stdout.startswith("<svg")
+    assert not list((tmp_path / "out").glob(".new-*")), "nothing half-made stays behind"
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_github_gets_annotations_on_stdout_and_its_summary_in_its_file(bakeoff: Call, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    done = bakeoff("export", "--format", "github", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
+    assert all(line.startswith("::") for line in done.stdout.splitlines())
+    assert summary.read_text().startswith("## Bakeoff:")
+    assert "## Bakeoff:" in bakeoff("export", "--format", "github").stdout
+
+
+def test_selfcheck_runs_the_demo_twice_and_reports_the_flip_rate(bakeoff: Call, tmp_path: Path) -> None:
+    done = bakeoff("selfcheck", "--sandbox", "process", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["subject"] == "scripted"
+    assert told["within"]["rate"] == pytest.approx(0.1), "`sum` changes its mind"
+    assert 0 <= told["between"]["rate"] <= 0.3
+    assert len(list((tmp_path / "results" / "runs").iterdir())) == 2
+    again = bakeoff("selfcheck", told["runs"][0], "--rounds", "1", "--sandbox", "process")
+    assert again.returncode == 0, again.stderr
+    assert "Flip rate" in again.stdout
