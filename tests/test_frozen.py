@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bakeoff.frozen import fingerprint
 from bakeoff.limits import Limits
+from bakeoff.plan import Case
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -43,3 +44,10 @@ def test_what_cannot_change_is_not_copied() -> None:
     assert len({limits, Limits()}) == 1
     with pytest.raises(ValueError, match="frozen"):
         limits.memory_mb = 2  # type: ignore[misc]
+
+
+def test_a_changed_copy_has_keys_of_its_own() -> None:
+    case = Case(id="c", prompt="one")
+    before = case.attempt_digest
+    assert case.model_copy(update={"prompt": "two"}).attempt_digest != before
+    assert case.model_copy().attempt_digest == before

@@ -1,9 +1,12 @@
 """The source of truth: what is written comes back equal, and damage is told from it."""
 
+import fcntl
 import json
 import resource
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -506,3 +509,29 @@ def test_a_full_disk_loses_nothing_that_was_reported_and_the_journal_can_be_gone
     ballast.unlink()
     write(path, make_record())
     assert list(read_journal(path)) == [*entries, make_record()]
+
+
+def test_a_version_that_is_no_number_is_damage_and_not_the_end_of_reading(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"v":1e400}\n{"type":"end","v":1}\n')
+    damage, mark = read_journal(path)
+    assert isinstance(damage, Damage)
+    assert isinstance(mark, Mark)
+
+
+def test_a_very_long_line_is_read_backwards_in_time_that_grows_with_its_length_only(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"type":"start","v":1}\n{"type":"end","v":1,"why":"' + b"x" * (8 << 20) + b'"}\n{"torn')
+    started = time.process_time()
+    kinds = [entry.kind for entry in read_journal_backwards(path, step=1024) if isinstance(entry, Mark)]
+    assert kinds == ["end", "start"]
+    assert time.process_time() - started < 2
+
+
+def test_someone_who_only_looks_for_a_moment_keeps_no_writer_out(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.touch()
+    with path.open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN)).start()
+        JournalWriter(path, NO_SECRETS).close()

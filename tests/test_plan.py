@@ -49,6 +49,13 @@ def keys_with(case: dict[str, Any] | None = None, **plan: Any) -> tuple[str, str
     return trial.attempt_key, trial.score_key
 
 
+@pytest.mark.parametrize("field", ["collect", "answer_file"])
+@pytest.mark.parametrize("path", ["./s.py", "-s.py", "a/-b", "a//b", "a\\b", "a/./b", " a"])
+def test_what_no_workspace_gives_out_is_refused_by_the_plan(field: str, path: str) -> None:
+    with pytest.raises(ValidationError, match="no file is taken out of a workspace by such a name; write it plainly"):
+        Case.model_validate({"id": "c", "prompt": "?", field: [path] if field == "collect" else path})
+
+
 def test_rounds_are_outermost_and_subjects_innermost() -> None:
     assert [(t.index, t.round, t.case.id, t.subject.name, t.seed) for t in plan_of(seed=7).trials()] == [
         (0, 0, "c0", "s0", 7),

@@ -168,8 +168,8 @@ def test_variables_are_secret_by_their_names() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["AZURE_OPENAI_KEY", "STRIPE_KEY", "AWS_ACCESS_KEY_ID", "GH_PAT", "DB_PASS", "NPM_AUTH", "KEY", "key_1", "PGPASSWORD"]
-    + ["MYSQL_PWD", "OPENAI_KEY2", "GPG_PASSPHRASE", "GOOGLE_APPLICATION_CREDENTIALS", "SIGNING_KEYS"],
+    ["AZURE_OPENAI_KEY", "STRIPE_KEY", "AWS_ACCESS_KEY_ID", "GH_PAT", "DB_PASS", "NPM_AUTH", "KEY", "key_1"]
+    + ["PGPASSWORD", "MYSQL_PWD", "OPENAI_KEY2", "GPG_PASSPHRASE", "GOOGLE_APPLICATION_CREDENTIALS", "SIGNING_KEYS"],
 )
 def test_a_variable_whose_name_has_a_word_for_a_secret_is_secret(name: str) -> None:
     assert secrets_in({name: "value"}) == {name: "value"}
@@ -177,7 +177,7 @@ def test_a_variable_whose_name_has_a_word_for_a_secret_is_secret(name: str) -> N
 
 @pytest.mark.parametrize(
     "name",
-    ["KEYBOARD_LAYOUT", "PATH", "PASSENGERS", "MONKEY", "AUTHOR", "GIT_AUTHOR_NAME", "PATTERN", "COMPASS", "PWD", "OLDPWD"],
+    ["KEYBOARD_LAYOUT", "PATH", "PASSENGERS", "MONKEY", "AUTHOR", "GIT_AUTHOR_NAME", "PATTERN", "COMPASS", "PWD"],
 )
 def test_a_variable_whose_name_only_begins_like_such_a_word_is_not(name: str) -> None:
     assert secrets_in({name: "value"}) == {}
@@ -347,7 +347,7 @@ async def test_a_key_that_a_subject_and_a_scorer_say_in_four_ways_is_in_no_file_
 
 
 async def test_a_plan_that_holds_a_secret_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    case = Case(id="c", prompt="make a form with a password field")
+    case = Case(id="c", prompt="make a form with a password field", expected="x")
     plan = Plan(
         name="p", cases=(case,), subjects=(SubjectSpec(kind="nop", name="n"),), scorers=(ScorerSpec(kind="exact"),)
     )

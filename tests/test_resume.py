@@ -238,7 +238,8 @@ class Spender:
         await asyncio.Event().wait()
 
 async def main():
-    plan = Plan(name="p", cases=(Case(id="a", prompt="?"),), subjects=(SubjectSpec(kind="bench", name="s"),),
+    case = Case(id="a", prompt="?", expected="x")
+    plan = Plan(name="p", cases=(case,), subjects=(SubjectSpec(kind="bench", name="s"),),
                 scorers=(ScorerSpec(kind="exact"),))
     catalogue = default_catalogue().with_subject("bench", lambda _: Spender())
     async for _ in run(plan, RunOptions(results=Path(sys.argv[1])), catalogue=catalogue):

@@ -242,7 +242,7 @@ def hang(prompt):
         time.sleep(3600)
 
 async def main():
-    case = Case(id="c", prompt="?", limits=Limits(attempt_seconds=0.2))
+    case = Case(id="c", prompt="?", expected="x", limits=Limits(attempt_seconds=0.2))
     plan = Plan(name="p", cases=(case,), subjects=(function_subject(hang),), scorers=(ScorerSpec(kind="exact"),))
     async for record in run(plan, RunOptions(results=Path(sys.argv[1]))):
         print(record.verdict, flush=True)
@@ -468,6 +468,14 @@ def cancel(prompt: str) -> str:
     raise asyncio.CancelledError
 
 
+async def cancel_its_own_task(prompt: str) -> str:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+    return "not reached"
+
+
 def unjson(prompt: str) -> object:
     return object()
 
@@ -490,6 +498,7 @@ def down(prompt: str) -> str:
         (leave_async, "fail", "called sys.exit('done')"),
         (interrupt, "fail", "KeyboardInterrupt: "),
         (cancel, "fail", "CancelledError: "),
+        (cancel_its_own_task, "fail", ""),
         (unjson, "fail", "1 validation error for Transcript"),
         (not_a_number, "fail", "1 validation error for Transcript"),
         (down, "infra", "the provider is down"),
@@ -750,13 +759,32 @@ async def test_resources_are_closed_when_the_consumer_is_cancelled(
     check_closed(log)
 
 
-async def test_a_resource_that_does_not_open_closes_the_others_and_ends_the_run_with_its_sentence(
+async def test_a_resource_that_does_not_open_ends_only_the_trials_that_need_it(
     log: list[tuple[str, str, object]], carry_out: CarryOut
 ) -> None:
-    needs = Needs(resources=(Shared("a", log), Shared("b", log), Shared("c", log, refuse=True)))
-    with pytest.raises(InfraError, match="c does not open"):
-        await carry_out(plan_of(), catalogue=catalogue_of(Probe(needs=needs)))
+    async def use(task: Task) -> str:
+        return str(task.resources["c"])
+
+    needy = Probe(use, needs=Needs(resources=(Shared("a", log), Shared("c", log, refuse=True), Shared("b", log))))
+    catalogue = catalogue_of(Probe()).with_subject("needy", lambda _: needy)
+    subjects = (SubjectSpec(kind="needy", name="needy"), SubjectSpec(kind="probe", name="s"))
+    records = await carry_out(plan_of(2, subjects=subjects), catalogue=catalogue)
+    assert {(record.subject, record.verdict, record.tries) for record in records} == {
+        ("needy", "infra", 1),
+        ("s", "pass", 1),
+    }
+    assert {record.failure.message for record in records if record.failure} == {"c does not open"}
     check_closed(log)
+
+
+async def test_a_resource_of_a_scorer_that_does_not_open_keeps_the_attempt(
+    log: list[tuple[str, str, object]], carry_out: CarryOut
+) -> None:
+    judge = Judge(lambda given: given.resources["c"], needs=Needs(resources=(Shared("c", log, refuse=True),)))
+    [record] = await carry_out(plan_of(scorers=JUDGED), catalogue=catalogue_of(Probe(), judge))
+    assert record.failure is not None
+    assert (record.verdict, record.failure.message, record.tries) == ("infra", "c does not open", 1)
+    assert record.transcript is not None
 
 
 async def test_stopping_again_while_resources_are_being_closed_does_not_disturb_them(

@@ -1,5 +1,6 @@
 """From data to objects, with errors that name the value and the way out."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,8 @@ def test_an_option_that_is_wrong_is_named_with_its_value_and_what_there_is(
 ) -> None:
     subject = spec if isinstance(spec, SubjectSpec) else SubjectSpec(kind="nop", name="ok")
     scorer = spec if isinstance(spec, ScorerSpec) else ScorerSpec(kind="exact")
-    plan = Plan(name="p", cases=(Case(id="c", prompt="?"),), subjects=(subject,), scorers=(scorer,))
+    case = Case(id="c", prompt="?", expected="x")
+    plan = Plan(name="p", cases=(case,), subjects=(subject,), scorers=(scorer,))
     with pytest.raises(PlanError) as caught:
         default_catalogue().cast(plan)
     assert caught.value.problems == (sentence,)
@@ -125,9 +127,77 @@ def test_an_option_that_is_wrong_is_named_with_its_value_and_what_there_is(
 
 def test_two_scorers_of_one_name_are_told_apart_by_a_name_of_their_own() -> None:
     nop = SubjectSpec(kind="nop", name="nop")
-    case = Case(id="c", prompt="?")
+    case = Case(id="c", prompt="?", expected="x")
     twice = Plan(name="p", cases=(case,), subjects=(nop,), scorers=(ScorerSpec(kind="exact"), ScorerSpec(kind="exact")))
     with pytest.raises(PlanError, match="two scorers are called 'exact': give one of them a `name`"):
         default_catalogue().cast(twice)
     named = twice.model_copy(update={"scorers": (ScorerSpec(kind="exact"), ScorerSpec(kind="exact", name="strict"))})
     assert list(default_catalogue().cast(named).scorers) == ["exact", "strict"]
+
+
+def problems_of(case: dict[str, Any], *scorers: ScorerSpec, answers: dict[str, Any] | None = None) -> tuple[str, ...]:
+    options: dict[str, Any] = {"answers": answers} if answers else {"default": "x"}
+    subject = SubjectSpec(kind="scripted", name="s", options=options)
+    plan = Plan(name="p", cases=(Case(**{"id": "c", "prompt": "?", **case}),), subjects=(subject,), scorers=scorers)
+    try:
+        default_catalogue().cast(plan)
+    except PlanError as error:
+        return error.problems
+    return ()
+
+
+REGEX, CONTAINS, EXACT = ScorerSpec(kind="regex"), ScorerSpec(kind="contains"), ScorerSpec(kind="exact")
+COMMAND = ScorerSpec(kind="command", options={"argv": ["true"]})
+
+
+@pytest.mark.parametrize("expected", ["", " ", [], ["a", ""]])
+def test_an_empty_text_to_contain_is_told_before_anything_runs(expected: Any) -> None:
+    assert problems_of({"expected": expected}, CONTAINS) == (
+        "case 'c', 'contains': an empty expected text is contained in everything: say what the output must contain",
+    )
+
+
+def test_a_pattern_that_is_none_is_told_before_anything_runs() -> None:
+    (problem,) = problems_of({"expected": "(a"}, REGEX)
+    assert problem.startswith("case 'c', 'regex': expected '(a' is not a regular expression: missing )")
+    assert problem.endswith("mend it, or use `contains`")
+    own = ScorerSpec(kind="regex", options={"pattern": "a"})
+    assert problems_of({"expected": "(a"}, own) == problems_of({"expected": "a"}, REGEX) == ()
+
+
+def test_a_case_that_no_scorer_can_score_is_told_before_anything_runs() -> None:
+    (problem,) = problems_of({}, EXACT, COMMAND)
+    assert problem.startswith("case 'c': no scorer of the plan (exact, command) can score it: give the case what")
+    assert problems_of({"hidden": {"t": ""}}, EXACT, COMMAND) == problems_of({"expected": 1}, EXACT, COMMAND) == ()
+    assert problems_of({}, EXACT, function_scorer(here)) == ()  # it does not say which cases it scores
+
+
+def test_a_script_without_an_answer_is_told_before_anything_runs() -> None:
+    assert problems_of({"expected": "x"}, EXACT, answers={"d": "x"}) == (
+        "case 'c', 's': the script has no answer for it and no default: add one of them",
+    )
+
+
+@pytest.mark.parametrize("where", ["files", "hidden", "reference"])
+def test_a_path_that_is_both_a_file_and_a_folder_is_told_before_anything_runs(where: str) -> None:
+    assert problems_of({where: {"a/x": "", "a/x/y/z": "", "b": ""}, "expected": "x"}, EXACT) == (
+        f"case 'c': {where} has 'a/x' both as a file and as a folder of others: rename one",
+    )
+
+
+def test_everything_wrong_is_told_at_once_and_what_repeats_is_cut_short() -> None:
+    cases = tuple(Case(id=f"c{number}", prompt="?", expected="(") for number in range(30))
+    subject = SubjectSpec(kind="scripted", name="s", options={"answers": {"c0": "x"}})
+    with pytest.raises(PlanError) as caught:
+        default_catalogue().cast(Plan(name="p", cases=cases, subjects=(subject,), scorers=(REGEX,)))
+    assert len(caught.value.problems) == 2 * 21
+    assert caught.value.problems[20] == "… and 9 more cases with the same problem"
+
+
+def test_ten_thousand_cases_are_looked_at_in_no_time() -> None:
+    cases = tuple(Case(id=f"c{number}", prompt="?", expected="x", files={"a/b": ""}) for number in range(10_000))
+    subject = SubjectSpec(kind="scripted", name="s", options={"default": "x"})
+    plan = Plan(name="p", cases=cases, subjects=(subject,), scorers=(EXACT, CONTAINS, REGEX, COMMAND))
+    started = time.process_time()
+    default_catalogue().cast(plan)
+    assert time.process_time() - started < 2

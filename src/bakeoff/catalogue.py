@@ -1,6 +1,6 @@
 """Which kinds of subjects and scorers there are, and the building of those that a plan names."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -9,7 +9,7 @@ from typing import TypeVar
 from bakeoff import scorers, subjects
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import BoundSubject, Needs, Outbound, Resource, Scorer, Subject, Tool
+from bakeoff.protocols import BoundSubject, Checking, Choosy, Needs, Outbound, Resource, Scorer, Subject, Tool
 from bakeoff.specs import describe
 from bakeoff.subjects.cheat import ATTACKS, Attack
 
@@ -17,6 +17,7 @@ SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
 ScorerFactory = Callable[[ScorerSpec], Scorer]
 Built = TypeVar("Built")
 NO_NEEDS = Needs()
+_FEW = 20  # cases that are named of those with one and the same fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,10 @@ class Catalogue:
                 problems.append(f"two scorers are called {name!r}: give one of them a `name`")
             elif scorer is not None:
                 judges[name] = scorer
+        for members in (free, bound, judges):
+            for who, member in members.items():
+                problems += _few(_misfits(who, member, plan.cases))
+        problems += _few(_without_scorer(judges, plan.cases))
         if problems:
             raise PlanError(problems)
         return Cast(free, bound, judges, self.tools)
@@ -157,3 +162,29 @@ def _build(
             return built.offline()
         problems += [f"{describe(spec)}: {lacking}" for lacking in built.lacks()]
     return built
+
+
+def _misfits(who: str, member: object, cases: Iterable[Case]) -> Iterator[str]:
+    if isinstance(member, Checking):
+        found = ((case, member.check(case)) for case in cases)
+        yield from (f"case {case.id!r}, {who!r}: {problem}" for case, problem in found if problem)
+
+
+def _without_scorer(judges: Mapping[str, Scorer], cases: Iterable[Case]) -> Iterator[str]:
+    """A scorer that does not say which cases it scores is taken to score all."""
+    choosy = [judge for judge in judges.values() if isinstance(judge, Choosy)]
+    if not judges or len(choosy) < len(judges):
+        return
+    for case in cases:
+        if not any(judge.can_score(case) for judge in choosy):
+            yield (
+                f"case {case.id!r}: no scorer of the plan ({', '.join(judges)}) can score it: give the case what they "
+                "compare with (`expected`, or `hidden` files for a command), or add a scorer"
+            )
+
+
+def _few(problems: Iterable[str]) -> list[str]:
+    """Ten thousand times the same fault is one fault."""
+    found = list(problems)
+    more = len(found) - _FEW
+    return found if more <= 0 else [*found[:_FEW], f"… and {more} more cases with the same problem"]

@@ -4,12 +4,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from bakeoff.errors import UsageError
+
 FILES = (".env", ".env.local")
 
 
 def read_environment(folder: Path | None = None, base: Mapping[str, str] | None = None) -> dict[str, str]:
     """All variables; what is set in the environment wins over `.env.local`, and that over `.env`."""
-    folder = folder or Path.cwd()
+    folder = folder or Path()  # not `cwd()`, which fails where the current folder has been deleted
     found: dict[str, str] = {}
     for path in [folder / name for name in FILES]:
         if path.is_file():
@@ -20,5 +22,10 @@ def read_environment(folder: Path | None = None, base: Mapping[str, str] | None 
 def _read(path: Path) -> dict[str, str]:
     from dotenv import dotenv_values  # most folders have no such file
 
-    # Values are taken as they stand: a key with a `$` in it must not be expanded.
-    return {key: value for key, value in dotenv_values(path, interpolate=False).items() if value}
+    try:
+        # Values are taken as they stand: a key with a `$` in it must not be expanded.
+        return {key: value for key, value in dotenv_values(path, interpolate=False).items() if value}
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}; make it readable, or move it away") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text; save it as such, or move it away") from error

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -15,6 +16,13 @@ class Frozen(BaseModel):
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """What cannot change need not be copied; pydantic copies default values for every object it makes."""
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with changes computes its digests anew; pydantic would hand on the cached ones."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
 
     def __eq__(self, other: object) -> bool:
         return self is other or super().__eq__(other)

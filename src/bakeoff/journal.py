@@ -12,6 +12,7 @@ they belong, so nothing in a subject's own output can be mistaken for a referenc
 import asyncio
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ INLINE_BYTES = 16 * 1024  # a line this short is written as it is, without looki
 _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
 _DEEP = 100  # more brackets than this in a line, or more bytes than the next, and we make sure it can be read back
 _LONG_NUMBER = 4000
+_LOCK_TRIES, _LOCK_PAUSE = 20, 0.01
 
 Line = dict[str, Any]
 Upgrade = Callable[[Line], Line]
@@ -117,21 +119,25 @@ def record_at(path: Path, place: int) -> Record:
 
 
 def _lines_backwards(path: Path, step: int) -> Iterator[bytes]:
-    rest = b""
+    pieces: list[bytes] = []  # of a line whose beginning is still to be read, the last first; joined once
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         torn = True  # what follows the last newline
         while end > 0:
             start = max(0, end - step)
             file.seek(start)
-            rest, *lines = (file.read(end - start) + rest).split(b"\n")
-            if torn and lines:
-                lines.pop()
-                torn = False
+            first, *lines = file.read(end - start).split(b"\n")
+            if lines:
+                lines[-1] = b"".join((lines[-1], *reversed(pieces)))
+                pieces = []
+                if torn:
+                    lines.pop()
+                    torn = False
+            pieces.append(first)
             yield from (line + b"\n" for line in reversed(lines))
             end = start
         if not torn:
-            yield rest + b"\n"
+            yield b"".join((*reversed(pieces), b"\n"))
 
 
 def _read_line(raw: bytes, number: int, blobs: Blobs) -> Entry:
@@ -145,7 +151,7 @@ def _read_line(raw: bytes, number: int, blobs: Blobs) -> Entry:
         return Damage(number, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
     except _Newer as error:
         return Damage(number, str(error), newer=True)
-    except (ValueError, KeyError, TypeError, IndexError, RunFolderError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RunFolderError) as error:
         return Damage(number, f"{type(error).__name__}: {error}")
 
 
@@ -294,7 +300,7 @@ def _open_alone(path: Path) -> int:
     except OSError as error:
         raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor)
     except OSError as error:
         os.close(descriptor)
         raise RunFolderError(
@@ -303,6 +309,16 @@ def _open_alone(path: Path) -> int:
     _drop_torn_line(descriptor)
     sync_folder(path.parent)
     return descriptor
+
+
+def _lock(descriptor: int) -> None:
+    """Whoever asks whether a journal is being written holds a lock for a moment; that is not yet another writer."""
+    for _ in range(_LOCK_TRIES):
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _drop_torn_line(descriptor: int) -> None:

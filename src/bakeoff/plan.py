@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, JsonValue, PositiveInt
 
 from bakeoff.frozen import Frozen, fingerprint
 from bakeoff.limits import Limits
+from bakeoff.paths import unfit
 
 
 def _printable(text: str) -> str:
@@ -27,8 +28,16 @@ def _inside(path: str) -> str:
     return path
 
 
+def _takeable(pattern: str) -> str:
+    if why := unfit(_inside(pattern)):
+        raise ValueError(f"{pattern!r} {why}: no file is taken out of a workspace by such a name; write it plainly")
+    return pattern
+
+
 Name = Annotated[str, AfterValidator(_printable)]
 RelativePath = Annotated[str, AfterValidator(_inside)]
+TakenPath = Annotated[str, AfterValidator(_takeable)]
+"""A path or glob of what a workspace gives out: what is handed in must be plainly named."""
 Files = dict[RelativePath, str]
 
 
@@ -38,8 +47,8 @@ class Case(Frozen):
     id: Name
     prompt: str
     files: Files = {}
-    collect: tuple[RelativePath, ...] = Field(default=(), description="patterns of the files taken as the answer")
-    answer_file: RelativePath | None = Field(
+    collect: tuple[TakenPath, ...] = Field(default=(), description="patterns of the files taken as the answer")
+    answer_file: TakenPath | None = Field(
         default=None, description="the file that an answer in text becomes, from its first code block if it has one"
     )
     hidden: Files = Field(default={}, description="tests and whatever else graders need")
@@ -58,6 +67,18 @@ class Case(Frozen):
     def score_digest(self) -> str:
         """Changes with what only graders can notice."""
         return fingerprint(self.model_dump(include=_GRADED, exclude_defaults=True), self.limits.score_seconds)
+
+    def problems(self) -> list[str]:
+        """Files that cannot lie in one folder: a path is either a file or a folder."""
+        return [
+            f"case {self.id!r}: {what} has {str(folder)!r} both as a file and as a folder of others: rename one"
+            for what, files in (("files", self.files), ("hidden", self.hidden), ("reference", self.reference))
+            for folder in _folders(files) & {PurePosixPath(name) for name in files}
+        ]
+
+
+def _folders(files: Files) -> set[PurePosixPath]:
+    return {folder for name in files if "/" in name for folder in PurePosixPath(name).parents}
 
 
 _NOTICED = {"id", "prompt", "files", "collect", "answer_file"}
@@ -151,7 +172,7 @@ class Plan(Frozen):
         ):
             twice = [name for name, count in Counter(names).items() if count > 1]
             found += [f"{what} {name!r} is used more than once in plan {self.name!r}: rename one" for name in twice]
-        return found
+        return found + [problem for case in self.cases for problem in case.problems()]
 
     def _trial(self, index: int, case: Case, subject: SubjectSpec, round_: int) -> Trial:
         attempt_key = _key(case.attempt_digest, subject.digest, str(round_), str(self.seed))

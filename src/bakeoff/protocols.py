@@ -125,6 +125,7 @@ class Task:
 
     prompt: str
     case_id: str
+    subject: str  # its name in the plan
     trial_id: str
     round: int
     seed: int
@@ -153,6 +154,21 @@ class BoundSubject(Protocol):
     """A subject that is given the case's hidden parts on purpose; its records say so."""
 
     def bind(self, case: Case) -> Subject: ...
+
+
+@runtime_checkable
+class Checking(Protocol):
+    """A subject or scorer that can tell before anything runs what it could not do with a case."""
+
+    def check(self, case: Case) -> str | None:
+        """What is wrong with the case and what to do about it, in a sentence; None where nothing is."""
+
+
+@runtime_checkable
+class Choosy(Protocol):
+    """A scorer that stays silent about some cases."""
+
+    def can_score(self, case: Case) -> bool: ...
 
 
 @runtime_checkable

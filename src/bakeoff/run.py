@@ -76,8 +76,8 @@ async def run(
 async def _work(plan: Plan, options: RunOptions, cast: Cast, sandbox: Callable[[], Sandbox], desk: "Desk") -> None:
     """Everything between opening the resources and closing them, in one task."""
     traced = (OpenTelemetry(),) if options.trace else ()
-    async with open_resources(chain(traced, cast.resources())) as resources:
-        runner = TrialRunner(plan, cast, options, sandbox, {**resources, **_recordings(options)}, desk.control)
+    async with open_resources(chain(traced, cast.resources()), _recordings(options)) as resources:
+        runner = TrialRunner(plan, cast, options, sandbox, resources, desk.control)
         desk.trials = asyncio.create_task(_trials(plan, LocalExecutor(runner, min(options.jobs, plan.size)), desk))
         await desk.trials
 

@@ -8,6 +8,7 @@ import asyncio
 import importlib.util
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -45,6 +46,22 @@ class Tracing:
 
 
 OFF = Tracing()
+_active: ContextVar[Tracing] = ContextVar("tracing", default=OFF)
+
+
+def active_tracing() -> Tracing:
+    """That of the run this task belongs to, for what is not given the run's resources because it is one of them."""
+    return _active.get()
+
+
+@contextmanager
+def _activated(tracing: Tracing) -> Iterator[Tracing]:
+    before = _active.get()
+    _active.set(tracing)
+    try:
+        yield tracing
+    finally:
+        _active.set(before)
 
 
 class _RealSpan(Span):
@@ -96,11 +113,13 @@ class OpenTelemetry:
 
         given = trace.get_tracer_provider()
         if isinstance(given, TracerProvider):
-            yield _RealTracing(given.get_tracer("bakeoff"))
+            with _activated(_RealTracing(given.get_tracer("bakeoff"))) as tracing:
+                yield tracing
             return
         own = _exporting()
         try:
-            yield _RealTracing(own.get_tracer("bakeoff"))
+            with _activated(_RealTracing(own.get_tracer("bakeoff"))) as tracing:
+                yield tracing
         finally:
             await asyncio.to_thread(own.shutdown)
 

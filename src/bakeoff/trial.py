@@ -222,6 +222,7 @@ class TrialRunner:
         return Task(
             prompt=trial.case.prompt,
             case_id=trial.case.id,
+            subject=trial.subject.name,
             trial_id=trial.attempt_key,
             round=trial.round,
             seed=trial.seed,

@@ -3,6 +3,9 @@
 import asyncio
 import json
 import random
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,45 @@ async def test_a_run_opens_the_hub_as_a_resource_by_its_key(raw: Raw) -> None:
     async with open_resources([hub, same]) as resources:
         assert list(resources) == [hub.key]
         assert resources[hub.key].servers == ("raw",)
+
+
+async def test_a_traced_run_has_a_span_of_each_call_to_a_server(tmp_path: Path, raw: Raw) -> None:
+    program = textwrap.dedent("""\
+        import asyncio, json, sys
+        from opentelemetry import trace
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+        from bakeoff.mcp import McpHub, ServerSpec
+        from bakeoff.resources import open_resources
+        from bakeoff.tracing import OFF, OpenTelemetry, active_tracing
+
+        exporter, provider = InMemorySpanExporter(), TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        trace.set_tracer_provider(provider)
+
+        async def main():
+            hub = McpHub([ServerSpec.model_validate_json(sys.argv[1])])
+            async with open_resources([OpenTelemetry(), hub]) as resources:
+                for tool in ("echo", "liar"):
+                    await asyncio.create_task(resources[hub.key].call("raw", tool, {"text": "a secret"}))
+            assert active_tracing() is OFF
+
+        asyncio.run(main())
+        ours = [span for span in exporter.get_finished_spans() if span.instrumentation_scope.name == "bakeoff"]
+        print(json.dumps([[span.name, span.kind.name, span.status.status_code.name, dict(span.attributes)]
+                          for span in ours]))
+        """)
+    command = [sys.executable, "-c", program, raw().model_dump_json()]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    about = {"mcp.method.name": "tools/call", "gen_ai.operation.name": "execute_tool", "bakeoff.mcp.server": "raw"}
+    assert json.loads(done.stdout) == [
+        ["tools/call echo", "CLIENT", "UNSET", {**about, "gen_ai.tool.name": "echo"}],
+        ["tools/call liar", "CLIENT", "ERROR", {**about, "gen_ai.tool.name": "liar", "error.type": "tool_error"}],
+    ]
 
 
 def test_two_servers_of_one_name_are_refused(raw: Raw) -> None:

@@ -247,8 +247,18 @@ async def test_deaths_in_a_row_are_counted_and_the_server_is_given_up(raw: Raw, 
             await hub.call("raw", "echo", {})
 
 
+async def test_unless_told_otherwise_a_server_is_started_again_once(raw: Raw, opened: Opening) -> None:
+    async with opened(raw()) as hub:
+        for _ in range(2):
+            with pytest.raises(InfraError, match="died while 'die'"):
+                await hub.call("raw", "die", {})
+        with pytest.raises(InfraError, match="died 2 times in a row and is not started again") as caught:
+            await hub.call("raw", "echo", {})
+    assert caught.value.permanent
+
+
 async def test_an_answer_in_between_starts_the_count_anew(raw: Raw, opened: Opening) -> None:
-    async with opened(raw(), deaths_in_a_row=2) as hub:
+    async with opened(raw()) as hub:
         for _ in range(4):
             with pytest.raises(InfraError):
                 await hub.call("raw", "die", {})

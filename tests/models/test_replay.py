@@ -138,6 +138,55 @@ async def test_rounds_are_recorded_apart(
     assert said == {0: "answer 0", 1: "answer 1", 2: "answer 2"}
 
 
+async def test_equal_subjects_and_equal_prompts_are_recorded_apart(
+    provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec, recordings: Path
+) -> None:
+    provider.plan = lambda request: Act(say=f"answer {request.number}", usage={"input": 10 + request.number})
+    plan = plan_of(model_spec("a", seed=1), model_spec("b", seed=1))
+    cases = tuple(Case(id=name, prompt="the same", expected="yes") for name in ("first", "second"))
+    plan = plan.model_copy(update={"cases": cases})
+    first = await carry_out(plan, replay="auto", recordings=recordings)
+    assert len(provider.received) == len(list(recordings.rglob("*.json"))) == 4
+    provider.stop()
+    second = await carry_out(plan, replay="strict", recordings=recordings)
+    assert measured(first) == measured(second)
+    assert len({record.transcript.output for record in second if record.transcript}) == 4
+
+
+async def test_one_model_at_two_addresses_is_recorded_apart(
+    provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec, recordings: Path
+) -> None:
+    await carry_out(plan_of(model_spec()), replay="record", recordings=recordings)
+    elsewhere = {"loopback": {"base_url": "http://127.0.0.1:9/v1", "key_variable": "LOOPBACK_API_KEY"}}
+    [record] = await carry_out(plan_of(model_spec(providers=elsewhere)), replay="strict", recordings=recordings)
+    assert record.verdict is Verdict.INFRA
+    assert record.failure is not None
+    assert '"endpoint"' in record.failure.message
+
+
+async def test_an_answer_that_is_no_unicode_is_scored_and_replayed(
+    provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec, recordings: Path
+) -> None:
+    provider.then(Act(say="half a pair: \ud83d"))
+    first = await carry_out(plan_of(model_spec()), replay="record", recordings=recordings)
+    second = await carry_out(plan_of(model_spec()), replay="strict", recordings=recordings)
+    assert first[0].verdict is Verdict.FAIL
+    assert first[0].spent.cost == 0.002
+    assert measured(first) == measured(second)
+
+
+async def test_what_cannot_be_recorded_is_booked_and_not_asked_again(
+    provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec, recordings: Path
+) -> None:
+    recordings.write_text("a file where the folder should be")
+    [record] = await carry_out(plan_of(model_spec()), replay="record", recordings=recordings, retries=3)
+    assert record.verdict is Verdict.INFRA
+    assert record.failure is not None
+    assert "cannot be written: " in record.failure.message
+    assert record.spent == Usage(requests=1, input=10, output=5, cost=0.002)
+    assert len(provider.received) == 1
+
+
 async def test_auto_asks_only_what_is_not_recorded(
     provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec, recordings: Path
 ) -> None:

@@ -25,8 +25,10 @@ BREAKOUTS = {
 """A text for every field that takes one."""
 
 LONG = "A" * (10 * 1024 * 1024)
-LONG_OUTPUT = {"transcript": {"output": LONG}}
-LONG_REASON = {"scores": [{"name": "exact", "value": 0.0, "reason": LONG}]}
+LONG_FIELDS: dict[int, dict[str, Any]] = {
+    1: {"transcript": {"output": LONG}},
+    3: {"scores": [{"name": "exact", "value": 0.0, "reason": LONG}]},
+}
 
 NAME = "<script>alert(1)</script>|`=cmd()`@x,::y"  # all of it printable, so a plan takes it
 
@@ -112,8 +114,7 @@ def _raw(extra: bytes) -> Callable[[Plan], bytes]:
 JOURNALS: dict[str, Callable[[Plan], bytes]] = {
     **{f"text-{name}": texts(text) for name, text in BREAKOUTS.items()},
     "long-texts": lambda plan: b"".join(
-        line(raw_record(plan, index, "fine", **{1: LONG_OUTPUT, 3: LONG_REASON}.get(index, {})))
-        for index in range(plan.size)
+        line(raw_record(plan, index, "fine", **LONG_FIELDS.get(index, {}))) for index in range(plan.size)
     ),
     "nan": lambda plan: _one()(plan) + line(json.dumps(raw_record(plan, 0, "x", started=float("nan")))),
     "infinite-cost": lambda plan: _one()(plan) + line('{"spent":{"cost":1e999}}'),
@@ -131,6 +132,7 @@ JOURNALS: dict[str, Callable[[Plan], bytes]] = {
     "newer": _raw(b'{"type":"record","v":999,"record":{}}\n'),
     "strange-start": _raw(b'{"type":"start","v":1,"sandbox":{"<script>":["\\u001b[31m"]},"bakeoff":["<script>"]}\n'),
     "blobs-outside": _raw(b'{"type":"record","v":1,"blobs":[[["case"],"../../../etc/passwd"]],"record":{"case":""}}\n'),
+    "infinite-version": _raw(b'{"type":"start","v":Infinity}\n'),
     "surrogates": _raw(line('{"case":"\\ud800"}')),
     "empty": lambda plan: b"",
 }

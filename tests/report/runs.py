@@ -49,7 +49,7 @@ def record_of(trial: Trial, value: float | None = 1.0, **more: Any) -> Record:
 
 
 def lost(trial: Trial, kind: str) -> Record:
-    failure = Failure(kind=kind, type="Broken", message=f"{kind} of {trial.case.id}", detail="where it was")  # type: ignore[arg-type]
+    failure = Failure(kind=kind, type="Broken", message=f"{kind} of {trial.case.id}", detail="where it was")
     return record_of(trial, None, scores=(), attempt=Phase(seconds=0.1, failure=failure))
 
 

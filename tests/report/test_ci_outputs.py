@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case
-from bakeoff.record import Verdict
+from bakeoff.plan import Case, Plan
+from bakeoff.record import Record, Verdict
 from bakeoff.report.badges import badge, run_badge, score_badge
 from bakeoff.report.github import MOST_ANNOTATIONS, annotations, write_step_summary
 from bakeoff.report.junit import status_of, write_junit
@@ -25,7 +26,7 @@ from bakeoff.report.summary import summarise
 from .runs import lost, plan_of, record_of
 
 
-def junit_of(plan, records):  # type: ignore[no-untyped-def]
+def junit_of(plan: Plan, records: Iterable[Record]) -> junitparser.JUnitXml:
     file = io.StringIO()
     with Shelf(plan, records) as shelf:
         write_junit("run", plan, shelf, file)
@@ -82,7 +83,7 @@ def test_any_text_makes_xml_that_can_be_read(text: str) -> None:
     ElementTree.fromstring(badge(text, text, "#555"))
 
 
-def annotated(plan, records) -> list[str]:  # type: ignore[no-untyped-def]
+def annotated(plan: Plan, records: Iterable[Record]) -> list[str]:
     with Shelf(plan, records) as shelf:
         return list(annotations(plan, shelf))
 

@@ -165,7 +165,7 @@ def test_inspect_reads_the_log_and_its_mean_is_ours_over_what_counts(tmp_path: P
     assert samples[("../../etc/passwd", 1)].scores["bakeoff"].value == 0.0
     assert samples[("../../etc/passwd", 1)].limit.type == "time"
     assert samples[("plain", 2)].error is None, "what the subject failed in counts"
-    means = {}
+    means: dict[str, list[float]] = {}
     for sample in log.samples:
         if sample.scores:
             means.setdefault(sample.id, []).append(sample.scores["bakeoff"].value)

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -27,12 +28,27 @@ from bakeoff.report.readers import Source, open_source
 from bakeoff.report.summary import summarise
 from bakeoff.report.terminal import print_blocks, print_summary
 
-from .hostile import BREAKOUTS, JOURNALS, NAME, hostile_plan, write_hostile
+from .hostile import BREAKOUTS, JOURNALS, NAME, hostile_plan, texts, write_hostile
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LARGEST = 3_000_000  # bytes of a text output over eight trials, whatever was put into them
 TABLE_TAGS = {"h2", "h3", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "pre"}
-PAGE_TAGS = TABLE_TAGS | {"html", "head", "meta", "title", "style", "body", "main", "div", "ins", "del", "q"}
+PAGE_TAGS = TABLE_TAGS | {
+    "html",
+    "head",
+    "meta",
+    "title",
+    "style",
+    "body",
+    "main",
+    "div",
+    "ins",
+    "del",
+    "q",
+    "h1",
+    "header",
+    "span",
+}
 MARKDOWN_TAGS = TABLE_TAGS | {"code"}
 
 
@@ -218,3 +234,17 @@ def test_nothing_of_one_run_shows_in_the_report_of_another(tmp_path: Path) -> No
 def test_there_are_more_than_twenty_hostile_journals() -> None:
     assert len(JOURNALS) >= 20
     assert len(BREAKOUTS) >= 10
+
+
+def test_a_browser_runs_nothing_of_a_page(tmp_path: Path, needs_program: Callable[[str], str]) -> None:
+    act = "document.documentElement.dataset.owned=1"
+    text = f'</pre><script>{act}</script><img src=x onerror="{act}"><svg onload="{act}"></svg><b id=canary>'
+    run = open_source(write_hostile(tmp_path / "run", texts(text)))
+    page = tmp_path / "page.html"
+    page.write_text(to_page(text, describe_comparison(compare_sources(run, run))))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    command = [needs_program("chromium"), *flags, page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert "<main" in done.stdout, done.stderr
+    assert "data-owned" not in done.stdout
+    assert "<b id=" not in done.stdout

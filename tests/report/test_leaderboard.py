@@ -10,6 +10,7 @@ from bakeoff.report.leaderboard import Leaderboard, rank_sources
 from bakeoff.report.leaderboard_text import day, describe_leaderboard
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs import sparkline
+from bakeoff.rundir import RunFolder
 
 from .runs import Values, plan_of, record_of, run_of, source, write_run
 
@@ -78,7 +79,5 @@ def test_a_time_that_no_calendar_has_is_unknown() -> None:
     assert day(1e300) == day(None) == "–"
 
 
-def _runs(folder: Path):  # type: ignore[no-untyped-def]
-    from bakeoff.rundir import RunFolder
-
+def _runs(folder: Path) -> list[RunFolder]:
     return [RunFolder(path) for path in sorted(folder.iterdir())]

@@ -3,6 +3,7 @@
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -103,6 +104,6 @@ def test_control_characters_are_shown_and_never_emitted(text: str) -> None:
 
 @pytest.mark.parametrize("markup", ["[red]x[/red]", "[link=https://evil.example]x[/link]", "[/]", ":smile:"])
 def test_markup_of_our_own_tool_is_not_interpreted(markup: str) -> None:
-    terminal = {"force_terminal": True, "color_system": "truecolor"}
+    terminal: dict[str, Any] = {"force_terminal": True, "color_system": "truecolor"}
     blocks = (paragraph(Quote(markup)), Grid(columns("a"), ((Quote(markup),),)))
     assert text_of(80, blocks=blocks, **terminal).count(markup) == 2

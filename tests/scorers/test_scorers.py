@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from pydantic import JsonValue
 from bakeoff.calls import call
 from bakeoff.catalogue import default_catalogue
 from bakeoff.errors import GraderError
+from bakeoff.journal import JournalWriter
 from bakeoff.limits import Limits
 from bakeoff.plan import Case, ScorerSpec
 from bakeoff.protocols import Sandbox, ScoreInput, Workspace
-from bakeoff.record import Score, Transcript
+from bakeoff.record import Record, Score, Transcript
+from bakeoff.redact import Redactor
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.scorers import Regex, function_scorer
 from bakeoff.scorers.command import read_junit
@@ -85,7 +88,7 @@ async def test_an_expectation_that_everything_fulfils_is_the_graders_fault(expec
 
 
 async def test_a_pattern_of_a_case_that_is_none_is_the_graders_fault() -> None:
-    with pytest.raises(GraderError, match=r"case 'c': '\(' is not a regular expression: missing \)"):
+    with pytest.raises(GraderError, match=r"case 'c': expected '\(' is not a regular expression: missing \)"):
         await score("regex", "a", "(")
 
 
@@ -331,3 +334,43 @@ def test_a_deep_report_is_read_without_harm() -> None:
 def test_names_of_tests_are_taken_as_they_are() -> None:
     xml = report('<testcase name="a::b"/>', "<testcase/>", '<testcase classname="&lt;b&gt;" name="é"/>')
     assert read_junit(xml) == [("a::b", "passed"), ("", "passed"), ("<b>::é", "passed")]
+
+
+async def cancel_its_own_task(given: ScoreInput) -> float:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+    return 1.0
+
+
+async def test_a_function_that_cancels_its_own_task_cancels_no_task_of_ours() -> None:
+    scorer = default_catalogue().scorers["function"](function_scorer(cancel_its_own_task))
+    case = Case(id="c", prompt="?")
+    with pytest.raises(asyncio.CancelledError):
+        await call(scorer, ScoreInput(case, Transcript(), {}, no_workspace))
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+KEY = "".join(f"{number:x}Zq" for number in range(1000, 1040))
+
+
+@pytest.mark.parametrize(
+    ("script", "options"),
+    [
+        (f"printf %s {KEY}; printf '%01990d' 0; exit 1", {}),  # cut where the output is shortened
+        (f"printf %s {KEY}; printf '%0490d' 0; exit 1", {}),  # where the last line is
+        (f"printf '%01048516d' 0; printf %s {KEY}; echo done >&2; sleep 9", {}),  # at the limit of the output
+    ],
+)
+async def test_a_key_that_is_cut_in_the_output_is_not_in_the_journal(
+    script: str, options: dict[str, Any], grade: Grade, make_record: Callable[..., Record], tmp_path: Path
+) -> None:
+    record = make_record(scores=(await grade(script, **options),))
+    with JournalWriter(tmp_path / "journal.jsonl", Redactor({"K": KEY})) as journal:
+        journal.append_record(record)
+    written = (tmp_path / "journal.jsonl").read_text()
+    assert [KEY[at : at + 8] for at in range(len(KEY) - 8) if KEY[at : at + 8] in written] == []
+    assert "[redacted K]" in written

@@ -81,11 +81,9 @@ async def test_an_empty_script_is_refused(carry_out: CarryOut) -> None:
         await carry_out(plan_for(scripted()))
 
 
-async def test_a_case_without_an_answer_is_not_the_subjects_fault(carry_out: CarryOut) -> None:
-    (record,) = await carry_out(plan_for(scripted(answers={"other": "x"})), retries=0)
-    assert record.verdict == "infra"
-    assert record.failure is not None
-    assert record.failure.message == "the script has no answer for case 'c' and no default"
+async def test_a_case_without_an_answer_is_told_before_anything_runs(carry_out: CarryOut) -> None:
+    with pytest.raises(PlanError, match="case 'c', .*: the script has no answer for it and no default: add one of them"):
+        await carry_out(plan_for(scripted(answers={"other": "x"})))
 
 
 def by_function(task: Task) -> str:

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import platform
 import shutil
 import subprocess
@@ -16,6 +15,8 @@ from rich.text import Text
 
 from bakeoff._version import __version__
 from bakeoff.cli.console import out
+from bakeoff.environment import read_environment
+from bakeoff.errors import UsageError
 from bakeoff.report.words import visible
 from bakeoff.sandbox import available
 
@@ -93,7 +94,11 @@ def _browser() -> Finding:
 
 
 def _disk(results: Path) -> Finding:
-    folder = next(path for path in (results.absolute(), *results.absolute().parents) if path.is_dir())
+    try:
+        results = results.absolute()
+    except FileNotFoundError:
+        return Finding("disk", False, "the current folder has been deleted", "go to one that is there")
+    folder = next(path for path in (results, *results.parents) if path.is_dir())
     free = shutil.disk_usage(folder).free
     advice = f"make room: under {_ENOUGH_DISK / 1024**3:.0f} GiB a long run may have to stop"
     return Finding(
@@ -114,7 +119,11 @@ def _extras() -> Iterator[Finding]:
 
 
 def _keys() -> Finding:
-    found = [name for name in KEYS if os.environ.get(name)]
+    try:
+        environment = read_environment()
+    except UsageError as error:
+        return Finding("keys", False, str(error), "mend the file")
+    found = [name for name in KEYS if environment.get(name)]
     advice = "" if found else "set one of the providers' variables to judge their models; the demo needs none"
     return Finding("keys", bool(found), ", ".join(found) or "none", advice)
 

@@ -9,7 +9,7 @@ import typer
 
 from bakeoff._version import __version__
 from bakeoff.cli.crash import READER_GONE, report_crash, shown
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, InfraError
 
 app = typer.Typer(
     help="Which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?",
@@ -352,7 +352,7 @@ def main() -> None:
         typer.main.get_command(app)()
     except BakeoffError as error:
         typer.echo(f"error: {shown(str(error))}", err=True)
-        sys.exit(2)
+        sys.exit(3 if isinstance(error, InfraError) else 2)  # what is nobody's mistake here leaves things undecided
     except OSError as error:
         typer.echo(f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", err=True)
         sys.exit(2)

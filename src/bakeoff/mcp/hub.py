@@ -16,6 +16,7 @@ from bakeoff.mcp.listing import ServerTool, tools_fingerprint
 from bakeoff.mcp.results import ToolResult
 from bakeoff.mcp.servers import ServerSpec
 from bakeoff.protocols import Tool
+from bakeoff.tracing import Attributes, active_tracing
 
 
 class McpHub:
@@ -96,7 +97,11 @@ class OpenHub:
         names = [known.name for known in keeper.tools]
         if tool not in names:
             raise UsageError(f"MCP server {server!r} has no tool {tool!r}; {_near(tool, names)}")
-        return await keeper.call(tool, arguments, self._limits.call_seconds if seconds is None else seconds)
+        with active_tracing().span(f"tools/call {tool}", _about(server, tool), "CLIENT") as span:
+            result = await keeper.call(tool, arguments, self._limits.call_seconds if seconds is None else seconds)
+            if result.is_error:
+                span.failed("tool_error")  # the convention's word for a result that says it is an error
+        return result
 
     def as_tools(self, taken_names: Collection[str] = ()) -> tuple[Tool, ...]:
         """For an agent loop. A name that two servers offer, or that is taken already, is refused: it would be a guess
@@ -128,6 +133,15 @@ class OpenHub:
         if server not in self._keepers:
             raise UsageError(f"there is no MCP server {server!r}; {_near(server, list(self._keepers))}")
         return self._keepers[server]
+
+
+def _about(server: str, tool: str) -> Attributes:
+    return {
+        "mcp.method.name": "tools/call",
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool,
+        "bakeoff.mcp.server": server,  # the convention has a word for its address only
+    }
 
 
 def _near(name: str, known: list[str]) -> str:

@@ -256,7 +256,7 @@ class Keeper:
                 self._current = self._unknown_future()
         outcome = await asyncio.shield(self._current)
         if isinstance(outcome, str):
-            raise InfraError(outcome)
+            raise InfraError(outcome, permanent=self._given_up)
         return outcome
 
     async def _call(self, session: Session, tool: str, arguments: dict[str, JsonValue]) -> ToolResult:

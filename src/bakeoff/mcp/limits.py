@@ -11,7 +11,7 @@ class HubLimits(Frozen):
     startup_seconds: PositiveFloat = Field(default=30.0, description="to start, shake hands and list all tools")
     call_seconds: PositiveFloat = Field(default=60.0, description="for a call that brings no limit of its own")
     close_seconds: PositiveFloat = Field(default=2.0, description="to leave by itself when it is no longer needed")
-    deaths_in_a_row: PositiveInt = Field(default=5, description="without one answer in between; then it is given up")
+    deaths_in_a_row: PositiveInt = Field(default=2, description="without an answer in between; so one restart is made")
     tools: PositiveInt = 1_000
     pages: PositiveInt = 1_000
     list_bytes: PositiveInt = Field(default=2_000_000, description="all tools of a server together, as JSON")

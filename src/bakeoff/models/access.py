@@ -72,6 +72,12 @@ class ProviderAccess:
     patience: Patience = field(default_factory=Patience)
 
     @property
+    def endpoint(self) -> str:
+        """Which address is meant, without telling it: there may be a password inside."""
+        url = self.provider.url(self.environment)
+        return fingerprint(url)[:8] if url else ""
+
+    @property
     def key(self) -> str:
         provider = self.provider
         own = self.name.model if provider.wire == "embedded" else ""

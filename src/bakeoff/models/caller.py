@@ -16,7 +16,7 @@ from bakeoff.models.faults import fault, refusal
 from bakeoff.models.gate import Busy
 from bakeoff.models.names import ModelName
 from bakeoff.models.prices import Price, cost_of
-from bakeoff.models.replay import Recordings, question
+from bakeoff.models.replay import Question, Recordings, question
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
 from bakeoff.tracing import OFF, TRACING, Attributes, Tracing
@@ -57,6 +57,7 @@ class Caller:
     price: Price | None = None  # given; otherwise the provider's is looked up
     stream: bool = False
     remote: bool = True  # answers come over a wire, which may break
+    endpoint: str = ""  # tells recordings of one model at two addresses apart
     recordings: Recordings = field(default_factory=Recordings)
     _out_of_budget: BudgetError | None = None
 
@@ -67,28 +68,33 @@ class Caller:
         """
         if self._out_of_budget is not None:
             raise self._out_of_budget
-        asked = question(
+        asked = self._question(messages, parameters)
+        if (recorded := self.recordings.find(asked)) is not None:
+            self._spend(recorded.usage)
+            return Answer(recorded.response, recorded.usage, recorded.seconds, recorded.measured, True, recorded.price)
+        answer = await self._ask(messages, parameters)
+        self._spend(answer.usage)  # before anything that can fail: it is paid for
+        about = {name: getattr(answer, name) for name in ("usage", "seconds", "measured", "price")}
+        self.recordings.keep(asked, answer.response, about)
+        return answer
+
+    def _question(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Question:
+        return question(
+            subject=self.task.subject,
             case=self.task.case_id,
             round_=self.task.round,
             model=str(self.name),
+            endpoint=self.endpoint,
             settings=self.settings,
             messages=messages,
             parameters=parameters,
         )
-        recorded = self.recordings.find(asked)
-        if recorded is not None:
-            answer = Answer(
-                recorded.response, recorded.usage, recorded.seconds, recorded.measured, True, recorded.price
-            )
-        else:
-            answer = await self._ask(messages, parameters)
-            about = {name: getattr(answer, name) for name in ("usage", "seconds", "measured", "price")}
-            self.recordings.keep(asked, answer.response, about)
+
+    def _spend(self, usage: Usage) -> None:
         try:
-            self.task.spend(answer.usage)
+            self.task.spend(usage)
         except BudgetError as error:
             self._out_of_budget = error
-        return answer
 
     async def _ask(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Answer:
         if self.provider is None:

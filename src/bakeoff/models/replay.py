@@ -1,7 +1,8 @@
 """Recording model calls and replaying them, so that the same question need not be paid for twice.
 
-A recording is named by the hash of what was asked: model, settings, messages, tools, output schema, and the round, so
-that rounds differ. What changes from run to run without changing the question is left out.
+A recording is named by the hash of what was asked (model, address, settings, messages, tools, output schema) and for
+which trial (case, subject, round), so that two trials never share an answer. What changes from run to run without
+changing the question is left out.
 """
 
 import difflib
@@ -17,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from bakeoff.errors import InfraError
 from bakeoff.files import write_atomically
@@ -79,16 +80,21 @@ class Question:
 
 def question(
     *,
+    subject: str,
     case: str,
     round_: int,
     model: str,
+    endpoint: str,
     settings: ModelSettings,
     messages: list[ModelMessage],
     parameters: ModelRequestParameters,
 ) -> Question:
     asked = {
-        "model": model,
+        "subject": subject,
+        "case": case,
         "round": round_,
+        "model": model,
+        "endpoint": endpoint,
         "settings": {key: value for key, value in settings.items() if key not in _NOT_ASKED},
         "messages": [_message(message) for message in to_jsonable_python(messages)],
         "tools": [
@@ -133,18 +139,22 @@ class Recordings:
             return
         answer = _RESPONSE.dump_python(response, mode="json")
         recorded = Recorded(case=asked.case, asked=asked.asked, answer=answer, **about)
-        write_atomically(self._path(asked), to_json(self.redactor.model(recorded), indent=1))
+        path = self._path(asked)
+        try:
+            write_atomically(path, _as_json(self.redactor.model(recorded)))
+        except OSError as error:
+            raise InfraError(f"recording {path} cannot be written: {error.strerror}", permanent=True) from error
 
     def _path(self, asked: Question) -> Path:
         return self.folder / asked.digest[:2] / f"{asked.digest}.json"
 
     def _read(self, path: Path) -> Recorded | None:
         try:
-            recorded = Recorded.model_validate_json(path.read_bytes())
+            recorded = Recorded.model_validate(json.loads(path.read_bytes()))
             _ = recorded.response  # must be readable too
         except FileNotFoundError:
             return None
-        except (OSError, ValidationError) as error:
+        except (OSError, ValueError) as error:
             raise InfraError(
                 f"recording {path} cannot be read, delete it: {_first_line(error)}", permanent=True
             ) from error
@@ -180,6 +190,11 @@ class Recordings:
             return difflib.SequenceMatcher(None, other[-5000:], text[-5000:], autojunk=False).quick_ratio()
 
         return max(filter(None, map(self._readable, near)), key=likeness, default=None)
+
+
+def _as_json(recorded: Recorded) -> bytes:
+    """Escaped down to ASCII: models emit lone surrogates, which UTF-8 has no bytes for and JSON has."""
+    return json.dumps(to_jsonable_python(recorded), indent=1).encode()
 
 
 def _first_line(error: Exception) -> str:

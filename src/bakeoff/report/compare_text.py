@@ -35,8 +35,8 @@ def points(share: float | None) -> str:
 def _pair(pair: PairReport, *, many: bool) -> Iterator[Block]:
     yield heading(_verdict(pair.ruling.verdict), ": ", *_title(pair))
     holm = " (p adjusted for several comparisons by Holm)" if many and pair.ruling.p_value is not None else ""
-    yield paragraph(f"{pair.ruling.sentence}{holm}.")
-    yield paragraph(f"{pair.gate} (exit {pair.exit_code}).")
+    yield paragraph(_sentence(f"{pair.ruling.sentence}{holm}"))
+    yield paragraph(_sentence(f"{pair.gate} (exit {pair.exit_code})"))
     yield _arms(pair)
     yield Listing(tuple((line,) for line in _how(pair)))
     if pair.mismatches:
@@ -46,6 +46,10 @@ def _pair(pair: PairReport, *, many: bool) -> Iterator[Block]:
     yield from _cases(pair)
     for detail in pair.details:
         yield from _detail(detail, next(case for case in pair.cases if case.case == detail.case))
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _verdict(verdict: GateVerdict) -> str:
@@ -60,8 +64,10 @@ def _title(pair: PairReport) -> tuple[Words, ...]:
 
 
 def _arms(pair: PairReport) -> Grid:
-    titles = columns("", "subject", "score>", "95 % interval>", "passed/scored>", "lost>", "cost>", "time>", "run")
-    return Grid(titles, (_arm("baseline", pair.baseline), _arm("candidate", pair.candidate)))
+    titles = columns("", "subject", "score>", "95 % interval>", "passed/scored>", "lost>", "cost>", "time>")
+    return Grid(
+        (*titles, Column("run", least_width=110)), (_arm("baseline", pair.baseline), _arm("candidate", pair.candidate))
+    )
 
 
 def _arm(role: str, facts: ArmFacts) -> tuple[Words, ...]:

@@ -66,7 +66,7 @@ def _letter(number: int) -> str:
 
 
 def _notes(board: Leaderboard) -> Iterator[tuple[Words, ...]]:
-    yield ("subjects that share a letter in `group` cannot be told apart; `rank` is every place that fits the data",)
+    yield ("subjects that share a letter in “group” cannot be told apart; “rank” is every place that fits the data",)
     yield ("the latest run of each subject counts; time is the mean of a trial, cost that of the whole run",)
     if board.strangers:
         yield ("some subjects were not tried on the same cases: between those, scores say little",)

@@ -9,28 +9,40 @@ from bakeoff.report.words import visible
 
 LONGEST_QUOTE = 2000
 
-_STYLE = """
-:root{color-scheme:light dark;--line:#8884;--soft:#8882;--plus:#1a7f37;--minus:#b3261e}
-@media(prefers-color-scheme:dark){:root{--plus:#4ac26b;--minus:#ff7b72}}
-body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}
-.wide{overflow-x:auto}table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}
-th,td{padding:.3rem .8rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-.n{text-align:right;white-space:nowrap}q,q:before,q:after{quotes:none}q{overflow-wrap:anywhere}
-pre{overflow-x:auto;background:var(--soft);padding:.8rem;border-radius:.4rem;font-size:.85rem}
-ins{color:var(--plus);text-decoration:none}del{color:var(--minus);text-decoration:none}
+# What the shared sheet has no words for: a plain text's rhythm, quotes without marks, lines that came or went.
+_MORE_STYLE = """
+main>*{margin-block:.75rem}
+main>h2,main>h3{margin-block-start:2rem}
+main>ul{padding-inline-start:1.25rem}
+q{quotes:none;overflow-wrap:break-word}
+td:last-child>q{display:inline-block;min-width:11rem}
+ins{color:light-dark(#1a7f37,#4ac26b);text-decoration:none}
+del{color:light-dark(#b3261e,#ff7b72);text-decoration:none}
 """
-_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-_POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
 
 
 def to_page(title: str, blocks: Blocks) -> str:
-    body = "\n".join(map(_block, blocks))
+    """In the look of every other page, which is why this loads that package only when a page is wanted."""
+    from bakeoff.report.html.render import stylesheet
+
+    style = stylesheet() + _MORE_STYLE
+    first = [f"<h1>{_words(block.words)}</h1>" for block in blocks[:1] if isinstance(block, Heading)]
+    body = "\n".join([*first, *map(_block, blocks[len(first) :])])
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_escaped(title)}</title><style>{_STYLE}</style></head><body><main>\n{body}\n</main></body></html>\n"
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{_escaped(title)}</title><style>{style}</style></head><body>\n"
+        f'<header class="top"><span class="brand">bakeoff</span></header>\n<main id="main">\n'
+        f"{body}\n</main></body></html>\n"
     )
+
+
+def _policy(style: str) -> str:
+    """Nothing but this style: no script, no picture, no request, no form."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 def _block(block: Block) -> str:
@@ -49,7 +61,7 @@ def _block(block: Block) -> str:
 
 
 def _table(grid: Grid) -> str:
-    classes = [' class="n"' if column.numeric else "" for column in grid.columns]
+    classes = [' class="end"' if column.numeric else "" for column in grid.columns]
     head = "".join(
         f'<th scope="col"{kind}>{_escaped(column.title)}</th>'
         for column, kind in zip(grid.columns, classes, strict=True)
@@ -60,7 +72,8 @@ def _table(grid: Grid) -> str:
         + "</tr>\n"
         for row in grid.rows
     )
-    return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div>'
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>"
+    return f'<div class="scroll" role="region" aria-label="Table" tabindex="0">{table}</div>'
 
 
 def _words(words: tuple[Words, ...]) -> str:

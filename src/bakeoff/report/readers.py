@@ -98,6 +98,8 @@ def _sentences(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
+    except (OverflowError, RecursionError) as error:  # numbers and nesting that nothing we write has
+        raise RunFolderError(f"{path} cannot be read: {error}; `bakeoff runs check` looks at every line") from error
 
 
 class RunFolderReader:

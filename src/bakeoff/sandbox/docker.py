@@ -115,12 +115,24 @@ def judged(finished: Finished) -> Completed:
     return completed
 
 
+def find_client() -> str | None:
+    wanted = os.environ.get(CLIENT_VARIABLE)
+    return next(filter(None, map(shutil.which, [wanted] if wanted else ["docker", "podman"])), None)
+
+
+def way_out() -> str:
+    """What to do when the rung is not usable: nobody should install what is there."""
+    name_image = f"set {IMAGE_VARIABLE} to a local image"
+    if find_client() is None:
+        return f"`apt-get install docker.io`, start its engine, and {name_image}"
+    return f"see that its engine runs, and {name_image}" if os.environ.get(IMAGE_VARIABLE) else name_image
+
+
 def find_docker() -> tuple[DockerSandbox | None, str]:
     """The rung if an engine answers and an image is configured, or None; and a sentence about it."""
-    wanted = os.environ.get(CLIENT_VARIABLE)
-    client = next(filter(None, map(shutil.which, [wanted] if wanted else ["docker", "podman"])), None)
+    client = find_client()
     if client is None:
-        return None, f"{wanted or 'docker or podman'} is not installed"
+        return None, f"{os.environ.get(CLIENT_VARIABLE) or 'docker or podman'} is not installed"
     image = os.environ.get(IMAGE_VARIABLE)
     if not image:
         return None, f"{client} is there, but {IMAGE_VARIABLE} names no image"

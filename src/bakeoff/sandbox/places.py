@@ -18,8 +18,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from bakeoff.errors import InfraError, SandboxMissing
+from bakeoff.paths import astray
 from bakeoff.protocols import Place
-from bakeoff.sandbox.safe_copy import bad_pattern, open_folder, write_below
+from bakeoff.sandbox.safe_copy import open_folder, write_below
 from bakeoff.sandbox.supervised import supervise_now
 
 LEASES = Path("/run/bakeoff/users")
@@ -184,7 +185,7 @@ def put_files(place: Place, files: Mapping[str, bytes]) -> None:
     with open_folder(place.work) as work:
         for name, content in files.items():
             path = str(PurePosixPath(name))
-            problem = bad_pattern(path, path.split("/")) or write_below(work, path, content, 0o644, place.uid)
+            problem = astray(path) or write_below(work, path, content, 0o644, place.uid)
             if problem:
                 raise InfraError(f"{name!r} cannot be put into the work folder: it {problem}")
 

@@ -8,7 +8,8 @@ from typing import TypeAlias
 from bakeoff.errors import SandboxMissing
 from bakeoff.protocols import Place, Sandbox
 from bakeoff.sandbox.bubblewrap import INSIDE, BubblewrapSandbox, find_bubblewrap
-from bakeoff.sandbox.docker import IMAGE_VARIABLE, DockerSandbox, find_docker
+from bakeoff.sandbox.docker import DockerSandbox, find_docker
+from bakeoff.sandbox.docker import way_out as docker_way_out
 from bakeoff.sandbox.process import ProcessSandbox, find_process
 
 Finder: TypeAlias = Callable[[], tuple[Sandbox | None, str]]
@@ -18,10 +19,12 @@ FINDERS: dict[str, Finder] = {
     "bwrap": find_bubblewrap,
     "process": find_process,
 }  # strongest first
-WAYS_OUT = {
-    "docker": f"`apt-get install docker.io`, start its engine, and set {IMAGE_VARIABLE} to a local image",
-    "bwrap": "`apt-get install bubblewrap`, and permit user namespaces (`sysctl kernel.unprivileged_userns_clone=1`)",
-    "process": "run Bakeoff as an ordinary user, or with a Python that other users may execute",
+WAYS_OUT: dict[str, Callable[[], str]] = {
+    "docker": docker_way_out,
+    "bwrap": lambda: (
+        "`apt-get install bubblewrap`, and permit user namespaces (`sysctl kernel.unprivileged_userns_clone=1`)"
+    ),
+    "process": lambda: "run Bakeoff as an ordinary user, or with a Python that other users may execute",
 }
 
 
@@ -40,7 +43,7 @@ def available() -> list[RungStatus]:
     statuses = []
     for name, find in FINDERS.items():
         sandbox, detail = find()
-        statuses.append(RungStatus(name, sandbox is not None, detail, "" if sandbox else WAYS_OUT[name]))
+        statuses.append(RungStatus(name, sandbox is not None, detail, "" if sandbox else WAYS_OUT[name]()))
     return statuses
 
 
@@ -55,7 +58,7 @@ def choose_sandbox(name: str = "auto", *, hidden: Iterable[Path] = ()) -> Sandbo
         raise SandboxMissing(f"sandbox {name!r} is not one of auto, {', '.join(FINDERS)}")
     sandbox, detail = FINDERS[name]()
     if sandbox is None:
-        raise SandboxMissing(f"sandbox {name!r} is not usable: {detail}; {WAYS_OUT[name]}")
+        raise SandboxMissing(f"sandbox {name!r} is not usable: {detail}; {WAYS_OUT[name]()}")
     return with_hidden(sandbox, tuple(hidden))
 
 
@@ -65,7 +68,7 @@ def strongest(hidden: tuple[Path, ...]) -> Sandbox:
         sandbox, detail = find()
         if sandbox is not None:
             return with_hidden(sandbox, hidden)
-        reasons.append(f"{name}: {detail}; {WAYS_OUT[name]}")
+        reasons.append(f"{name}: {detail}; {WAYS_OUT[name]()}")
     raise SandboxMissing("no sandbox is usable here: " + " | ".join(reasons))
 
 

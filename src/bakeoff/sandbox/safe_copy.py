@@ -9,12 +9,12 @@ import os
 import re
 import secrets
 import stat
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bakeoff.errors import InfraError
+from bakeoff.paths import odd_name, unfit
 
 MOST_FOLDERS_DEEP = 64
 MOST_ENTRIES = 200_000
@@ -135,7 +135,7 @@ class _Patterns:
 
     def add(self, pattern: str) -> None:
         parts = pattern.split("/")
-        why = bad_pattern(pattern, parts)
+        why = unfit(pattern)
         if why:
             self.bad.append((pattern, why))
             return
@@ -151,14 +151,6 @@ class _Patterns:
 
     def reach_into(self, path: str) -> bool:
         return any(expression.fullmatch(path) for expression in self.folders)
-
-
-def bad_pattern(pattern: str, parts: list[str]) -> str:
-    if not pattern or pattern.startswith("/"):
-        return "is not a relative path"
-    if ".." in parts or "." in parts or "" in parts:
-        return "has an empty, '.' or '..' component"
-    return "contains a NUL" if "\0" in pattern else ""
 
 
 def translate(parts: list[str]) -> str:
@@ -186,21 +178,6 @@ def translate_component(part: str) -> str:
         expression += {"*": "[^/]*", "?": "[^/]"}.get(part[index], re.escape(part[index]))
         index += 1
     return expression
-
-
-def odd_name(name: str) -> str:
-    """Why a file of this name is not taken; empty for an ordinary one."""
-    try:
-        encoded = name.encode()
-    except UnicodeEncodeError:
-        return "has a name that is not UTF-8"
-    if any(unicodedata.category(character) in {"Cc", "Cf", "Co", "Cn", "Zl", "Zp"} for character in name):
-        return "has a control or invisible character in its name"
-    if unicodedata.normalize("NFC", name) != name:
-        return "has a name that looks like another one (not in Unicode form NFC)"
-    if "\\" in name or name != name.strip() or name.startswith("-"):
-        return "has a name that starts with a dash, or has a backslash or outer white space"
-    return "has a name longer than 255 bytes" if len(encoded) > 255 else ""
 
 
 def printable(path: str) -> str:

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 
 from bakeoff.errors import GraderError
 from bakeoff.frozen import Frozen
-from bakeoff.plan import RelativePath, ScorerSpec
+from bakeoff.plan import Case, ScorerSpec, TakenPath
 from bakeoff.protocols import Completed, ScoreInput
 from bakeoff.record import Score
 from bakeoff.redact import CUT
@@ -24,7 +24,7 @@ _LINE = 500  # of its last line, as the reason
 class CommandOptions(Frozen):
     argv: tuple[str, ...] = Field(min_length=1)
     seconds: float = Field(default=60.0, gt=0)
-    junit: RelativePath | None = Field(default=None, description="where the program writes JUnit XML")
+    junit: TakenPath | None = Field(default=None, description="where the program writes JUnit XML")
     proof: bool = Field(
         default=False,
         description="the program reads a line from its standard input first, and prints it when it comes to its end",
@@ -43,8 +43,11 @@ class Command:
     def from_spec(cls, spec: ScorerSpec) -> Self:
         return cls(read_options(spec, CommandOptions))
 
+    def can_score(self, case: Case) -> bool:
+        return bool(case.hidden)
+
     async def __call__(self, given: ScoreInput) -> Score:
-        if not given.case.hidden:
+        if not self.can_score(given.case):
             return Score(name=self.name, reason="the case has no hidden files to grade with")
         proof = secrets.token_hex(16)
         async with given.pristine() as workspace:

@@ -1,10 +1,12 @@
 """`function` scores with a Python callable of the user's."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Self
 
 from bakeoff.calls import call
+from bakeoff.errors import GraderError
 from bakeoff.frozen import Frozen
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import Scored, ScoreInput
@@ -28,7 +30,14 @@ class Function:
         return cls(import_target(target, describe(spec)), target.rpartition(":")[2])
 
     async def __call__(self, given: ScoreInput) -> Scored:
-        scored: Scored = await call(self.function, given)
+        # In a task of its own: a function may cancel the one it runs in, and ours carries the other trials too.
+        return await asyncio.create_task(self._scored(given))
+
+    async def _scored(self, given: ScoreInput) -> Scored:
+        try:
+            scored: Scored = await call(self.function, given)
+        except SystemExit as error:
+            raise GraderError(f"called sys.exit({error.code!r})") from error
         return scored
 
 

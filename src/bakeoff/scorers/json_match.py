@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from bakeoff.frozen import Frozen
-from bakeoff.plan import ScorerSpec
+from bakeoff.plan import Case, ScorerSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.specs import read_options
@@ -30,6 +30,9 @@ class JsonMatch:
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:
         return cls(read_options(spec, JsonOptions))
+
+    def can_score(self, case: Case) -> bool:
+        return case.expected is not None
 
     async def __call__(self, given: ScoreInput) -> Score:
         expected = given.case.expected

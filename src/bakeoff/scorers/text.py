@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.frozen import Frozen
-from bakeoff.plan import ScorerSpec
+from bakeoff.plan import Case, ScorerSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.specs import describe, read_options
@@ -44,6 +44,9 @@ class _TextScorer:
     def from_spec(cls, spec: ScorerSpec) -> Self:
         return cls(read_options(spec, TextOptions))
 
+    def can_score(self, case: Case) -> bool:
+        return case.expected is not None
+
     def normal(self, value: JsonValue) -> str:
         text = as_text(value)
         text = text.strip() if self.options.strip else text
@@ -71,17 +74,27 @@ class Contains(_TextScorer):
 
     name: ClassVar[str] = "contains"
 
+    def check(self, case: Case) -> str | None:
+        wanted = _wanted(case.expected)
+        if case.expected is None or (wanted and all(map(self.normal, wanted))):
+            return None
+        return "an empty expected text is contained in everything: say what the output must contain"
+
     async def __call__(self, given: ScoreInput) -> Score:
         expected = given.case.expected
         if expected is None:
             return Score(name=self.name, reason="the case expects no particular output")
-        wanted = expected if isinstance(expected, list) else [expected]
-        if not all(self.normal(item) for item in wanted) or not wanted:
-            raise GraderError(f"case {given.case.id!r}: an empty expected text is contained in everything")
+        if problem := self.check(given.case):
+            raise GraderError(f"case {given.case.id!r}: {problem}")
+        wanted = _wanted(expected)
         output = self.normal(given.transcript.output)
         missing = [as_text(item) for item in wanted if self.normal(item) not in output]
         reason = f"missing: {', '.join(map(repr, missing))}" if missing else ""
         return Score(name=self.name, value=1 - len(missing) / len(wanted), reason=reason)
+
+
+def _wanted(expected: JsonValue) -> list[JsonValue]:
+    return expected if isinstance(expected, list) else [expected]
 
 
 class RegexOptions(Frozen):
@@ -114,19 +127,26 @@ class Regex:
         if pattern is None:
             if given.case.expected is None:
                 return Score(name=self.name, reason="the case expects no particular output")
-            pattern = self._of_case(given)
+            if problem := self.check(given.case):
+                raise GraderError(f"case {given.case.id!r}: {problem}")
+            pattern = re.compile(as_text(given.case.expected), self.flags)
         found = await _is_found(pattern, as_text(given.transcript.output), self.seconds)
         if found is None:
             reason = f"{pattern.pattern!r} was still being searched for after {self.seconds:g} s"
             return Score(name=self.name, value=0.0, reason=reason)
         return Score(name=self.name, value=float(found), reason="" if found else f"no match for {pattern.pattern!r}")
 
-    def _of_case(self, given: ScoreInput) -> re.Pattern[str]:
-        expected = as_text(given.case.expected)
+    def can_score(self, case: Case) -> bool:
+        return self.pattern is not None or case.expected is not None
+
+    def check(self, case: Case) -> str | None:
+        if self.pattern is not None or case.expected is None:
+            return None
         try:
-            return re.compile(expected, self.flags)
-        except re.error as error:
-            raise GraderError(f"case {given.case.id!r}: {expected!r} is not a regular expression: {error}") from error
+            re.compile(as_text(case.expected), self.flags)
+        except (re.error, OverflowError, RecursionError) as error:
+            return f"expected {case.expected!r} is not a regular expression: {error}; mend it, or use `contains`"
+        return None
 
 
 async def _is_found(pattern: re.Pattern[str], text: str, seconds: float) -> bool | None:

@@ -24,6 +24,10 @@ from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Needs, Resource, Task, Tool
 from bakeoff.record import Transcript
 from bakeoff.specs import describe, import_target, read_options
+from bakeoff.subjects.variables import secrets_of, with_variables
+
+
+_MCP = "servers, or `http:URL` and `stdio:COMMAND`; `${NAME}` in env and headers is that variable's value"
 
 
 class ProviderOptions(Frozen):
@@ -69,7 +73,7 @@ class ModelOptions(Frozen):
 
 class AgentOptions(ModelOptions):
     max_steps: PositiveInt = 10
-    mcp: tuple[ServerSpec | str, ...] = Field(default=(), description="servers, or `http:URL` and `stdio:COMMAND`")
+    mcp: tuple[ServerSpec | str, ...] = Field(default=(), description=_MCP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class ModelSubject:
     options: ModelOptions
     access: ProviderAccess
     most_steps: int = 1
+    servers: tuple[ServerSpec, ...] = ()  # as the plan has them, with the names of variables
     hub: McpHub | None = None
     only_recordings: bool = False
 
@@ -91,8 +96,11 @@ class ModelSubject:
     def agent_from_spec(cls, spec: SubjectSpec) -> Self:
         options = read_options(spec, AgentOptions)
         servers = [parse_mcp_option(item) if isinstance(item, str) else item for item in options.mcp]
-        named = [server for server in servers if server is not None]
-        return replace(cls._from(spec, options, options.max_steps), hub=McpHub(named) if named else None)
+        named = tuple(server for server in servers if server is not None)
+        agent = cls._from(spec, options, options.max_steps)
+        environment = agent.access.environment
+        hub = McpHub([with_variables(server, environment) for server in named]) if named else None
+        return replace(agent, servers=named, hub=hub)
 
     @classmethod
     def _from(cls, spec: SubjectSpec, options: ModelOptions, most_steps: int) -> Self:
@@ -112,10 +120,12 @@ class ModelSubject:
 
     def secrets(self) -> dict[str, str]:
         environment = self.access.environment
-        return {name: environment[name].strip() for name in self.access.provider.keys if environment.get(name)}
+        keys = {name: environment[name].strip() for name in self.access.provider.keys if environment.get(name)}
+        told = [secrets_of(server, environment) for server in self.servers]
+        return {name: value for each in (*told, keys) for name, value in each.items()}
 
     def offline(self) -> Self:
-        """The same, answering from recordings alone: it needs no key, no address and no weights."""
+        """The same, answering from recordings alone: it needs no key, no weights and nobody at the address."""
         return replace(self, only_recordings=True)
 
     @property
@@ -162,7 +172,15 @@ class ModelSubject:
         price = self.options.price.price(str(self.name)) if self.options.price else None
         remote = self.access.provider.wire not in ("scripted", "custom")
         return Caller(
-            self.name, provider, task, self._settings(task), price, remote and self.options.stream, remote, recordings
+            self.name,
+            provider,
+            task,
+            self._settings(task),
+            price=price,
+            stream=remote and self.options.stream,
+            remote=remote,
+            endpoint=self.access.endpoint,
+            recordings=recordings,
         )
 
     def _settings(self, task: Task) -> ModelSettings:

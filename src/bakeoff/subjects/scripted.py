@@ -11,7 +11,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from bakeoff.calls import call
 from bakeoff.errors import BudgetError, InfraError, SubjectError, UsageError
 from bakeoff.frozen import Frozen
-from bakeoff.plan import Files, SubjectSpec
+from bakeoff.plan import Case, Files, SubjectSpec
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 from bakeoff.specs import describe, import_target, read_options
@@ -85,6 +85,11 @@ class Scripted:
         if not options.answers and options.default is None:
             raise UsageError(f"{describe(spec)}: give it answers, a default, a file or a target")
         return cls(options)
+
+    def check(self, case: Case) -> str | None:
+        if self.function is not None or self.script.default is not None or case.id in self.script.answers:
+            return None
+        return "the script has no answer for it and no default: add one of them"
 
     async def attempt(self, task: Task) -> Transcript:
         answer = await self._answer(task)

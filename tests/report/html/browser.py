@@ -86,3 +86,12 @@ async def opened(page: Page, path: Path, place: str = "") -> None:
     """Load one of our files and wait until its data can be used."""
     await page.goto(path.as_uri() + place)
     await page.wait_for_selector("html[data-ready=yes]", state="attached")
+
+
+async def until(page: Page, expression: str, seconds: float = 30) -> None:
+    """Wait for it to become true. Playwright's own way evaluates text inside the page, which our policy forbids."""
+    for _ in range(int(seconds * 20)):
+        if await page.evaluate(expression):
+            return
+        await page.wait_for_timeout(50)
+    raise AssertionError(f"{expression} did not become true within {seconds:g} seconds")

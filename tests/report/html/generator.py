@@ -15,7 +15,7 @@ from bakeoff.rundir import RunFolder
 
 PRICE = {"input": "0.000003", "output": "0.000015", "cache_read": "0.0000003", "cache_write": None}
 START = 1_790_000_000.0
-WORDS = "the model reads a file then writes another and runs every test until all of them pass or time is out".split()
+WORDS = ["the", "model", "reads", "a", "file", "then", "writes", "another", "and", "runs", "every", "test", "until", "all", "of", "them", "pass", "or", "time", "is", "out"]
 SUBJECTS = {
     "opus": (0.82, 30.0, 18.0),
     "sonnet": (0.74, 9.0, 11.0),

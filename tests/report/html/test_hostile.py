@@ -78,6 +78,21 @@ def poisoned(text: str, name: str | None = None) -> Callable[[Path], RunFolder]:
     return write
 
 
+def with_long_texts(folder: Path) -> RunFolder:
+    """10 MB wherever a subject or a scorer can put them most easily."""
+    plan, record = rich(CANARY)
+    long = CANARY + "x" * 10_000_000
+    failure = Failure(kind="subject", type="Error", message=long, detail=long)
+    longer = record.model_copy(
+        update={
+            "transcript": Transcript(output=long, steps=(Step(parts=(Text(text=long),)),)),
+            "artefacts": {"long.txt": long},
+            "attempt": Phase(seconds=1, failure=failure),
+        }
+    )
+    return write_lines(folder, plan, [line_of(longer)])
+
+
 def with_lines(*lines: object) -> Callable[[Path], RunFolder]:
     """Good records, and among them these."""
 
@@ -141,14 +156,13 @@ def nested(depth: int) -> Any:
     return value
 
 
-LONG = CANARY + "x" * 10_000_000
 HOSTILE: dict[str, Callable[[Path], RunFolder]] = {
     "script tags in every field": poisoned(CANARY),
     "terminal escapes in every text": poisoned(ESCAPES, "escapes"),
     "names of what every object has": poisoned("__proto__"),
     "names that end data": poisoned("]]></script><!--DATA-->"),
-    "10 MB in every text": poisoned(LONG, "long"),
-    "names of 1 MB": poisoned("y" * 1_000_000),
+    "texts of 10 MB": with_long_texts,
+    "names of 300 kB": poisoned("y" * 300_000),
     "NaN": with_change(scores=[{"name": "s", "value": float("nan")}]),
     "infinity": with_change(attempt={"seconds": float("inf")}),
     "sums beyond all numbers": with_change(attempt={"seconds": 1.7e308}),

@@ -17,7 +17,7 @@ from bakeoff.report.html.gather import RunData
 from bakeoff.report.sections import Column, Datum, Facts, Section, Table
 from bakeoff.rundir import RunFolder
 
-from .browser import Chromium, opened
+from .browser import Chromium, opened, until
 from .generator import line_of, plan_of, records_of, write_lines, write_run
 
 
@@ -123,7 +123,7 @@ def test_everything_can_be_reached_with_the_keyboard(chromium: Chromium, run_pag
         await page.locator("#trial-body h3").first.wait_for()
         focused = await page.evaluate("document.activeElement.id")
         await page.keyboard.press("j")
-        await page.wait_for_function("location.hash === '#t=2'")
+        await until(page, "location.hash === '#t=2'")
         await page.keyboard.press("Escape")
         return first, focused, await page.evaluate("document.activeElement.getAttribute('href')")
 

@@ -168,7 +168,7 @@ function setUpHistory(index) {
   const last = (group) => group[group.length - 1];
   const change = (group) => (group.length > 1 ? rows.score[last(group)] - rows.score[group[group.length - 2]] : null);
   const columns = [
-    { title: "Subject", cell: (group) => h("button", { type: "button", class: "quiet", onclick: () => showHistory(index, group) }, rows.subject[group[0]]), sort: (group) => rows.subject[group[0]] },
+    { title: "Subject", cell: (group) => h("button", { type: "button", class: "link", onclick: () => showHistory(index, group) }, rows.subject[group[0]]), sort: (group) => rows.subject[group[0]] },
     { title: "Plan", cell: (group) => index.run(group[0], "title"), sort: (group) => index.run(group[0], "title") },
     { title: "Runs", align: "end", cell: (group) => count(group.length), sort: (group) => group.length },
     { title: "Over time", cell: (group) => spark(index, group) },

@@ -1,0 +1,90 @@
+"""A server of ours, started as a user would start it."""
+
+import http.client
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from ..html.browser import Chromium
+from ..html.generator import plan_of, write_run
+
+BAKEOFF = Path(sys.executable).parent / "bakeoff"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """`bakeoff view` on some port; `address` is what it printed."""
+
+    address: str
+    results: Path
+
+    @property
+    def port(self) -> int:
+        port = urlsplit(self.address).port
+        assert port is not None
+        return port
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def ask(self, path: str = "/", method: str = "GET", **headers: str) -> Answer:
+        """One request, with exactly these headers besides our Host."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in {"Host": self.host, **named}.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            answer = connection.getresponse()
+            found = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, found, answer.read().decode())
+        finally:
+            connection.close()
+
+    @property
+    def token_path(self) -> str:
+        return f"/?{urlsplit(self.address).query}"
+
+    def cookie(self) -> str:
+        return self.ask(self.token_path).headers["set-cookie"].split(";")[0]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    write_run(tmp_path / "results" / "runs" / "one", plan_of(3))
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def viewer(results: Path) -> Iterator[Viewer]:
+    command = [str(BAKEOFF), "view", "--no-open", "--results", str(results)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            yield Viewer(process.stdout.readline().strip(), results)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def chromium(needs_program: Callable[[str], str]) -> Iterator[Chromium]:
+    browser = Chromium(needs_program("chromium"))
+    yield browser
+    browser.close()
