@@ -89,7 +89,7 @@ def test_one_secret_inside_another_leaves_nothing_of_the_longer() -> None:
 LONG = "".join(f"{number:x}Zq" for number in range(1000, 1040))  # more than one line of base64
 WRAPPED: dict[str, Callable[[str], str]] = {
     "base64 in lines": lambda key: base64.encodebytes(b"u:" + key.encode()).decode(),
-    "base64 in lines that end as on Windows": lambda key: base64.encodebytes(key.encode()).decode().replace("\n", "\r\n"),
+    "base64 in lines of Windows": lambda key: base64.encodebytes(key.encode()).decode().replace("\n", "\r\n"),
     "base64 in indented lines": lambda key: base64.encodebytes(key.encode()).decode().replace("\n", "\n    "),
     "base64 in lines in JSON": lambda key: json.dumps(base64.encodebytes(key.encode()).decode()),
     "base64 in lines in JSON in JSON": lambda key: json.dumps(json.dumps(base64.encodebytes(key.encode()).decode())),
@@ -168,8 +168,10 @@ def test_variables_are_secret_by_their_names() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["AZURE_OPENAI_KEY", "STRIPE_KEY", "AWS_ACCESS_KEY_ID", "GH_PAT", "DB_PASS", "NPM_AUTH", "KEY", "key_1"]
-    + ["PGPASSWORD", "MYSQL_PWD", "OPENAI_KEY2", "GPG_PASSPHRASE", "GOOGLE_APPLICATION_CREDENTIALS", "SIGNING_KEYS"],
+    [
+        *("AZURE_OPENAI_KEY", "STRIPE_KEY", "AWS_ACCESS_KEY_ID", "GH_PAT", "DB_PASS", "NPM_AUTH", "KEY", "key_1"),
+        *("PGPASSWORD", "MYSQL_PWD", "OPENAI_KEY2", "GPG_PASSPHRASE", "GOOGLE_APPLICATION_CREDENTIALS", "SIGNING_KEYS"),
+    ],
 )
 def test_a_variable_whose_name_has_a_word_for_a_secret_is_secret(name: str) -> None:
     assert secrets_in({name: "value"}) == {name: "value"}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bakeoff.control import RunControl
     from bakeoff.errors import BakeoffError, GraderError, InfraError, PlanError, SubjectError, UsageError
     from bakeoff.limits import Limits
+    from bakeoff.models.providers import register_provider
     from bakeoff.options import RunOptions
     from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
     from bakeoff.protocols import Needs, Resource, ScoreInput, Scorer, Subject, Task, Tool
@@ -28,6 +29,7 @@ _HOMES = {
     "bakeoff.control": ("RunControl",),
     "bakeoff.errors": ("BakeoffError", "GraderError", "InfraError", "PlanError", "SubjectError", "UsageError"),
     "bakeoff.limits": ("Limits",),
+    "bakeoff.models.providers": ("register_provider",),
     "bakeoff.options": ("RunOptions",),
     "bakeoff.plan": ("Case", "Plan", "ScorerSpec", "SubjectSpec"),
     "bakeoff.protocols": ("Needs", "Resource", "ScoreInput", "Scorer", "Subject", "Task", "Tool"),
@@ -76,6 +78,7 @@ __all__ = [
     "function_scorer",
     "function_subject",
     "new_run_folder",
+    "register_provider",
     "summarise",
 ]
 

@@ -315,9 +315,11 @@ def _lock(descriptor: int) -> None:
     """Whoever asks whether a journal is being written holds a lock for a moment; that is not yet another writer."""
     for _ in range(_LOCK_TRIES):
         try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(_LOCK_PAUSE)
+        else:
+            return
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

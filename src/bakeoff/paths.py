@@ -1,4 +1,4 @@
-"""Which paths a workspace takes in, and which it gives out: one rule for the plan that names them and the copy itself."""
+"""Which paths a workspace takes in, and which it gives out: one rule for plans and for the copy."""
 
 import unicodedata
 

@@ -13,8 +13,9 @@ from bakeoff.limits import Limits
 from bakeoff.plan import Case
 from bakeoff.record import Score, Transcript, Usage
 
-Stop: TypeAlias = Literal["exited", "timeout", "output", "memory", "disk", "cancelled"]
-"""Why a command ended; anything but `exited` means that a limit of ours ended it."""
+Stop: TypeAlias = Literal["exited", "timeout", "output", "memory", "disk", "cancelled", "killed"]
+"""Why a command ended: `exited` by itself, `killed` with the supervisor that a command of our own user can end, and
+otherwise by a limit of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ class Task:
     seed: int
     limits: Limits
     spend: Callable[[Usage], None]  # tell the run of usage as it arrives; raises BudgetError when it is too much
+    count: Callable[[Usage], None]  # tell it of usage that was paid for before, by a recording: no budget is charged
     tools: tuple[Tool, ...] = ()
     resources: Mapping[str, Any] = field(default_factory=dict)
     own_workspace: Workspace | None = None

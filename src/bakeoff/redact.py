@@ -17,7 +17,7 @@ SHORTEST = 8
 """Shorter values are left alone: blanking every "test" or "1234" would destroy results and protect nothing."""
 
 CUT = "…"
-"""Stands where something was left out, unless that is a text's very edge: what is left of a secret is seen beside it."""
+"""Stands where something was left out inside a text: what is left of a secret is seen beside it."""
 
 _SECRET_NAME = re.compile(
     r"apikey|privatekey|token|secret|password|passwd|passphrase|credential"
@@ -25,7 +25,8 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _CUT_MARKS = (CUT.encode(), b"...")
-_BREAK = re.compile(rb"(?:(?:[\r\n]|\\+[rn])[ \t]*)+")  # a line's end, as it is or escaped, and what the next is indented by
+# A line's end, as it is or escaped, and what the next line is indented by.
+_BREAK = re.compile(rb"(?:(?:[\r\n]|\\+[rn])[ \t]*)+")
 _BREAK_SIGNS = (b"\n", b"\\n", b"\r", b"\\r")
 _JSON_DEPTH = 3  # JSON inside JSON inside JSON: a tool result, in a transcript, in a journal
 _LONGEST_NUMBER = 1000  # bits; Python refuses to write out really long ones

@@ -9,7 +9,7 @@ from bakeoff.errors import InfraError
 from bakeoff.protocols import Resource
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # equal to any mapping of the same, as mappings are
 class Opened(Mapping[str, Any]):
     """Resources by key. One that did not open is the `InfraError` of whoever asks for it, and of nobody else."""
 

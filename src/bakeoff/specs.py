@@ -33,6 +33,14 @@ def read_options(spec: SubjectSpec | ScorerSpec, model: type[Options]) -> Option
 
 
 def import_target(target: str, who: str) -> Any:
+    """The function, or whatever else can be called, that `module:attribute` names."""
+    found = import_object(target, who)
+    if not callable(found):
+        raise UsageError(f"{who}: {target!r} is not callable")
+    return found
+
+
+def import_object(target: str, who: str) -> Any:
     """The object that `module:attribute` names."""
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute or module_name.startswith("."):
@@ -48,8 +56,6 @@ def import_target(target: str, who: str) -> Any:
         raise UsageError(
             f"{who}: {module_name!r} has no {attribute!r}; a function made inside another cannot be named"
         ) from error
-    if not callable(found):
-        raise UsageError(f"{who}: {target!r} is not callable")
     return found
 
 

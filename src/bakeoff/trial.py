@@ -53,9 +53,13 @@ class Tally:
     this_try: Usage = NO_USAGE
 
     def add(self, usage: Usage) -> None:
+        self.count(usage)
+        self.tell(usage)
+
+    def count(self, usage: Usage) -> None:
+        """Usage that the record shows and nobody pays for now."""
         self.spent += usage
         self.this_try += usage
-        self.tell(usage)
 
     def settle(self, usage: Usage) -> None:
         """A try ended with this usage in all; count what was not told while it ran."""
@@ -228,6 +232,7 @@ class TrialRunner:
             seed=trial.seed,
             limits=trial.case.limits,
             spend=tally.add,
+            count=tally.count,
             tools=tried.tools,
             resources=self.resources,
             own_workspace=workspace,

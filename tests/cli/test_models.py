@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from bakeoff.cli.models import show_transfer
+from bakeoff.models.providers import BUILT_IN
 
 Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -163,6 +164,36 @@ def test_an_unknown_provider_is_an_error_that_names_the_known_ones(bakeoff: Bake
     assert "anthropic" in done.stderr
 
 
+def test_only_models_that_a_run_can_name_are_listed(bakeoff: Bakeoff) -> None:
+    rows = json.loads(bakeoff("models", "list", "--json").stdout)
+    assert {row["provider"] for row in rows} <= set(BUILT_IN)
+    assert {"anthropic", "google", "xai"} <= {row["provider"] for row in rows}
+
+
+@pytest.mark.parametrize(("alias", "same"), [("gemini", "google"), ("openai-responses", "openai")])
+def test_a_provider_of_two_names_is_listed_under_either(bakeoff: Bakeoff, alias: str, same: str) -> None:
+    def listed(provider: str) -> list[str]:
+        rows = json.loads(bakeoff("models", "list", "--provider", provider, "--json").stdout)
+        return [row["name"].removeprefix(f"{provider}:") for row in rows]
+
+    assert listed(alias) == listed(same) != []
+
+
+@pytest.mark.parametrize("name", ["ollama", "lmstudio", "vllm", "openai-compatible", "scripted"])
+def test_a_provider_whose_models_nobody_else_knows_is_answered_with_how_to_name_one(
+    bakeoff: Bakeoff, name: str
+) -> None:
+    done = bakeoff("models", "list", "--provider", name)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"name one as {name}:NAME" in done.stderr
+
+
+def test_a_local_model_that_there_is_not_has_no_price(bakeoff: Bakeoff) -> None:
+    done = bakeoff("models", "prices", "local:foo")
+    assert done.returncode == 2
+    assert "foo" in done.stderr
+
+
 def test_a_search_in_vain_finds_nothing_and_that_is_no_error(bakeoff: Bakeoff) -> None:
     done = bakeoff("models", "list", "--search", "no such model")
     assert (done.returncode, done.stdout) == (0, "")
@@ -203,6 +234,7 @@ def test_a_senseless_price_that_is_asked_for_is_an_error_that_names_the_model(ba
     assert done.returncode == 2
     assert "'acme/rocket'" in done.stderr
     assert "cheap" in done.stderr
+    assert "option `price`" in done.stderr
     assert "\x1b" not in done.stderr
 
 

@@ -48,7 +48,7 @@ async def test_a_run_opens_the_hub_as_a_resource_by_its_key(raw: Raw) -> None:
     hub, same, other = McpHub([raw()]), McpHub([raw()]), McpHub([raw()], HubLimits(tools=5))
     assert hub.key == same.key != other.key
     async with open_resources([hub, same]) as resources:
-        assert list(resources) == [hub.key]
+        assert resources == {hub.key: resources[hub.key]}
         assert resources[hub.key].servers == ("raw",)
 
 

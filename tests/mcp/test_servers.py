@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from bakeoff.errors import UsageError
-from bakeoff.mcp import ServerSpec, parse_mcp_option
+from bakeoff.mcp import McpHub, ServerSpec, parse_mcp_option
+from bakeoff.mcp.servers import told_apart
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,15 @@ def test_the_option_names_a_server(text: str, name: str, address: str) -> None:
     spec = parse_mcp_option(text)
     assert spec is not None
     assert (spec.name, spec.address) == (name, address)
+
+
+def test_servers_that_nobody_named_are_told_apart_by_a_number_and_given_names_stay() -> None:
+    options = [parse_mcp_option(f"stdio:python3 {file}.py") for file in "abc"]
+    given = ServerSpec(name="python3-2", command="x")
+    apart = told_apart([*(spec for spec in options if spec), given])
+    assert [spec.name for spec in apart] == ["python3", "python3-3", "python3-4", "python3-2"]
+    assert apart[1].args == ("b.py",)
+    McpHub([spec for spec in options if spec])  # which refuses two of one name
 
 
 def test_the_option_none_names_no_server() -> None:

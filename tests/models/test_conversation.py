@@ -117,6 +117,19 @@ async def test_arguments_that_are_no_object_are_told_and_the_model_goes_on(
     assert len(provider.received) == 2
 
 
+@pytest.mark.parametrize("arguments", ['{"a": 1e999}', '{"a": [NaN]}', '{"a": {"b": -Infinity}}'])
+async def test_numbers_that_json_does_not_know_are_told_and_the_model_goes_on(
+    provider: Loopback, ask: Ask, arguments: str
+) -> None:
+    provider.then(Act(calls=(("add", arguments),)))
+    record = await ask(kind="agent", catalogue=offering(add=add))
+    assert record.verdict is Verdict.PASS, record.failure
+    [call] = calls_of(record)
+    assert call.error == "the arguments are not JSON, which knows no NaN and no infinity"
+    assert call.arguments == arguments
+    assert "the arguments are not JSON" in told(provider)[0]
+
+
 async def test_the_first_call_of_a_tool_that_ends_the_attempt_ends_it(provider: Loopback, ask: Ask) -> None:
     handed_in: list[Any] = []
     provider.then(
@@ -154,6 +167,18 @@ async def test_steps_have_a_limit_and_reaching_it_is_said(provider: Loopback, as
     assert record.transcript.metadata["out_of_steps"] is True
     assert record.verdict is Verdict.FAIL
     assert record.spent.requests == 3
+
+
+async def test_an_agent_with_one_step_has_its_tools(provider: Loopback, ask: Ask) -> None:
+    provider.then(Act(calls=(("finish", {}),)))
+    record = await ask(kind="agent", max_steps=1, catalogue=offering(finish=lambda given: "done"))
+    assert [call.result for call in calls_of(record)] == ["done"]
+
+
+async def test_a_tool_may_be_required(provider: Loopback, ask: Ask) -> None:
+    for choice in ("auto", "required"):
+        await ask(kind="agent", tool_choice=choice, catalogue=offering(add=add))
+    assert [body.get("tool_choice") for body in provider.bodies] == ["auto", "required"]
 
 
 async def test_a_single_call_is_offered_no_tools(provider: Loopback, ask: Ask) -> None:

@@ -37,6 +37,20 @@ def test_an_agent_sends_all_that_was_said_again_with_every_step() -> None:
     assert (estimate.usage.input, estimate.usage.output) == (30 * 3400, 30 * 2000)
 
 
+def test_an_agent_that_may_take_fewer_steps_is_thought_to_take_no_more() -> None:
+    plan = plan_with(SubjectSpec(kind="agent", name="a", options={"model": "openai:m", "max_steps": 2}))
+    (estimate,) = estimate_plan(plan, lambda _: PRICE)
+    assert (estimate.usage.requests, estimate.usage.input) == (60, 30 * 700)
+    assert estimate.basis.endswith("2 steps")
+
+
+def test_a_subjects_own_price_comes_before_any_list() -> None:
+    options = {"model": "openai:m", "max_tokens": 100, "price": {"input": 1, "output": 0.5, "cache_read": None}}
+    plan = plan_with(SubjectSpec.model_validate({"kind": "model", "name": "m", "options": options}))
+    (estimate,) = estimate_plan(plan, lambda _: PRICE)
+    assert estimate.usage.cost == 0.0045
+
+
 def test_what_earlier_trials_used_is_believed_over_any_assumption() -> None:
     plan = plan_with(SubjectSpec(kind="agent", name="a", options={"model": "openai:m"}))
     (estimate,) = estimate_plan(plan, lambda _: PRICE, {"a": Usage(requests=2, input=1000, output=100)})

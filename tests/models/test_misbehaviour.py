@@ -158,8 +158,16 @@ async def test_a_question_that_the_provider_will_not_pass_on_is_answered_by_that
     assert (record.verdict, record.failure) == (Verdict.FAIL, None)
     assert record.transcript is not None
     assert record.transcript.output == "your prompt was flagged"
-    assert record.transcript.metadata["unmeasured"] == 1
-    assert record.spent == Usage(requests=1)
+    assert "unmeasured" not in record.transcript.metadata
+    assert record.spent == Usage(requests=1, cost=0.0)
+
+
+async def test_a_question_that_is_not_passed_on_costs_nothing_and_stops_no_run(
+    provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec
+) -> None:
+    provider.then(failure(400, "flagged", code="content_policy_violation"))
+    records = await carry_out(plan_of(model_spec(), cases=3), jobs=1, max_cost=1.0)
+    assert [record.verdict for record in records] == [Verdict.FAIL, Verdict.PASS, Verdict.PASS]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -285,12 +293,21 @@ async def test_the_models_timeout_does_not_run_while_the_provider_is_waited_for(
     assert record.verdict is Verdict.PASS
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_silent_wire_is_infra(provider: Loopback, ask: Ask, stream: bool) -> None:
+async def test_a_silent_stream_is_infra(provider: Loopback, ask: Ask) -> None:
     provider.plan = lambda _: Act(first_byte=5.0)
-    record = await ask(stream=stream, idle_seconds=0.15, patience_seconds=0.3)
+    record = await ask(stream=True, idle_seconds=0.15, patience_seconds=0.3)
     assert record.verdict is Verdict.INFRA
     assert 2 <= len(provider.received) <= 3
+
+
+async def test_without_a_stream_silence_is_thinking_and_only_the_attempts_time_ends_it(
+    provider: Loopback, ask: Ask
+) -> None:
+    provider.plan = lambda _: Act(first_byte=0.5)
+    assert (await ask(idle_seconds=0.1)).verdict is Verdict.PASS
+    late = await ask(idle_seconds=0.1, limits=Limits(attempt_seconds=0.3))
+    assert late.verdict is Verdict.TIMEOUT
+    assert len(provider.received) == 2
 
 
 async def test_a_stream_that_falls_silent_is_infra(provider: Loopback, ask: Ask) -> None:

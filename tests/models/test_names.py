@@ -94,6 +94,36 @@ async def test_a_plan_with_models_that_cannot_be_asked_runs_nothing(
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"OPENAI_API_KEY": "sk-one\nsk-two"}, "the key in OPENAI_API_KEY holds a line break"),
+        ({"OPENAI_API_KEY": "sk-schlüssel"}, "the key in OPENAI_API_KEY holds a line break or a letter outside ASCII"),
+        ({"OPENAI_BASE_URL": "http://[::1"}, "its address 'http://\\[::1' cannot be read"),
+        ({"OPENAI_BASE_URL": "http://host:port/v1"}, "cannot be read"),
+        ({"OPENAI_BASE_URL": "http://:80/v1"}, "names no host"),
+        ({"HTTPS_PROXY": "gopher://proxy:1"}, "the proxy or the certificates that the environment names are of no use"),
+        ({"HTTP_PROXY": "http://[::1"}, "the proxy or the certificates"),
+        ({"SSL_CERT_FILE": "/nobody/here.pem"}, "the proxy or the certificates"),
+    ],
+    ids=str,
+)
+async def test_what_no_request_could_be_made_with_is_said_before_anything_runs(
+    nobody: None,
+    carry_out: CarryOut,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    says: str,
+) -> None:
+    for name, value in {"OPENAI_API_KEY": "sk-plain-and-simple", **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(PlanError, match=says) as caught:
+        await carry_out(plan_of(SubjectSpec(kind="model", name="m", options={"model": "openai:gpt-4o"})))
+    assert "sk-" not in str(caught.value)
+    assert not (tmp_path / "results").exists()
+
+
 async def test_a_model_that_the_gateway_has_not_got_is_said_with_near_names(
     provider: Loopback, carry_out: CarryOut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +206,64 @@ async def test_a_config_may_name_a_class_as_provider(
         await output_of(carry_out, model="mine:x", providers={"mine": {"target": "my_provider:Nobody"}})
     with pytest.raises(PlanError, match="needs a base_url or a target"):
         await output_of(carry_out, model="mine:x", providers={"mine": {}})
+
+
+PROVIDERS = """
+class Echo:
+    def create_message(self, system, message): return "echo " + message
+
+class Told:
+    def __init__(self, settings): self.settings = settings
+    def create_message(self, system, message):
+        told = self.settings
+        return f"{told.model} {told.base_url} {told.api_key[:5]} {told.options}"
+
+def make(settings): return Told(settings)
+
+class Greedy:
+    def __init__(self, one, two): pass
+
+ready = Echo()
+nothing = 5
+"""
+
+
+@pytest.fixture
+def their_providers(nobody: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that a config may name, and the key that it is given."""
+    Path("their_providers.py").write_text(PROVIDERS)
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    monkeypatch.delitem(sys.modules, "their_providers", raising=False)
+    monkeypatch.setenv("MY_KEY", "12345-and-the-rest")
+
+
+async def test_a_provider_is_told_all_that_the_config_says_whatever_its_target_is(
+    their_providers: None, carry_out: CarryOut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def say(target: str) -> object:
+        mine = {"base_url": "unix:/run/mine", "key_variable": "MY_KEY", "options": {"depth": 3}}
+        given = {"mine": {**mine, "target": f"their_providers:{target}"}}
+        return await output_of(carry_out, model="mine:x", providers=given)
+
+    told = "x unix:/run/mine 12345 {'depth': 3}"
+    assert [await say(target) for target in ("Told", "make")] == [told, told]
+    assert [await say(target) for target in ("Echo", "ready")] == ["echo question 0"] * 2
+    for target in ("nothing", "Greedy"):
+        with pytest.raises(PlanError, match=r"create_message|cannot be called"):
+            await say(target)
+    monkeypatch.delenv("MY_KEY")
+    with pytest.raises(PlanError, match="no key: set MY_KEY"):
+        await say("Told")
+
+
+async def test_subjects_may_give_one_provider_different_options(their_providers: None, carry_out: CarryOut) -> None:
+    def spec(depth: int) -> SubjectSpec:
+        mine = {"target": "their_providers:Told", "key_variable": "MY_KEY", "options": {"depth": depth}}
+        return SubjectSpec(kind="model", name=f"m{depth}", options={"model": "mine:x", "providers": {"mine": mine}})
+
+    records = await carry_out(plan_of(spec(1), spec(2)), retries=0)
+    said = {record.subject: str(record.transcript.output)[-12:] for record in records if record.transcript}
+    assert said == {"m1": "{'depth': 1}", "m2": "{'depth': 2}"}
 
 
 async def test_an_installed_package_may_bring_a_provider(nobody: None, tmp_path: Path) -> None:

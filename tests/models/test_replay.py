@@ -197,6 +197,19 @@ async def test_auto_asks_only_what_is_not_recorded(
     assert sum(bool(record.transcript and record.transcript.metadata.get("replayed")) for record in records) == 2
 
 
+async def test_what_is_replayed_is_shown_and_charged_to_no_budget(
+    provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec, recordings: Path
+) -> None:
+    plan = plan_of(model_spec(), cases=5)
+    first = await carry_out(plan, replay="record", recordings=recordings)
+    limits = {"max_cost": 0.001, "max_tokens": 1}
+    second = await carry_out(plan, replay="strict", recordings=recordings, **limits)
+    assert measured(first) == measured(second)
+    assert sum(record.spent.cost or 0 for record in second) == pytest.approx(0.01)
+    more = await carry_out(plan_of(model_spec(), cases=7), replay="auto", recordings=recordings, jobs=1, **limits)
+    assert sorted(record.verdict for record in more) == [Verdict.BUDGET, *[Verdict.PASS] * 6]
+
+
 async def test_record_asks_everything_again_and_writes_over_what_was_there(
     provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec, recordings: Path
 ) -> None:

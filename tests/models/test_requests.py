@@ -11,6 +11,7 @@ import pytest
 from pydantic import JsonValue
 
 from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff.models.wire import is_loopback
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Tool
 from bakeoff.record import Record, Verdict
@@ -389,6 +390,34 @@ async def test_a_proxy_of_the_environment_is_used_but_not_for_whom_it_is_not_mea
     [record] = await carry_out(plan_of(quick), retries=0)
     assert record.verdict is Verdict.INFRA
     assert len(provider.received) == 1
+
+
+async def test_this_machine_is_never_asked_through_a_proxy(
+    provider: Loopback, carry_out: CarryOut, model_spec: Callable[..., SubjectSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for host in ("127.0.0.1", "localhost"):
+        there = {"loopback": {"base_url": f"http://{host}:{provider.port}/v1", "key_variable": "LOOPBACK_API_KEY"}}
+        [record] = await carry_out(plan_of(model_spec(providers=there, patience_seconds=0.1)), retries=0)
+        assert record.verdict is Verdict.PASS, record.failure
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://127.0.0.1:80/v1", True),
+        ("http://127.8.9.10", True),
+        ("https://localhost", True),
+        ("http://models.localhost:1", True),
+        ("http://[::1]:80/v1", True),
+        ("http://128.0.0.1", False),
+        ("https://localhost.example.test", False),
+        (None, False),
+    ],
+)
+def test_which_addresses_are_on_this_machine(url: str | None, here: bool) -> None:
+    assert is_loopback(url) is here
 
 
 async def test_a_certificate_authority_of_ones_own_is_believed_when_the_environment_names_it(

@@ -343,7 +343,7 @@ async def test_root_never_runs_a_subject_as_itself(tmp_path: Path) -> None:
 
 
 ORDINARY_USER = """
-import asyncio, json, os
+import asyncio, json, os, tempfile
 from pathlib import Path
 from bakeoff.limits import Limits
 from bakeoff.protocols import Command
@@ -371,11 +371,15 @@ except OSError:
     print("closed")
 ''',
     "unreadable": "import os; os.makedirs('a/b'); os.chmod('a', 0)",
+    "supervisor": "import os; print('so far', flush=True); os.kill(os.getppid(), 9)",
 }
 
 async def main():
     sandbox = choose_sandbox("process")
     said = {"uid": os.getuid()}
+    left = Path(tempfile.mkdtemp(prefix="bakeoff-place-"))
+    (left / "held").touch()  # as a Bakeoff leaves it that is killed
+    os.utime(left, (0, 0))
     for name, script in ATTACKS.items():
         async with open_place() as place:
             argv = ("python3", "-c", script.replace("PARENT", str(os.getpid())))
@@ -384,6 +388,7 @@ async def main():
             if name == "daemon":
                 said["daemon alive"] = Path("/proc", (place.work / "daemon").read_text()).exists()
         said[name].append(place.work.exists())
+    said["left behind"] = left.exists()
     if any(status.name == "bwrap" and status.ok for status in available()):
         async with open_place() as place:
             script = "import os, socket; print(os.getcwd(), os.getuid(), os.listdir('/proc/1/task'))"
@@ -421,4 +426,6 @@ async def test_an_ordinary_user_gets_the_process_rung_too(place: Place, tmp_path
         "disk": ["disk", "", False],
         "key": ["exited", "closed", False],
         "unreadable": ["exited", "", False],
+        "supervisor": ["killed", "so far", False],
+        "left behind": False,
     }

@@ -1,8 +1,10 @@
 """Places come with a user nobody else has, and go without a trace."""
 
+import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
 from bakeoff.sandbox import hand_over, open_place, put_files
-from bakeoff.sandbox.places import lease_user, remove_tree, reserved_users
+from bakeoff.sandbox.places import LEASES, lease_user, remove_tree, reserved_users, sweep_places
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: users are leased by root only")
 
@@ -54,7 +56,17 @@ sys.stdin.read()
     again.close()
 
 
+@pytest.fixture
+def first_user() -> Iterator[None]:
+    """Nobody else's meanwhile: leases in another folder keep no one from that user, and the test ends all it runs."""
+    LEASES.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (LEASES / str(reserved_users()[0])).open("a") as lease:
+        fcntl.flock(lease, fcntl.LOCK_EX)
+        yield
+
+
 @needs_root
+@pytest.mark.usefixtures("first_user")
 def test_what_a_crash_left_behind_is_removed_before_its_user_is_given_out_again(tmp_path: Path) -> None:
     left = tmp_path / "place"
     (left / "work").mkdir(parents=True)
@@ -125,3 +137,44 @@ def test_files_are_only_put_below_the_work_folder(name: str, tmp_path: Path) -> 
 
 def test_without_a_user_there_is_nobody_to_hand_over_to(tmp_path: Path) -> None:
     hand_over(Place(tmp_path, tmp_path, tmp_path))
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from bakeoff.sandbox.places import held
+with held(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_place_is_swept_only_when_its_process_is_gone_and_it_is_not_new(tmp_path: Path) -> None:
+    names = ("bakeoff-place-1", "bakeoff-place-2", "bakeoff-place-3", "x")
+    ours, kept, fresh, other = (tmp_path / name for name in names)
+    for folder in (ours, kept, fresh, other):
+        folder.mkdir()
+        (folder / "work").mkdir()
+    for folder in (fresh, other):
+        (folder / "held").touch()
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", HOLDER, ours], stdin=pipe, stdout=pipe, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        for folder in (ours, kept, other):
+            os.utime(folder, (0, 0))
+        sweep_places(tmp_path)
+        assert ours.exists()
+        holder.kill()
+    sweep_places.cache_clear()
+    sweep_places(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bakeoff-place-2", "bakeoff-place-3", "x"]
+
+
+async def test_a_place_that_is_kept_is_never_swept(tmp_path: Path) -> None:
+    async with open_place(tmp_path, keep=True) as place:
+        pass
+    os.utime(place.work.parent, (0, 0))
+    sweep_places.cache_clear()
+    sweep_places(tmp_path)
+    assert place.work.exists()

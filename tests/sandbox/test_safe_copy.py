@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import InfraError
+from bakeoff.paths import odd_name
 from bakeoff.sandbox import Refused, collect, safe_copy, take
-from bakeoff.sandbox.safe_copy import MOST_FOLDERS_DEEP, odd_name
+from bakeoff.sandbox.safe_copy import MOST_FOLDERS_DEEP
 
 SECRET = b"the reference solution"
 LIMITS = {"max_bytes": 10_000, "max_files": 5}

@@ -99,6 +99,7 @@ def resume(
     results: Results = Path("results"),
     jobs: Jobs = 8,
     sandbox: Annotated[str, typer.Option(help="As at the start of the run where left out.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is left and run nothing.")] = False,
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_seconds: MaxSeconds = None,
@@ -111,6 +112,11 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Go on with a run that was stopped, and try again what was lost to infra, budget or graders."""
+    if dry_run:
+        from bakeoff.cli.plans import print_rest
+
+        print_rest(results, run)
+        raise typer.Exit
     from bakeoff.cli.running import Ending, resume_run
     from bakeoff.options import RunOptions
 

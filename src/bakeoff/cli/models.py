@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -28,6 +28,7 @@ from bakeoff.models.prices import (
     genai_provider_of,
     models_of_genai,
 )
+from bakeoff.models.providers import Provider, known_providers
 from bakeoff.report.words import UNKNOWN, visible
 
 _OUR_NAMES = {"x-ai": "xai"}  # what genai-prices calls otherwise
@@ -76,7 +77,11 @@ class _Asked:
 
 def list_models(provider: str | None, search: str | None, *, refresh: bool, as_json: bool) -> int:
     asked = _ask_gateway(refresh=refresh)
-    rows = _chosen(list(_all_rows(asked.models)), provider, search)
+    rows = list(_all_rows(asked.models))
+    if provider is not None:
+        rows = _of_provider(rows, provider)
+    if search is not None:
+        rows = [row for row in rows if search.lower() in row.name.lower()]
     if as_json:
         out().file.write(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
         return asked.code
@@ -120,9 +125,11 @@ def _tell_gateway_date(models: GatewayModels | None) -> None:
 def _all_rows(gateway: GatewayModels | None) -> Iterator[Row]:
     yield from _local_rows()
     yield from _gateway_rows(gateway)
+    providers = known_providers()
     for known in models_of_genai():
         provider = _OUR_NAMES.get(known.provider, known.provider)
-        yield Row(provider, known.model, GENAI, known.context, known.price, genai_date())
+        if provider in providers:  # else no run could ask it
+            yield Row(provider, known.model, GENAI, known.context, known.price, genai_date())
 
 
 def _local_rows() -> Iterator[Row]:
@@ -145,16 +152,21 @@ def _gateway_rows(gateway: GatewayModels | None) -> Iterator[Row]:
             yield Row(GATEWAY, model.id, GATEWAY, model.context, date=gateway.date, note=str(error))
 
 
-def _chosen(rows: list[Row], provider: str | None, search: str | None) -> list[Row]:
-    if provider is not None:
-        wanted = _OUR_NAMES.get(provider.lower(), provider.lower())
-        known = sorted({row.provider for row in rows} | {GATEWAY})
-        if wanted not in known:
-            raise UsageError(f"--provider {provider!r} is none of {', '.join(known)}")
-        rows = [row for row in rows if row.provider == wanted]
-    if search is not None:
-        rows = [row for row in rows if search.lower() in row.name.lower()]
+def _of_provider(rows: list[Row], typed: str) -> list[Row]:
+    wanted = _OUR_NAMES.get(typed.lower(), typed.lower())
+    providers = known_providers()
+    if wanted not in providers:
+        raise UsageError(f"--provider {typed!r} is none of {', '.join(sorted(providers))}")
+    listed = _listed_as(providers[wanted])
+    rows = [replace(row, provider=wanted) for row in rows if row.provider == listed]
+    if not rows and wanted != GATEWAY:  # of which more is said at the end
+        err().print(Text(f"only {wanted} itself knows which models it has: name one as {wanted}:NAME"))
     return rows
+
+
+def _listed_as(provider: Provider) -> str:
+    """Some providers are one under two names, such as gemini and google, and listed under one of them."""
+    return _OUR_NAMES.get(provider.prices, provider.prices) if provider.prices else provider.name
 
 
 def _table(*headings: str) -> Table:
@@ -206,6 +218,10 @@ def show_prices(names: list[str], *, refresh: bool, as_json: bool) -> int:
 def _priced(name: str, gateway: GatewayModels | None) -> Row | None:
     """The price that a run would use, as far as it can be known without the network."""
     chosen = _meant(name)
+    if chosen is not None and chosen.provider == LOCAL:
+        from bakeoff.models.embedded.weights import check_name
+
+        check_name(chosen.model)
     price = known_price(gateway, chosen.provider, chosen.model) if chosen else None
     if chosen is None or price is None:
         return None

@@ -14,7 +14,7 @@ from bakeoff.mcp.keeper import Keeper
 from bakeoff.mcp.limits import HubLimits
 from bakeoff.mcp.listing import ServerTool, tools_fingerprint
 from bakeoff.mcp.results import ToolResult
-from bakeoff.mcp.servers import ServerSpec
+from bakeoff.mcp.servers import ServerSpec, told_apart
 from bakeoff.protocols import Tool
 from bakeoff.tracing import Attributes, active_tracing
 
@@ -23,10 +23,11 @@ class McpHub:
     """Which servers, and how far they are trusted; a `Resource` that a run opens once, or a trial for itself."""
 
     def __init__(self, specs: Sequence[ServerSpec], limits: HubLimits | None = None) -> None:
+        specs = told_apart(specs)
         twice = [name for name, count in Counter(spec.name for spec in specs).items() if count > 1]
         if twice:
             raise UsageError(f"two MCP servers are called {twice[0]!r}: give each a name of its own")
-        self._specs = tuple(specs)
+        self._specs = specs
         self._limits = limits or HubLimits()
 
     @property

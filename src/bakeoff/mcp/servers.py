@@ -2,6 +2,8 @@
 
 import re
 import shlex
+from collections.abc import Iterable
+from itertools import chain, count
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
@@ -127,6 +129,25 @@ class ServerSpec(Frozen):
         return {**secrets_in(self.env), **self.headers, **({"url password": inside_url} if inside_url else {})}
 
 
+class NamelessServer(ServerSpec):
+    """One that nobody gave a name: the one it has was derived, and a hub may make it another."""
+
+
+def told_apart(specs: Iterable[ServerSpec]) -> tuple[ServerSpec, ...]:
+    """The same, where derived names that are taken have a number: python3, python3-2. Given names stay as they are."""
+    specs = tuple(specs)
+    taken = {spec.name for spec in specs if not isinstance(spec, NamelessServer)}
+    apart: list[ServerSpec] = []
+    for spec in specs:
+        if isinstance(spec, NamelessServer):
+            numbered = (f"{spec.name}-{number}" for number in count(2))
+            name = next(name for name in chain([spec.name], numbered) if name not in taken)
+            taken.add(name)
+            spec = spec.model_copy(update={"name": name})
+        apart.append(spec)
+    return tuple(apart)
+
+
 def parse_mcp_option(text: str) -> ServerSpec | None:
     """The server that `none`, `http[:URL]` or `stdio[:COMMAND]` stands for; a bare URL is taken too."""
     kind, _, rest = text.partition(":")
@@ -182,7 +203,7 @@ def _name_of(words: list[str]) -> str:
 
 def _made(text: str, **fields: Any) -> ServerSpec:
     try:
-        return ServerSpec(**fields)
+        return NamelessServer(**fields)
     except ValidationError as problem:
         reasons = "; ".join(str(error["msg"]).removeprefix("Value error, ") for error in problem.errors())
         raise UsageError(f"--mcp {text!r}: {reasons}") from problem

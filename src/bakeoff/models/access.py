@@ -17,9 +17,8 @@ from bakeoff.models.gateway import PriceBook
 from bakeoff.models.in_process import scripted_model, simple_model
 from bakeoff.models.names import ModelName
 from bakeoff.models.prices import Price
-from bakeoff.models.providers import Provider, ProviderSettings, SimpleProvider
+from bakeoff.models.providers import Provider, ProviderSettings, SimpleProvider, made_by
 from bakeoff.models.wire import Endpoint, build_model, http_client
-from bakeoff.specs import target_of
 
 
 class OpenProvider:
@@ -33,6 +32,11 @@ class OpenProvider:
         self._prices: dict[str, Price | None] = {}
         self._book = PriceBook()
         self._pricing = asyncio.Lock()  # all trials want to know at the same time
+
+    def rebuild(self, build: Callable[[str], Model]) -> None:
+        """Ask at another place from now on."""
+        self._build = build
+        self._models.clear()
 
     def model(self, name: str) -> Model:
         if name not in self._models:
@@ -67,7 +71,7 @@ class ProviderAccess:
     name: ModelName
     provider: Provider
     environment: Mapping[str, str] = field(repr=False)
-    idle_seconds: float = 120.0
+    idle_seconds: float | None = None
     most_in_flight: int = USUAL_MOST
     patience: Patience = field(default_factory=Patience)
 
@@ -81,8 +85,9 @@ class ProviderAccess:
     def key(self) -> str:
         provider = self.provider
         own = self.name.model if provider.wire == "embedded" else ""
-        factory = target_of(provider.factory) if provider.factory else ""
-        reached = fingerprint(provider.url(self.environment), provider.keys, factory)
+        # By identity: two functions may have one name, and the key is for this process only.
+        made = (id(provider.factory), dict(provider.options))
+        reached = fingerprint(provider.url(self.environment), provider.keys, made)
         manner = fingerprint(self.idle_seconds, self.most_in_flight, asdict(self.patience))
         return f"provider:{provider.name}/{own}/{reached[:8]}/{manner[:8]}"
 
@@ -102,31 +107,40 @@ class ProviderAccess:
     async def _open_remote(self) -> AsyncIterator[OpenProvider]:
         endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
         with _quietly():
-            async with http_client(self.idle_seconds) as client:
-                yield self._at(endpoint, client, self._gate())
+            async with http_client(endpoint.base_url, self.idle_seconds) as client:
+                yield OpenProvider(self.provider, self._gate(), self._builder(endpoint, client))
 
     @asynccontextmanager
     async def _open_embedded(self) -> AsyncIterator[OpenProvider]:
         from bakeoff.models.embedded.server import EmbeddedServer
 
         embedded = EmbeddedServer(self.name.model)
-        async with embedded.open() as server, http_client(self.idle_seconds) as client:
-            gate = Gate(self.most_in_flight, self.patience, revive=embedded.ensure_alive)
-            yield self._at(Endpoint(server.base_url, server.api_key), client, gate)
+        async with embedded.open() as server, http_client(server.base_url, self.idle_seconds) as client:
+
+            async def revive() -> None:
+                again = await embedded.ensure_alive()  # its port may have been taken meanwhile
+                opened.rebuild(self._builder(Endpoint(again.base_url, again.api_key), client))
+
+            gate = Gate(self.most_in_flight, self.patience, revive=revive)
+            opened = OpenProvider(self.provider, gate, self._builder(Endpoint(server.base_url, server.api_key), client))
+            yield opened
 
     @asynccontextmanager
     async def _open_in_process(self) -> AsyncIterator[OpenProvider]:
         yield OpenProvider(self.provider, self._gate(), self._in_process_model)
 
-    def _at(self, endpoint: Endpoint, client: httpx2.AsyncClient, gate: Gate) -> OpenProvider:
-        return OpenProvider(self.provider, gate, lambda model: build_model(self.provider, model, endpoint, client))
+    def _builder(self, endpoint: Endpoint, client: httpx2.AsyncClient) -> Callable[[str], Model]:
+        return lambda model: build_model(self.provider, model, endpoint, client)
 
     def _in_process_model(self, model: str) -> Model:
         if self.provider.wire == "scripted":
             return scripted_model(model)
         assert self.provider.factory is not None, "a custom provider is made with its factory"
-        made = self.provider.factory(
-            ProviderSettings(model, self.provider.key(self.environment), self.provider.url(self.environment))
+        made = made_by(
+            self.provider.factory,
+            ProviderSettings(
+                model, self.provider.key(self.environment), self.provider.url(self.environment), self.provider.options
+            ),
         )
         if isinstance(made, Model):
             return made

@@ -1,11 +1,19 @@
 """One attempt's way to a model: every call passes the gate, is priced, told to the run, and recorded or replayed."""
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from pydantic_ai import exceptions as ai
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.messages import (
+    INVALID_JSON_KEY,
+    ModelMessage,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ToolCallPart,
+)
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
@@ -29,6 +37,9 @@ _CONVENTIONAL = {
     "openai-responses": "openai",
 }
 """What OpenTelemetry calls providers that we call otherwise."""
+
+_NOT_PASSED_ON = {"not_passed_on": True}  # marks what the provider said in the model's place
+_FREE = Usage(requests=1, cost=0.0)
 
 _MOST_TOKENS = 100_000_000
 """No model reads or writes so much in one request: a provider that says so has miscounted."""
@@ -70,7 +81,7 @@ class Caller:
             raise self._out_of_budget
         asked = self._question(messages, parameters)
         if (recorded := self.recordings.find(asked)) is not None:
-            self._spend(recorded.usage)
+            self.task.count(recorded.usage)
             return Answer(recorded.response, recorded.usage, recorded.seconds, recorded.measured, True, recorded.price)
         answer = await self._ask(messages, parameters)
         self._spend(answer.usage)  # before anything that can fail: it is paid for
@@ -99,19 +110,20 @@ class Caller:
     async def _ask(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Answer:
         if self.provider is None:
             raise InfraError(f"{self.name}: replay is strict, so nothing but recordings may answer", permanent=True)
-        model = self._model(self.provider)
+        provider = self.provider
         with self.task.clock.paused():  # the list of prices may have to be fetched
-            price = self.price or await self.provider.price(self.name.model)
+            price = self.price or await provider.price(self.name.model)
 
         async def call() -> tuple[ModelResponse, float]:
+            model = self._model(provider)  # for each try: a server that died may be back at another address
             with self.tracing.span(f"chat {self.name.model}", self._about_request(), "CLIENT") as span:
                 started = perf_counter()
                 response = await self._call(model, messages, parameters)
                 span.note(_about_response(response))
                 return response, perf_counter() - started
 
-        response, seconds = await self.provider.gate.pass_through(call, self.task.clock)
-        usage = usage_of(response.usage, price)
+        response, seconds = await provider.gate.pass_through(call, self.task.clock)
+        usage = _FREE if response.metadata == _NOT_PASSED_ON else usage_of(response.usage, price)
         return Answer(response, usage or Usage(requests=1), seconds, usage is not None, False, price)
 
     @property
@@ -144,11 +156,10 @@ class Caller:
             refused = refusal(error)
             if refused is None:
                 raise fault(error, name) from error
-            unmeasured = RequestUsage(unmeasured_requests=1)
-            return ModelResponse(parts=[TextPart(refused)], usage=unmeasured, finish_reason="content_filter")
+            return ModelResponse(parts=[TextPart(refused)], finish_reason="content_filter", metadata=_NOT_PASSED_ON)
         if self.remote and not _is_whole(response):
             raise Busy(f"{name}: the stream ended before the answer did")
-        return response
+        return _with_json(response)
 
     async def _request(
         self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
@@ -173,6 +184,27 @@ def _about_response(response: ModelResponse) -> Attributes:
         "gen_ai.usage.input_tokens": usage.input if usage else None,
         "gen_ai.usage.output_tokens": usage.output if usage else None,
     }
+
+
+def _with_json(response: ModelResponse) -> ModelResponse:
+    """Arguments with NaN or infinity go on as a text: they can neither be kept nor be sent back as what they are."""
+    return replace(response, parts=[part if _is_json(part) else _as_text(part) for part in response.parts])
+
+
+def _is_json(part: ModelResponsePart) -> bool:
+    if not isinstance(part, ToolCallPart):
+        return True
+    try:
+        json.dumps(part.args_as_dict(), allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _as_text(part: ModelResponsePart) -> ModelResponsePart:
+    assert isinstance(part, ToolCallPart), "nothing else has arguments"
+    text = part.args if isinstance(part.args, str) else json.dumps(part.args)
+    return replace(part, args={INVALID_JSON_KEY: text})
 
 
 def _is_whole(response: ModelResponse) -> bool:

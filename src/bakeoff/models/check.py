@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
+import httpx2
+
 from bakeoff.errors import InfraError, PlanError, UsageError
 from bakeoff.models.gateway import gateway_base, kept_models, refresh_models
 from bakeoff.models.in_process import read_script
 from bakeoff.models.names import GATEWAY, ModelName, parse_model_name
 from bakeoff.models.providers import Provider, known_providers
+from bakeoff.models.wire import client_problem
 
 
 def check_models(
@@ -52,16 +55,36 @@ def what_is_missing(name: ModelName, provider: Provider, environment: Mapping[st
 def _problem(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:
     if provider.keys and provider.key_required and provider.key(environment) is None:
         return f"no key: set {' or '.join(provider.keys)}, in the environment, in .env or in .env.local"
-    url = provider.url(environment)
-    if provider.wire == "openai" and url is None:
-        return f"no address: set {provider.base_url_variable}"
-    if url is not None and not url.startswith(("http://", "https://")):
-        return f"its address {url!r} does not begin with http:// or https://"
+    problem = _unsendable_key(provider, environment) or _wrong_address(provider, provider.url(environment))
+    if problem:
+        return problem
     try:
         _check_file(name.model, provider)
     except UsageError as error:
         return str(error)
     return None
+
+
+def _unsendable_key(provider: Provider, environment: Mapping[str, str]) -> str | None:
+    for name in provider.keys:
+        if key := environment.get(name, "").strip():
+            fits = key.isascii() and key.isprintable()
+            return None if fits else f"the key in {name} holds a line break or a letter outside ASCII: remove it"
+    return None
+
+
+def _wrong_address(provider: Provider, url: str | None) -> str | None:
+    if provider.wire not in ("openai", "responses", "anthropic", "google"):
+        return None  # what another makes of its address is its own business
+    if url is None:
+        return f"no address: set {provider.base_url_variable}"
+    if not url.startswith(("http://", "https://")):
+        return f"its address {url!r} does not begin with http:// or https://"
+    try:
+        host = httpx2.URL(url).host
+    except httpx2.InvalidURL as error:
+        return f"its address {url!r} cannot be read: {error}"
+    return client_problem(url) if host else f"its address {url!r} names no host"
 
 
 def _check_file(model: str, provider: Provider) -> None:

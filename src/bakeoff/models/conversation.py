@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import JsonValue
 from pydantic_ai.messages import (
+    INVALID_JSON_KEY,
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
@@ -123,7 +124,8 @@ async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: 
         reason = "the attempt was over" if over else f"there is no such tool; there are {', '.join(known) or 'none'}"
         return called.model_copy(update={"error": reason})
     if not isinstance(called.arguments, dict):
-        return called.model_copy(update={"error": "the arguments are not a JSON object"})
+        wanted = "JSON, which knows no NaN and no infinity" if _is_marked(part) else "a JSON object"
+        return called.model_copy(update={"error": f"the arguments are not {wanted}"})
     started = perf_counter()
     try:
         result, error = to_jsonable_python(await tool.call(called.arguments)), None
@@ -133,7 +135,14 @@ async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: 
     return called.model_copy(update={"result": result, "error": error, "duration_ms": took})
 
 
+def _is_marked(part: ToolCallPart) -> bool:
+    """Whether the caller found that these are no arguments that JSON has words for."""
+    return isinstance(part.args, dict) and INVALID_JSON_KEY in part.args
+
+
 def _given(part: ToolCallPart) -> JsonValue:
+    if isinstance(part.args, dict) and _is_marked(part):
+        return str(part.args[INVALID_JSON_KEY])
     try:
         return part.args_as_dict(raise_if_invalid=True)
     except (ValueError, AssertionError):

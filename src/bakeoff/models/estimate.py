@@ -1,10 +1,11 @@
 """What a plan will cost, before anything is spent: an estimate that says what it rests on."""
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 
 from bakeoff.frozen import Frozen
 from bakeoff.models.names import ModelName, parse_model_name
-from bakeoff.models.prices import Price, cost_of
+from bakeoff.models.prices import MILLION, Price, cost_of
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Usage
 
@@ -32,7 +33,7 @@ def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | 
 
 def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | None) -> Estimate:
     trials = plan.rounds * len(plan.cases)
-    price = price_of(parse_model_name(str(spec.options["model"])))
+    price = _own_price(spec) or price_of(parse_model_name(str(spec.options["model"])))
     if past is not None:
         usage, basis = _times(past, trials), "the mean of earlier trials"
     else:
@@ -45,8 +46,17 @@ def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | No
     )
 
 
+def _own_price(spec: SubjectSpec) -> Price | None:
+    """What the subject's option `price` says, which is per million tokens."""
+    given = spec.options.get("price")
+    if not isinstance(given, dict):
+        return None
+    rates = {name: Decimal(str(amount)) / MILLION for name, amount in given.items() if amount is not None}
+    return Price.model_validate({**rates, "key": str(spec.options["model"]), "source": "config"})
+
+
 def _guess(plan: Plan, spec: SubjectSpec) -> tuple[Usage, str]:
-    steps = AGENT_STEPS if spec.kind == "agent" else 1
+    steps = _at_most(spec.options.get("max_steps"), AGENT_STEPS) if spec.kind == "agent" else 1
     answer = _at_most(spec.options.get("max_tokens"), OUTPUT_TOKENS)
     system = len(str(spec.options.get("system") or ""))
     prompts = sum((system + len(case.prompt)) // CHARS_PER_TOKEN + 1 for case in plan.cases)

@@ -270,7 +270,7 @@ def _reached(brackets: Mapping[int, Decimal], start: int, base: Decimal | None) 
 def _no_price(model_id: str, field: str, value: object, problem: str) -> UsageError:
     return UsageError(
         f"the gateway's price for {model_id!r:.120} is unusable: {field} {value!r:.80} {problem}; "
-        "go on without costs by --no-pricing"
+        "give the subject one of its own with its option `price`"
     )
 
 

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from bakeoff.errors import UsageError
@@ -29,8 +31,39 @@ class ProviderSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-Factory = Callable[[ProviderSettings], Any]
-"""Makes a `SimpleProvider`, or a pydantic-ai `Model` for one who wants tools and usage too."""
+Factory = Callable[[ProviderSettings], Any] | Callable[[], Any] | SimpleProvider
+"""A `SimpleProvider`, or what makes one, from settings or from nothing: a class or a function. It may also make a
+pydantic-ai `Model`, for one who wants tools and usage too."""
+
+
+def check_factory(factory: object, who: str) -> None:
+    """Raise UsageError for what can neither be asked nor called."""
+    if not _is_ready(factory) and not callable(factory):
+        raise UsageError(f"{who}: {factory!r} has no `create_message(system, message)`, and is nothing that makes one")
+    if not _is_ready(factory) and not _takes(factory, 1) and not _takes(factory, 0):
+        raise UsageError(f"{who}: {factory!r} cannot be called with the settings alone, nor with nothing")
+
+
+def made_by(factory: Factory, settings: ProviderSettings) -> Any:
+    make: Any = factory
+    if _is_ready(make):
+        return make
+    return make(settings) if _takes(make, 1) else make()
+
+
+def _is_ready(factory: object) -> bool:
+    """Whether it can be asked as it is. A class has the method too, but no `self` for it."""
+    return not isinstance(factory, type) and isinstance(factory, SimpleProvider)
+
+
+def _takes(factory: Any, count: int) -> bool:
+    try:
+        signature(factory).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # some that are written in C do not tell
+        return count == 1
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +78,7 @@ class Provider:
     key_required: bool = True
     prices: str | None = None  # what genai-prices calls it
     factory: Factory | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # for the factory
 
     def key(self, environment: Mapping[str, str]) -> str | None:
         return next((key for name in self.keys if (key := environment.get(name, "").strip())), None)
@@ -139,6 +173,7 @@ _registered: dict[str, Provider] = {}
 def register_provider(name: str, factory: Factory) -> Callable[[], None]:
     """Add a provider for this process; call what is returned to take it back, and to have what it hid again."""
     name = provider_name(name)
+    check_factory(factory, f"provider {name!r}")
     hidden = _registered.get(name)
     provider = _registered[name] = Provider(name, "custom", factory=factory)
 
@@ -165,12 +200,14 @@ def _from_entry_points() -> dict[str, Provider]:
     }
 
 
+@cache
 def _loaded_when_called(point: EntryPoint) -> Factory:
     def factory(settings: ProviderSettings) -> Any:
         try:
             made = point.load()
         except (ImportError, AttributeError, SyntaxError) as error:
             raise UsageError(f"provider {point.name!r}: {point.value!r} cannot be imported: {error}") from error
-        return made(settings)
+        check_factory(made, f"provider {point.name!r}")
+        return made_by(made, settings)
 
     return factory

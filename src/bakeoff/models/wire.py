@@ -1,14 +1,18 @@
 """From a provider and a model's name to the pydantic-ai model that speaks its API."""
 
+import ipaddress
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.request import getproxies
 
 import httpx2
 from pydantic_ai.models import Model
 from pydantic_ai.providers import Provider as Dialect
 
+from bakeoff.errors import UsageError
 from bakeoff.models.providers import Provider
 
 if TYPE_CHECKING:
@@ -27,15 +31,46 @@ class Endpoint:
 
 
 @asynccontextmanager
-async def http_client(idle_seconds: float) -> AsyncIterator[httpx2.AsyncClient]:
+async def http_client(base_url: str | None, idle_seconds: float | None) -> AsyncIterator[httpx2.AsyncClient]:
     """One client for all models of a provider; honours proxies and certificates from the environment.
 
-    `idle_seconds` is the longest silence on the wire. How long a whole call may take is the attempt's business.
+    `idle_seconds` is the longest silence on the wire, None where silence says nothing: who does not stream is silent
+    until all is said. How long a whole call may take is the attempt's business.
     """
-    timeout = httpx2.Timeout(idle_seconds, connect=_CONNECT_SECONDS)
-    limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
-    async with httpx2.AsyncClient(timeout=timeout, limits=limits, follow_redirects=True) as client:
+    async with _client(base_url, idle_seconds) as client:
         yield client
+
+
+def _client(base_url: str | None, idle_seconds: float | None) -> httpx2.AsyncClient:
+    try:
+        return httpx2.AsyncClient(
+            timeout=httpx2.Timeout(idle_seconds, connect=_CONNECT_SECONDS),
+            limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
+            follow_redirects=True,
+            verify=httpx2.create_ssl_context(),  # an authority of one's own is believed on this machine too
+            trust_env=not is_loopback(base_url),  # a proxy's own loopback is another one
+        )
+    except (ValueError, ImportError, OSError, httpx2.InvalidURL) as error:
+        raise UsageError(f"the proxy or the certificates that the environment names are of no use: {error}") from error
+
+
+def client_problem(base_url: str | None) -> str | None:
+    """Why no client can be made, where the environment has a say in it."""
+    if not getproxies() and not any(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")):
+        return None
+    try:
+        _client(base_url, None)
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def is_loopback(url: str | None) -> bool:
+    host = httpx2.URL(url or "").host
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def build_model(provider: Provider, model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:

@@ -3,6 +3,7 @@
 Each open place has a user of its own from a reserved range, so that no trial can read, signal or starve another.
 The user is held by a lock on a file: two Bakeoff processes on one machine never share one, and a lock dies with
 its process. The file also names the folder, so that whoever takes the user next removes what a crash left behind.
+Without root the folder itself holds a lock, and the next process of ours removes those whose lock is free.
 """
 
 import asyncio
@@ -14,7 +15,9 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from bakeoff.errors import InfraError, SandboxMissing
@@ -24,6 +27,8 @@ from bakeoff.sandbox.safe_copy import open_folder, write_below
 from bakeoff.sandbox.supervised import supervise_now
 
 LEASES = Path("/run/bakeoff/users")
+PREFIX, LOCK = "bakeoff-place-", "held"
+FRESH_SECONDS = 60.0  # a place this young may not hold its lock yet
 USERS = range(2_000_000_000, 2_000_004_096)  # in nobody's way: above container ranges, below the reserved top
 USERS_IN_A_CONTAINER = range(60_578, 61_184)  # where only 65,536 ids are mapped
 
@@ -87,7 +92,8 @@ def probe_place() -> Iterator[Place]:
     try:
         root = make_root(None, lease)
         try:
-            yield make_place(root, lease)
+            with held(root):
+                yield make_place(root, lease)
         finally:
             remove_place(root, lease)
     finally:
@@ -108,11 +114,14 @@ def clean_lease(lease: Lease) -> Lease:
 @contextlib.asynccontextmanager
 async def open_place(parent: Path | None = None, *, keep: bool = False) -> AsyncIterator[Place]:
     """A place that is gone, with every process of its user, when the block ends; kept folders become ours."""
+    if not we_are_root():  # root's are found by their leases
+        await asyncio.to_thread(sweep_places, parent or Path(tempfile.gettempdir()))
     lease = lease_user() if we_are_root() else None
     try:
         root = make_root(parent, lease)
         try:
-            yield make_place(root, lease)
+            with held(root):
+                yield make_place(root, lease)
         finally:
             await asyncio.shield(asyncio.to_thread(keep_place if keep else remove_place, root, lease))
     finally:
@@ -121,11 +130,47 @@ async def open_place(parent: Path | None = None, *, keep: bool = False) -> Async
 
 
 def make_root(parent: Path | None, lease: Lease | None) -> Path:
-    root = Path(tempfile.mkdtemp(prefix="bakeoff-place-", dir=parent)).resolve()
+    root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)).resolve()
     if lease is not None:
         lease.note(root)
         root.chmod(0o711)
     return root
+
+
+@contextlib.contextmanager
+def held(root: Path) -> Iterator[None]:
+    """Ours while we live: a lock that ends with its process. A place that is kept has none, and so stays."""
+    lock = root / LOCK
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+@cache
+def sweep_places(folder: Path) -> None:
+    """Remove, once in a process, what killed ones of our own user left there."""
+    for root in folder.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, InfraError):  # someone else's, or just being removed by another of ours
+            if is_left_behind(root):
+                remove_tree(root)
+
+
+def is_left_behind(root: Path) -> bool:
+    found = root.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or time.time() - found.st_mtime < FRESH_SECONDS:
+        return False
+    descriptor = os.open(root / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def make_place(root: Path, lease: Lease | None) -> Place:

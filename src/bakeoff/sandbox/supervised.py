@@ -5,9 +5,11 @@ import contextlib
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,14 @@ class Finished:
     completed: Completed
     epilogue: Sequence[str] = ()
     status: str = ""
+
+
+class SupervisorLost(InfraError):
+    """A supervisor ended without a report; `so_far` is what is known of its command."""
+
+    def __init__(self, message: str, so_far: Completed) -> None:
+        super().__init__(message)
+        self.so_far = so_far
 
 
 def confined_rlimits(limits: Limits) -> dict[str, int]:
@@ -158,6 +168,7 @@ class Conversation:
 
     def __init__(self, stdin: bytes, cap: int) -> None:
         self.loop = asyncio.get_running_loop()
+        self.started = time.monotonic()
         self.control, self.their_end = socket.socketpair()
         self.control.setblocking(False)
         self.stdin = Feeder(stdin)
@@ -256,9 +267,7 @@ async def supervise(order: Order, *, stdin: bytes, output_kb: int) -> Finished:
 
 def finish(order: Order, report: Report | None, talk: Conversation) -> Finished:
     if report is None:
-        if order["uid"] is not None:
-            supervise_now({"sweep": order["uid"]})
-        raise InfraError(f"the supervisor of {order['argv'][0]!r} was killed from outside; what it ran was ended")
+        raise lost(order, talk)
     if "problem" in report:
         raise InfraError(f"{order['argv'][0]!r} was not started: {report['problem']}")
     if not report["clean"]:
@@ -272,6 +281,20 @@ def finish(order: Order, report: Report | None, talk: Conversation) -> Finished:
         stop=stop,
     )
     return Finished(completed, report.get("epilogue", ()), report["status"])
+
+
+def lost(order: Order, talk: Conversation) -> SupervisorLost:
+    left = "what it ran may still be running"
+    if order["uid"] is not None:
+        left = "what it ran was ended" if supervise_now({"sweep": order["uid"]}).get("clean") else left
+    so_far = Completed(
+        exit_code=-signal.SIGKILL,
+        stdout=bytes(talk.stdout.kept),
+        stderr=bytes(talk.stderr.kept),
+        seconds=time.monotonic() - talk.started,
+        stop="killed",
+    )
+    return SupervisorLost(f"the supervisor of {order['argv'][0]!r} was killed from outside; {left}", so_far)
 
 
 def supervise_now(order: Order) -> Report:

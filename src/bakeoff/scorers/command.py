@@ -57,7 +57,7 @@ class Command:
             raise GraderError(f"{self.options.argv[0]!r} was not found: {_last_line(done)}")
         metadata: dict[str, JsonValue] = {"exit_code": done.exit_code, "stop": done.stop, "output": _tail(done)}
         if done.stop != "exited":
-            return Score(name=self.name, value=0.0, reason=f"ended by the {done.stop} limit", metadata=metadata)
+            return Score(name=self.name, value=0.0, reason=_why_ended(done), metadata=metadata)
         if self.options.proof and proof.encode() not in done.stdout.splitlines():
             reason = "the program ended without the proof that it came to its end"
             return Score(name=self.name, value=0.0, reason=f"{reason}: {_last_line(done)}", metadata=metadata)
@@ -117,6 +117,12 @@ def _outcome(test: ElementTree.Element) -> str:
     if children & {"failure", "error"}:
         return "failed"
     return "skipped" if "skipped" in children else "passed"
+
+
+def _why_ended(done: Completed) -> str:
+    if done.stop == "killed":
+        return "its supervisor was killed, as a program that runs as you can do; what it started may still be running"
+    return f"ended by the {done.stop} limit"
 
 
 def _tail(done: Completed) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
 from pydantic_ai.settings import ModelSettings
@@ -18,15 +18,16 @@ from bakeoff.models.conversation import begin, converse
 from bakeoff.models.gate import USUAL_MOST, Patience
 from bakeoff.models.names import ModelName
 from bakeoff.models.prices import MILLION, Price
-from bakeoff.models.providers import Provider, compatible, known_providers, provider_name
+from bakeoff.models.providers import Provider, check_factory, compatible, known_providers, provider_name
 from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Needs, Resource, Task, Tool
 from bakeoff.record import Transcript
-from bakeoff.specs import describe, import_target, read_options
+from bakeoff.specs import describe, import_object, read_options
 from bakeoff.subjects.variables import secrets_of, with_variables
 
-
+_CHOICE = "with `required` every step must call a tool: one that ends the attempt, or max_steps, is then the end"
+_IDLE = "longest silence on the wire with `stream`; then it is infra. Without, only the attempt's time is a limit"
 _MCP = "servers, or `http:URL` and `stdio:COMMAND`; `${NAME}` in env and headers is that variable's value"
 
 
@@ -35,7 +36,8 @@ class ProviderOptions(Frozen):
 
     base_url: str | None = None
     key_variable: str | None = None
-    target: str | None = Field(default=None, description="`module:Class`")
+    target: str | None = Field(default=None, description="`module:name` of a provider, or of what makes one")
+    options: dict[str, JsonValue] = Field(default={}, description="told to what makes the provider")
 
 
 class PriceOptions(Frozen):
@@ -60,7 +62,7 @@ class ModelOptions(Frozen):
     seed: int | None = Field(default=None, description="the trial's own seed where left out")
     max_tokens: PositiveInt | None = None
     timeout: PositiveFloat | None = Field(default=None, description="seconds for one answer; too late is a timeout")
-    idle_seconds: PositiveFloat = Field(default=120.0, description="longest silence on the wire; then it is infra")
+    idle_seconds: PositiveFloat = Field(default=120.0, description=_IDLE)
     patience_seconds: PositiveFloat = Field(default=300.0, description="longest wait for a busy provider, in all")
     first_wait_seconds: PositiveFloat = Field(default=0.5, description="before asking a busy provider again; doubles")
     longest_wait_seconds: PositiveFloat = Field(default=30.0, description="to which it doubles")
@@ -73,6 +75,7 @@ class ModelOptions(Frozen):
 
 class AgentOptions(ModelOptions):
     max_steps: PositiveInt = 10
+    tool_choice: Literal["auto", "required"] = Field(default="auto", description=_CHOICE)
     mcp: tuple[ServerSpec | str, ...] = Field(default=(), description=_MCP)
 
 
@@ -84,6 +87,7 @@ class ModelSubject:
     options: ModelOptions
     access: ProviderAccess
     most_steps: int = 1
+    uses_tools: bool = False
     servers: tuple[ServerSpec, ...] = ()  # as the plan has them, with the names of variables
     hub: McpHub | None = None
     only_recordings: bool = False
@@ -100,7 +104,7 @@ class ModelSubject:
         agent = cls._from(spec, options, options.max_steps)
         environment = agent.access.environment
         hub = McpHub([with_variables(server, environment) for server in named]) if named else None
-        return replace(agent, servers=named, hub=hub)
+        return replace(agent, uses_tools=True, servers=named, hub=hub)
 
     @classmethod
     def _from(cls, spec: SubjectSpec, options: ModelOptions, most_steps: int) -> Self:
@@ -109,9 +113,8 @@ class ModelSubject:
         providers = known_providers(added)
         name = known_model_name(options.model, providers)
         patience = Patience(options.first_wait_seconds, options.longest_wait_seconds, options.patience_seconds)
-        access = ProviderAccess(
-            name, providers[name.provider], environment, options.idle_seconds, options.most_in_flight, patience
-        )
+        idle = options.idle_seconds if options.stream else None
+        access = ProviderAccess(name, providers[name.provider], environment, idle, options.most_in_flight, patience)
         return cls(name, options, access, most_steps)
 
     def lacks(self) -> list[str]:
@@ -144,7 +147,7 @@ class ModelSubject:
         return self._with_servers(talk.transcript(), task)
 
     def _tools(self, task: Task) -> tuple[Tool, ...]:
-        if self.most_steps == 1:
+        if not self.uses_tools:
             return ()
         if self.hub is None:
             return task.tools
@@ -192,6 +195,8 @@ class ModelSubject:
             settings["max_tokens"] = options.max_tokens
         if options.timeout is not None:
             settings["request_timeout"] = options.timeout
+        if isinstance(options, AgentOptions) and options.tool_choice == "required":
+            settings["tool_choice"] = "required"
         if self.access.provider.wire != "anthropic":  # which has no seed
             settings["seed"] = task.seed if options.seed is None else options.seed
         return settings
@@ -200,7 +205,14 @@ class ModelSubject:
 def _added(name: str, given: ProviderOptions, who: str) -> Provider:
     name = provider_name(name)
     if given.target is not None:
-        return Provider(name, "custom", factory=import_target(given.target, f"{who}: provider {name!r}"))
-    if given.base_url is None:
-        raise UsageError(f"{who}: provider {name!r} needs a base_url or a target")
+        return _custom(name, given, given.target, f"{who}: provider {name!r}")
+    if given.base_url is None or given.options:
+        raise UsageError(f"{who}: provider {name!r} needs a {'target' if given.options else 'base_url or a target'}")
     return compatible(name, given.base_url, given.key_variable)
+
+
+def _custom(name: str, given: ProviderOptions, target: str, who: str) -> Provider:
+    factory = import_object(target, who)
+    check_factory(factory, who)
+    keys = (given.key_variable,) if given.key_variable else ()
+    return Provider(name, "custom", keys, given.base_url, factory=factory, options=given.options)

@@ -26,7 +26,7 @@ def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSp
 
     given = {**spec.model_dump(), "env": filled(spec.env), "headers": filled(spec.headers)}
     try:
-        return ServerSpec.model_validate(given)  # anew: a variable may hold what no header can
+        return type(spec).model_validate(given)  # anew: a variable may hold what no header can
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise UsageError(f"MCP server {spec.name!r}: {first['msg']}") from None  # the cause shows the value

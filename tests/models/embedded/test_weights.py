@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.cache import cache_folder
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.embedded.weights import KNOWN, cache_folder, check_name, location, pull, weights_path
+from bakeoff.models.embedded.weights import KNOWN, check_name, location, pull, weights_path
 
 SMOLLM2 = KNOWN["smollm2"]
 Downloader = Callable[[str, Path], Sequence[str]]
@@ -190,3 +191,11 @@ def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: py
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_folder() == tmp_path / ".cache" / "bakeoff"
+
+
+def test_a_relative_cache_is_one_place_whatever_folder_one_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BAKEOFF_CACHE", "mine")
+    assert location("smollm2").parent == tmp_path / "mine" / "models"

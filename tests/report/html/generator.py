@@ -1,4 +1,4 @@
-"""Journals at any size, written as a run would write them but without running anything. The same call, the same bytes."""
+"""Journals at any size, written as a run would write them, without running anything. The same call, the same bytes."""
 
 import json
 import random
@@ -15,7 +15,22 @@ from bakeoff.rundir import RunFolder
 
 PRICE = {"input": "0.000003", "output": "0.000015", "cache_read": "0.0000003", "cache_write": None}
 START = 1_790_000_000.0
-WORDS = ["the", "model", "reads", "a", "file", "then", "writes", "another", "and", "runs", "every", "test", "until", "all", "of", "them", "pass", "or", "time", "is", "out"]
+WORDS = (
+    "reads",
+    "writes",
+    "another",
+    "file",
+    "and",
+    "then",
+    "runs",
+    "every",
+    "test",
+    "until",
+    "all",
+    "of",
+    "them",
+    "pass",
+)
 SUBJECTS = {
     "opus": (0.82, 30.0, 18.0),
     "sonnet": (0.74, 9.0, 11.0),
@@ -126,7 +141,7 @@ def write_lines(folder: Path, plan: Plan | bytes, lines: list[object]) -> RunFol
     run = RunFolder(folder)
     folder.mkdir(parents=True)
     run.plan_file.write_bytes(plan if isinstance(plan, bytes) else plan.model_dump_json(exclude_defaults=True).encode())
-    written = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    written = [line if isinstance(line, bytes) else as_line(line) for line in lines]
     run.journal_file.write_bytes(b"".join(line + b"\n" for line in written))
     return run
 
@@ -134,3 +149,8 @@ def write_lines(folder: Path, plan: Plan | bytes, lines: list[object]) -> RunFol
 def line_of(record: Record) -> dict[str, object]:
     data: dict[str, object] = json.loads(to_json(record.model_dump(exclude_defaults=True)))
     return {"type": "record", "v": 1, "record": data}
+
+
+def as_line(data: object) -> bytes:
+    """As the journal's own writer would put it, which is what reading is fast for."""
+    return json.dumps(data, separators=(",", ":")).encode()

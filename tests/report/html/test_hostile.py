@@ -192,6 +192,15 @@ HOSTILE: dict[str, Callable[[Path], RunFolder]] = {
 }
 
 
+def page_or_sentence(run: RunFolder, path: Path) -> Path | None:
+    try:
+        return write_run_page(run, path)
+    except RunFolderError as error:
+        sentence = str(error)
+    assert re.fullmatch(r"[^\n\x1b]{20,900}", sentence), sentence
+    return None
+
+
 async def unharmed(page: Page) -> bool:
     title = await page.title()
     return await page.evaluate("window.__pwned === undefined") and title != "pwned"
@@ -200,11 +209,7 @@ async def unharmed(page: Page) -> bool:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_journal_gives_a_harmless_page_or_a_sentence(name: str, tmp_path: Path, chromium: Chromium) -> None:
     run = HOSTILE[name](tmp_path / "results" / "runs" / "run")
-    try:
-        made = write_run_page(run, tmp_path / "run.html")
-    except RunFolderError as error:
-        assert re.fullmatch(r"[^\n\x1b]{20,900}", str(error)), str(error)
-        made = None
+    made = page_or_sentence(run, tmp_path / "run.html")
     index = write_index(tmp_path / "index.html", read_entries(tmp_path / "results"))
 
     async def look(page: Page) -> bool:

@@ -1,6 +1,5 @@
 """The index over a results folder."""
 
-import os
 from pathlib import Path
 
 from playwright.async_api import Page
@@ -117,4 +116,4 @@ def test_a_folder_that_may_only_be_read_is_still_indexed(tmp_path: Path) -> None
     run = write_lines(tmp_path / "run", plan, [line_of(record) for record in records_of(plan)])
     (run.path / KEPT_NAME).mkdir()  # nothing can be put in its place
     assert read_entry(RunFolder(run.path)).summary.cases == 2
-    assert os.listdir(run.path / KEPT_NAME) == []
+    assert list((run.path / KEPT_NAME).iterdir()) == []

@@ -19,7 +19,7 @@ COMPARE = """async ([one, other]) => {
   const load = async (data) => createImageBitmap(await (await fetch(`data:image/png;base64,${data}`)).blob());
   const [a, b] = [await load(one), await load(other)];
   if (Math.abs(a.height / a.width - b.height / b.width) > 0.04 * (a.height / a.width)) return 1;
-  const [width, height] = [Math.round(b.width / 4), Math.round(b.height / 4)];
+  const [width, height] = [Math.round(b.width / 2), Math.round(b.height / 2)];
   const pixels = (image) => {
     const context = new OffscreenCanvas(width, height).getContext("2d");
     context.imageSmoothingQuality = "high";
@@ -35,7 +35,8 @@ COMPARE = """async ([one, other]) => {
 }"""
 SHRINK = """async (data) => {
   const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${data}`)).blob());
-  const canvas = Object.assign(document.createElement("canvas"), { width: 0.36 * image.width, height: 0.36 * image.height });
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [0.25 * image.width, 0.25 * image.height];
   const context = canvas.getContext("2d");
   context.imageSmoothingQuality = "high";
   context.drawImage(image, 0, 0, canvas.width, canvas.height);

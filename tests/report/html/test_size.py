@@ -1,6 +1,5 @@
 """Large runs and many runs. The figures of a quiet machine are in docs/reports.md."""
 
-import json
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from playwright.async_api import Page
 from bakeoff.report.html import write_run_page
 
 from .browser import Chromium, opened
-from .generator import line_of, plan_of, records_of, write_lines
+from .generator import as_line, line_of, plan_of, records_of, write_lines
 
 TRIALS = 20_000
 RUNS = 1_000
@@ -23,9 +22,7 @@ RUNS = 1_000
 def large_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("large")
     plan = plan_of(TRIALS // 4)
-    run = write_lines(
-        folder / "run", plan, [json.dumps(line_of(record)).encode() for record in records_of(plan, steps=1)]
-    )
+    run = write_lines(folder / "run", plan, [as_line(line_of(record)) for record in records_of(plan, steps=1)])
     return write_run_page(run, folder / "run.html")
 
 
@@ -76,14 +73,13 @@ import resource, sys, time
 from pathlib import Path
 from bakeoff.report.html import read_entries, write_index
 results = Path(sys.argv[1])
-started = time.perf_counter()
 write_index(results / "index.html", read_entries(results))
-print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
 
 def index_in_a_process(results: Path) -> tuple[float, float]:
-    """Seconds, and the most megabytes it held."""
+    """Seconds of the processor, which other tests share, and the most megabytes it held."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     done = subprocess.run(
         [sys.executable, "-c", INDEX, str(results)], capture_output=True, text=True, check=True, env=environment
@@ -97,7 +93,7 @@ def many_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same forty trials a thousand times over: what differs is of no weight here."""
     results = tmp_path_factory.mktemp("many") / "results"
     plan = plan_of(10)
-    lines: list[object] = [json.dumps(line_of(record)).encode() for record in records_of(plan, steps=1)]
+    lines: list[object] = [as_line(line_of(record)) for record in records_of(plan, steps=1)]
     for number in range(RUNS):
         start = {"type": "start", "v": 1, "bakeoff": "0.1.0", "time": 1.79e9 + 3600 * number, "sandbox": "bwrap"}
         write_lines(results / "runs" / f"run-{number:04d}", plan, [start, *lines])

@@ -1,6 +1,5 @@
 """The served pages, and runs that go on while one looks."""
 
-import json
 import subprocess
 import sys
 import time
@@ -15,8 +14,8 @@ from bakeoff.report.view.live import Progress
 from bakeoff.rundir import RunFolder
 
 from ..html.browser import Chromium, until
-from ..html.generator import line_of, plan_of, records_of, write_lines
-from .conftest import Viewer
+from ..html.generator import as_line, line_of, plan_of, records_of, write_lines
+from .conftest import BAKEOFF, Viewer
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "killed_run.py"
 
@@ -102,7 +101,7 @@ def test_a_run_that_is_taken_up_again_is_running_again(tmp_path: Path) -> None:
 
 def test_numbers_are_those_of_the_latest_records_and_half_lines_are_waited_for(tmp_path: Path) -> None:
     plan = plan_of(2)
-    lines = [json.dumps(line_of(record)).encode() for record in records_of(plan)]
+    lines = [as_line(line_of(record)) for record in records_of(plan)]
     run = write_lines(tmp_path / "run", plan, [b'{"type":"start","v":1}', *lines, *lines[:3], b"not json", b"[]"])
     progress = Progress(run)
     assert progress.update()
@@ -121,7 +120,7 @@ def test_numbers_are_those_of_the_latest_records_and_half_lines_are_waited_for(t
 
 def test_a_journal_that_was_replaced_is_read_from_its_start(tmp_path: Path) -> None:
     plan = plan_of(2)
-    lines = [json.dumps(line_of(record)).encode() for record in records_of(plan)]
+    lines = [as_line(line_of(record)) for record in records_of(plan)]
     run = write_lines(tmp_path / "run", plan, [*lines])
     progress = Progress(run)
     progress.update()
@@ -136,3 +135,10 @@ def test_a_run_that_cannot_be_shown_is_a_sentence(viewer: Viewer) -> None:
     assert answer.status == 404
     assert "plan.json cannot be read" in answer.body
     assert viewer.ask("/runs/bad/events", Cookie=viewer.cookie()).status == 404
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence(viewer: Viewer) -> None:
+    command = [str(BAKEOFF), "view", "--no-open", "--port", str(viewer.port), "--results", str(viewer.results)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: port {viewer.port} cannot be used: Address already in use; leave --port out")

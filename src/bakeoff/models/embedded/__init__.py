@@ -1,6 +1,6 @@
 """The embedded model: llama.cpp on this machine, in a process of its own, behind the OpenAI API."""
 
 from bakeoff.models.embedded.server import EmbeddedServer, Endpoint
-from bakeoff.models.embedded.weights import KNOWN, Weights, cache_folder, check_name, pull, weights_path
+from bakeoff.models.embedded.weights import KNOWN, Weights, check_name, pull, weights_path
 
-__all__ = ["KNOWN", "EmbeddedServer", "Endpoint", "Weights", "cache_folder", "check_name", "pull", "weights_path"]
+__all__ = ["KNOWN", "EmbeddedServer", "Endpoint", "Weights", "check_name", "pull", "weights_path"]

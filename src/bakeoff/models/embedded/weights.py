@@ -21,6 +21,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO
 
+from bakeoff.cache import cache_folder
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.files import sync_folder
 from bakeoff.models.embedded.locks import lock_file, take
@@ -64,14 +65,6 @@ KNOWN = {
         template="smollm2.jinja",
     )
 }
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: BAKEOFF_CACHE, or `bakeoff` in the user's cache folder."""
-    if chosen := os.environ.get("BAKEOFF_CACHE"):
-        return Path(chosen).expanduser()
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "bakeoff"
 
 
 def check_name(name: str) -> None:

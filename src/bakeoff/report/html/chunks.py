@@ -1,4 +1,4 @@
-"""Data inside a page: JSON, compressed and in base64, in blocks that no browser executes and that are read on demand."""
+"""Data inside a page: JSON, compressed, in base64, in blocks that no browser executes and that are read on demand."""
 
 import base64
 import gzip

@@ -152,12 +152,13 @@ def _ticks(scale: Scale, unit: Unit, most: int) -> list[float]:
 def _log_ticks(scale: Scale, most: int) -> list[float]:
     """Powers of ten; where these are few, their multiples too."""
     powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
+    inside: list[float] = []
     for multiples in ((1, 2, 5), (1, 3), (1,)):
         ticks = [number * 10.0**power for power in powers for number in multiples]
         inside = [tick for tick in ticks if scale.low <= tick <= scale.high]
         if len(inside) <= most:
-            return inside
-    return inside[:: len(inside) // most + 1]
+            break
+    return inside[:: math.ceil(len(inside) / most) or 1]
 
 
 def _nice(step: float) -> float:

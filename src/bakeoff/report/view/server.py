@@ -1,5 +1,6 @@
 """The socket on loopback and the server behind it."""
 
+import os
 import secrets
 import socket
 from collections.abc import Callable
@@ -16,7 +17,7 @@ HOST = "127.0.0.1"
 
 def serve(results: Path, port: int, ready: Callable[[str], None]) -> None:
     """Serve until Ctrl-C. `ready` is told the address once it answers."""
-    with socket.create_server((HOST, port)) if port == 0 else _fixed(port) as listening:
+    with _listen(port) as listening:
         bound: int = listening.getsockname()[1]
         token = secrets.token_urlsafe(24)
         config = uvicorn.Config(
@@ -31,10 +32,9 @@ def serve(results: Path, port: int, ready: Callable[[str], None]) -> None:
         uvicorn.Server(config).run(sockets=[listening])
 
 
-def _fixed(port: int) -> socket.socket:
+def _listen(port: int) -> socket.socket:
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
-        raise UsageError(
-            f"port {port} cannot be used: {error.strerror}; leave --port out to take a free one"
-        ) from error
+        reason = os.strerror(error.errno or 0)
+        raise UsageError(f"port {port} cannot be used: {reason}; leave --port out to take a free one") from error

@@ -1,0 +1,71 @@
+"""`bakeoff report`, `index` and `build`, as a user types them."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .generator import plan_of, write_lines, write_run
+
+BAKEOFF = Path(sys.executable).parent / "bakeoff"
+Call = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def bakeoff(tmp_path: Path) -> Call:
+    write_run(tmp_path / "results" / "runs" / "one", plan_of(2))
+    write_run(tmp_path / "results" / "runs" / "two", plan_of(2), seed=1)
+
+    def call(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = [str(BAKEOFF), *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+
+    return call
+
+
+def test_report_writes_the_page_of_the_latest_run_and_says_where(bakeoff: Call, tmp_path: Path) -> None:
+    done = bakeoff("report", "--no-open")
+    assert (done.returncode, done.stdout) == (0, "results/runs/two/report.html\n")
+    assert (tmp_path / "results/runs/two/report.html").is_file()
+
+
+def test_report_takes_several_runs_or_one_file(bakeoff: Call, tmp_path: Path) -> None:
+    assert bakeoff("report", "one", "two", "--no-open").stdout.count("report.html") == 2
+    assert bakeoff("report", "one", "-o", "deep/page.html", "--no-open").stdout == "deep/page.html\n"
+    assert (tmp_path / "deep/page.html").is_file()
+    refused = bakeoff("report", "one", "two", "-o", "page.html")
+    assert (refused.returncode, refused.stderr.count("is one file and there are 2 runs")) == (2, 1)
+
+
+def test_build_makes_what_is_missing_and_leaves_the_rest(bakeoff: Call, tmp_path: Path) -> None:
+    pages = [tmp_path / "results" / "runs" / name / "report.html" for name in ("one", "two")]
+    assert bakeoff("build", "--no-open").returncode == 0
+    assert (tmp_path / "results" / "index.html").is_file()
+    before = [page.stat().st_mtime_ns for page in pages]
+    pages[0].unlink()
+    assert bakeoff("build", "--no-open").returncode == 0
+    assert pages[0].stat().st_mtime_ns > before[0]
+    assert pages[1].stat().st_mtime_ns == before[1]
+
+
+def test_build_goes_on_past_a_run_that_cannot_be_shown(bakeoff: Call, tmp_path: Path) -> None:
+    write_lines(tmp_path / "results" / "runs" / "bad", b"{}", [])
+    done = bakeoff("build", "--no-open")
+    assert done.returncode == 1
+    assert "plan.json cannot be read" in done.stderr
+    assert (tmp_path / "results" / "runs" / "two" / "report.html").is_file()
+
+
+def test_a_page_that_cannot_be_written_is_told_in_a_sentence(bakeoff: Call, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = bakeoff("report", "one", "-o", "file/page.html", "--no-open")
+    assert done.returncode == 2
+    assert done.stderr == "error: file/page.html cannot be written: File exists\n"
+
+
+def test_a_run_that_is_not_there_is_told_in_a_sentence(bakeoff: Call) -> None:
+    done = bakeoff("report", "three", "--no-open")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: no run")
