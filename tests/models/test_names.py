@@ -287,7 +287,7 @@ async def test_an_installed_package_may_bring_a_provider(nobody: None, tmp_path:
         "async def main():\n"
         "    for model in ('shout:x', 'broken:x'):\n"
         "        spec = SubjectSpec(kind='model', name='m', options={'model': model})\n"
-        "        plan = Plan(name='p', cases=(Case(id='c', prompt='hello'),), subjects=(spec,),\n"
+        "        plan = Plan(name='p', cases=(Case(id='c', prompt='hello', expected='HELLO'),), subjects=(spec,),\n"
         "                    scorers=(ScorerSpec(kind='exact'),))\n"
         "        async for record in run(plan, RunOptions(retries=0)):\n"
         "            print(record.transcript.output if record.transcript else record.failure.message)\n"

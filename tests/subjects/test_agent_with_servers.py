@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
@@ -30,9 +32,9 @@ SCRIPT = """\
 """
 
 
-async def ask(folder: Path, servers: list[dict[str, object]]) -> Record:
+async def ask(folder: Path, servers: list[JsonValue]) -> Record:
     (folder / "script.json").write_text(SCRIPT)
-    options = {"model": f"scripted:{folder / 'script.json'}", "mcp": servers}
+    options: dict[str, JsonValue] = {"model": f"scripted:{folder / 'script.json'}", "mcp": servers}
     plan = Plan(
         name="adding",
         cases=(Case(id="sum", prompt="What is 2 + 40?", expected="42"),),
@@ -45,7 +47,7 @@ async def ask(folder: Path, servers: list[dict[str, object]]) -> Record:
 
 async def test_an_agent_calls_the_tools_of_a_server_and_the_record_says_which_were_offered(tmp_path: Path) -> None:
     (tmp_path / "adder.py").write_text(ADDER)
-    server = {"name": "adder", "command": sys.executable, "args": [str(tmp_path / "adder.py")]}
+    server: JsonValue = {"name": "adder", "command": sys.executable, "args": [str(tmp_path / "adder.py")]}
     record = await ask(tmp_path, [server])
     assert record.verdict == "pass", record.failure
     assert record.transcript is not None
@@ -59,10 +61,10 @@ async def test_an_agent_calls_the_tools_of_a_server_and_the_record_says_which_we
 
 async def test_two_servers_with_one_tool_name_are_our_mistake_and_not_the_models(tmp_path: Path) -> None:
     (tmp_path / "adder.py").write_text(ADDER)
-    servers = [
+    servers: list[JsonValue] = [
         {"name": name, "command": sys.executable, "args": [str(tmp_path / "adder.py")]} for name in ("one", "two")
     ]
-    record = await ask(tmp_path, list(servers))
+    record = await ask(tmp_path, servers)
     assert record.verdict == "infra"
     assert record.failure is not None
     assert "'add' is offered by MCP server 'one' and by MCP server 'two'" in record.failure.message

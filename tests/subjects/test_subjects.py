@@ -178,9 +178,12 @@ async def test_a_subject_is_given_nothing_that_is_hidden(carry_out: CarryOut) ->
         *("prompt", "case_id", "trial_id", "round", "seed", "limits", "spend", "tools", "resources", "own_workspace"),
         "clock",
         "subject",
+        "count",
     }
     assert not any(isinstance(getattr(task, each.name), Case) for each in dataclasses.fields(task))
-    assert "HIDDEN" not in repr([getattr(task, each.name) for each in dataclasses.fields(task) if each.name != "spend"])
+    assert "HIDDEN" not in repr(
+        [getattr(task, each.name) for each in dataclasses.fields(task) if each.name not in ("spend", "count")]
+    )
     assert listed == ["shown"]
 
 

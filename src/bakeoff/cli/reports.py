@@ -4,6 +4,7 @@ import os
 import sys
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from bakeoff.cli.console import err, out
@@ -58,7 +59,8 @@ def view_results(results: Path, port: int, *, opened: bool) -> None:
         if opened:
             _open(address)
 
-    serve(results, port, ready)
+    with suppress(KeyboardInterrupt):  # which is how it is meant to end
+        serve(results, port, ready)
 
 
 def show(page: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Any, cast
 
 from pydantic_ai import exceptions as ai
 from pydantic_ai.direct import model_request, model_request_stream
@@ -202,9 +203,9 @@ def _is_json(part: ModelResponsePart) -> bool:
 
 
 def _as_text(part: ModelResponsePart) -> ModelResponsePart:
-    assert isinstance(part, ToolCallPart), "nothing else has arguments"
-    text = part.args if isinstance(part.args, str) else json.dumps(part.args)
-    return replace(part, args={INVALID_JSON_KEY: text})
+    called = cast("ToolCallPart[Any]", part)  # nothing else has arguments
+    text = called.args if isinstance(called.args, str) else json.dumps(called.args)
+    return replace(called, args={INVALID_JSON_KEY: text})
 
 
 def _is_whole(response: ModelResponse) -> bool:

@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -79,8 +80,8 @@ def viewer(results: Path) -> Iterator[Viewer]:
             assert process.stdout is not None
             yield Viewer(process.stdout.readline().strip(), results)
         finally:
-            process.terminate()
-            process.wait(30)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
 
 
 @pytest.fixture(scope="session")
