@@ -167,7 +167,9 @@ class ModelSubject:
             return transcript
         hub = self._open_hub(task)
         offered: dict[str, JsonValue] = {name: hub.fingerprint(name) for name in hub.servers}
-        return transcript.model_copy(update={"metadata": {**transcript.metadata, "mcp": offered}})
+        return transcript.model_copy(
+            update={"metadata": {**transcript.metadata, "mcp": offered, "mcp_tools_hash": hub.fingerprint()}}
+        )
 
     def _caller(self, task: Task) -> Caller:
         provider: OpenProvider | None = None if self.only_recordings else task.resources[self.access.key]
