@@ -105,7 +105,12 @@ asyncio.run(main())
 def test_the_death_of_bakeoff_itself_is_the_death_of_its_servers(tmp_path: Path, number: int) -> None:
     note = tmp_path / "pids"
     argv = [sys.executable, "-c", PROGRAM, str(SERVERS / "raw.py"), "child-stubborn", str(note)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as bakeoff:
+
+    # Jobs in the background of a shell have SIGINT turned off, and hand that on.
+    def heard() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=heard) as bakeoff:
         assert bakeoff.stdout is not None
         assert bakeoff.stdout.readline() == b"ready\n"
         pids = pids_in(note)
