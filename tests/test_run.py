@@ -468,14 +468,6 @@ def cancel(prompt: str) -> str:
     raise asyncio.CancelledError
 
 
-async def cancel_its_own_task(prompt: str) -> str:
-    task = asyncio.current_task()
-    assert task is not None
-    task.cancel()
-    await asyncio.sleep(0)
-    return "not reached"
-
-
 def unjson(prompt: str) -> object:
     return object()
 
@@ -498,7 +490,6 @@ def down(prompt: str) -> str:
         (leave_async, "fail", "called sys.exit('done')"),
         (interrupt, "fail", "KeyboardInterrupt: "),
         (cancel, "fail", "CancelledError: "),
-        (cancel_its_own_task, "fail", ""),
         (unjson, "fail", "1 validation error for Transcript"),
         (not_a_number, "fail", "1 validation error for Transcript"),
         (down, "infra", "the provider is down"),

@@ -1,6 +1,5 @@
 """`function` judges a Python callable: it is given the prompt, and what it returns is the output."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -32,16 +31,11 @@ class Function:
         return cls(import_target(read_options(spec, FunctionOptions).target, describe(spec)))
 
     async def attempt(self, task: Task) -> Transcript:
-        # In a task of its own: a function may cancel the one it runs in, and ours carries the other trials too.
-        answer = await asyncio.create_task(self._answer(task.prompt))
-        return answer if isinstance(answer, Transcript) else Transcript(output=answer)
-
-    async def _answer(self, prompt: str) -> Transcript | JsonValue:
         try:
-            answer: Transcript | JsonValue = await call(self.function, prompt)
+            answer: Transcript | JsonValue = await call(self.function, task.prompt)
         except SystemExit as error:
             raise SubjectError(f"called sys.exit({error.code!r})") from error
-        return answer
+        return answer if isinstance(answer, Transcript) else Transcript(output=answer)
 
 
 def function_subject(function: Callable[[str], Any], name: str | None = None) -> SubjectSpec:
