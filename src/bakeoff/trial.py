@@ -17,8 +17,8 @@ from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, S
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, Trial
 from bakeoff.protocols import Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Tool, Workspace
-from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage, Verdict
-from bakeoff.tracing import OFF, TRACING, Attributes, Tracing
+from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage
+from bakeoff.tracing import TRACING, Attributes, Tracing
 from bakeoff.workspace import first_code_block, graded_files, open_workspace
 
 Result = TypeVar("Result")
@@ -106,8 +106,10 @@ class TrialRunner:
 
     async def run(self, job: Job, tell: Callable[[Usage], None]) -> Record:
         """The record of one trial, after as many tries as infra failures and the options call for."""
+        tracing: Tracing | None = self.resources.get(TRACING)
+        if tracing is None:
+            return await self._run(job, tell)
         trial = job.trial
-        tracing: Tracing = self.resources.get(TRACING, OFF)
         about: Attributes = {
             "bakeoff.case": trial.case.id,
             "bakeoff.subject": trial.subject.name,
@@ -127,10 +129,11 @@ class TrialRunner:
             tries += 1
             tally.this_try = NO_USAGE
             record = await self._once(job, tally, tries)
-            may_pass = record.verdict is Verdict.INFRA and not (record.failure and record.failure.permanent)
+            failure = record.failure
+            may_pass = failure is not None and failure.kind == "infra" and not failure.permanent
             if not may_pass or tries > self.options.retries or self.control.draining:
                 return record
-            if not await self.control.sleep(self._backoff(tries, record.failure)):
+            if not await self.control.sleep(self._backoff(tries, failure)):
                 return record
             if was_attempted(record):
                 job = replace(job, prior=record)  # only a scorer broke: the attempt is not paid for again
