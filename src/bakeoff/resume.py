@@ -10,7 +10,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, Trial
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.rundir import RunFolder
-from bakeoff.trial import Job, was_attempted
+from bakeoff.trial import Job
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ def what_is_done(folder: RunFolder, plan: Plan, options: RunOptions) -> Done:
 
 
 def _note(done: Done, trial: Trial, record: Record, place: int, *, again: bool) -> None:
-    attempted = was_attempted(record)
+    attempted = record.attempted
     scored = record.score_key == trial.score_key and not again
     done.finished[trial.index] = record.verdict.counts and (scored or not attempted)
     if attempted and not done.finished[trial.index]:

@@ -135,7 +135,7 @@ class TrialRunner:
                 return record
             if not await self.control.sleep(self._backoff(tries, failure)):
                 return record
-            if was_attempted(record):
+            if record.attempted:
                 job = replace(job, prior=record)  # only a scorer broke: the attempt is not paid for again
 
     def _backoff(self, tries: int, failure: Failure | None) -> float:
@@ -325,11 +325,6 @@ def _failure(error: BaseException, blame: Blame) -> Failure:
         retry_after=error.retry_after if isinstance(error, InfraError) else None,
         permanent=isinstance(error, InfraError) and error.permanent,
     )
-
-
-def was_attempted(record: Record) -> bool:
-    """Whether the subject has done its part, so that only scoring may be left."""
-    return record.transcript is not None and record.attempt is not None and record.attempt.failure is None
 
 
 def _tried_before(prior: Record) -> Tried:
