@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bakeoff import scorers, subjects
 from bakeoff.errors import PlanError, UsageError
@@ -27,7 +27,7 @@ class Cast:
     subjects: Mapping[str, Subject]
     bound: Mapping[str, BoundSubject]  # those that are given the hidden parts of each case
     scorers: Mapping[str, Scorer]
-    tools: Callable[[Case], tuple[Tool, ...]]
+    tools: "Tools"
 
     def may_run_commands(self, plan: Plan) -> bool:
         """Whether some trial may want a workspace."""
@@ -52,7 +52,11 @@ def needs_of(member: Subject | BoundSubject | Scorer) -> Needs:
     return needs
 
 
-def no_tools(case: Case) -> tuple[Tool, ...]:  # noqa: ARG001 - the shape that doors fill
+Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
+"""What a door lets every subject call in a case; the resources that are open are there for the tools to use."""
+
+
+def no_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:  # noqa: ARG001 - the shape that doors fill
     return ()
 
 
@@ -62,13 +66,16 @@ class Catalogue:
 
     subjects: Mapping[str, SubjectFactory]
     scorers: Mapping[str, ScorerFactory]
-    tools: Callable[[Case], tuple[Tool, ...]] = no_tools  # what a door lets every subject call in a case
+    tools: Tools = no_tools
 
     def with_subject(self, kind: str, factory: SubjectFactory) -> "Catalogue":
         return replace(self, subjects={**self.subjects, kind: factory})
 
     def with_scorer(self, kind: str, factory: ScorerFactory) -> "Catalogue":
         return replace(self, scorers={**self.scorers, kind: factory})
+
+    def with_tools(self, tools: Tools) -> "Catalogue":
+        return replace(self, tools=tools)
 
     def with_attacks(self, attacks: Mapping[str, Attack]) -> "Catalogue":
         """The same with more ways to cheat."""

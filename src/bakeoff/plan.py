@@ -134,6 +134,8 @@ class Plan(Frozen):
     rounds: PositiveInt = 1
     threshold: float | None = Field(default=1.0, ge=0, le=1, description="None records without passing or failing")
     seed: int = 0
+    door: Name | None = Field(default=None, description="which front door made the plan, and so can read its settings")
+    settings: dict[str, JsonValue] = Field(default={}, description="what that door was asked for")
 
     @property
     def size(self) -> int:

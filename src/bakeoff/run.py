@@ -50,7 +50,7 @@ async def run(
                 for name in leaked
             ]
         )
-    sandbox = _sandbox_of(options)
+    sandbox = sandbox_of(options)
     control.sandbox = sandbox().name if cast.may_run_commands(plan) else None
     folder = RunFolder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
     with JournalWriter(folder.journal_file, redactor) as journal:
@@ -95,7 +95,7 @@ async def _trials(plan: Plan, executor: Executor, desk: "Desk") -> None:
     await desk.mark_the_rest(plan)
 
 
-def _sandbox_of(options: RunOptions) -> Callable[[], Sandbox]:
+def sandbox_of(options: RunOptions) -> Callable[[], Sandbox]:
     """Chosen when first needed, and only once; one that is insisted on must be there from the start."""
     hidden = tuple(path.resolve() for path in (options.results, options.folder) if path)
     choose = cache(lambda: choose_sandbox(options.sandbox, hidden=hidden))

@@ -192,7 +192,7 @@ class TrialRunner:
             return self.cast.subjects[trial.subject.name]
 
         async def make() -> Subject:
-            tried.tools = self.cast.tools(trial.case)
+            tried.tools = self.cast.tools(trial.case, self.resources)
             return bound.bind(trial.case) if bound else self.cast.subjects[trial.subject.name]
 
         subject, tried.prepare = await phase(make, Clock(trial.case.limits.prepare_seconds), "infra", "infra")

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bakeoff.catalogue import default_catalogue
 from bakeoff.cli.console import out
+from bakeoff.doors import door_of
 from bakeoff.errors import BakeoffError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
@@ -33,7 +33,7 @@ def print_rest(results: Path, name: str) -> None:
 
 def print_plan(console: Console, plan: Plan, results: Path) -> None:
     """Check a plan as a run would, and show what that run would do."""
-    default_catalogue().cast(plan)
+    door_of(plan).catalogue(plan, RunOptions(results=results)).cast(plan)
     console.print(
         f"plan {visible(plan.name)}: {plan.size:,} trials = "
         f"{len(plan.cases):,} cases × {len(plan.subjects)} subjects × {plan.rounds} rounds"

@@ -17,6 +17,7 @@ from rich.console import Console
 from bakeoff.cli.console import err, out
 from bakeoff.cli.progress import News, show_progress
 from bakeoff.control import RunControl
+from bakeoff.doors import door_of
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec
@@ -63,13 +64,17 @@ def read_scorer(text: str) -> ScorerSpec:
 
 def carry_out(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending) -> int:
     """Run what is left of a plan in its folder; returns the exit code."""
-    interrupted = asyncio.run(_watch(plan, replace(options, folder=folder.path), err()))
+    options = replace(options, folder=folder.path)
+    interrupted = asyncio.run(_watch(plan, options, err()))
     summary = summarise(plan, folder.latest_records(plan))
+    exported = list(door_of(plan).export(folder, plan, options))
     if ending.as_json:
         print_json(summary, folder)
     else:
         print_summary(out(), summary)
         print_spending(err(), summary, folder)
+        for path in exported:
+            err().print(f"wrote {path}", markup=False)
         err().print(f"\nkept in {folder.path}; see it again with `{command_for('runs show', folder, options)}`")
     if interrupted:
         err().print(f"interrupted; go on with `{command_for('resume', folder, options)}`")
@@ -113,7 +118,7 @@ async def _watch(plan: Plan, options: RunOptions, console: Console) -> bool:
     control = RunControl()
     news = News(plan.size)
     with _ctrl_c(control, console), show_progress(console, news) as told:
-        async for record in run(plan, options, control=control):
+        async for record in run(plan, options, catalogue=door_of(plan).catalogue(plan, options), control=control):
             news.before = control.finished_before
             news.add(record)
             told()

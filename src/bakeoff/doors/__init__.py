@@ -1,0 +1,61 @@
+"""The front doors. Each turns one kind of input into a plan, and records into the files its users know.
+
+A plan names the door that made it, so that a run which is taken up again, rescored or shown is treated as it was at
+first. Doors never import each other, and nothing below imports them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff.errors import UsageError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.rundir import RunFolder
+
+if TYPE_CHECKING:  # a run needs no pages
+    from bakeoff.report.html.gather import RunData
+    from bakeoff.report.sections import Section
+
+_DOORS = {
+    "components": "bakeoff.doors.components.door:ComponentsDoor",
+    "exercises": "bakeoff.doors.exercises.door:ExercisesDoor",
+    "mcp": "bakeoff.doors.mcp_suite.door:McpDoor",
+}
+
+
+class Door:
+    """What the commands that serve all doors ask one for. These answers are those for a plan that no door made."""
+
+    def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:  # noqa: ARG002 - for doors to use
+        """The subjects, scorers and tools of its plans."""
+        return default_catalogue()
+
+    def sections(self, run: "RunData") -> Sequence["Section"]:  # noqa: ARG002
+        """What its run pages show besides what every run page shows."""
+        return ()
+
+    def export(self, folder: RunFolder, plan: Plan, options: RunOptions) -> Iterator[Path]:  # noqa: ARG002
+        """Write the door's own files, computed from the run's records; gives each path once it is there."""
+        yield from ()
+
+
+def door_of(plan: Plan) -> Door:
+    """The door that made a plan."""
+    if plan.door is None:
+        return Door()
+    if plan.door not in _DOORS:
+        raise UsageError(
+            f"plan {plan.name!r} was made by {plan.door!r}, which this version does not know: "
+            f"it knows {', '.join(_DOORS)}; update bakeoff"
+        )
+    module, _, name = _DOORS[plan.door].partition(":")
+    made: Callable[[], Door] = getattr(import_module(module), name)
+    return made()
+
+
+def sections_of(run: "RunData") -> Sequence["Section"]:
+    """For the pages of runs, whichever door they are of."""
+    return door_of(run.plan).sections(run)
