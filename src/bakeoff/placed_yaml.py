@@ -1,0 +1,186 @@
+"""YAML that people write, as JSON values that know where each of them stands, so that an error can name its line.
+
+The words are those of YAML 1.2: `yes`, `on` and `2024-01-01` are texts. Nothing but data can be made from a file.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from bakeoff.errors import PlanError, UsageError
+
+Model = TypeVar("Model", bound=BaseModel)
+Key = tuple[str | int, ...]
+"""How to get to a value: the keys and places in lists that lead to it."""
+
+_LARGEST_FILE = 16 * 1024 * 1024
+_MOST_VALUES = 200_000  # aliases may repeat a value; a small file must not become a large one
+_DEEPEST = 100
+_LONGEST_SHOWN = 80
+
+_WORDS = re.compile(r"(?P<null>~|null|Null|NULL|)|(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)")
+_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_MOST_DIGITS = 400
+_PLAIN_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "value"}  # what pyyaml takes texts for by itself
+
+
+class ConfigError(PlanError):
+    """Everything that is wrong with a configuration, each with its place; nothing has been called."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedYaml:
+    """One file's value, and the line on which each part of it begins."""
+
+    file: Path
+    value: JsonValue
+    lines: dict[Key, int]
+
+    def where(self, key: Key) -> str:
+        """`file:line`, of the value or of the nearest thing around it that is written down."""
+        while key and key not in self.lines:
+            key = key[:-1]
+        return f"{self.file}:{self.lines.get(key, 1)}"
+
+    def problem(self, key: Key, what: str) -> str:
+        """A sentence with its place: file, line, key, then what is wrong."""
+        named = f"{written(key)}: " if key else ""
+        return f"{self.where(key)}: {named}{what}"
+
+    def read(self, model: type[Model]) -> Model:
+        """The value as the model declares it, or one error with all that does not fit."""
+        try:
+            return model.model_validate(self.value)
+        except ValidationError as error:
+            raise ConfigError([self._unfit(item["loc"], item["type"], item) for item in error.errors()]) from error
+
+    def _unfit(self, place: Key, kind: str, item: object) -> str:
+        assert isinstance(item, dict)
+        key = tuple(part for part in place if self._leads_on(place, part))
+        if kind == "missing":
+            return self.problem(key, "is missing")
+        message = str(item["msg"]).removeprefix("Value error, ")
+        if kind == "extra_forbidden":
+            return self.problem(key, "is not a key that is known here")
+        return self.problem(key, f"{shown(item['input'])}: {message[:1].lower()}{message[1:]}")
+
+    def _leads_on(self, place: Key, part: str | int) -> bool:
+        """Pydantic names the member of a union in between; those are no keys of the file."""
+        at = place.index(part)
+        known = {key[at] for key in self.lines if len(key) > at}
+        return part in known or at == len(place) - 1
+
+
+def written(key: Key) -> str:
+    """`testCases[2].prompt`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
+    return text.removeprefix(".")
+
+
+def shown(value: object) -> str:
+    """A value as an error quotes it."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def read_yaml(file: Path) -> PlacedYaml:
+    """Read one file; what cannot be read is told with its line."""
+    try:
+        if file.stat().st_size > _LARGEST_FILE:
+            raise UsageError(f"{file} is larger than {_LARGEST_FILE // 1024 // 1024} MB: no configuration is")
+        text = file.read_text("utf-8")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
+    return parse_yaml(text, file)
+
+
+def parse_yaml(text: str, file: Path) -> PlacedYaml:
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError([f"{file}:{line}: this is not YAML: {error.problem or error.context}"]) from error
+    except yaml.YAMLError as error:
+        raise ConfigError([f"{file}:1: this is not YAML: {str(error).splitlines()[0]}"]) from error
+    except RecursionError as error:
+        raise ConfigError([f"{file}:1: this is nested too deeply"]) from error
+    builder = _Builder(file)
+    value = builder.value(node, ()) if node is not None else None
+    return PlacedYaml(file, value, builder.lines)
+
+
+class _Builder:
+    """Turns nodes into values and notes where each began."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.lines: dict[Key, int] = {}
+        self._made = 0
+
+    def value(self, node: yaml.Node, key: Key) -> JsonValue:
+        self._made += 1
+        line = node.start_mark.line + 1
+        self.lines.setdefault(key, line)
+        if len(key) > _DEEPEST:
+            raise self._error(line, key, f"this is nested more than {_DEEPEST} levels deep")
+        if self._made > _MOST_VALUES:
+            raise self._error(line, key, f"this has more than {_MOST_VALUES:,} values, aliases counted")
+        if isinstance(node, yaml.MappingNode):
+            return dict(self._pairs(node, key))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*key, place)) for place, item in enumerate(node.value)]
+        return self._scalar(node, key)
+
+    def _pairs(self, node: yaml.MappingNode, key: Key) -> Iterator[tuple[str, JsonValue]]:
+        seen: dict[str, int] = {}
+        for name_node, value_node in node.value:
+            line = name_node.start_mark.line + 1
+            if not isinstance(name_node, yaml.ScalarNode):
+                raise self._error(line, key, "a key must be a text")
+            name = str(name_node.value)
+            if name == "<<":
+                raise self._error(line, key, "`<<` merges are not supported: write the keys out, or use an alias")
+            if name in seen:
+                raise self._error(line, (*key, name), f"is here twice, first on line {seen[name]}: remove one")
+            seen[name] = self.lines[(*key, name)] = line
+            yield name, self.value(value_node, (*key, name))
+
+    def _scalar(self, node: yaml.Node, key: Key) -> JsonValue:
+        text = str(node.value)
+        line = node.start_mark.line + 1
+        if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN_TAGS:
+            raise self._error(line, key, f"the tag {node.tag!r} has no meaning here: remove it")
+        assert isinstance(node, yaml.ScalarNode)
+        return text if node.style in ("'", '"', "|", ">") else self._plain(text, line, key)
+
+    def _plain(self, text: str, line: int, key: Key) -> JsonValue:
+        if word := _WORDS.fullmatch(text):
+            return None if word["null"] is not None else word["true"] is not None
+        if len(text) > _MOST_DIGITS:
+            return text
+        if _INTEGER.fullmatch(text):
+            return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+        if _FLOAT.fullmatch(text):
+            number = float(text)
+            if number in (float("inf"), float("-inf")):
+                raise self._error(line, key, f"{text} is too large for a number")
+            return number
+        return text
+
+    def _error(self, line: int, key: Key, what: str) -> ConfigError:
+        named = f"{written(key)}: " if key else ""
+        return ConfigError([f"{self.file}:{line}: {named}{what}"])
+
+
+def gathered(problems: Sequence[str]) -> None:
+    """Raise all of them as one error, if there are any."""
+    if problems:
+        raise ConfigError(problems)
