@@ -130,7 +130,7 @@ class Regex:
             if problem := self.check(given.case):
                 raise GraderError(f"case {given.case.id!r}: {problem}")
             pattern = re.compile(as_text(given.case.expected), self.flags)
-        found = await _is_found(pattern, as_text(given.transcript.output), self.seconds)
+        found = await is_found(pattern, as_text(given.transcript.output), self.seconds)
         if found is None:
             reason = f"{pattern.pattern!r} was still being searched for after {self.seconds:g} s"
             return Score(name=self.name, value=0.0, reason=reason)
@@ -149,7 +149,7 @@ class Regex:
         return None
 
 
-async def _is_found(pattern: re.Pattern[str], text: str, seconds: float) -> bool | None:
+async def is_found(pattern: re.Pattern[str], text: str, seconds: float) -> bool | None:
     """Whether the pattern is found; None when that takes too long.
 
     Some patterns with repetitions take forever on a text that is made for it, and `re` lets nothing else run meanwhile.

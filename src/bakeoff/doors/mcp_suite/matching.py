@@ -1,0 +1,228 @@
+"""Whether the parameters of a call are those that were expected.
+
+Values are compared as JSON: 90 is 90.0 and is not "90", true is not 1, the order of keys does not matter and that of
+lists does. Anywhere in what is expected, an object that has nothing but the keys of `Matcher`, and more than `value`
+alone, says how to compare instead of what with.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
+
+from bakeoff.frozen import Frozen
+from bakeoff.scorers.text import is_found
+
+_SEARCH_SECONDS = 5.0
+_LONGEST_SHOWN = 200
+
+
+class Matcher(Frozen):
+    """How to compare one value. Without any of the ways, it has to equal `value`."""
+
+    value: JsonValue = None
+    optional: bool = Field(default=False, description="may be left out; if it is there, it has to be right")
+    caseInsensitive: bool = Field(
+        default=False, description="upper and lower case are the same, in lists and objects too"
+    )
+    oneOf: list[JsonValue] | None = Field(default=None, min_length=1, description="any of these is right")
+    regex: str | None = Field(default=None, description="a pattern that has to be found in the text")
+    approx: float | None = Field(default=None, ge=0, description="how far a number may be from `value`")
+    any: bool = Field(default=False, description="anything is right, if only it is there")
+    exact: bool = Field(default=False, description="`value` is meant literally, whatever it looks like")
+
+    @field_validator("regex")
+    @classmethod
+    def _is_pattern(cls, pattern: str | None) -> str | None:
+        try:
+            re.compile(pattern or "")
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
+        return pattern
+
+    @model_validator(mode="after")
+    def _can_be_used(self) -> "Matcher":
+        if self.approx is not None and not _is_number(self.value):
+            raise ValueError(f"`approx` needs a number as `value`, not {self.value!r}")
+        ways = [
+            name for name in ("oneOf", "regex", "approx", "any", "exact") if getattr(self, name) not in (None, False)
+        ]
+        if len(ways) > 1:
+            raise ValueError(f"{' and '.join(f'`{way}`' for way in ways)} exclude each other: keep one")
+        unused = {"oneOf", "regex", "any"} & set(ways)
+        if unused and "value" in self.model_fields_set:
+            raise ValueError(f"`value` has no meaning beside `{unused.pop()}`: remove one")
+        return self
+
+
+_KEYS = frozenset(Matcher.model_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where a call is not what was expected."""
+
+    place: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.why}" if self.place else self.why
+
+
+def is_matcher(expected: JsonValue) -> bool:
+    return isinstance(expected, dict) and bool(expected) and expected.keys() <= _KEYS and expected.keys() != {"value"}
+
+
+def matcher_problems(expected: JsonValue, place: str = "") -> list[tuple[str, str]]:
+    """What is wrong with matchers anywhere in what is expected: (place, problem)."""
+    found: list[tuple[str, str]] = []
+    if is_matcher(expected):
+        assert isinstance(expected, dict)
+        try:
+            Matcher.model_validate(expected)
+        except ValidationError as error:
+            found = [(place, str(item["msg"]).removeprefix("Value error, ")) for item in error.errors()]
+        if expected.get("exact") is True:
+            return found
+        inner: list[tuple[str, JsonValue]] = [(f"{place}.value", expected.get("value"))]
+        choices = expected.get("oneOf")
+        inner += [
+            (f"{place}.oneOf[{at}]", item) for at, item in enumerate(choices if isinstance(choices, list) else [])
+        ]
+    else:
+        inner = _children(expected, place)
+    return found + [problem for name, value in inner for problem in matcher_problems(value, name)]
+
+
+async def parameter_differences(
+    expected: Mapping[str, JsonValue], actual: Mapping[str, JsonValue], *, extra_allowed: bool = False
+) -> list[Difference]:
+    """All places where the parameters of a call are not as expected; none means that they match."""
+    return await _object_differences(expected, actual, "", ignore_case=False, extra_allowed=extra_allowed)
+
+
+async def value_differences(
+    expected: JsonValue, actual: JsonValue, place: str = "", *, ignore_case: bool = False
+) -> list[Difference]:
+    """The same for any value."""
+    if is_matcher(expected):
+        return await _by_matcher(Matcher.model_validate(expected), actual, place, ignore_case=ignore_case)
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return await _object_differences(expected, actual, place, ignore_case=ignore_case, extra_allowed=False)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return await _list_differences(expected, actual, place, ignore_case=ignore_case)
+    return [] if _same(expected, actual, ignore_case=ignore_case) else [_differs(expected, actual, place)]
+
+
+async def _object_differences(
+    expected: Mapping[str, JsonValue],
+    actual: Mapping[str, JsonValue],
+    place: str,
+    *,
+    ignore_case: bool,
+    extra_allowed: bool,
+) -> list[Difference]:
+    found: list[Difference] = []
+    for name, wanted in expected.items():
+        inner = f"{place}.{name}" if place else name
+        if name in actual:
+            found += await value_differences(wanted, actual[name], inner, ignore_case=ignore_case)
+        elif not _is_optional(wanted):
+            found.append(Difference(inner, f"is missing, expected {_shown(wanted)}"))
+    extra = [] if extra_allowed else [name for name in actual if name not in expected]
+    return found + [
+        Difference(f"{place}.{name}" if place else name, f"was not expected, is {_shown(actual[name])}")
+        for name in extra
+    ]
+
+
+async def _list_differences(
+    expected: list[JsonValue], actual: list[JsonValue], place: str, *, ignore_case: bool
+) -> list[Difference]:
+    if len(expected) != len(actual):
+        return [Difference(place, f"has {len(actual)} items, expected {len(expected)}")]
+    found: list[Difference] = []
+    for at, (wanted, value) in enumerate(zip(expected, actual, strict=True)):
+        found += await value_differences(wanted, value, f"{place}[{at}]", ignore_case=ignore_case)
+    return found
+
+
+async def _by_matcher(matcher: Matcher, actual: JsonValue, place: str, *, ignore_case: bool) -> list[Difference]:
+    ignore_case = ignore_case or matcher.caseInsensitive
+    if matcher.any or (matcher.optional and matcher.model_fields_set == {"optional"}):
+        return []
+    if matcher.oneOf is not None:
+        for choice in matcher.oneOf:
+            if not await value_differences(choice, actual, place, ignore_case=ignore_case):
+                return []
+        return [Difference(place, f"is {_shown(actual)}, expected one of {_shown(matcher.oneOf)}")]
+    if matcher.regex is not None:
+        return await _by_pattern(matcher.regex, actual, place, ignore_case=ignore_case)
+    if matcher.approx is not None:
+        return _by_distance(matcher.value, actual, matcher.approx, place)
+    if matcher.exact:
+        same = _same(matcher.value, actual, ignore_case=ignore_case)
+        return [] if same else [_differs(matcher.value, actual, place)]
+    return await value_differences(matcher.value, actual, place, ignore_case=ignore_case)
+
+
+async def _by_pattern(pattern: str, actual: JsonValue, place: str, *, ignore_case: bool) -> list[Difference]:
+    if not isinstance(actual, str):
+        return [Difference(place, f"is {_shown(actual)}, expected a text with {pattern!r}")]
+    found = await is_found(re.compile(pattern), actual, _SEARCH_SECONDS)
+    if found is False and ignore_case:  # tried second: `[^a]` finds less when case is ignored
+        found = await is_found(re.compile(pattern, re.IGNORECASE), actual, _SEARCH_SECONDS)
+    if found is None:
+        return [Difference(place, f"{pattern!r} was still being searched for after {_SEARCH_SECONDS:g} s")]
+    return [] if found else [Difference(place, f"is {_shown(actual)}, in which {pattern!r} is not found")]
+
+
+def _by_distance(wanted: JsonValue, actual: JsonValue, most: float, place: str) -> list[Difference]:
+    assert isinstance(wanted, int | float)
+    if isinstance(actual, int | float) and _is_number(actual) and abs(actual - wanted) <= most:
+        return []
+    return [Difference(place, f"is {_shown(actual)}, expected {wanted!r} ± {most:g}")]
+
+
+def _same(expected: JsonValue, actual: JsonValue, *, ignore_case: bool) -> bool:
+    """Equal as JSON; matchers mean nothing here."""
+    if isinstance(expected, bool) or isinstance(actual, bool):
+        return expected is actual
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return expected.keys() == actual.keys() and all(
+            _same(value, actual[name], ignore_case=ignore_case) for name, value in expected.items()
+        )
+    if isinstance(expected, list) and isinstance(actual, list):
+        pairs = zip(expected, actual, strict=False)
+        return len(expected) == len(actual) and all(_same(one, other, ignore_case=ignore_case) for one, other in pairs)
+    if ignore_case and isinstance(expected, str) and isinstance(actual, str):
+        return expected.casefold() == actual.casefold()
+    return expected == actual
+
+
+def _is_optional(expected: JsonValue) -> bool:
+    if not isinstance(expected, dict) or not is_matcher(expected):
+        return False
+    return expected.get("optional") is True or _is_optional(expected.get("value"))
+
+
+def _is_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _children(expected: JsonValue, place: str) -> list[tuple[str, JsonValue]]:
+    if isinstance(expected, dict):
+        return [(f"{place}.{name}" if place else name, value) for name, value in expected.items()]
+    if isinstance(expected, list):
+        return [(f"{place}[{at}]", value) for at, value in enumerate(expected)]
+    return []
+
+
+def _differs(expected: JsonValue, actual: JsonValue, place: str) -> Difference:
+    return Difference(place, f"is {_shown(actual)}, expected {_shown(expected)}")
+
+
+def _shown(value: JsonValue) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
