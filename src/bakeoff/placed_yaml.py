@@ -6,11 +6,13 @@ The words are those of YAML 1.2: `yes`, `on` and `2024-01-01` are texts. Nothing
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
 import yaml
 from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 
 from bakeoff.errors import PlanError, UsageError
 
@@ -58,23 +60,30 @@ class PlacedYaml:
         try:
             return model.model_validate(self.value)
         except ValidationError as error:
-            raise ConfigError([self._unfit(item["loc"], item["type"], item) for item in error.errors()]) from error
+            raise ConfigError([self._unfit(item, model) for item in error.errors()]) from error
 
-    def _unfit(self, place: Key, kind: str, item: object) -> str:
-        assert isinstance(item, dict)
-        key = tuple(part for part in place if self._leads_on(place, part))
-        if kind == "missing":
-            return self.problem(key, "is missing")
-        message = str(item["msg"]).removeprefix("Value error, ")
-        if kind == "extra_forbidden":
-            return self.problem(key, "is not a key that is known here")
-        return self.problem(key, f"{shown(item['input'])}: {message[:1].lower()}{message[1:]}")
+    def _unfit(self, item: ErrorDetails, model: type[BaseModel]) -> str:
+        key = self._known(item["loc"])
+        if item["type"] == "missing":
+            return self.problem((*key, item["loc"][-1]), "is missing")
+        if item["type"] == "extra_forbidden":
+            return self.problem(key, f"is not a key that is known here{_near(key, model)}")
+        message = item["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        return self.problem(key, f"{shown(item['input'])}: {message}")
 
-    def _leads_on(self, place: Key, part: str | int) -> bool:
-        """Pydantic names the member of a union in between; those are no keys of the file."""
-        at = place.index(part)
-        known = {key[at] for key in self.lines if len(key) > at}
-        return part in known or at == len(place) - 1
+    def _known(self, place: Key) -> Key:
+        """Pydantic also names what is not in the file: members of unions, and items of lists that were made here."""
+        key: Key = ()
+        for part in place:
+            key = (*key, part) if (*key, part) in self.lines else key
+        return key
+
+
+def _near(key: Key, model: type[BaseModel]) -> str:
+    """Of the keys at the top, the one that was probably meant."""
+    known = [name for field, info in model.model_fields.items() for name in (field, info.alias) if name]
+    near = get_close_matches(str(key[-1]), known, n=1) if len(key) == 1 else []
+    return f": did you mean {near[0]!r}?" if near else ""
 
 
 def written(key: Key) -> str:
