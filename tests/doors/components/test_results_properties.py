@@ -1,0 +1,143 @@
+"""Whatever stands in a result file is there again after it was read into records and written from them."""
+
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bakeoff.doors.components.results.model import ResultFile
+from bakeoff.doors.components.results.read import parse_result, plan_of, records_of
+from bakeoff.doors.components.results.write import result_of
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+
+
+def name_of(test: Any) -> str:
+    return str(test["testName"])
+
+
+NOT_THEIRS = ("tool_call", "content_filter")  # our words for what the format calls tool-calls and content-filter
+
+names = st.text("abcdefgh-_./:äß漢 ", min_size=1, max_size=12).filter(lambda name: bool(name.strip()))
+texts = st.text(max_size=30)
+counts = st.integers(0, 10**12)
+numbers = st.one_of(counts, st.floats(0, 1e12, allow_nan=False))
+free = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+ids = st.sampled_from(["a", "b", ""])
+tools = st.sampled_from(["ResultWrite", "TestComponent", "other"])
+calls = {"toolCallId": ids, "toolName": tools}
+
+blocks = st.one_of(
+    st.fixed_dictionaries({"type": st.just("text"), "text": texts}),
+    st.fixed_dictionaries({"type": st.just("reasoning"), "text": texts}),
+    st.fixed_dictionaries({"type": st.just("tool-call"), **calls, "input": free}),
+    st.fixed_dictionaries(
+        {"type": st.just("tool-result"), **calls, "output": free},
+        optional={"input": free.filter(lambda value: value is not None)},
+    ),
+)
+steps = st.fixed_dictionaries(
+    {
+        "content": st.lists(blocks, max_size=6),
+        "finishReason": st.sampled_from(["stop", "length", "tool-calls", "content-filter", "unknown"])
+        | texts.filter(lambda reason: bool(reason) and reason not in NOT_THEIRS),
+        "usage": st.fixed_dictionaries(
+            {},
+            optional=dict.fromkeys(
+                ("inputTokens", "outputTokens", "totalTokens", "cachedInputTokens", "reasoningTokens"), counts
+            ),
+        ),
+    },
+    optional={"warnings": st.lists(free, max_size=2), "response": st.dictionaries(texts, free, max_size=3)},
+)
+verifications = st.fixed_dictionaries(
+    {
+        "testName": names,
+        "passed": st.booleans(),
+        "numTests": counts,
+        "numPassed": counts,
+        "numFailed": counts,
+        "duration": numbers,
+    },
+    optional={
+        "error": texts,
+        "failedTests": st.lists(st.fixed_dictionaries({"fullName": texts, "errorMessage": texts}), max_size=2),
+        "validation": st.fixed_dictionaries({"valid": st.booleans(), "errors": st.lists(texts, max_size=2)}),
+        "validationFailed": st.booleans(),
+    },
+)
+tests = st.fixed_dictionaries(
+    {
+        "testName": names,
+        "prompt": texts,
+        "steps": st.lists(steps, max_size=3),
+        "resultWriteContent": st.none() | texts,
+        "verification": st.none() | verifications,
+    }
+)
+metadata = st.fixed_dictionaries(
+    {
+        "mcpEnabled": st.booleans(),
+        "mcpServerUrl": st.none() | texts,
+        "mcpTransportType": st.sampled_from(["HTTP", "StdIO", None]),
+        "timestamp": st.datetimes()
+        .filter(lambda moment: moment.year >= 1971)
+        .map(lambda moment: f"{moment.isoformat()}Z"),
+        "model": names,
+    },
+    optional={
+        "pricingKey": texts,
+        "pricing": st.fixed_dictionaries(
+            {"inputCostPerMTok": numbers, "outputCostPerMTok": numbers},
+            optional={"cacheReadCostPerMTok": numbers, "cacheCreationCostPerMTok": numbers},
+        ),
+        "totalCost": st.fixed_dictionaries(
+            {
+                **dict.fromkeys(("inputCost", "outputCost", "cacheReadCost", "totalCost"), numbers),
+                **dict.fromkeys(("inputTokens", "outputTokens", "cachedInputTokens"), counts),
+            }
+        ),
+        "cacheSimulation": st.fixed_dictionaries(
+            {"simulatedCostWithCache": numbers, "cacheHits": counts, "cacheWriteTokens": counts},
+            optional={"cacheSavings": numbers},
+        ),
+        "unitTestTotals": st.fixed_dictionaries(
+            {"total": counts, "passed": counts, "failed": counts, "score": numbers}
+        ),
+    },
+)
+files = st.fixed_dictionaries({"tests": st.lists(tests, max_size=3, unique_by=name_of), "metadata": metadata})
+slowly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+
+
+def through_records(raw: Any) -> tuple[ResultFile, Any]:
+    """Read, kept as JSON as a journal would, and written."""
+    result = parse_result(json.dumps(raw).encode(), "generated")
+    plan = Plan.model_validate_json(plan_of(result, "generated").model_dump_json(exclude_defaults=True))
+    kept = [record.model_dump_json(exclude_defaults=True) for record in records_of(result, plan)]
+    records = [Record.model_validate_json(record) for record in kept]
+    written = result_of(plan, plan.subjects[0].name, 0, records)
+    return result, json.loads(written.to_json())
+
+
+@slowly
+@given(files)
+def test_every_file_comes_back_equal(raw: Any) -> None:
+    _, written = through_records(raw)
+    assert written == raw
+
+
+@slowly
+@given(tests, st.none() | metadata)
+def test_every_file_of_one_test_comes_back_in_the_form_of_today(test: Any, about: Any) -> None:
+    old = {"steps": test["steps"], "resultWriteContent": test["resultWriteContent"]}
+    read, written = through_records(old if about is None else {**old, "metadata": about})
+    [only] = written["tests"]
+    assert only == {"testName": "legacy", "prompt": "", "verification": None, **old}
+    assert about is None or written["metadata"] == about
+    assert through_records(written) == (read, written)

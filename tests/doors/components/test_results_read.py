@@ -1,0 +1,307 @@
+"""Result files of every form become records, and records the same file again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.doors.components.results.model import ResultFile
+from bakeoff.doors.components.results.read import (
+    ResultFileReader,
+    import_result,
+    parse_result,
+    plan_of,
+    read_result,
+    records_of,
+)
+from bakeoff.doors.components.results.write import result_files, result_of
+from bakeoff.errors import BakeoffError, RunFolderError
+from bakeoff.plan import Plan
+from bakeoff.record import Reasoning, Record, Text, ToolCall, Verdict
+from bakeoff.report.compare import compare_sources
+from bakeoff.report.html.run_page import write_run_page
+from bakeoff.report.leaderboard import rank_sources
+from bakeoff.report.readers import Source, open_source
+from bakeoff.report.summary import summarise
+
+DATA = Path(__file__).parent / "data"
+FORMS = ["seed", "without-totals", "without-transport", "unverified", "single-test", "single-test-bare"]
+
+
+def source_of(path: Path) -> Source:
+    return open_source(path, (ResultFileReader(),))
+
+
+def again(plan: Plan, records: list[Record]) -> Any:
+    """The file that these records make, as other programs see it."""
+    [(_, result)] = result_files(plan, records)
+    return json.loads(result.to_json())
+
+
+def read_again(path: Path) -> Any:
+    source = source_of(path)
+    return again(source.plan, list(source.records()))
+
+
+def expected_of(form: str) -> Any:
+    """What stands in the file, in the form that is written today."""
+    raw = json.loads((DATA / f"{form}.json").read_text())
+    if "steps" in raw:
+        test = {"testName": "legacy", "prompt": "", "verification": None}
+        raw = {
+            "tests": [{**test, "steps": raw["steps"], "resultWriteContent": raw["resultWriteContent"]}],
+            "metadata": raw.get("metadata")
+            or {"mcpEnabled": False, "mcpServerUrl": None, "timestamp": None, "model": "unknown"},
+        }
+    raw["metadata"].setdefault("mcpTransportType", None)
+    return raw
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_was_read_is_written_equal_in_every_field(form: str) -> None:
+    assert read_again(DATA / f"{form}.json") == expected_of(form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_was_read_survives_a_run_folder(form: str, tmp_path: Path) -> None:
+    run = import_result(DATA / f"{form}.json", tmp_path / "run")
+    plan = run.read_plan()
+    assert again(plan, list(run.latest_records(plan))) == expected_of(form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_was_read_has_a_page(form: str, tmp_path: Path) -> None:
+    page = write_run_page(import_result(DATA / f"{form}.json", tmp_path / "run"), tmp_path / "page.html")
+    subject = source_of(DATA / f"{form}.json").plan.subjects[0].name
+    assert subject in page.read_text()
+
+
+def test_no_copy_of_the_file_is_kept_beside_the_records() -> None:
+    source = source_of(DATA / "seed.json")
+    first, *_ = source.records()
+    kept = first.model_dump_json() + source.plan.model_dump_json()
+    for once in ("State first, then a handler.", "3 of 4 failed", "# Counter Component Task"):
+        assert kept.count(once) == 1
+
+
+def test_what_changes_in_the_records_changes_in_the_file() -> None:
+    source = source_of(DATA / "seed.json")
+    first, second = source.records()
+    assert first.transcript is not None
+    step = first.transcript.steps[0].model_copy(update={"parts": (Text(text="changed"),)})
+    transcript = first.transcript.model_copy(update={"steps": (step,), "metadata": {}})
+    changed = first.model_copy(update={"transcript": transcript, "artefacts": {"Component.svelte": "new"}})
+    test = again(source.plan, [changed, second])["tests"][0]
+    assert [step["content"] for step in test["steps"]] == [[{"type": "text", "text": "changed"}]]
+    assert test["resultWriteContent"] == "new"
+
+
+def test_steps_become_parts_in_which_a_call_holds_its_result() -> None:
+    first, _ = source_of(DATA / "seed.json").records()
+    assert first.transcript is not None
+    reasoning, text, call = first.transcript.steps[0].parts
+    assert isinstance(reasoning, Reasoning)
+    assert isinstance(text, Text)
+    assert isinstance(call, ToolCall)
+    assert (call.name, call.id) == ("TestComponent", "call_1")
+    assert isinstance(call.result, dict)
+    assert call.result["passed"] == 1
+    assert first.transcript.steps[0].finish_reason == "tool_call"
+    usage = first.transcript.usage
+    assert (usage.requests, usage.input, usage.output, usage.cache_read, usage.reasoning) == (2, 2000, 1000, 1000, 120)
+    assert first.artefacts["Component.svelte"].startswith("<script>let n = $state(0)")
+
+
+def test_verdicts_and_scores_follow_from_the_verification() -> None:
+    passed, invalid = source_of(DATA / "seed.json").records()
+    assert (passed.verdict, passed.value) == (Verdict.PASS, 1.0)
+    assert (invalid.verdict, invalid.value) == (Verdict.FAIL, 0.0)
+    [half] = source_of(DATA / "without-transport.json").records()
+    assert (half.verdict, half.value) == (Verdict.FAIL, 0.5)
+
+
+def test_who_handed_nothing_in_failed_and_what_nobody_graded_is_not_scored() -> None:
+    silent, ungraded = source_of(DATA / "unverified.json").records()
+    assert (silent.verdict, silent.value) == (Verdict.FAIL, 0.0)
+    assert (ungraded.verdict, ungraded.value) == (Verdict.GRADER, None)
+
+
+def test_the_cost_of_a_file_is_shown_as_it_stands_there() -> None:
+    source = source_of(DATA / "seed.json")
+    [subject] = summarise(source.plan, source.records()).subjects
+    assert subject.spent.cost == 0.0183
+    without = source_of(DATA / "without-totals.json")
+    [subject] = summarise(without.plan, without.records()).subjects
+    assert subject.spent.cost is None
+
+
+def test_totals_that_contradict_the_steps_are_left_as_they_are(tmp_path: Path) -> None:
+    raw = expected_of("seed")
+    raw["metadata"]["unitTestTotals"] = {"total": 70, "passed": 1, "failed": 2, "score": 99.5}
+    raw["metadata"]["totalCost"]["totalCost"] = 123.456
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(raw))
+    assert read_again(file) == raw
+    assert sum(record.spent.cost or 0 for record in source_of(file).records()) == pytest.approx(123.456, rel=1e-12)
+
+
+def test_with_and_without_a_server_are_two_subjects() -> None:
+    names = [source_of(DATA / f"{form}.json").plan.subjects[0].name for form in ("without-totals", "without-transport")]
+    assert names == ["openai/gpt-5", "openai/gpt-5 + npx -y @sveltejs/mcp"]
+
+
+def test_two_files_are_compared_suite_by_suite() -> None:
+    report = compare_sources(source_of(DATA / "without-totals.json"), source_of(DATA / "without-transport.json"))
+    [pair] = report.pairs
+    assert pair.by_id_alone
+    assert [(case.case, case.difference) for case in pair.cases] == [("hello-world", -0.5)]
+
+
+def test_files_are_ranked_together() -> None:
+    board = rank_sources([source_of(DATA / f"{form}.json") for form in ("without-totals", "without-transport")])
+    assert [entry.summary.subject for entry in board.entries] == ["openai/gpt-5", "openai/gpt-5 + npx -y @sveltejs/mcp"]
+    assert board.entries[0].model == "openai/gpt-5"
+
+
+def test_a_file_without_a_time_has_the_one_in_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "result-2024-09-01-10-20-30.json"
+    file.write_bytes((DATA / "single-test-bare.json").read_bytes())
+    assert read_result(file).metadata.timestamp == "2024-09-01T10:20:30.000Z"
+    [record] = source_of(file).records()
+    assert record.started == 1725186030.0
+
+
+def test_results_in_a_strange_order_or_without_a_call_keep_their_places() -> None:
+    content: list[Any] = [
+        {"type": "tool-result", "toolCallId": "z", "toolName": "late", "output": 1},
+        {"type": "tool-call", "toolCallId": "a", "toolName": "t", "input": {"n": 1}},
+        {"type": "tool-result", "toolCallId": "a", "toolName": "t", "output": None},
+        {"type": "text", "text": "between"},
+        {"type": "tool-call", "toolCallId": "b", "toolName": "t", "input": {"n": 2}},
+        {"type": "tool-call", "toolCallId": "b", "toolName": "t", "input": {"n": 3}},
+        {"type": "tool-result", "toolCallId": "b", "toolName": "t", "input": {"n": 2}, "output": []},
+        {"type": "tool-result", "toolCallId": "b", "toolName": "t", "input": {"n": 3}, "output": {}},
+    ]
+    assert blocks_again(content) == content
+
+
+def test_a_tool_that_threw_is_kept_as_what_the_model_was_told() -> None:
+    call = {"type": "tool-call", "toolCallId": "a", "toolName": "t", "input": {}}
+    told = {**call, "type": "tool-result", "output": {"error": "no such file"}}
+    assert blocks_again([call, {**call, "type": "tool-error", "error": "no such file"}]) == [call, told]
+    assert blocks_again([call, told]) == [call, told]
+
+
+def test_blocks_of_an_unknown_kind_and_unknown_fields_are_passed_over() -> None:
+    source = {"type": "source", "sourceType": "url", "url": "https://example.org"}
+    text = {"type": "text", "text": "hi", "providerMetadata": {"x": 1}}
+    assert blocks_again([source, text]) == [{"type": "text", "text": "hi"}]
+
+
+def blocks_again(content: list[Any]) -> list[Any]:
+    step = {"content": content, "finishReason": "stop", "usage": {}, "warnings": [], "response": {}}
+    raw = {"tests": [{"testName": "t", "steps": [step]}], "metadata": {"model": "m"}}
+    result = parse_result(json.dumps(raw).encode(), "test")
+    plan = plan_of(result, "test")
+    written = result_of(plan, "m", 0, records_of(result, plan))
+    blocks: list[Any] = json.loads(written.to_json())["tests"][0]["steps"][0]["content"]
+    return blocks
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_recognised_by_its_first_bytes(form: str) -> None:
+    assert ResultFileReader().recognises(DATA / f"{form}.json")
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"plan": 1}', '{"metadata": {"other": 1}}', "not json"])
+def test_other_json_is_left_to_other_readers(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "table.json"
+    file.write_text(content)
+    assert not ResultFileReader().recognises(file)
+    assert not ResultFileReader().recognises(tmp_path)
+
+
+def changed(*place: str | int, to: Any) -> bytes:
+    """The seed's example with one value changed."""
+    raw = expected_of("seed")
+    *parents, last = place
+    target = raw
+    for key in parents:
+        target = target[key]
+    target[last] = to
+    return json.dumps(raw).encode()
+
+
+DEEP = "[" * 5000 + "]" * 5000
+USAGE = ("tests", 0, "steps", 0, "usage", "inputTokens")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "EOF"),
+        ((DATA / "seed.json").read_bytes()[:1000], "EOF while parsing"),
+        (b'{"tests": [' + DEEP.encode() + b"]}", "recursion limit exceeded"),
+        (b'{"tests": {}}', r"tests: .*array"),
+        (b'{"metadata": {}}', "tests: Field required"),
+        (b"[1, 2]", "object"),
+        (b"\xff\xfe{}", "line 1 column 1"),
+        (changed("tests", 0, "testName", to=5), r"tests\[0\]\.testName: Input should be a valid string \(got 5\)"),
+        (changed("tests", 0, "testName", to="a\x1b[31m"), r"tests\[0\]\.testName: .*not a name"),
+        (changed("tests", 1, "testName", to="counter"), "tests: testName 'counter' is used more than once"),
+        (changed(*USAGE, to="1000"), r"tests\[0\]\.steps\[0\]\.usage\.inputTokens: .*integer \(got '1000'\)"),
+        (changed(*USAGE, to=-1), r"usage\.inputTokens: .*greater than or equal to 0"),
+        (changed(*USAGE, to=10**300), r"usage\.inputTokens: .*less than"),
+        (changed(*USAGE, to=float("nan")), r"usage\.inputTokens"),
+        (changed("tests", 0, "verification", "passed", to="yes"), r"verification\.passed: .*boolean"),
+        (changed("tests", 0, "verification", "duration", to=float("inf")), r"verification\.duration"),
+        (changed("tests", 0, "steps", 0, "content", 0, "text", to=[]), r"content\[0\]\.reasoning\.text: .*string"),
+        (changed("tests", 0, "steps", 0, "content", 2, "input", to=float("nan")), "too large|finite"),
+        (changed("tests", 0, "steps", 0, "response", to={"n": [float("inf")]}), r"response\.n: .*too large"),
+        (changed("metadata", "model", to="x" * 600), r"metadata\.model: .*500"),
+        (changed("metadata", "model", to=""), r"metadata\.model: '' is not a name"),
+        (changed("metadata", "timestamp", to="yesterday"), r"metadata\.timestamp: 'yesterday' is no time"),
+        (changed("metadata", "timestamp", to="0001-01-01T00:00:00+23:00"), r"metadata\.timestamp: .* is no time"),
+        (changed("metadata", "mcpTransportType", to="pigeon"), r"metadata\.mcpTransportType: .*'HTTP' or 'StdIO'"),
+        (changed("metadata", "totalCost", "totalCost", to="free"), r"metadata\.totalCost\.totalCost: .*number"),
+        (changed("metadata", "cacheSimulation", "more", to={"a": 1}), r"metadata\.cacheSimulation\.more"),
+        (changed("bakeoff", to={"round": 0}), r"bakeoff\."),
+        (b'{"steps": [{"content": 5}]}', r"read: steps\[0\]\.content: "),
+    ],
+)
+def test_a_hostile_file_is_refused_with_its_name_and_the_place(data: bytes, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "result-2024-12-07-14-30-45.json"
+    file.write_bytes(data)
+    with pytest.raises(RunFolderError, match=words) as refused:
+        _ = source_of(file).plan
+    assert str(refused.value).startswith(f"{file} is no result file that can be read: ")
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 700
+
+
+def test_numbers_that_json_has_and_nobody_can_keep_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    file.write_bytes(changed("tests", 0, "steps", 0, "response", to={"n": 12345}).replace(b"12345", b"1e999"))
+    with pytest.raises(RunFolderError, match=r"response\.n: a number is too large"):
+        list(source_of(file).records())
+
+
+def test_a_file_beyond_all_measure_is_refused_unread(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    with file.open("wb") as opened:
+        opened.write(b'{"tests": [')
+        opened.truncate(300 * 1024**2)
+    with pytest.raises(RunFolderError, match=r"result\.json has 300 MiB; a result file has 256 at most"):
+        _ = source_of(file).plan
+
+
+def test_a_file_without_tests_is_refused_where_it_would_be_shown(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    file.write_text('{"tests": [], "metadata": {"model": "m"}}')
+    with pytest.raises(BakeoffError, match=r"result\.json: plan 'result' has no cases"):
+        _ = source_of(file).plan
+
+
+def test_the_file_is_valid_against_its_own_model() -> None:
+    assert isinstance(read_result(DATA / "seed.json"), ResultFile)
