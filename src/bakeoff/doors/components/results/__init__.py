@@ -1,0 +1,1 @@
+"""The door's result file: written from records, and read back into records."""

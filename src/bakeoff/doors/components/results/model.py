@@ -1,0 +1,363 @@
+"""The result file, field by field, under the names it has there.
+
+What is unknown is left out of the file, except for the few fields that are written as null. Fields that are not in
+the table are passed over on reading; what this project adds stands under the one key `bakeoff`.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    Tag,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from bakeoff.doors.components.results.names import seconds_of
+from bakeoff.frozen import Frozen
+from bakeoff.plan import Name
+from bakeoff.record import Verdict
+
+LEGACY_NAME = "legacy"
+"""What the one test of a file is called that was written when there was only one."""
+
+LONGEST = 4000  # characters of what is a name rather than a text
+_MOST = 10_000  # tests of a file, steps of a test, blocks of a step
+_LARGEST = 10**15  # below which JavaScript's numbers are exact
+_END_OF_TIME = 253_402_300_800  # the year 10000, which dates here do not reach
+
+
+def _finite(value: JsonValue) -> JsonValue:
+    """1e999 is JSON, and infinite."""
+    inner: Iterable[JsonValue] = ()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number is too large to be kept")
+    if isinstance(value, dict):
+        inner = value.values()
+    elif isinstance(value, list):
+        inner = value
+    for item in inner:
+        _finite(item)
+    return value
+
+
+def _moment(timestamp: str) -> str:
+    problem = ValueError(f"{timestamp!r:.60} is no time since 1970: write it as 2026-01-31T12:00:00.000Z")
+    try:
+        seconds = seconds_of(timestamp)
+    except (ValueError, OverflowError) as error:
+        raise problem from error
+    if not 0 <= seconds < _END_OF_TIME:
+        raise problem
+    return timestamp
+
+
+def _shortly(number: float) -> int | float:
+    """As JavaScript writes it: 3, not 3.0."""
+    return int(number) if number.is_integer() else number
+
+
+Free: TypeAlias = Annotated[JsonValue, AfterValidator(_finite)]
+Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=_LARGEST)]
+Number: TypeAlias = Annotated[
+    float, Field(strict=True, ge=0, le=_LARGEST), PlainSerializer(_shortly, return_type=int | float)
+]
+Short: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
+Called: TypeAlias = Annotated[Name, Field(max_length=500)]
+Moment: TypeAlias = Annotated[str, Field(max_length=60), AfterValidator(_moment)]
+Transport: TypeAlias = Literal["HTTP", "StdIO"]
+
+
+class Filed(Frozen):
+    """An object of the file."""
+
+    model_config = ConfigDict(
+        extra="ignore", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+    )
+    written_as_null: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="wrap")
+    def _known(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {
+            name: value for name, value in handler(self).items() if value is not None or name in self.written_as_null
+        }
+
+
+class TextBlock(Filed):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class ReasoningBlock(Filed):
+    type: Literal["reasoning"] = "reasoning"
+    text: str
+
+
+class ToolCallBlock(Filed):
+    written_as_null = frozenset({"input"})
+
+    type: Literal["tool-call"] = "tool-call"
+    tool_call_id: Short
+    tool_name: Short
+    input: Free = None
+
+
+class ToolResultBlock(Filed):
+    written_as_null = frozenset({"output"})
+
+    type: Literal["tool-result"] = "tool-result"
+    tool_call_id: Short
+    tool_name: Short
+    input: Free = None
+    output: Free = None
+
+
+class ToolErrorBlock(Filed):
+    """A tool that threw. It is read, and written as the result that the model was told."""
+
+    type: Literal["tool-error"] = "tool-error"
+    tool_call_id: Short
+    tool_name: Short
+    input: Free = None
+    error: Free = None
+
+
+class OtherBlock(Filed):
+    """A source, a file, or what is yet to be invented: passed over."""
+
+    type: str
+
+
+_BLOCKS = ("text", "reasoning", "tool-call", "tool-result", "tool-error")
+
+
+def _block_type(block: Any) -> str:
+    found = block.get("type") if isinstance(block, dict) else getattr(block, "type", None)
+    return found if found in _BLOCKS else "other"
+
+
+Block: TypeAlias = Annotated[
+    Annotated[TextBlock, Tag("text")]
+    | Annotated[ReasoningBlock, Tag("reasoning")]
+    | Annotated[ToolCallBlock, Tag("tool-call")]
+    | Annotated[ToolResultBlock, Tag("tool-result")]
+    | Annotated[ToolErrorBlock, Tag("tool-error")]
+    | Annotated[OtherBlock, Tag("other")],
+    Discriminator(_block_type),
+]
+
+
+class StepUsage(Filed):
+    """`inputTokens` is the whole prompt, cached tokens included."""
+
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    total_tokens: Count | None = None
+    cached_input_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
+
+
+class StepResult(Filed):
+    content: tuple[Block, ...] = Field(default=(), max_length=_MOST)
+    finish_reason: Short = "unknown"
+    usage: StepUsage = StepUsage()
+    warnings: tuple[Free, ...] | None = None
+    response: dict[str, Free] | None = None
+
+    @field_validator("usage", mode="before")
+    @classmethod
+    def _unmeasured(cls, usage: Any) -> Any:
+        return {} if usage is None else usage
+
+
+class FailedTest(Filed):
+    full_name: str
+    error_message: str = ""
+
+
+class Validation(Filed):
+    valid: StrictBool
+    errors: tuple[str, ...] = ()
+
+
+class Verification(Filed):
+    """How the tests of one suite went; `duration` in milliseconds."""
+
+    test_name: Called
+    passed: StrictBool
+    num_tests: Count
+    num_passed: Count
+    num_failed: Count
+    duration: Number = 0.0
+    error: str | None = None
+    failed_tests: tuple[FailedTest, ...] | None = Field(default=None, max_length=_MOST)
+    validation: Validation | None = None
+    validation_failed: StrictBool | None = None
+
+    @property
+    def value(self) -> float:
+        """The share of the suite's tests that counts. What did not pass is never a whole."""
+        if self.passed:
+            return 1.0
+        if self.validation_failed or self.num_passed >= self.num_tests:
+            return 0.0
+        return self.num_passed / self.num_tests
+
+
+class SuiteResult(Filed):
+    """One test of the file, which is one suite."""
+
+    written_as_null = frozenset({"resultWriteContent", "verification"})
+
+    test_name: Called
+    prompt: str = ""
+    steps: tuple[StepResult, ...] = Field(default=(), max_length=_MOST)
+    result_write_content: str | None = None
+    verification: Verification | None = None
+
+
+class Pricing(Filed):
+    """USD per million tokens."""
+
+    input_cost_per_m_tok: Number = Field(alias="inputCostPerMTok")
+    output_cost_per_m_tok: Number = Field(alias="outputCostPerMTok")
+    cache_read_cost_per_m_tok: Number | None = Field(default=None, alias="cacheReadCostPerMTok")
+    cache_creation_cost_per_m_tok: Number | None = Field(default=None, alias="cacheCreationCostPerMTok")
+
+
+class TotalCost(Filed):
+    """USD and tokens. `inputTokens` are those billed at the input rate, `cachedInputTokens` at the read rate."""
+
+    input_cost: Number
+    output_cost: Number
+    cache_read_cost: Number = 0.0
+    total_cost: Number
+    input_tokens: Count
+    output_tokens: Count
+    cached_input_tokens: Count = 0
+
+
+class SimulatedCache(Filed):
+    """`cacheSimulation`. Other numbers in it are kept: the format leaves room for them."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Number | None] = Field(init=False)
+
+    simulated_cost_with_cache: Number
+    cache_hits: Count
+    cache_write_tokens: Count
+
+
+class UnitTestTotals(Filed):
+    total: Count
+    passed: Count
+    failed: Count
+    score: Number
+
+
+class Metadata(Filed):
+    written_as_null = frozenset({"mcpServerUrl", "mcpTransportType", "timestamp"})
+
+    mcp_enabled: StrictBool = False
+    mcp_server_url: Short | None = None
+    mcp_transport_type: Transport | None = None
+    timestamp: Moment | None = None
+    model: Called = "unknown"
+    pricing_key: Short | None = None
+    pricing: Pricing | None = None
+    total_cost: TotalCost | None = None
+    cache_simulation: SimulatedCache | None = None
+    unit_test_totals: UnitTestTotals | None = None
+
+
+class Server(Filed):
+    """An MCP server; its address has no password or token in it."""
+
+    name: Called
+    transport: Transport
+    address: Short
+
+
+class TrialFacts(Filed):
+    """What the format has no words for: whose doing it was, and how long it took."""
+
+    test_name: Called
+    verdict: Verdict
+    reason: str | None = None
+    attempt_seconds: Number | None = None
+    score_seconds: Number | None = None
+    started: Annotated[Number, Field(lt=_END_OF_TIME)] | None = None
+    tries: Count | None = None
+    bound: StrictBool | None = None
+
+
+class Additions(Filed):
+    """The key `bakeoff`. Rounds count from 1; `spent` includes retries and attempts that were cut off."""
+
+    version: Short
+    subject: Called
+    kind: Called
+    round: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1
+    rounds: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1
+    mcp_servers: tuple[Server, ...] = ()
+    mcp_tools_hash: Short | None = None
+    spent: dict[str, Number | None] = {}
+    cache_write_cost: Number | None = None
+    not_run: tuple[Called, ...] = ()
+    trials: tuple[TrialFacts, ...] = Field(default=(), max_length=_MOST)
+
+
+class ResultFile(Filed):
+    """One subject in one round."""
+
+    tests: tuple[SuiteResult, ...] = Field(max_length=_MOST)
+    metadata: Metadata = Metadata()
+    bakeoff: Additions | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_test(cls, data: Any) -> Any:
+        """The form of the time when a file held one test: what belongs to it stood at the top."""
+        if not isinstance(data, dict) or "tests" in data or "steps" not in data:
+            return data
+        one = {name: value for name, value in data.items() if name not in ("metadata", "bakeoff")}
+        rest = {"metadata": data["metadata"]} if data.get("metadata") is not None else {}
+        return {"tests": [{"testName": LEGACY_NAME, **one}], **rest}
+
+    @field_validator("tests")
+    @classmethod
+    def _told_apart(cls, tests: tuple[SuiteResult, ...]) -> tuple[SuiteResult, ...]:
+        seen: set[str] = set()
+        for test in tests:
+            if test.test_name in seen:
+                raise ValueError(f"testName {test.test_name!r:.100} is used more than once")
+            seen.add(test.test_name)
+        return tests
+
+    def to_json(self) -> bytes:
+        """As it stands on disk."""
+        return self.model_dump_json(indent=2).encode() + b"\n"
+
+
+def totals_of(tests: Iterable[SuiteResult]) -> UnitTestTotals:
+    """Unit tests of all suites that were verified; where validation failed, none of a suite counts as passed."""
+    checked = [test.verification for test in tests if test.verification is not None]
+    total = sum(found.num_tests for found in checked)
+    passed = sum(min(found.num_passed, found.num_tests) for found in checked if not found.validation_failed)
+    return UnitTestTotals(total=total, passed=passed, failed=total - passed, score=percentage(passed, total))
+
+
+def percentage(passed: int, total: int) -> int:
+    """Halves go up, as in JavaScript's Math.round."""
+    return (200 * passed + total) // (2 * total) if total else 0

@@ -1,0 +1,251 @@
+"""From a result file to a plan and records, whichever of its forms it has."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from bakeoff.doors.components.results.kept import NOTES, RECORDED, SUITE, VERIFICATION, RecordedSubject, TranscriptNotes
+from bakeoff.doors.components.results.model import (
+    Additions,
+    Metadata,
+    ResultFile,
+    StepResult,
+    SuiteResult,
+    TrialFacts,
+)
+from bakeoff.doors.components.results.names import seconds_of, stamp_in
+from bakeoff.doors.components.results.steps import read_step
+from bakeoff.errors import RunFolderError
+from bakeoff.journal import JournalWriter
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
+from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Verdict
+from bakeoff.redact import Redactor
+from bakeoff.report.readers import Circumstances, Description, Source
+from bakeoff.report.words import visible
+from bakeoff.rundir import RunFolder
+
+DOOR = "components"
+COMPONENT = "Component.svelte"
+
+_LARGEST = 256 * 1024**2
+_HEAD = 4096
+_NAME = re.compile(r"result-\d{4}-\d{2}-\d{2}-.*\.json")
+_BEGINS = re.compile(rb'\s*\{\s*"(tests|steps|resultWriteContent)"\s*:')
+_METADATA_FIRST = re.compile(rb'\s*\{\s*"metadata"\s*:\s*\{[^{}]*"(mcpEnabled|mcpServerUrl)"\s*:')
+
+
+class ResultFileReader:
+    """A result file of the component benchmark."""
+
+    what = "a result file of the component benchmark (.json)"
+
+    def recognises(self, path: Path) -> bool:
+        if path.suffix != ".json" or not path.is_file():
+            return False
+        if _NAME.fullmatch(path.name):
+            return True
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        return bool(_BEGINS.match(head) or _METADATA_FIRST.match(head))
+
+    def describe(self, path: Path) -> Description:
+        # The prompts are there, but the tests that they were graded by are not.
+        return Description(name=path.name, plan=plan_of(read_result(path), path.stem), content_known=False)
+
+    def circumstances(self, path: Path) -> Circumstances:
+        added = read_result(path).bakeoff
+        return Circumstances(versions=(added.version,) if added else ())
+
+    def read(self, path: Path) -> Iterator[Record]:
+        result = read_result(path)
+        return records_of(result, plan_of(result, path.stem))
+
+
+def import_result(path: Path, folder: Path) -> RunFolder:
+    """The file as a run, for whatever works on run folders only."""
+    source = Source(path, ResultFileReader())
+    run = RunFolder(folder)
+    run.write_plan(source.plan, Redactor({}))
+    with JournalWriter(run.journal_file, Redactor({})) as journal:
+        for record in source.records():
+            journal.append_record(record)
+    return run
+
+
+def read_result(path: Path) -> ResultFile:
+    """The file, or an error that says where in it something is wrong."""
+    size = path.stat().st_size
+    if size > _LARGEST:
+        raise RunFolderError(f"{path} has {size / 1024**2:.0f} MiB; a result file has {_LARGEST // 1024**2} at most")
+    result = parse_result(path.read_bytes(), str(path))
+    if result.metadata.timestamp is None and (stamp := stamp_in(path.name)) is not None:
+        dated = result.metadata.model_copy(update={"timestamp": stamp})
+        return result.model_copy(update={"metadata": dated})
+    return result
+
+
+def parse_result(data: bytes, source: str) -> ResultFile:
+    try:
+        return ResultFile.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise RunFolderError(f"{source} is no result file that can be read: {_sentence(first, data)}") from error
+
+
+def _sentence(error: ErrorDetails, data: bytes) -> str:
+    where = error["loc"]
+    if where[:2] == ("tests", 0) and b'"tests"' not in data:
+        where = where[2:]  # a file of one test has it at the top
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in where)
+    problem = visible(error["msg"].removeprefix("Value error, "), 300)
+    got = "" if isinstance(error["input"], dict | list | bytes) else f" (got {visible(repr(error['input']), 60)})"
+    return f"{place.lstrip('.')}: {problem}{got}" if place else problem
+
+
+def plan_of(result: ResultFile, name: str) -> Plan:
+    """What was tried: the file's tests, by the one subject it is about."""
+    return Plan(
+        name=name if name.isprintable() and name.strip() else "result",
+        cases=tuple(Case(id=test.test_name, prompt=test.prompt) for test in result.tests),
+        subjects=(_subject(result.metadata, result.bakeoff),),
+        scorers=(ScorerSpec(kind=SUITE),),
+        door=DOOR,
+    )
+
+
+def _subject(metadata: Metadata, added: Additions | None) -> SubjectSpec:
+    options = RecordedSubject(
+        model=metadata.model,
+        mcp_enabled=metadata.mcp_enabled,
+        mcp_server=metadata.mcp_server_url,
+        mcp_transport=metadata.mcp_transport_type,
+        recorded=metadata.timestamp,
+        pricing_key=metadata.pricing_key,
+        price=metadata.pricing,
+        cost=metadata.total_cost,
+        cached=metadata.cache_simulation,
+        units=metadata.unit_test_totals,
+        additions=added.model_copy(update={"trials": ()}) if added else None,
+    )
+    return SubjectSpec(
+        kind=RECORDED,
+        name=added.subject if added else _name(metadata),
+        options=options.model_dump(mode="json", exclude_defaults=True),
+    )
+
+
+def _name(metadata: Metadata) -> str:
+    """A model with a server is another subject than the same without."""
+    if not metadata.mcp_enabled:
+        return metadata.model
+    return f"{metadata.model} + {visible(metadata.mcp_server_url or 'MCP', 100)}"
+
+
+def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:
+    """One record for each test of the file."""
+    facts = {fact.test_name: fact for fact in (result.bakeoff.trials if result.bakeoff else ())}
+    stamp = result.metadata.timestamp
+    began = seconds_of(stamp) if stamp else 0.0
+    costs = _shares(result)
+    for place, test in enumerate(result.tests):
+        yield _Import(plan.trial(place), test, facts.get(test.test_name), began, costs[place]).record(plan.threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """One test of a file on its way to a record."""
+
+    trial: Trial
+    test: SuiteResult
+    facts: TrialFacts | None
+    began: float
+    cost: float | None
+
+    def record(self, threshold: float | None) -> Record:
+        transcript = _transcript(self.test.steps)
+        facts, written = self.facts, self.test.result_write_content
+        return Record(
+            case=self.trial.case.id,
+            subject=self.trial.subject.name,
+            round=self.trial.round,
+            attempt_key=self.trial.attempt_key,
+            score_key=self.trial.score_key,
+            started=facts.started if facts and facts.started is not None else self.began,
+            tries=facts.tries if facts and facts.tries else 1,
+            bound=bool(facts and facts.bound),
+            threshold=threshold,
+            attempt=self._attempt(),
+            score=self._score_phase(),
+            transcript=transcript,
+            artefacts={} if written is None else {COMPONENT: written},
+            scores=self._scores(),
+            spent=transcript.usage.model_copy(update={"cost": self.cost}),
+        )
+
+    def _failure(self, *kinds: Verdict) -> Failure | None:
+        facts = self.facts
+        if facts is None or facts.verdict not in kinds:
+            return None
+        return Failure.model_validate({"kind": facts.verdict.value, "type": "Recorded", "message": facts.reason or ""})
+
+    def _attempt(self) -> Phase | None:
+        seconds = self.facts.attempt_seconds if self.facts else None
+        failure = self._failure(Verdict.TIMEOUT, Verdict.BUDGET, Verdict.INFRA)
+        if seconds is None and failure is None and self.facts is not None:
+            return None
+        return Phase(seconds=seconds or 0.0, failure=failure)
+
+    def _score_phase(self) -> Phase | None:
+        if self.facts is not None:
+            return None if self.facts.score_seconds is None else Phase(seconds=self.facts.score_seconds)
+        found = self.test.verification
+        return None if found is None else Phase(seconds=found.duration / 1000)
+
+    def _scores(self) -> tuple[Score, ...]:
+        broken = self._failure(Verdict.GRADER)
+        if broken is not None:
+            return (Score(name=SUITE, failure=broken),)
+        found = self.test.verification
+        if found is None:
+            return self._unverified()
+        reason = (self.facts.reason if self.facts else found.error) or ""
+        metadata = {VERIFICATION: found.model_dump(mode="json")}
+        return (Score(name=SUITE, value=found.value, reason=reason, metadata=metadata),)
+
+    def _unverified(self) -> tuple[Score, ...]:
+        """A model that spoke and handed nothing in has failed; of anything else nobody has said how good it is."""
+        if self.facts is not None and not self.facts.verdict.counts:
+            return ()
+        if self.test.steps and self.test.result_write_content is None:
+            return (Score(name=SUITE, value=0.0, reason="nothing was handed in"),)
+        return (Score(name=SUITE, reason="the file has no verification"),)
+
+
+def _transcript(steps: Sequence[StepResult]) -> Transcript:
+    read = [read_step(step) for step in steps]
+    notes = TranscriptNotes(steps=tuple(notes for _, notes in read))
+    return Transcript(
+        steps=tuple(step for step, _ in read),
+        usage=sum((step.usage for step, _ in read), NO_USAGE),
+        metadata={NOTES: notes.model_dump(mode="json", exclude_defaults=True)} if read else {},
+    )
+
+
+def _shares(result: ResultFile) -> list[float | None]:
+    """The file's total cost, spread over its tests by their tokens: together they are what the file says."""
+    total = result.metadata.total_cost
+    if total is None:
+        return [None] * len(result.tests)
+    weights = [_tokens(test) for test in result.tests]
+    whole = sum(weights)
+    if not whole:
+        return [total.total_cost / len(weights) for _ in weights]
+    return [total.total_cost * weight / whole for weight in weights]
+
+
+def _tokens(test: SuiteResult) -> int:
+    return sum((step.usage.input_tokens or 0) + (step.usage.output_tokens or 0) for step in test.steps)

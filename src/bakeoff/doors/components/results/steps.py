@@ -1,0 +1,168 @@
+"""Steps both ways: blocks of a result file, and parts of a transcript in which a call holds its own result."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from bakeoff.doors.components.results.kept import OURS, Half, StepNotes
+from bakeoff.doors.components.results.model import (
+    LONGEST,
+    Block,
+    OtherBlock,
+    ReasoningBlock,
+    StepResult,
+    StepUsage,
+    TextBlock,
+    ToolCallBlock,
+    ToolErrorBlock,
+    ToolResultBlock,
+)
+from bakeoff.record import Part, Reasoning, Step, Text, ToolCall, Usage
+
+RESULT_WRITE = "ResultWrite"
+
+_OUR_REASONS = {"tool_call": "tool-calls", "content_filter": "content-filter"}
+_THEIR_REASONS = {theirs: ours for ours, theirs in _OUR_REASONS.items()}
+
+Order = tuple[tuple[int, Half], ...]
+
+
+def extract_result_write_content(steps: Iterable[Step]) -> str | None:
+    """What the subject handed in: the content of the first call of `ResultWrite` that was accepted."""
+    for step in steps:
+        for part in step.parts:
+            if isinstance(part, ToolCall) and part.name == RESULT_WRITE and part.error is None:
+                content = part.arguments.get("content") if isinstance(part.arguments, dict) else None
+                if isinstance(content, str):
+                    return content
+    return None
+
+
+def write_step(step: Step, notes: StepNotes = OURS) -> StepResult:
+    order = _usual_order(step.parts) if notes.order is None else notes.order
+    reason = step.finish_reason or "unknown"
+    return StepResult(
+        content=tuple(_block(step.parts[place], place, half) for place, half in order),
+        finish_reason=_OUR_REASONS.get(reason, reason),
+        usage=_write_usage(step.usage, notes),
+        warnings=notes.warnings,
+        response=notes.response,
+    )
+
+
+def _usual_order(parts: Sequence[Part]) -> Order:
+    """All that the model said, then what the tools did."""
+    said: Order = tuple((place, "part") for place in range(len(parts)))
+    return said + tuple((place, "result") for place, part in enumerate(parts) if isinstance(part, ToolCall))
+
+
+def _block(part: Part, place: int, half: Half) -> Block:
+    match part:
+        case Text():
+            return TextBlock(text=part.text)
+        case Reasoning():
+            return ReasoningBlock(text=part.text)
+        case ToolCall():
+            return _tool_block(part, place, half)
+
+
+def _tool_block(call: ToolCall, place: int, half: Half) -> Block:
+    called = (call.id if call.id is not None else f"call-{place + 1}")[:LONGEST]  # both are the model's own words
+    name = call.name[:LONGEST]
+    if half == "part":
+        return ToolCallBlock(tool_call_id=called, tool_name=name, input=call.arguments)
+    given = call.arguments if half == "result" else None
+    output: JsonValue = call.result if call.error is None else {"error": call.error}
+    return ToolResultBlock(tool_call_id=called, tool_name=name, input=given, output=output)
+
+
+def _write_usage(usage: Usage, notes: StepNotes) -> StepUsage:
+    counts = {
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "total_tokens": usage.tokens if notes.total_tokens is None else notes.total_tokens,
+        "cached_input_tokens": usage.cache_read,
+        "reasoning_tokens": usage.reasoning,
+    }
+    return StepUsage(**{name: count for name, count in counts.items() if name not in notes.unknown})
+
+
+def read_step(step: StepResult) -> tuple[Step, StepNotes]:
+    reader = _Reader()
+    for block in step.content:
+        reader.take(block)
+    usage, total, unknown = _read_usage(step.usage)
+    order = tuple(reader.order)
+    notes = StepNotes(
+        warnings=step.warnings,
+        response=step.response,
+        total_tokens=total,
+        unknown=unknown,
+        order=None if order == _usual_order(reader.parts) else order,
+    )
+    reason = _THEIR_REASONS.get(step.finish_reason, step.finish_reason)
+    return Step(parts=tuple(reader.parts), usage=usage, finish_reason=reason), notes
+
+
+def _read_usage(usage: StepUsage) -> tuple[Usage, int | None, tuple[str, ...]]:
+    read = Usage(
+        requests=1,
+        input=usage.input_tokens or 0,
+        output=usage.output_tokens or 0,
+        cache_read=usage.cached_input_tokens or 0,
+        reasoning=usage.reasoning_tokens or 0,
+    )
+    unknown = tuple(name for name in StepUsage.model_fields if getattr(usage, name) is None)
+    total = usage.total_tokens
+    return read, None if total == read.tokens else total, unknown
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Gathers parts. A result that follows its call, with the same name and input, becomes a part of it."""
+
+    parts: list[Part] = field(default_factory=list)
+    order: list[tuple[int, Half]] = field(default_factory=list)
+    waiting: dict[str, int] = field(default_factory=dict)  # calls that no result was seen of, by id
+
+    def take(self, block: Block) -> None:
+        match block:
+            case TextBlock():
+                self._add(Text(text=block.text))
+            case ReasoningBlock():
+                self._add(Reasoning(text=block.text))
+            case ToolCallBlock():
+                self.waiting[block.tool_call_id] = len(self.parts)
+                self._add(ToolCall(name=block.tool_name, arguments=block.input, id=block.tool_call_id))
+            case ToolResultBlock():
+                self._finish(block, block.output, None)
+            case ToolErrorBlock():
+                self._finish(block, None, _as_text(block.error))
+            case OtherBlock():
+                pass
+
+    def _add(self, part: Part, half: Half = "part") -> None:
+        self.order.append((len(self.parts), half))
+        self.parts.append(part)
+
+    def _finish(self, block: ToolResultBlock | ToolErrorBlock, result: JsonValue, error: str | None) -> None:
+        half: Half = "output" if block.input is None else "result"
+        place = self.waiting.get(block.tool_call_id)
+        call = None if place is None else self.parts[place]
+        if place is None or not isinstance(call, ToolCall) or not _same(call, block):
+            made = ToolCall(name=block.tool_name, arguments=block.input, id=block.tool_call_id)
+            self._add(made.model_copy(update={"result": result, "error": error}), half)
+            return
+        del self.waiting[block.tool_call_id]
+        self.parts[place] = call.model_copy(update={"result": result, "error": error})
+        self.order.append((place, "result" if call.arguments is None else half))
+
+
+def _same(call: ToolCall, block: ToolResultBlock | ToolErrorBlock) -> bool:
+    return call.name == block.tool_name and (block.input is None or call.arguments == block.input)
+
+
+def _as_text(error: JsonValue) -> str:
+    return error if isinstance(error, str) else json.dumps(error)

@@ -1,0 +1,234 @@
+"""From a plan and its records to result files: one for each subject and round."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from bakeoff._version import __version__
+from bakeoff.doors.components.costs import bill_of
+from bakeoff.doors.components.results.kept import RECORDED, SUITE, VERIFICATION, RecordedSubject, notes_in
+from bakeoff.doors.components.results.model import (
+    Additions,
+    Metadata,
+    Pricing,
+    ResultFile,
+    Server,
+    SimulatedCache,
+    SuiteResult,
+    TotalCost,
+    TrialFacts,
+    Verification,
+    totals_of,
+)
+from bakeoff.doors.components.results.names import timestamp_of, timestamped_name, told_apart
+from bakeoff.doors.components.results.steps import extract_result_write_content, write_step
+from bakeoff.errors import UsageError
+from bakeoff.plan import Case, Plan, SubjectSpec
+from bakeoff.record import NO_USAGE, Record, Transcript, Usage, Verdict
+from bakeoff.specs import describe, read_options
+
+Sizes = Mapping[str, int]
+"""How many tests a suite has, by its name; needed only for what never came to be graded."""
+
+
+def result_files(plan: Plan, records: Iterable[Record], sizes: Sizes | None = None) -> Iterator[tuple[str, ResultFile]]:
+    """Every subject and round that has records, under the name its file is to have."""
+    gathered: dict[tuple[int, str], list[Record]] = {}
+    for record in records:
+        gathered.setdefault((record.round, record.subject), []).append(record)
+    subjects = [spec.name for spec in plan.subjects]
+    order = sorted(gathered, key=lambda key: (key[0], subjects.index(key[1])))
+    made = [result_of(plan, subject, round_, gathered[round_, subject], sizes) for round_, subject in order]
+    yield from zip(told_apart(file_name(result) for result in made), made, strict=True)
+
+
+def file_name(result: ResultFile) -> str:
+    """The round is in it where there are several."""
+    added = result.bakeoff
+    servers = [server.name for server in added.mcp_servers] if added else []
+    if not servers and result.metadata.mcp_enabled:
+        servers = [result.metadata.mcp_server_url or "server"]
+    round_ = added.round if added and added.rounds > 1 else None
+    return timestamped_name(result.metadata.timestamp, result.metadata.model, servers, round_)
+
+
+def result_of(
+    plan: Plan, subject: str, round_: int, records: Iterable[Record], sizes: Sizes | None = None
+) -> ResultFile:
+    """What one subject did in one round, which counts from 0 as in records. Records of others are passed over."""
+    spec = next((spec for spec in plan.subjects if spec.name == subject), None)
+    if spec is None:
+        raise UsageError(f"plan {plan.name!r} has no subject {subject!r}")
+    found = {record.case: record for record in records if record.subject == subject and record.round == round_}
+    pairs = [(case, found[case.id]) for case in plan.cases if case.id in found]
+    if spec.kind == RECORDED:
+        return _recorded(read_options(spec, RecordedSubject), pairs)
+    tests = tuple(_suite(case, record, sizes or {}) for case, record in pairs)
+    ours = [record for _, record in pairs]
+    servers = _servers(spec)
+    metadata, written = _metadata(plan, spec, servers, ours)
+    additions = Additions(
+        version=__version__,
+        subject=subject,
+        kind=spec.kind,
+        round=round_ + 1,
+        rounds=plan.rounds,
+        mcp_servers=tuple(servers),
+        mcp_tools_hash=_tools_hash(ours),
+        spent=_spent(sum((record.spent for record in ours), NO_USAGE)),
+        cache_write_cost=written,
+        not_run=tuple(case.id for case in plan.cases if case.id not in found),
+        trials=tuple(map(_facts, ours)),
+    )
+    metadata = metadata.model_copy(update={"unit_test_totals": totals_of(tests)})
+    return ResultFile(tests=tests, metadata=metadata, bakeoff=additions)
+
+
+def _recorded(subject: RecordedSubject, pairs: Sequence[tuple[Case, Record]]) -> ResultFile:
+    """What was read is written as it was: no total is computed, and none is added that was not there."""
+    metadata = Metadata(
+        mcp_enabled=subject.mcp_enabled,
+        mcp_server_url=subject.mcp_server,
+        mcp_transport_type=subject.mcp_transport,
+        timestamp=subject.recorded,
+        model=subject.model,
+        pricing_key=subject.pricing_key,
+        pricing=subject.price,
+        total_cost=subject.cost,
+        cache_simulation=subject.cached,
+        unit_test_totals=subject.units,
+    )
+    added = subject.additions
+    if added is not None:
+        added = added.model_copy(update={"trials": tuple(_facts(record) for _, record in pairs)})
+    return ResultFile(tests=tuple(_recorded_suite(*pair) for pair in pairs), metadata=metadata, bakeoff=added)
+
+
+def _recorded_suite(case: Case, record: Record) -> SuiteResult:
+    transcript = record.transcript or Transcript()
+    notes = notes_in(transcript)
+    return SuiteResult(
+        test_name=case.id,
+        prompt=case.prompt,
+        steps=tuple(write_step(step, notes.of(place)) for place, step in enumerate(transcript.steps)),
+        result_write_content=next(iter(record.artefacts.values()), None),
+        verification=verification_of(record),
+    )
+
+
+def _suite(case: Case, record: Record, sizes: Sizes) -> SuiteResult:
+    steps = record.transcript.steps if record.transcript else ()
+    return SuiteResult(
+        test_name=case.id,
+        prompt=case.prompt,
+        steps=tuple(map(write_step, steps)),
+        result_write_content=_handed_in(case, record),
+        verification=verification_of(record) or _never_graded(record, sizes),
+    )
+
+
+def _handed_in(case: Case, record: Record) -> str | None:
+    written = extract_result_write_content(record.transcript.steps) if record.transcript else None
+    if written is not None:
+        return written
+    if case.answer_file in record.artefacts:
+        return record.artefacts[case.answer_file]
+    return next(iter(record.artefacts.values())) if len(record.artefacts) == 1 else None
+
+
+def verification_of(record: Record) -> Verification | None:
+    """The suite's word on a trial; None where it has none."""
+    for score in record.scores:
+        if score.name == SUITE and score.failure is None and VERIFICATION in score.metadata:
+            try:
+                return Verification.model_validate(score.metadata[VERIFICATION])
+            except ValidationError:  # not what our scorer writes
+                return None
+    return None
+
+
+def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
+    """Nothing of it was right if it was the subject that failed; if it was not, nothing is known."""
+    failure = record.failure
+    if not record.verdict.counts or failure is None:
+        return None
+    tests = sizes.get(record.case, 0)
+    return Verification(
+        test_name=record.case, passed=False, num_tests=tests, num_passed=0, num_failed=tests, error=failure.message
+    )
+
+
+def _metadata(
+    plan: Plan, spec: SubjectSpec, servers: Sequence[Server], records: Sequence[Record]
+) -> tuple[Metadata, float | None]:
+    """And what was paid for writing to a cache, which the file's own table has no place for."""
+    model = spec.options.get("model")
+    began = min((record.started for record in records), default=None)
+    facts = Metadata(
+        mcp_enabled=bool(servers),
+        mcp_server_url=servers[0].address if servers else None,
+        mcp_transport_type=servers[0].transport if servers else None,
+        timestamp=None if began is None else timestamp_of(began),
+        model=model if isinstance(model, str) else spec.name,
+    )
+    bill = bill_of(records) if plan.settings.get("pricing", True) else None
+    if bill is None:
+        return facts, None
+    priced = {
+        "pricing_key": bill.price.key,
+        "pricing": Pricing.model_validate(bill.price.per_mtok()),
+        "total_cost": TotalCost.model_validate(bill.costs.as_total_cost()),
+        "cache_simulation": SimulatedCache.model_validate(bill.cached.as_cache_simulation()),
+    }
+    return facts.model_copy(update=priced), bill.costs.cache_write_cost or None
+
+
+def _servers(spec: SubjectSpec) -> list[Server]:
+    given = spec.options.get("mcp")
+    items = given if isinstance(given, list | tuple) else []
+    if not items:
+        return []
+    from bakeoff.mcp import ServerSpec, parse_mcp_option  # takes long, and reports without servers need none of it
+
+    try:
+        specs = [parse_mcp_option(item) if isinstance(item, str) else ServerSpec.model_validate(item) for item in items]
+    except ValidationError as error:
+        raise UsageError(f"{describe(spec)}: option mcp: {error.errors()[0]['msg']}") from error
+    return [
+        Server(name=server.name, transport="StdIO" if server.transport == "stdio" else "HTTP", address=server.address)
+        for server in specs
+        if server is not None
+    ]
+
+
+def _tools_hash(records: Iterable[Record]) -> str | None:
+    """Of the tools that the servers offered; several, where they changed during the run."""
+    found = (record.transcript.metadata.get("mcp_tools_hash") for record in records if record.transcript)
+    return ", ".join(dict.fromkeys(str(one) for one in found if one is not None)) or None
+
+
+def _spent(usage: Usage) -> dict[str, float | None]:
+    counts: dict[str, float | None] = {
+        "requests": usage.requests,
+        "inputTokens": usage.input,
+        "outputTokens": usage.output,
+        "cachedInputTokens": usage.cache_read,
+        "reasoningTokens": usage.reasoning,
+    }
+    return counts if usage.cost is None else {**counts, "cost": usage.cost}
+
+
+def _facts(record: Record) -> TrialFacts:
+    failure = record.failure
+    fine = record.verdict in (Verdict.PASS, Verdict.RECORDED)
+    reason = failure.message if failure else "; ".join(score.reason for score in record.scores if score.reason)
+    return TrialFacts(
+        test_name=record.case,
+        verdict=record.verdict,
+        reason=None if fine else reason or None,
+        attempt_seconds=record.attempt.seconds if record.attempt else None,
+        score_seconds=record.score.seconds if record.score else None,
+        started=record.started,
+        tries=record.tries,
+        bound=record.bound or None,
+    )
