@@ -49,6 +49,7 @@ def test_a_finished_run_is_listed_shown_checked_and_deleted(
         "subjects": 4,
         "best": "55.0 %",
         "cost": "$0.00",
+        "history": [0.55],
     }
     shown = bakeoff("runs", "show", listed["run"])
     assert shown.returncode == 0

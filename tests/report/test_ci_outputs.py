@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record, Transcript, Verdict
 from bakeoff.report.badges import badge, run_badge, score_badge
+from bakeoff.report.ci import CiOutputs, write_ci_outputs
 from bakeoff.report.github import MOST_ANNOTATIONS, annotations, write_step_summary
 from bakeoff.report.junit import status_of, write_junit
 from bakeoff.report.markdown import to_markdown
@@ -22,8 +23,9 @@ from bakeoff.report.outputs import paragraph
 from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.outputs_summary import describe_run
 from bakeoff.report.summary import summarise
+from bakeoff.rundir import RunFolder
 
-from .runs import lost, plan_of, record_of
+from .runs import lost, plan_of, record_of, run_of
 
 
 def junit_of(plan: Plan, records: Iterable[Record]) -> junitparser.JUnitXml:
@@ -140,6 +142,15 @@ def test_a_pull_request_comment_has_every_denominator_and_the_failures() -> None
     assert "| infra | `case-2` |" in text
 
 
+def test_a_pull_request_comment_says_how_many_answers_were_recordings() -> None:
+    plan = plan_of(3, ["s"])
+    replayed = Transcript(output="x", metadata={"replayed": True})
+    records = [record_of(plan.trial(0), transcript=replayed), record_of(plan.trial(1))]
+    with Shelf(plan, records) as shelf:
+        text = to_markdown(describe_run("the-run", summarise(plan, records), plan, shelf))
+    assert "- 1 of 2 trials were answered from recordings" in text
+
+
 def test_badges_say_the_score_with_its_interval_or_what_passed() -> None:
     plan = plan_of(20, ["s", "t"])
     summary = summarise(plan, [record_of(trial, float(trial.index % 4 < 2)) for trial in plan.trials()])
@@ -155,3 +166,40 @@ def test_a_badge_holds_nothing_that_acts() -> None:
     tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()}
     assert tags == {"svg", "title", "rect", "path", "g", "text"}
     assert len(badge("x" * 10_000_000, "y", "#555")) < 2000
+
+
+def ci_run(tmp_path: Path) -> tuple[RunFolder, Plan]:
+    plan = plan_of(3, ["s"])
+    return run_of(tmp_path / "runs" / "one", plan, {"s": lambda case, round_: float(case > 0)}), plan
+
+
+def test_a_run_of_any_door_leaves_what_was_asked_for_and_says_where(tmp_path: Path) -> None:
+    run, plan = ci_run(tmp_path)
+    out, summary = io.StringIO(), tmp_path / "summary.md"
+    wanted = CiOutputs(junit=tmp_path / "new" / "x.xml", markdown=tmp_path / "x.md", github=True)
+    written = write_ci_outputs(run, plan, wanted, out, {"GITHUB_STEP_SUMMARY": str(summary)})
+    assert written == (wanted.junit, wanted.markdown)
+    [suite] = junitparser.JUnitXml.fromfile(str(wanted.junit))
+    assert (suite.name, suite.tests, suite.failures) == ("s", 3, 1)
+    assert (tmp_path / "x.md").read_text() == summary.read_text()
+    assert summary.read_text().startswith("## Bakeoff: `one`")
+    assert out.getvalue() == "::error title=s%3A case-0 (round 1)::fail: exact: not case-0\n"
+
+
+def test_outside_github_its_summary_is_printed_and_no_file_is_made(tmp_path: Path) -> None:
+    run, plan = ci_run(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    out = io.StringIO()
+    assert write_ci_outputs(run, plan, CiOutputs(github=True), out, {}) == ()
+    assert "## Bakeoff: `one`" in out.getvalue()
+    assert write_ci_outputs(run, plan, CiOutputs(), out) == ()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"--junit .* is a folder: name a file"):
+        CiOutputs(junit=tmp_path)
+    with pytest.raises(UsageError, match=r"--markdown .*x.md cannot be written: .*file is not a folder"):
+        CiOutputs(markdown=tmp_path / "file" / "x.md")
+    assert CiOutputs(junit=tmp_path / "a" / "b" / "x.xml")

@@ -1,7 +1,10 @@
 """The commands as a person types them."""
 
+import contextlib
 import json
 import os
+import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -138,6 +141,58 @@ def test_github_gets_annotations_on_stdout_and_its_summary_in_its_file(bakeoff: 
     assert all(line.startswith("::") for line in done.stdout.splitlines())
     assert summary.read_text().startswith("## Bakeoff:")
     assert "## Bakeoff:" in bakeoff("export", "--format", "github").stdout
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_runs_are_listed_with_the_scores_of_their_plan_so_far(bakeoff: Call, tmp_path: Path) -> None:
+    third = {"s": lambda case, round_: float(case < 10)}
+    run_of(tmp_path / "results" / "runs" / "2026-01-03T00-00-00-third", plan_of(20, ["s"]), third)
+    listed = json.loads(bakeoff("runs", "list", "--json").stdout)
+    assert [(row["run"][:10], row["history"]) for row in listed] == [
+        ("2026-01-03", [0.25, 0.9, 0.5]),
+        ("2026-01-02", [0.25, 0.9]),
+        ("2026-01-01", [0.25]),
+    ]
+    assert "▃█▅" in bakeoff("runs", "list").stdout
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_bars_and_dashes_have_plainer_signs_where_the_encoding_has_none(bakeoff: Call, tmp_path: Path) -> None:
+    listed = bakeoff("runs", "list", PYTHONIOENCODING="ascii")
+    assert listed.returncode == 0, listed.stderr
+    assert " -#  " in listed.stdout
+    name = "日本"
+    run_of(tmp_path / "results" / "runs" / "2026-01-04", plan_of(20, [name]), {name: lambda case, round_: 0.5})
+    shown = bakeoff("runs", "show", PYTHONIOENCODING="ascii").stdout
+    assert "20 cases x 1 subject x 1 round" in shown
+    assert "#####....." in shown
+    assert "\\u65e5\\u672c" in shown, "names stay apart"
+
+
+@pytest.mark.usefixtures("two_runs")
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_a_list_of_runs_fits_the_terminal_and_keeps_their_names(tmp_path: Path, width: int) -> None:
+    text = on_a_terminal(width, "runs", "list", folder=tmp_path)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in text.splitlines()]
+    assert max(map(len, lines)) <= width
+    assert all(name in "".join(line.split(" ")[0] for line in lines[1:]) for name in (FIRST, SECOND))
+    assert "90.0 %" in text
+    assert ("▃█" in text) == (width >= 80)
+
+
+def on_a_terminal(width: int, *arguments: str, folder: Path) -> str:
+    """What a person would see."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(width), "LINES": "50", "TERM": "xterm"}
+    with subprocess.Popen([BAKEOFF, *arguments], cwd=folder, env=environment, stdout=theirs) as process:
+        os.close(theirs)
+        pieces = []
+        with contextlib.suppress(OSError):  # which is how a terminal says that nobody writes any more
+            while piece := os.read(ours, 65536):
+                pieces.append(piece)
+    os.close(ours)
+    assert process.returncode == 0
+    return b"".join(pieces).decode()
 
 
 def test_selfcheck_runs_the_demo_twice_and_reports_the_flip_rate(bakeoff: Call, tmp_path: Path) -> None:

@@ -16,12 +16,13 @@ from rich.console import Console
 from bakeoff.cli.exporting import FORMATS, Wanted
 from bakeoff.errors import BakeoffError
 from bakeoff.report.compare import compare_sources
+from bakeoff.report.compare_page import write_compare_page
 from bakeoff.report.compare_text import describe_comparison
 from bakeoff.report.leaderboard import rank_sources
+from bakeoff.report.leaderboard_page import write_leaderboard_page
 from bakeoff.report.leaderboard_text import describe_leaderboard
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs import Block
-from bakeoff.report.outputs_html import to_page
 from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.outputs_summary import describe_run
 from bakeoff.report.readers import Source, open_source
@@ -33,22 +34,6 @@ from .hostile import BREAKOUTS, JOURNALS, NAME, hostile_plan, texts, write_hosti
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LARGEST = 3_000_000  # bytes of a text output over eight trials, whatever was put into them
 TABLE_TAGS = {"h2", "h3", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "pre"}
-PAGE_TAGS = TABLE_TAGS | {
-    "html",
-    "head",
-    "meta",
-    "title",
-    "style",
-    "body",
-    "main",
-    "div",
-    "ins",
-    "del",
-    "q",
-    "h1",
-    "header",
-    "span",
-}
 MARKDOWN_TAGS = TABLE_TAGS | {"code"}
 
 
@@ -57,18 +42,17 @@ class Seen(HTMLParser):
         super().__init__()
         self.tags: set[str] = set()
         self.attributes: set[str] = set()
+        self.links: set[str] = set()
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
+        self.links |= {value or "" for name, value in attrs if name == "href"}
 
 
 def check_blocks(blocks: tuple[Block, ...]) -> None:
-    """On a page, in Markdown and on a terminal."""
-    page = Seen(to_page(NAME, blocks))
-    assert page.tags <= PAGE_TAGS
-    assert not {name for name in page.attributes if name.startswith("on") or name in ("href", "src")}
+    """In Markdown and on a terminal; what pages do is tried in a browser."""
     markdown = to_markdown(blocks)
     assert Seen(MarkdownIt("gfm-like").render(markdown)).tags <= MARKDOWN_TAGS
     file = io.StringIO()
@@ -78,14 +62,28 @@ def check_blocks(blocks: tuple[Block, ...]) -> None:
         assert len(text) < LARGEST
 
 
+def check_page(path: Path) -> None:
+    """Whole in itself, with links to its own places and to files beside it."""
+    text = path.read_text("utf-8")
+    page = Seen(text)
+    assert not {name for name in page.attributes if name.startswith("on") or name in ("src", "style")}
+    assert not page.tags & {"img", "iframe", "object", "embed", "base", "form", "b"}
+    assert all(re.fullmatch(r"#[\w-]+|data:,|[\w./%-]+", link) for link in page.links), page.links
+    assert text.count("<script>") == 1
+    assert not CONTROL.search(text)
+    assert len(text) < LARGEST
+
+
 def comparison(source: Source) -> None:
     report = compare_sources(source, source)
+    check_page(write_compare_page(source.path.parent / "compare.html", report))
     check_blocks(describe_comparison(report))
     assert len(report.model_dump_json()) < LARGEST
 
 
 def leaderboard(source: Source) -> None:
     board = rank_sources([source])
+    check_page(write_leaderboard_page(source.path.parent / "board.html", board))
     check_blocks(describe_leaderboard(board))
     assert board.model_dump_json()
 
@@ -228,7 +226,8 @@ def test_nothing_of_one_run_shows_in_the_report_of_another(tmp_path: Path) -> No
     secret = "only-in-the-other-run"
     write_hostile(tmp_path / "other", lambda plan: JOURNALS["text-script"](plan).replace(b"alert(1)", secret.encode()))
     here = open_source(write_hostile(tmp_path / "here", JOURNALS["text-escapes"]))
-    assert secret not in to_page("x", describe_comparison(compare_sources(here, here)))
+    page = write_compare_page(tmp_path / "page.html", compare_sources(here, here))
+    assert secret not in page.read_text("utf-8")
 
 
 def test_there_are_more_than_twenty_hostile_journals() -> None:
@@ -240,8 +239,7 @@ def test_a_browser_runs_nothing_of_a_page(tmp_path: Path, needs_program: Callabl
     act = "document.documentElement.dataset.owned=1"
     text = f'</pre><script>{act}</script><img src=x onerror="{act}"><svg onload="{act}"></svg><b id=canary>'
     run = open_source(write_hostile(tmp_path / "run", texts(text)))
-    page = tmp_path / "page.html"
-    page.write_text(to_page(text, describe_comparison(compare_sources(run, run))))
+    page = write_compare_page(tmp_path / "page.html", compare_sources(run, run))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
     command = [needs_program("chromium"), *flags, page.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from bakeoff.record import Transcript
 from bakeoff.report.compare import compare_sources
 from bakeoff.report.compare_text import describe_comparison
 from bakeoff.report.leaderboard import rank_sources
@@ -22,6 +23,8 @@ from bakeoff.report.terminal import print_blocks, print_summary
 from .runs import Values, lost, plan_of, record_of, run_of, source
 
 WIDTHS = (80, 100, 160)
+NARROW = (40, 60, 75, 80, 120)
+LONG_NAME = "a-subject-with-a-rather-long-name"
 
 
 def text_of(width: int, *, blocks: tuple[Block, ...] = (), summary: Summary | None = None, **console: object) -> str:
@@ -34,7 +37,7 @@ def text_of(width: int, *, blocks: tuple[Block, ...] = (), summary: Summary | No
 
 
 def summary_with_losses() -> Summary:
-    plan = plan_of(20, ["a-subject-with-a-rather-long-name", "b", "日本語"], rounds=5)
+    plan = plan_of(20, [LONG_NAME, "b", "日本語"], rounds=5)
     records = [
         lost(trial, ("infra", "grader", "budget")[trial.index % 3]) if trial.index % 7 == 0 else record_of(trial, 1.0)
         for trial in plan.trials()
@@ -43,15 +46,67 @@ def summary_with_losses() -> Summary:
     return summarise(plan, records)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+def first_column(text: str) -> str:
+    """The names of a summary, however they were folded."""
+    lines = text.splitlines()
+    body = lines[next(place for place, line in enumerate(lines) if line.startswith("subject")) + 1 :]
+    rows = body[: next(place for place, line in enumerate(body) if " cases × " in line)]
+    return "".join(re.split(r"\s{2,}|\s(?=[\d–])", line)[0].strip() for line in rows)
+
+
+@pytest.mark.parametrize("width", sorted({*WIDTHS, *NARROW}))
 def test_a_summary_fits_its_width_and_says_everything(width: int) -> None:
     text = text_of(width, summary=summary_with_losses())
     assert all(cell_len(line.rstrip()) <= width for line in text.splitlines())
     assert "…" not in text, "no number is cut"
-    assert "infra" in text
-    assert "grader" in text
-    assert "budget" in text
-    assert "passed/scored" in text
+    together = " ".join(text.split())
+    for words in ("passed/", "scored", "72/72", "71/71", "12 infra", "12 grader", "12 budget", "16", "17"):
+        assert words in together
+
+
+@pytest.mark.parametrize("width", NARROW)
+def test_no_width_loses_a_name_or_a_score(width: int) -> None:
+    text = text_of(width, summary=summary_with_losses())
+    assert first_column(text) == f"{LONG_NAME}b日本語"
+    assert text.count("100.0 %") == 3
+
+
+def test_what_a_narrow_terminal_leaves_out_is_named_and_nothing_else_is_left_out() -> None:
+    summary = summary_with_losses()
+    assert "a wider terminal also shows: 95 % interval, cost, time" in " ".join(text_of(40, summary=summary).split())
+    sixty = text_of(60, summary=summary)
+    assert "86.1–100.0" in sixty
+    assert "a wider terminal also shows: cost, time" in sixty
+    assert "wider terminal" not in text_of(80, summary=summary)
+
+
+@pytest.mark.parametrize("width", NARROW)
+def test_short_names_keep_their_interval_at_every_width(width: int) -> None:
+    plan = plan_of(20, ["x", "y"])
+    summary = summarise(plan, [record_of(trial, float(trial.index % 4 < 2)) for trial in plan.trials()])
+    rows = [line.split() for line in text_of(width, summary=summary).splitlines()]
+    assert [row[:4] for row in rows if row[0] in ("x", "y")] == [[name, "50.0", "%", "29.9–70.1"] for name in "xy"]
+
+
+def test_rounds_are_drawn_when_there_are_more_than_a_few() -> None:
+    plan = plan_of(8, ["s"], rounds=4)
+    summary = summarise(plan, [record_of(trial, float(trial.index % 8 < 2 * trial.round)) for trial in plan.trials()])
+    assert summary.subjects[0].by_round == (0.0, 0.25, 0.5, 0.75)
+    assert "▁▃▅▇" in text_of(120, summary=summary)
+    few = plan_of(8, ["s"], rounds=2)
+    assert "by round" not in text_of(120, summary=summarise(few, [record_of(trial) for trial in few.trials()]))
+
+
+def test_answers_from_recordings_are_counted_under_the_table() -> None:
+    plan = plan_of(4, ["s", "t"])
+    replayed = Transcript(output="x", metadata={"replayed": True})
+    told = Transcript(output="x", metadata={"replayed": "a subject may say anything"})
+    records = [record_of(trial, transcript=replayed if trial.index < 3 else told) for trial in plan.trials()]
+    summary = summarise(plan, records)
+    assert [subject.replayed for subject in summary.subjects] == [2, 1]
+    assert "3 of 8 trials were answered from recordings" in text_of(80, summary=summary)
+    fresh = summarise(plan, [record_of(trial) for trial in plan.trials()])
+    assert "recordings" not in text_of(80, summary=fresh)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -1,7 +1,9 @@
 """`bakeoff compare`, `bakeoff selfcheck` and `bakeoff leaderboard`."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from bakeoff.bundled.demo import demo_plan
@@ -9,26 +11,22 @@ from bakeoff.cli.console import err, out
 from bakeoff.cli.progress import News, show_progress
 from bakeoff.cli.running import FAILED, PASSED, UNDECIDED
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.files import write_atomically
 from bakeoff.frozen import Frozen
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.report.compare import Gate, compare_sources
+from bakeoff.report.compare import CompareReport, Gate, compare_sources
 from bakeoff.report.compare_arms import read_arm, with_changes
 from bakeoff.report.compare_text import describe_comparison
-from bakeoff.report.leaderboard import rank_sources
+from bakeoff.report.leaderboard import Leaderboard, rank_sources
 from bakeoff.report.leaderboard_text import describe_leaderboard
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs import Block, Listing, Quote, heading, paragraph
-from bakeoff.report.outputs_html import to_page
 from bakeoff.report.readers import Source, find_source, known_readers
 from bakeoff.report.terminal import print_blocks
-from bakeoff.report.words import percent, span
+from bakeoff.report.words import percent, span, visible
 from bakeoff.run import run
 from bakeoff.rundir import RunFolder, find_run, new_run_folder, run_folders
 from bakeoff.stats import Comparison, FlipRate, GateVerdict, Ruling, compare, flip_rate, flip_rate_within, judge
-
-PUBLIC = 0o644  # what is written to a place the person names is meant for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ def run_compare(
     report = compare_sources(
         baseline, candidate, subjects=subjects, gate=read_gate(gate), margin=margin, most_details=details
     )
-    show("Comparison", report, describe_comparison(report), shape)
+    show(report, describe_comparison(report), shape, partial(_compare_page, report))
     return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
 
 
@@ -67,13 +65,12 @@ def read_gate(text: str) -> Gate:
     raise UsageError(f"--gate {text!r} is not one of verdict, regression")
 
 
-def show(title: str, data: Frozen, blocks: tuple[Block, ...], shape: Shape) -> None:
+def show(data: Frozen, blocks: tuple[Block, ...], shape: Shape, write: Callable[[Path], Path]) -> None:
     """As JSON, Markdown or text on stdout, and as a page where one is wanted."""
     if shape.as_json and shape.markdown:
         raise UsageError("--json and --markdown both go to stdout: choose one")
     if shape.html:
-        write_public(shape.html, to_page(title, blocks).encode())
-        err().print(f"written to {shape.html}", markup=False)
+        err().print(f"written to {write(shape.html)}", markup=False)
     if shape.as_json:
         out().file.write(data.model_dump_json(indent=2) + "\n")
     elif shape.markdown:
@@ -82,11 +79,19 @@ def show(title: str, data: Frozen, blocks: tuple[Block, ...], shape: Shape) -> N
         print_blocks(out(), blocks)
 
 
-def write_public(path: Path, data: bytes) -> None:
-    try:
-        write_atomically(path, data, PUBLIC)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+# Pages are made by a package that takes its time to load: only where one is wanted.
+
+
+def _compare_page(report: CompareReport, path: Path) -> Path:
+    from bakeoff.report.compare_page import write_compare_page
+
+    return write_compare_page(path, report)
+
+
+def _leaderboard_page(board: Leaderboard, path: Path) -> Path:
+    from bakeoff.report.leaderboard_page import write_leaderboard_page
+
+    return write_leaderboard_page(path, board)
 
 
 def run_leaderboard(results: Path, names: list[str], shape: Shape) -> int:
@@ -95,7 +100,7 @@ def run_leaderboard(results: Path, names: list[str], shape: Shape) -> int:
         board = rank_sources([find_source(results, name, readers) for name in names])
     else:
         board = rank_sources(*_readable([find_source(results, str(folder.path)) for folder in run_folders(results)]))
-    show("Leaderboard", board, describe_leaderboard(board), shape)
+    show(board, describe_leaderboard(board), shape, partial(_leaderboard_page, board))
     return PASSED
 
 
@@ -136,7 +141,7 @@ def run_selfcheck(name: str | None, subject: str | None, rounds: int | None, opt
         asyncio.run(_carry_out(plan, replace(options, folder=folder.path)))
         folders.append(folder)
     report = _check(folders[0], folders[1])
-    show("Self-check", report, _describe(report), shape)
+    show(report, _describe(report), shape, partial(_selfcheck_page, report))
     return report.exit_code
 
 
@@ -178,22 +183,42 @@ def _check(first: RunFolder, second: RunFolder) -> SelfCheck:
 
 
 def _describe(check: SelfCheck) -> tuple[Block, ...]:
-    differ = check.exit_code == FAILED
-    told = "told apart from itself" if differ else "not told apart from itself"
+    return (
+        heading("Self-check: ", Quote(check.subject)),
+        paragraph(_flips(check)),
+        Listing(tuple((line,) for line in _findings(check))),
+        paragraph("Kept in ", Quote(check.runs[0]), " and ", Quote(check.runs[1]), "."),
+    )
+
+
+def _flips(check: SelfCheck) -> str:
+    told = "told apart from itself" if check.exit_code == FAILED else "not told apart from itself"
+    return f"Flip rate {_rate(check.between)}; {told}."
+
+
+def _findings(check: SelfCheck) -> list[str]:
     lines = [f"two tries of one case disagree {_rate(check.between)} of the time (between the two runs)"]
     if check.within:
         lines.append(f"two rounds of one case disagree {_rate(check.within)} of the time (within the first run)")
     lines.append(f"comparison of the two runs: {check.ruling.sentence}")
-    if differ:
+    if check.exit_code == FAILED:
         lines.append(
             "something besides the subject changes from run to run: look at what scorers and sandbox depend on"
         )
-    return (
-        heading("Self-check: ", Quote(check.subject)),
-        paragraph(f"Flip rate {_rate(check.between)}; {told}."),
-        Listing(tuple((line,) for line in lines)),
-        paragraph("Kept in ", Quote(check.runs[0]), " and ", Quote(check.runs[1]), "."),
+    return lines
+
+
+def _selfcheck_page(check: SelfCheck, path: Path) -> Path:
+    from bakeoff.report.html.section_page import Masthead, write_section_page
+    from bakeoff.report.sections import Facts, Section, Text
+
+    found = tuple(Text(text=f"{line[:1].upper()}{line[1:]}.") for line in _findings(check))
+    kept = Facts(pairs=(("First run", visible(check.runs[0])), ("Second run", visible(check.runs[1]))))
+    sections = (
+        Section(id="findings", title="What was found", blocks=found),
+        Section(id="runs", title="Kept in", blocks=(kept,)),
     )
+    return write_section_page(path, Masthead(f"Self-check: {check.subject}", _flips(check)), sections)
 
 
 def _rate(flips: FlipRate | None) -> str:

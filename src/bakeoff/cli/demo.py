@@ -13,14 +13,14 @@ from bakeoff.report import Summary, summarise
 from bakeoff.rundir import new_run_folder
 
 
-def run_demo(options: RunOptions, *, dry_run: bool, as_json: bool) -> int:
+def run_demo(options: RunOptions, ending: Ending, *, dry_run: bool) -> int:
     """The exit code says whether the demo ran as it should, not whether its subjects are any good."""
     plan = demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None)
     if dry_run:
         print_plan(out(), plan, options.results)
         return PASSED
     folder = new_run_folder(options.results, plan.name)
-    if carry_out(plan, folder, options, Ending(as_json=as_json)) == INTERRUPTED:
+    if carry_out(plan, folder, options, ending) == INTERRUPTED:
         return INTERRUPTED
     return _explain(err(), summarise(plan, folder.latest_records(plan)))
 

@@ -1,9 +1,9 @@
 """`bakeoff export`: a run in the formats of other tools."""
 
+import io
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.outputs_summary import describe_run
 from bakeoff.report.readers import Source, find_source
 from bakeoff.report.summary import Summary, summarise
+from bakeoff.report.whole_files import whole_file, whole_text
 
 STDOUT = "-"
-_PUBLIC = 0o644
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,30 +144,21 @@ FORMATS: dict[str, Callable[[Wanted], None]] = {
 
 @contextmanager
 def _text_to(output: str) -> Iterator[TextIO]:
+    """Always UTF-8: these formats are, whatever the terminal speaks."""
     if output == STDOUT:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
         yield sys.stdout
         return
-    with _file_at(output, "text") as path, path.open("w", encoding="utf-8", newline="") as file:
+    with whole_text(Path(output)) as file:
         yield file
+    err().print(f"written to {output}", markup=False)
 
 
 @contextmanager
 def _file_at(output: str, format_: str) -> Iterator[Path]:
-    """A file beside the target that takes its place when it is whole."""
     if output == STDOUT:
         raise UsageError(f"--format {format_} is not text: name a file with -o")
-    target = Path(output)
-    temporary = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".new-", suffix=target.suffix, delete=False) as made:
-            temporary = Path(made.name)
-        yield temporary
-        temporary.chmod(_PUBLIC)
-        temporary.replace(target)
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror or error}") from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-    err().print(f"written to {target}", markup=False)
+    with whole_file(Path(output)) as path:
+        yield path
+    err().print(f"written to {output}", markup=False)

@@ -22,6 +22,7 @@ from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.report import Summary, summarise
+from bakeoff.report.ci import NO_OUTPUTS, CiOutputs, write_ci_outputs
 from bakeoff.report.terminal import print_summary
 from bakeoff.report.words import cost
 from bakeoff.run import run
@@ -37,6 +38,7 @@ class Ending:
     fail_under: float | None = None
     exit_zero: bool = False
     as_json: bool = False
+    outputs: CiOutputs = NO_OUTPUTS
 
 
 def resume_run(name: str, options: RunOptions, ending: Ending) -> int:
@@ -67,7 +69,7 @@ def carry_out(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending
     options = replace(options, folder=folder.path)
     interrupted = asyncio.run(_watch(plan, options, err()))
     summary = summarise(plan, folder.latest_records(plan))
-    exported = list(door_of(plan).export(folder, plan, options))
+    exported = [*door_of(plan).export(folder, plan, options), *write_ci_outputs(folder, plan, ending.outputs)]
     if ending.as_json:
         print_json(summary, folder)
     else:

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.table import Table
@@ -13,56 +14,82 @@ from rich.text import Text
 
 from bakeoff.cli.console import err, out
 from bakeoff.cli.running import print_json, print_spending
-from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.errors import UsageError
 from bakeoff.journal import Damage, Mark
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report import Summary, summarise
-from bakeoff.report.terminal import print_summary
+from bakeoff.report.html.entries import Entry, Unreadable, read_entries
+from bakeoff.report.outputs import Column, Grid, Quote, Words, sparkline
+from bakeoff.report.terminal import print_blocks, print_summary
 from bakeoff.report.words import cost, percent, visible
-from bakeoff.rundir import RunFolder, find_run, run_folders
+from bakeoff.rundir import RunFolder, find_run
 
 _SHOWN = 20
+_HISTORY = 100  # scores of earlier runs that JSON has
+_SPARKS = 10  # and that the table draws
 
 
 def list_runs(results: Path, *, as_json: bool) -> None:
-    rows = [_overview(folder) for folder in reversed(run_folders(results))]
+    rows = _overviews(results)[::-1]
     if as_json:
         out().file.write(json.dumps(rows, indent=2) + "\n")
         return
     if not rows:
         err().print(f"no runs under {results / 'runs'} yet; `bakeoff demo` makes one")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in ("run", "state", "scored/planned", "subjects", "best score", "cost"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(visible(str(row[key]))) for key in ("run", "state", "scored", "subjects", "best", "cost")))
-    out().print(table)
+    columns = [
+        column for column in _COLUMNS if column.title != "history" or any(len(row["history"]) > 1 for row in rows)
+    ]
+    cells = (tuple(_cell(row, column.title) for column in columns) for row in rows)
+    print_blocks(out(), [Grid(tuple(columns), tuple(cells))])
 
 
-def _overview(folder: RunFolder) -> dict[str, str | int]:
-    try:
-        plan = folder.read_plan()
-        summary = summarise(plan, folder.latest_records(plan))
-    except (BakeoffError, OSError) as error:
-        return {
-            "run": folder.name,
-            "state": f"unreadable: {error}",
-            "scored": "",
-            "subjects": "",
-            "best": "",
-            "cost": "",
-        }
-    scores = [subject.score for subject in summary.judged if subject.score is not None]
-    scored = sum(subject.scored for subject in summary.subjects)
+_COLUMNS = (
+    Column("run"),
+    Column("state"),
+    Column("scored/planned", numeric=True, least_width=60),
+    Column("subjects", numeric=True, least_width=110),
+    Column("best score", numeric=True),
+    Column("history", numeric=True, least_width=80),
+    Column("cost", numeric=True, least_width=100),
+)
+_KEYS = {"scored/planned": "scored", "best score": "best"}
+
+
+def _cell(row: dict[str, Any], title: str) -> Words:
+    if title == "history":
+        return sparkline(row["history"][-_SPARKS:])
+    return Quote(str(row[_KEYS.get(title, title)]))
+
+
+def _overviews(results: Path) -> list[dict[str, Any]]:
+    """Oldest first, each with the best scores so far of its plan over the same cases."""
+    histories: dict[tuple[str, str], list[float]] = {}
+    rows: list[dict[str, Any]] = []
+    for entry in read_entries(results):
+        if isinstance(entry, Unreadable):
+            blank = dict.fromkeys(("scored", "subjects", "best", "cost"), "")
+            rows.append({"run": entry.run, "state": f"unreadable: {entry.reason}", **blank, "history": []})
+            continue
+        best = max((subject.score for subject in entry.summary.judged if subject.score is not None), default=None)
+        history = histories.setdefault((entry.summary.name, entry.cases), [])
+        if best is not None:
+            history.append(best)
+        rows.append(_overview(entry, best, history))
+    return rows
+
+
+def _overview(entry: Entry, best: float | None, history: list[float]) -> dict[str, Any]:
+    summary = entry.summary
     return {
-        "run": folder.name,
-        "state": _state(folder, summary),
-        "scored": f"{scored}/{summary.planned}",
+        "run": entry.run,
+        "state": entry.state,
+        "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
         "subjects": len(summary.subjects),
-        "best": percent(max(scores, default=None)),
+        "best": percent(best),
         "cost": cost(summary.spent.cost),
+        "history": history[-_HISTORY:],
     }
 
 

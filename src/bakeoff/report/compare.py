@@ -1,7 +1,7 @@
 """Two subjects, case by case: how much better the candidate is, how sure that is, and what else was different.
 
 compare_sources   picks the arms, compares each pair, judges all of them together (Holm)
-CompareReport     everything it found, as data; `compare_text` says it as blocks
+CompareReport     everything it found, as data; `compare_text` says it as blocks, `compare_page` as a page
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import Literal
 
 from bakeoff.errors import UsageError
 from bakeoff.frozen import Frozen
-from bakeoff.report.compare_arms import Arm, by_id_alone, case_key, read_arm
+from bakeoff.report.compare_arms import Arm, by_id_alone, case_key, countable, read_arm
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, case_change, case_detail
 from bakeoff.report.readers import Source
 from bakeoff.report.summary import SubjectSummary
@@ -39,6 +39,7 @@ class ArmFacts(Frozen):
     """One side, as the report tells it."""
 
     source: str
+    path: str
     subject: str
     bound: bool
     summary: SubjectSummary
@@ -81,7 +82,7 @@ def compare_sources(
 ) -> CompareReport:
     """Compare one subject with another, or every subject that both sources have with itself."""
     names = _pairs_of(baseline, candidate, subjects)
-    with ExitStack() as open_arms:
+    with countable(baseline, candidate), ExitStack() as open_arms:
         arms = [
             (open_arms.enter_context(read_arm(baseline, old)), open_arms.enter_context(read_arm(candidate, new)))
             for old, new in names
@@ -181,6 +182,7 @@ def gate_of(compared: Comparison, ruling: Ruling, gate: Gate, margin: float | No
 def _facts(arm: Arm) -> ArmFacts:
     return ArmFacts(
         source=arm.source,
+        path=str(arm.path),
         subject=arm.spec.name,
         bound=arm.summary.bound,
         summary=arm.summary,

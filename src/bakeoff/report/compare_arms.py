@@ -1,19 +1,22 @@
 """One side of a comparison: a subject's cases as cells, what it lost, and the circumstances it ran under."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
-from bakeoff.errors import UsageError
+from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.frozen import fingerprint
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record, Verdict
 from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.readers import Circumstances, Source
 from bakeoff.report.summary import SubjectSummary, summarise
+from bakeoff.report.words import visible
 from bakeoff.stats import CLUSTER_TAG, CaseKey, Cell, Cells, Losses, Stamp
 
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
@@ -66,6 +69,7 @@ class Arm:
     """A subject in one source. Close it: its records lie on a shelf."""
 
     source: str
+    path: Path
     plan: Plan
     spec: SubjectSpec
     cells: Cells
@@ -101,6 +105,7 @@ def read_arm(source: Source, subject: str) -> Arm:
     known = source.description.content_known
     return Arm(
         source=source.name,
+        path=source.path,
         plan=plan,
         spec=plan.subjects[0],
         cells=_cells(plan, notes.scores, content_known=known),
@@ -112,6 +117,19 @@ def read_arm(source: Source, subject: str) -> Arm:
         content_known=known,
         shelf=shelf,
     )
+
+
+@contextmanager
+def countable(*sources: Source) -> Iterator[None]:
+    """Numbers beyond all sums, which only a damaged or hostile file holds, are refused in a sentence."""
+    try:
+        yield
+    except (ValidationError, ArithmeticError) as error:
+        paths = " or ".join(dict.fromkeys(visible(str(source.path)) for source in sources))
+        raise RunFolderError(
+            f"{paths} cannot be counted: costs, times or scores in it add up to no number; "
+            "`bakeoff runs check` looks at every line"
+        ) from error
 
 
 def losses_of(summary: SubjectSummary) -> Losses:

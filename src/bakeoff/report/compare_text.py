@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bakeoff.report.compare import ArmFacts, CompareReport, PairReport
-from bakeoff.report.compare_cases import CaseChange, CaseDetail, Side
+from bakeoff.report.compare_cases import CaseChange, CaseDetail, Outcome, Side
 from bakeoff.report.outputs import (
     Block,
     Column,
@@ -16,7 +16,7 @@ from bakeoff.report.outputs import (
     heading,
     paragraph,
 )
-from bakeoff.report.words import UNKNOWN, cost, duration, percent, span
+from bakeoff.report.words import UNKNOWN, cost, duration, percent, replay_note, span
 from bakeoff.stats import GateVerdict
 
 _MOST_CASES = 50
@@ -33,12 +33,12 @@ def points(share: float | None) -> str:
 
 
 def _pair(pair: PairReport, *, many: bool) -> Iterator[Block]:
-    yield heading(_verdict(pair.ruling.verdict), ": ", *_title(pair))
+    yield heading(verdict_word(pair.ruling.verdict), ": ", *_title(pair))
     holm = " (p adjusted for several comparisons by Holm)" if many and pair.ruling.p_value is not None else ""
-    yield paragraph(_sentence(f"{pair.ruling.sentence}{holm}"))
-    yield paragraph(_sentence(f"{pair.gate} (exit {pair.exit_code})"))
+    yield paragraph(sentence(f"{pair.ruling.sentence}{holm}"))
+    yield paragraph(sentence(f"{pair.gate} (exit {pair.exit_code})"))
     yield _arms(pair)
-    yield Listing(tuple((line,) for line in _how(pair)))
+    yield Listing(tuple((line,) for line in how_compared(pair)))
     if pair.mismatches:
         yield heading("Not the same on both sides", level=3)
         yield _mismatches(pair)
@@ -48,11 +48,11 @@ def _pair(pair: PairReport, *, many: bool) -> Iterator[Block]:
         yield from _detail(detail, next(case for case in pair.cases if case.case == detail.case))
 
 
-def _sentence(words: str) -> str:
+def sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
-def _verdict(verdict: GateVerdict) -> str:
+def verdict_word(verdict: GateVerdict) -> str:
     return verdict.value.capitalize()
 
 
@@ -86,7 +86,7 @@ def _arm(role: str, facts: ArmFacts) -> tuple[Words, ...]:
     )
 
 
-def _how(pair: PairReport) -> Iterator[str]:
+def how_compared(pair: PairReport) -> Iterator[str]:
     compared = pair.comparison
     if compared.paired:
         outcomes = f"{compared.wins} better, {compared.ties} the same, {compared.losses} worse"
@@ -102,12 +102,20 @@ def _how(pair: PairReport) -> Iterator[str]:
     if pair.by_id_alone:
         yield "cases were paired by their names alone: a journal without a plan does not say what was asked"
     for role, facts in (("baseline", pair.baseline), ("candidate", pair.candidate)):
-        if facts.damaged:
-            yield f"{facts.damaged} damaged lines of the {role}'s journal are in no number"
-        if facts.summary.missing:
-            yield f"{facts.summary.missing} of the {role}'s {facts.summary.planned} trials were not run"
-        if facts.bound:
-            yield f"* the {role} knows the hidden answers on purpose"
+        yield from _caveats(role, facts)
+
+
+def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
+    """What a reader of one side's numbers has to know."""
+    summary = facts.summary
+    if facts.damaged:
+        yield f"{facts.damaged} damaged lines of the {role}'s journal are in no number"
+    if summary.missing:
+        yield f"{summary.missing} of the {role}'s {summary.planned} trials were not run"
+    if summary.replayed:
+        yield f"of the {role}, {replay_note(summary.replayed, summary.finished)}"
+    if facts.bound:
+        yield f"* the {role} knows the hidden answers on purpose"
 
 
 def _mismatches(pair: PairReport) -> Grid:
@@ -122,16 +130,20 @@ def _known(value: str | None) -> Words:
 
 
 def _unmatched(pair: PairReport) -> Iterator[Block]:
-    compared = pair.comparison
-    lists = (
-        ("with changed content, and so not compared", list(compared.changed)),
-        ("only in the baseline", [key.id for key in compared.baseline_only if key.id not in compared.changed]),
-        ("only in the candidate", [key.id for key in compared.candidate_only if key.id not in compared.changed]),
-    )
-    items = tuple(_named(words, names) for words, names in lists if names)
+    items = tuple(_named(words, names) for words, names in unmatched(pair) if names)
     if items:
         yield heading("Cases without a partner", level=3)
         yield Listing(items)
+
+
+def unmatched(pair: PairReport) -> tuple[tuple[str, list[str]], ...]:
+    """Cases without a partner, by what they are."""
+    compared, changed = pair.comparison, set(pair.comparison.changed)
+    return (
+        ("with changed content, and so not compared", list(compared.changed)),
+        ("only in the baseline", [key.id for key in compared.baseline_only if key.id not in changed]),
+        ("only in the candidate", [key.id for key in compared.candidate_only if key.id not in changed]),
+    )
 
 
 def _named(words: str, names: list[str]) -> tuple[Words, ...]:
@@ -146,8 +158,7 @@ def _cases(pair: PairReport) -> Iterator[Block]:
         if pair.cases:
             yield paragraph(f"All {len(pair.cases)} cases scored the same.")
         return
-    order = {"loss": 0, "not scored": 1, "win": 2}
-    changed.sort(key=lambda case: (order.get(case.outcome, 3), case.difference or 0.0))
+    changed.sort(key=losses_first)
     yield heading("Cases that changed", level=3)
     titles = (
         Column("case"),
@@ -165,22 +176,31 @@ def _cases(pair: PairReport) -> Iterator[Block]:
         yield paragraph(f"… and {len(changed) - _MOST_CASES} more; --json has them all.")
 
 
+def losses_first(case: CaseChange) -> tuple[int, float]:
+    """The order in which cases are read: what got worse, then what cannot be told, then what got better."""
+    return {"loss": 0, "not scored": 1, "win": 2}.get(case.outcome, 3), case.difference or 0.0
+
+
+def outcome_word(outcome: Outcome) -> str:
+    return {"win": "better", "loss": "worse", "tie": "same"}.get(outcome, outcome)
+
+
 def _case_row(case: CaseChange) -> tuple[Words, ...]:
     old, new = case.baseline, case.candidate
     return (
         Quote(case.case),
-        {"win": "better", "loss": "worse"}.get(case.outcome, case.outcome),
+        outcome_word(case.outcome),
         percent(old.score),
         percent(new.score),
         points(case.difference),
-        _both(cost(old.cost), cost(new.cost)),
-        _both(duration(old.seconds), duration(new.seconds)),
-        _both(f"{old.tokens:,}", f"{new.tokens:,}"),
-        _both(str(old.tool_calls), str(new.tool_calls)),
+        both(cost(old.cost), cost(new.cost)),
+        both(duration(old.seconds), duration(new.seconds)),
+        both(f"{old.tokens:,}", f"{new.tokens:,}"),
+        both(str(old.tool_calls), str(new.tool_calls)),
     )
 
 
-def _both(was: str, now: str) -> str:
+def both(was: str, now: str) -> str:
     return was if was == now else f"{was} → {now}"
 
 
@@ -189,7 +209,7 @@ def _detail(detail: CaseDetail, case: CaseChange) -> Iterator[Block]:
     yield Grid(
         columns("", "baseline", "candidate"),
         (
-            ("verdicts", _verdicts(case.baseline), _verdicts(case.candidate)),
+            ("verdicts", verdicts_of(case.baseline), verdicts_of(case.candidate)),
             ("why", Quote(case.baseline.why), Quote(case.candidate.why)),
             ("cost", cost(case.baseline.cost), cost(case.candidate.cost)),
         ),
@@ -198,5 +218,5 @@ def _detail(detail: CaseDetail, case: CaseChange) -> Iterator[Block]:
         yield Difference(Quote(change.what), change.lines)
 
 
-def _verdicts(side: Side) -> str:
+def verdicts_of(side: Side) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in side.verdicts.items()) or "not run"

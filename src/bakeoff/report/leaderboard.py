@@ -8,8 +8,9 @@ from bakeoff.errors import UsageError
 from bakeoff.frozen import Frozen
 from bakeoff.plan import Plan
 from bakeoff.record import Record
-from bakeoff.report.compare_arms import case_key
+from bakeoff.report.compare_arms import case_key, countable
 from bakeoff.report.readers import Source
+from bakeoff.report.spread import Range, Spread, Spreads
 from bakeoff.report.summary import SubjectSummary, summarise
 from bakeoff.stats import CLUSTER_TAG, CaseKey, Cell, Cells, Standing, leaderboard
 
@@ -24,6 +25,8 @@ class Entry(Frozen):
     path: str
     updated: float | None  # when its last trial began, in seconds since 1970
     history: tuple[float, ...]  # its scores in all the sources that have it, oldest first
+    cost_interval: Range | None = None  # of the mean cost of a trial
+    time_interval: Range | None = None
 
     @property
     def cost_per_trial(self) -> float | None:
@@ -52,6 +55,7 @@ class _Found:
     cells: Cells
     updated: float
     model: str | None
+    spread: Spread
 
 
 class _Seen:
@@ -62,6 +66,7 @@ class _Seen:
         self._clusters = {case.id: case.tags.get(CLUSTER_TAG) for case in plan.cases}
         self._sums: dict[str, dict[str, tuple[int, float, float]]] = {}
         self.updated: dict[str, float] = {}
+        self.spreads = Spreads(plan)
 
     def passing(self, records: Iterable[Record]) -> Iterator[Record]:
         for record in records:
@@ -70,6 +75,7 @@ class _Seen:
                 cases = self._sums.setdefault(record.subject, {})
                 rounds, total, squares = cases.get(record.case, (0, 0.0, 0.0))
                 cases[record.case] = rounds + 1, total + value, squares + value * value
+            self.spreads.add(record)
             self.updated[record.subject] = max(self.updated.get(record.subject, 0.0), record.started)
             yield record
 
@@ -84,7 +90,9 @@ def rank_sources(sources: Iterable[Source], unreadable: tuple[str, ...] = ()) ->
     histories: dict[str, list[_Found]] = {}
     left_out: dict[str, None] = {}
     for source in sources:
-        for found in _subjects_of(source):
+        with countable(source):
+            subjects = list(_subjects_of(source))
+        for found in subjects:
             if found.summary.bound or not found.cells:
                 left_out[found.summary.subject] = None
             else:
@@ -114,6 +122,7 @@ def _subjects_of(source: Source) -> Iterator[_Found]:
             cells=seen.cells(spec.name),
             updated=seen.updated.get(spec.name, 0.0),
             model=model if isinstance(model, str) else None,
+            spread=seen.spreads.by_subject[spec.name],
         )
 
 
@@ -127,6 +136,8 @@ def _entry(standing: Standing, runs: list[_Found]) -> Entry:
         path=str(found.source.path),
         updated=found.updated or None,
         history=tuple(run.summary.score for run in runs if run.summary.score is not None),
+        cost_interval=found.spread.costs.interval(),
+        time_interval=found.spread.times.interval(),
     )
 
 

@@ -38,7 +38,7 @@ def _row(entry: Entry, *, history: bool) -> tuple[Words, ...]:
     summary = entry.summary
     return (
         entry.rank,
-        "".join(_letter(number) for number in entry.standing.groups),
+        "".join(letter(number) for number in entry.standing.groups),
         Quote(entry.standing.subject),
         percent(entry.standing.score),
         span(entry.standing.interval),
@@ -61,7 +61,7 @@ def day(seconds: float | None) -> str:
         return UNKNOWN
 
 
-def _letter(number: int) -> str:
+def letter(number: int) -> str:
     return _LETTERS[number - 1] if number <= len(_LETTERS) else f"({number})"
 
 

@@ -8,7 +8,7 @@ from bakeoff.report.compare_cases import why
 from bakeoff.report.outputs import Block, Grid, Listing, Quote, Words, columns, heading, paragraph
 from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.report.words import UNKNOWN, cost, duration, percent, span
+from bakeoff.report.words import UNKNOWN, cost, duration, percent, replay_note, span
 
 MOST_FAILURES = 20
 HAPPY = (Verdict.PASS, Verdict.RECORDED)
@@ -71,6 +71,8 @@ def _notes(summary: Summary) -> Iterator[str]:
         yield f"interval: {', '.join(methods)}"
     if any(subject.bound for subject in summary.subjects):
         yield "* knows the hidden answers on purpose"
+    if summary.replayed:
+        yield replay_note(summary.replayed, summary.finished)
 
 
 def _failures(failures: list[Record]) -> Iterator[Block]:

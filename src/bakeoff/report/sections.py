@@ -56,6 +56,7 @@ class Datum(Frozen):
     tone: Tone = "plain"
     href: Href | None = None
     span: Span | None = None
+    trail: tuple[float, ...] = Field(default=(), description="shares over time, oldest first, drawn as a small line")
     note: str = Field(default="", description="shown when pointed at, and read aloud")
 
 

@@ -1,4 +1,4 @@
-"""From records to numbers, in one pass and in memory that depends on cases × subjects, never on rounds."""
+"""From records to numbers, in one pass and in memory that depends on cases × subjects, not on how many rounds."""
 
 from array import array
 from collections import Counter
@@ -9,6 +9,11 @@ from bakeoff.frozen import Frozen
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
 from bakeoff.stats import CLUSTER_TAG, Cell, Interval, score_interval
+
+MOST_ROUNDS = 100
+"""Rounds above which they are not told one by one: a plan may name millions."""
+
+_COUNTED = ("requests", "input", "output", "cache_read", "cache_write", "reasoning")
 
 
 class SubjectSummary(Frozen):
@@ -25,6 +30,13 @@ class SubjectSummary(Frozen):
     interval: Interval | None
     seconds: float | None  # mean of the scored trials
     spent: Usage
+    replayed: int = 0  # trials whose model answers came from recordings, at least in part
+    by_round: tuple[float | None, ...] = ()  # the mean over the cases of each round; empty where there are too many
+
+    @property
+    def finished(self) -> int:
+        """Trials that have a record, whatever became of them."""
+        return sum(self.verdicts.values())
 
     @property
     def passed(self) -> int:
@@ -37,7 +49,7 @@ class SubjectSummary(Frozen):
     @property
     def missing(self) -> int:
         """Trials that no process has got to yet."""
-        return self.planned - sum(self.verdicts.values())
+        return self.planned - self.finished
 
 
 class Summary(Frozen):
@@ -52,6 +64,14 @@ class Summary(Frozen):
     @property
     def planned(self) -> int:
         return sum(subject.planned for subject in self.subjects)
+
+    @property
+    def finished(self) -> int:
+        return sum(subject.finished for subject in self.subjects)
+
+    @property
+    def replayed(self) -> int:
+        return sum(subject.replayed for subject in self.subjects)
 
     @property
     def complete(self) -> bool:
@@ -75,29 +95,54 @@ class Summary(Frozen):
         return sum((subject.spent for subject in self.subjects), NO_USAGE)
 
 
+class _Spending:
+    """A sum of usages, without a new object for each."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * len(_COUNTED)
+        self._cost: float | None = None
+
+    def add(self, usage: Usage) -> None:
+        if usage is NO_USAGE:
+            return
+        for place, name in enumerate(_COUNTED):
+            self._counts[place] += getattr(usage, name)
+        if usage.cost is not None:
+            self._cost = usage.cost + (self._cost or 0.0)
+
+    def total(self) -> Usage:
+        return Usage(**dict(zip(_COUNTED, self._counts, strict=True)), cost=self._cost)
+
+
 class _Tally:
     """One subject's sums while records stream by."""
 
-    def __init__(self, cases: int) -> None:
+    def __init__(self, cases: int, rounds: int) -> None:
         self.totals = array("d", bytes(8 * cases))  # of the scores of each case
         self.squares = array("d", bytes(8 * cases))  # of the same scores, squared
         self.counts = array("L", bytes(array("L").itemsize * cases))
+        self.rounds = [[0.0, 0] for _ in range(rounds if rounds <= MOST_ROUNDS else 0)]  # total and count of each
         self.verdicts: Counter[Verdict] = Counter()
         self.seconds = 0.0
-        self.spent = NO_USAGE
+        self.spent = _Spending()
         self.bound = False
+        self.replayed = 0
 
     def add(self, record: Record, place: int) -> None:
         verdict, value = record.verdict, record.value
         self.verdicts[verdict] += 1
         self.bound = self.bound or record.bound
-        if record.spent is not NO_USAGE and record.spent != NO_USAGE:
-            self.spent += record.spent
-        if verdict.counts and value is not None:
+        self.spent.add(record.spent)
+        if record.transcript is not None and record.transcript.metadata.get("replayed") is True:
+            self.replayed += 1
+        if value is not None and verdict.counts:
             self.totals[place] += value
             self.squares[place] += value * value
             self.counts[place] += 1
             self.seconds += record.seconds
+            if 0 <= record.round < len(self.rounds):
+                self.rounds[record.round][0] += value
+                self.rounds[record.round][1] += 1
 
     def cells(self, clusters: Sequence[str | None]) -> list[Cell]:
         """The cases that were scored at least once."""
@@ -118,13 +163,15 @@ class _Tally:
             score=fmean(cell.mean for cell in cells) if cells else None,
             interval=score_interval(cells),
             seconds=self.seconds / scored if scored else None,
-            spent=self.spent,
+            spent=self.spent.total(),
+            replayed=self.replayed,
+            by_round=tuple(total / count if count else None for total, count in self.rounds),
         )
 
 
 def summarise(plan: Plan, records: Iterable[Record]) -> Summary:
     """The numbers of a run. Give each trial's latest record once, in any order."""
-    tallies = {spec.name: _Tally(len(plan.cases)) for spec in plan.subjects}
+    tallies = {spec.name: _Tally(len(plan.cases), plan.rounds) for spec in plan.subjects}
     places = {case.id: place for place, case in enumerate(plan.cases)}
     for record in records:
         tallies[record.subject].add(record, places[record.case])

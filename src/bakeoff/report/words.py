@@ -34,3 +34,8 @@ def duration(seconds: float | None) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def replay_note(replayed: int, finished: int) -> str:
+    """What a reader of costs and times has to know."""
+    return f"{replayed:,} of {finished:,} trials were answered from recordings"

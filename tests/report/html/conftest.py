@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from bakeoff.cache import cache_folder
+from bakeoff.plan import Case, Plan
+from bakeoff.report.compare import CompareReport, compare_sources
+from bakeoff.report.compare_page import write_compare_page
 from bakeoff.report.html import read_entries, write_index, write_run_page
+from bakeoff.report.leaderboard import rank_sources
+from bakeoff.report.leaderboard_page import write_leaderboard_page
+from bakeoff.report.readers import open_source
 from bakeoff.rundir import RunFolder
 
 from .browser import Chromium
@@ -63,3 +69,49 @@ def run_page(results: Path) -> Path:
 @pytest.fixture(scope="session")
 def index_page(results: Path, run_page: Path) -> Path:
     return write_index(results / "index.html", read_entries(results))
+
+
+@pytest.fixture(scope="session")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A suite before and after it was edited: one case is gone, one was changed, one is new; the rounds differ too."""
+    folder = tmp_path_factory.mktemp("compared")
+    old, new = plan_of(16, rounds=2, name="parsers"), plan_of(17, rounds=3, name="parsers")
+    cases = (Case(id="case-00001", prompt="Solve another task."), *new.cases[2:])
+    before = write_run(folder / "2026-09-21T12-00-00-parsers", old, seed=1)
+    after = write_run(folder / "2026-09-22T12-00-00-parsers", _with_cases(new, cases), seed=2, replays=24)
+    write_run_page(after)
+    return before.path, after.path
+
+
+def _with_cases(plan: Plan, cases: tuple[Case, ...]) -> Plan:
+    return plan.model_copy(update={"cases": cases})
+
+
+@pytest.fixture(scope="session")
+def one_comparison(two_runs: tuple[Path, Path]) -> CompareReport:
+    before, after = map(open_source, two_runs)
+    return compare_sources(before, after, subjects=("haiku", "opus"), margin=0.05, most_details=1)
+
+
+@pytest.fixture(scope="session")
+def compare_page(two_runs: tuple[Path, Path], one_comparison: CompareReport) -> Path:
+    return write_compare_page(two_runs[0].parent / "comparison.html", one_comparison)
+
+
+@pytest.fixture(scope="session")
+def several_page(two_runs: tuple[Path, Path]) -> Path:
+    """Every subject of both runs, compared with itself."""
+    before, after = map(open_source, two_runs)
+    report = compare_sources(before, after, most_details=1)
+    return write_compare_page(two_runs[0].parent / "comparisons.html", report)
+
+
+@pytest.fixture(scope="session")
+def leaderboard_page(two_runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Over two suites, so that some subjects' numbers come from elsewhere, and one run that is only a journal."""
+    folder = tmp_path_factory.mktemp("board")
+    wide = plan_of(16, rounds=2, subjects=7, name="wide")
+    wide = wide.model_copy(update={"subjects": wide.subjects[2:]})
+    more = write_run(folder / "2026-09-23T12-00-00-wide", wide, seed=3)
+    sources = [open_source(path) for path in (*two_runs, more.path)]
+    return write_leaderboard_page(folder / "leaderboard.html", rank_sources(sources))

@@ -123,15 +123,24 @@ def _words(chance: random.Random, number: int) -> str:
     return " ".join(chance.choices(WORDS, k=number))
 
 
-def write_run(folder: Path, plan: Plan, *, seed: int = 0, steps: int = 3, started: float = START) -> RunFolder:
-    """A run folder as a finished run leaves it."""
+def replayed(record: Record) -> Record:
+    """The same, answered from recordings."""
+    assert record.transcript is not None
+    told = {**record.transcript.metadata, "replayed": True}
+    return record.model_copy(update={"transcript": record.transcript.model_copy(update={"metadata": told})})
+
+
+def write_run(
+    folder: Path, plan: Plan, *, seed: int = 0, steps: int = 3, started: float = START, replays: int = 0
+) -> RunFolder:
+    """A run folder as a finished run leaves it; the first trials may be replays."""
     run = RunFolder(folder)
     folder.mkdir(parents=True)
     run.write_plan(plan, Redactor({}))
     with JournalWriter(run.journal_file, Redactor({})) as journal:
         journal.append("start", bakeoff="0.1.0", time=started, sandbox="bwrap")
-        for record in records_of(plan, seed, steps):
-            journal.append_record(record)
+        for place, record in enumerate(records_of(plan, seed, steps)):
+            journal.append_record(replayed(record) if place < replays else record)
         journal.append("end", reason="finished", time=started + 3600)
     return run
 

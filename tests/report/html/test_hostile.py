@@ -13,11 +13,19 @@ import pytest
 from playwright.async_api import Page
 from pydantic import BaseModel
 
-from bakeoff.errors import RunFolderError
+from bakeoff.errors import BakeoffError, RunFolderError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
 from bakeoff.redact import with_texts
+from bakeoff.report.compare import compare_sources
+from bakeoff.report.compare_page import write_compare_page
 from bakeoff.report.html import read_entries, write_index, write_run_page
+from bakeoff.report.html.forest import Difference, forest
+from bakeoff.report.html.section_page import Masthead, write_section_page
+from bakeoff.report.leaderboard import rank_sources
+from bakeoff.report.leaderboard_page import write_leaderboard_page
+from bakeoff.report.readers import open_source
+from bakeoff.report.sections import Code, Column, Datum, Section, Span, Table
 from bakeoff.rundir import RunFolder
 
 from .browser import Chromium, opened
@@ -192,6 +200,10 @@ HOSTILE: dict[str, Callable[[Path], RunFolder]] = {
 }
 
 
+SHOWN = [name for name in HOSTILE if name.startswith(("script tags", "terminal escapes", "names that", "texts of"))]
+"""Whatever is hostile in these is text, which can always be shown."""
+
+
 def page_or_sentence(run: RunFolder, path: Path) -> Path | None:
     try:
         return write_run_page(run, path)
@@ -226,6 +238,71 @@ def test_a_hostile_journal_gives_a_harmless_page_or_a_sentence(name: str, tmp_pa
         return fine
 
     assert chromium(look)
+
+
+def written_or_refused(write: Callable[[], Path]) -> Path | None:
+    try:
+        return write()
+    except BakeoffError as error:
+        sentence = str(error)
+    assert re.fullmatch(r"[^\n\x1b]{20,1200}", sentence), sentence
+    return None
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_journal_harms_neither_a_comparison_nor_a_leaderboard(
+    name: str, tmp_path: Path, chromium: Chromium
+) -> None:
+    run = HOSTILE[name](tmp_path / "run")
+    other = write_lines(tmp_path / "other", plan_of(2), [line_of(record) for record in records_of(plan_of(2))])
+
+    def compared() -> Path:
+        mine, theirs = open_source(run.path), open_source(other.path)
+        subjects = (mine.plan.subjects[0].name, theirs.plan.subjects[0].name)
+        return write_compare_page(tmp_path / "compare.html", compare_sources(mine, theirs, subjects=subjects))
+
+    def with_itself() -> Path:
+        mine = open_source(run.path)
+        subjects = (mine.plan.subjects[0].name, mine.plan.subjects[-1].name)
+        return write_compare_page(tmp_path / "itself.html", compare_sources(mine, mine, subjects=subjects, margin=0.1))
+
+    def ranked() -> Path:
+        sources = [open_source(run.path), open_source(other.path)]
+        return write_leaderboard_page(tmp_path / "board.html", rank_sources(sources))
+
+    made = [page for page in map(written_or_refused, (compared, with_itself, ranked)) if page]
+
+    async def look(page: Page) -> bool:
+        fine = True
+        for path in made:
+            await opened(page, path)
+            await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+            await page.evaluate("document.querySelectorAll('main a[href^=\"#\"]').forEach((one) => one.click())")
+            fine = fine and await unharmed(page) and await page.locator("main :is(img, script, [onload])").count() == 0
+        return fine
+
+    assert chromium(look)
+    if name in SHOWN:
+        assert len(made) == 3, "texts are no reason to refuse"
+
+
+def test_a_door_that_says_anything_in_sections_harms_no_page(tmp_path: Path, chromium: Chromium) -> None:
+    cell = Datum(text=CANARY, note=CANARY, trail=(0.1, 0.2), span=Span(value=0.5))
+    columns = (Column(title=CANARY, help=CANARY), Column(title="b"))
+    blocks = (
+        Table(columns=columns, rows=((cell, CANARY),), caption=CANARY),
+        Table(columns=columns, rows=((cell, CANARY),) * 600, caption=CANARY),
+        Code(text=f"+{CANARY}\n-{CANARY}\n@@ {CANARY}", language="diff", title=CANARY),
+        forest([Difference(CANARY, 0.1, (0.0, 0.2), verdict=CANARY)], CANARY),
+    )
+    head = Masthead(CANARY, CANARY, CANARY, "fail", ((CANARY, CANARY, CANARY),))
+    path = write_section_page(tmp_path / "page.html", head, [Section(id="x", title=CANARY, blocks=blocks, lead=CANARY)])
+
+    async def look(page: Page) -> tuple[bool, int]:
+        await opened(page, path)
+        return await unharmed(page), await page.locator("main :is(img, script, [onload])").count()
+
+    assert chromium(look) == (True, 0)
 
 
 def decoded(page: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
-from .browser import Chromium, opened
+from .browser import Chromium, Look, opened
 
 REFERENCES = Path(__file__).with_name("references")
 WIDTHS = (400, 1024, 1600)
@@ -44,15 +44,22 @@ SHRINK = """async (data) => {
 }"""
 
 
-@pytest.fixture(params=["run", "trial", "index", "side by side"])
-def page_and_place(request: pytest.FixtureRequest, run_page: Path, index_page: Path) -> tuple[str, Path, str]:
+PLACES = {
+    "run": ("run_page", ""),
+    "trial": ("run_page", "#t=3"),
+    "index": ("index_page", ""),
+    "side by side": ("index_page", ""),
+    "comparison": ("compare_page", ""),
+    "leaderboard": ("leaderboard_page", ""),
+}
+"""Pages by the fixtures that make them, and where in them one looks."""
+
+
+@pytest.fixture(params=PLACES)
+def page_and_place(request: pytest.FixtureRequest) -> tuple[str, Path, str]:
     name: str = request.param
-    return {
-        "run": (name, run_page, ""),
-        "trial": (name, run_page, "#t=3"),
-        "index": (name, index_page, ""),
-        "side by side": (name, index_page, ""),
-    }[name]
+    maker, place = PLACES[name]
+    return name, request.getfixturevalue(maker), place
 
 
 async def prepare(page: Page, name: str, path: Path, place: str) -> None:
@@ -103,7 +110,18 @@ def test_a_page_that_changed_would_be_noticed(chromium: Chromium) -> None:
 def test_nobody_is_kept_out(
     page_and_place: tuple[str, Path, str], width: int, dark: bool, chromium: Chromium, axe: str
 ) -> None:
-    name, path, place = page_and_place
+    assert chromium(barriers(axe, *page_and_place), width=width, dark=dark) == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_nobody_is_kept_out_of_a_comparison_of_several(
+    dark: bool, several_page: Path, chromium: Chromium, axe: str
+) -> None:
+    assert chromium(barriers(axe, "several", several_page, ""), dark=dark) == []
+
+
+def barriers(axe: str, name: str, path: Path, place: str) -> Look[list[str]]:
+    """What axe-core calls serious or worse."""
 
     async def look(page: Page) -> list[str]:
         await prepare(page, name, path, place)
@@ -115,16 +133,21 @@ def test_nobody_is_kept_out(
             if one["impact"] in ("serious", "critical")
         ]
 
-    assert chromium(look, width=width, dark=dark) == []
+    return look
 
 
-def test_a_printed_page_shows_every_section_in_light_colours(chromium: Chromium, run_page: Path) -> None:
+@pytest.mark.parametrize(("maker", "plots"), [("run_page", 2), ("compare_page", 1), ("leaderboard_page", 2)])
+def test_a_printed_page_shows_every_section_in_light_colours(
+    maker: str, plots: int, chromium: Chromium, request: pytest.FixtureRequest
+) -> None:
+    path: Path = request.getfixturevalue(maker)
+
     async def look(page: Page) -> tuple[bool, str, int]:
-        await opened(page, run_page)
+        await opened(page, path)
         await page.emulate_media(media="print")
         await page.evaluate("dispatchEvent(new Event('beforeprint'))")
         visible = await page.locator(".top, .filters").first.is_visible()
         scheme = await page.evaluate("getComputedStyle(document.documentElement).colorScheme")
         return visible, scheme, await page.locator("details.numbers[open]").count()
 
-    assert chromium(look, dark=True) == (False, "light", 2)
+    assert chromium(look, dark=True) == (False, "light", plots)

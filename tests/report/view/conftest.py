@@ -1,13 +1,16 @@
 """A server of ours, started as a user would start it."""
 
 import http.client
+import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -57,12 +60,34 @@ class Viewer:
         finally:
             connection.close()
 
+    @contextmanager
+    def events(self, path: str) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
+        """The name and data of each event, as they come."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request("GET", path, headers={"Cookie": self.cookie()})
+            answer = connection.getresponse()
+            assert (answer.status, answer.getheader("Content-Type")) == (200, "text/event-stream; charset=utf-8")
+            yield _events(answer)
+        finally:
+            connection.close()
+
     @property
     def token_path(self) -> str:
         return f"/?{urlsplit(self.address).query}"
 
     def cookie(self) -> str:
         return self.ask(self.token_path).headers["set-cookie"].split(";")[0]
+
+
+def _events(lines: Iterable[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
+    name = ""
+    for line in lines:
+        field, _, value = line.decode().strip().partition(": ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            yield name, json.loads(value)
 
 
 @pytest.fixture

@@ -1,20 +1,24 @@
 """The served pages, and runs that go on while one looks."""
 
+import re
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from playwright.async_api import Page
 
 from bakeoff.record import Record
 from bakeoff.report.view.live import Progress
+from bakeoff.report.view.watch import Watch
 from bakeoff.rundir import RunFolder
 
 from ..html.browser import Chromium, until
-from ..html.generator import as_line, line_of, plan_of, records_of, write_lines
+from ..html.generator import as_line, line_of, plan_of, records_of, write_lines, write_run
 from .conftest import BAKEOFF, Viewer
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "killed_run.py"
@@ -81,6 +85,81 @@ def test_a_run_is_seen_to_move_and_to_be_killed(viewer: Viewer, chromium: Chromi
     assert 0 < first < second
     assert "stopped before its end; go on with `bakeoff resume live`" in words
     assert "recorded trials" in count
+
+
+def index_address(viewer: Viewer) -> str:
+    """Where the page that was just made hears of changes."""
+    found = re.search(r'data-live="([^"]+)"', viewer.ask("/", Cookie=viewer.cookie()).body)
+    assert found
+    return found[1]
+
+
+def test_the_index_hears_of_a_new_run_of_its_progress_and_of_its_end(viewer: Viewer) -> None:
+    with viewer.events(index_address(viewer)) as events, started_run(viewer.results / "runs" / "live", 5_000) as run:
+        first = next(news for _, news in events if scored(news))
+        assert first["runs"]["name"] == ["live"], "the run that was there before has not changed"
+        assert first["runs"]["state"] == ["running"]
+        assert first["runs"]["page"] == ["/runs/live"]
+        later = next(news for _, news in events if scored(news) > scored(first))
+        assert sum(later["rows"]["missing"]) < sum(first["rows"]["missing"])
+        run.kill()
+        last = next(news for _, news in events if news["runs"]["state"] == ["incomplete"])
+        assert scored(last) >= scored(later)
+
+
+def scored(news: dict[str, Any]) -> int:
+    return sum(news["rows"]["scored"])
+
+
+def test_what_changed_between_page_and_events_is_told_and_a_page_that_is_forgotten_is_told_all(viewer: Viewer) -> None:
+    address = index_address(viewer)
+    write_run(viewer.results / "runs" / "two", plan_of(2))
+    with viewer.events(address) as events:
+        name, news = next(events)
+        assert (name, news["runs"]["name"], news["gone"]) == ("runs", ["two"], [])
+        shutil.rmtree(viewer.results / "runs" / "two")
+        assert next(events)[1]["gone"] == ["two"]
+    with viewer.events("/events?page=nosuch") as events:
+        assert next(events)[1]["runs"]["name"] == ["one"]
+
+
+def test_the_index_in_a_browser_gets_a_row_that_moves(viewer: Viewer, chromium: Chromium) -> None:
+    row = "[...document.querySelectorAll('#run-table tbody tr')].find((row) => row.textContent.includes('live'))"
+    count = f"Number({row}.textContent.match(/([\\d,]+) \\/ [\\d,]+/)[1].replaceAll(',', ''))"
+
+    async def look(page: Page) -> tuple[str, float, float, str, str]:
+        await page.goto(viewer.address)
+        await page.wait_for_selector("html[data-ready=yes]", state="attached")
+        before = await page.locator(".headline").inner_text()
+        with started_run(viewer.results / "runs" / "live", 5_000) as run:
+            await until(page, f"{row} && {count} > 0")
+            first = await page.evaluate(count)
+            await until(page, f"{count} > {first}")
+            second = await page.evaluate(count)
+            run.kill()
+            await until(page, f"{row}.textContent.includes('incomplete')")
+        return (
+            before,
+            first,
+            second,
+            await page.locator(".headline").inner_text(),
+            await page.evaluate("[...document.querySelector('[name=subject]').options].length"),
+        )
+
+    before, first, second, after, subjects = chromium(look)
+    assert before == "1 runs, 4 scores."
+    assert after.startswith("2 runs, ")
+    assert 0 < first < second
+    assert int(subjects) > 5, "new subjects can be filtered by"
+
+
+def test_an_unreadable_run_does_not_end_the_events(tmp_path: Path) -> None:
+    write_lines(tmp_path / "runs" / "bad", b"{}", [b"not json"])
+    watch = Watch(tmp_path, {})
+    assert watch.news() is None
+    write_run(tmp_path / "runs" / "good", plan_of(2))
+    assert watch.news() is not None
+    assert watch.news() is None
 
 
 def test_a_run_that_is_taken_up_again_is_running_again(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def record_detail(record: Record) -> Json:
         started=record.started,
         tries=record.tries,
         bound=record.bound,
+        replayed=is_replayed(record),
         phases=[_phase(name, phase) for name in ("prepare", "attempt", "score") if (phase := getattr(record, name))],
         steps=[_step(step) for step in transcript.steps] if transcript else None,
         output=_output(record),
@@ -73,6 +74,11 @@ def record_detail(record: Record) -> Json:
         workspace=visible(record.workspace, 1000) if record.workspace else None,
         spent=_usage(record.spent),
     )
+
+
+def is_replayed(record: Record) -> bool:
+    """Whether a recording answered in the model's place, at least once."""
+    return record.transcript is not None and record.transcript.metadata.get("replayed") is True
 
 
 def why(record: Record) -> str:

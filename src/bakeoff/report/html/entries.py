@@ -21,7 +21,7 @@ from bakeoff.report.words import visible
 from bakeoff.rundir import RunFolder, run_folders
 
 KEPT_NAME = ".summary.json"
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Entry(Frozen):

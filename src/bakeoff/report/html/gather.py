@@ -16,9 +16,11 @@ from bakeoff.models.cache_simulation import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
+from bakeoff.report.spread import Spread, Spreads
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.words import visible
 from bakeoff.rundir import RunFolder
+from bakeoff.stats import Cell
 
 MOST_TRIALS = 10_000_000
 """A plan may name more than any page could show; a hostile one may name more than memory could count."""
@@ -88,6 +90,8 @@ class RunData:
     state: State
     summary: Summary
     bills: dict[str, Bill]
+    spreads: dict[str, Spread]
+    cells: dict[str, dict[str, Cell]]  # scores by subject and case, for the sections of doors
     failures: dict[FailureClass, FailureCount]
     marks: list[Mark]  # oldest first
     damaged: int  # lines that cannot be read
@@ -105,6 +109,8 @@ class _Collector:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.bills = {spec.name: Bill() for spec in plan.subjects}
+        self.spreads = Spreads(plan)
+        self.cells: dict[str, dict[str, Cell]] = {spec.name: {} for spec in plan.subjects}
         self.failures: dict[FailureClass, FailureCount] = {}
         self.marks: list[Mark] = []
         self.damaged = 0
@@ -133,6 +139,9 @@ class _Collector:
 
     def _note(self, index: int, record: Record) -> None:
         self.bills[record.subject].add(record, self._price(record))
+        self.spreads.add(record)
+        if self.plan.door is not None:
+            self._note_score(record)
         if record.verdict in (Verdict.PASS, Verdict.RECORDED):
             return
         kind = FailureClass(record.verdict, failure_class(record))
@@ -140,6 +149,13 @@ class _Collector:
             kind = FailureClass(record.verdict, "others")
         count = self.failures.setdefault(kind, FailureCount(example=failure_words(record), trial=index))
         count.subjects[record.subject] += 1
+
+    def _note_score(self, record: Record) -> None:
+        value = record.value
+        if value is not None and record.verdict.counts:
+            cells = self.cells[record.subject]
+            old = cells.get(record.case, Cell(0, 0.0, 0.0))
+            cells[record.case] = Cell(old.rounds + 1, old.total + value, old.squares + value * value)
 
     def _price(self, record: Record) -> Price | None:
         found: JsonValue = record.transcript.metadata.get("price") if record.transcript else None
@@ -209,6 +225,8 @@ def gather(folder: RunFolder, sink: Sink) -> RunData:
         state=state,
         summary=summary,
         bills=collector.bills,
+        spreads=collector.spreads.by_subject,
+        cells=collector.cells,
         failures=collector.failures,
         marks=collector.marks[::-1],
         damaged=collector.damaged,

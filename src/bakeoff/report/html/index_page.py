@@ -26,27 +26,50 @@ def write_index(
     served: Served | None = None,
 ) -> Path:
     """Write the index. Entries are read one at a time and kept as rows of numbers."""
-    runs, rows, unreadable = _Runs(), _Rows(), []
+    shown, unreadable = _Shown(served), []
     for entry in entries:
         if isinstance(entry, Unreadable):
             unreadable.append(entry)
-            continue
-        at = runs.add(entry, served)
-        for subject in entry.summary.subjects:
-            rows.add(at, subject, entry)
+        else:
+            shown.add(entry)
     more = [*sections, *_unreadable(unreadable)]
     menu = [("runs", "Runs"), ("history", "History"), *((section.id, section.title) for section in more)]
     page = Page("index", "index.html", served)
     before, after = page.halves(
         title="Results · bakeoff",
         menu=[{"id": place, "title": title} for place, title in menu],
-        runs=len(runs.name),
-        rows=len(rows.run),
+        runs=len(shown.runs.name),
+        rows=len(shown.rows.run),
         sections=more,
     )
-    data = {"runs": vars(runs), "rows": vars(rows), "columns": [_column(column) for column in columns]}
+    data = {**shown.data(), "columns": [_column(column) for column in columns]}
     write_page(path, (before, chunks.block("index", data), *page.data(), after), mode=_READABLE)
     return path
+
+
+def index_rows(entries: Iterable[Entry], served: Served) -> dict[str, Any]:
+    """Some of the rows, as an open page takes them in place of those it has."""
+    shown = _Shown(served)
+    for entry in entries:
+        shown.add(entry)
+    return shown.data()
+
+
+class _Shown:
+    """What the page knows of runs and of their subjects."""
+
+    def __init__(self, served: Served | None) -> None:
+        self.served = served
+        self.runs = _Runs()
+        self.rows = _Rows()
+
+    def add(self, entry: Entry) -> None:
+        at = self.runs.add(entry, self.served)
+        for subject in entry.summary.subjects:
+            self.rows.add(at, subject, entry)
+
+    def data(self) -> dict[str, Any]:
+        return {"runs": vars(self.runs), "rows": vars(self.rows)}
 
 
 class _Runs:

@@ -74,8 +74,8 @@ class Scale:
 
 
 def draw(plot: Plot) -> Drawing:
-    xs = [value for point in plot.points for value in (point.x, *(point.x_interval or ()))]
-    ys = [value for point in plot.points for value in (point.y, *(point.y_interval or ()))]
+    xs = [value for point in plot.points for value in _extent(point.x, point.x_interval)]
+    ys = [value for point in plot.points for value in _extent(point.y, point.y_interval)]
     across = _scale(xs, plot.x.unit, LEFT, WIDTH - RIGHT)
     up = _scale(ys, plot.y.unit, HEIGHT - BOTTOM, TOP)
     return Drawing(
@@ -122,6 +122,14 @@ def moment(seconds: float | None) -> str:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError, OSError):
         return "not a time"
+
+
+def _extent(value: float, interval: tuple[float, float] | None) -> tuple[float, ...]:
+    """What an axis must have room for. A whisker that all but reaches 0 must not stretch it to that: it is cut."""
+    if interval is None:
+        return (value,)
+    low, high = interval
+    return value, max(low, value / 4) if 0 <= low <= value else low, high
 
 
 def _scale(values: Sequence[float], unit: Unit, start: float, end: float) -> Scale:
@@ -184,6 +192,11 @@ def _spots(plot: Plot, across: Scale, up: Scale) -> tuple[Spot, ...]:
     taken: list[tuple[float, float, float, float]] = [
         (across(point.x) - 7, up(point.y) - 7, across(point.x) + 7, up(point.y) + 7) for point in plot.points
     ]
+    taken += [  # a label would hide a whisker
+        (ends[0], up(point.y) - 4, ends[1], up(point.y) + 4)
+        for point in plot.points
+        if (ends := _whisker(point.x_interval, across))
+    ]
     labelled = plot.kind == "scatter" and len(plot.points) <= 40
     spots = []
     for number, point in enumerate(plot.points):
@@ -234,9 +247,11 @@ def _whisker(interval: tuple[float, float] | None, scale: Scale) -> tuple[float,
 
 
 def _title(point: Point, x: Axis, y: Axis) -> str:
-    between = f" ({_between(point.y_interval, y.unit)})" if point.y_interval else ""
-    name = visible(point.label, 80)
-    return f"{name}: {y.title} {written(point.y, y.unit)}{between}, {x.title} {written(point.x, x.unit)}"
+    told = (
+        f"{axis.title} {written(value, axis.unit)}" + (f" ({_between(interval, axis.unit)})" if interval else "")
+        for axis, value, interval in ((y, point.y, point.y_interval), (x, point.x, point.x_interval))
+    )
+    return f"{visible(point.label, 80)}: {', '.join(told)}"
 
 
 def _between(interval: tuple[float, float], unit: Unit) -> str:

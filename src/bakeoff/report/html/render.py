@@ -25,8 +25,11 @@ from bakeoff.report.sections import Datum, Fragment, Table, Value
 LONG_TABLE = 500
 """Rows above which a table of a section is drawn only where it is seen."""
 
+MOST_TRAIL = 40
+"""Points of a small line; older ones are left out."""
+
 DATA = "<!--DATA-->"  # where the chunks go; no data can write this, for it is escaped
-PageKind = Literal["run", "index"]
+PageKind = Literal["run", "index", "sections"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +183,7 @@ def _environment(package: str = "bakeoff.report.html") -> Environment:
         fragment=_fragment,
         interval_words=interval_words,
         long_table=LONG_TABLE,
+        most_trail=MOST_TRAIL,
         sort_key=_sort_key,
         written=written,
     )

@@ -9,7 +9,7 @@ from typing import Any
 from bakeoff.plan import Plan
 from bakeoff.record import LOST, Record, Verdict
 from bakeoff.report.html import chunks
-from bakeoff.report.html.detail import NAME, case_detail, record_detail, why
+from bakeoff.report.html.detail import NAME, case_detail, is_replayed, record_detail, why
 from bakeoff.report.html.gather import RunData, gather, refusing
 from bakeoff.report.html.plots import moment
 from bakeoff.report.html.render import Page, Served, write_page
@@ -45,6 +45,7 @@ class TrialTable:
         self.tokens = array("q")
         self.chunk = array("l")
         self.place = array("l")
+        self.replayed = array("b")
         self.why: list[str] = []
 
     def add(self, trial: int, record: Record, chunk: int, place: int) -> None:
@@ -57,12 +58,13 @@ class TrialTable:
         self.tokens.append(min(spent.tokens, 2**53))
         self.chunk.append(chunk)
         self.place.append(place)
+        self.replayed.append(is_replayed(record))
         self.why.append(why(record))
 
     def columns(self) -> dict[str, list[Any]]:
         """In the plan's order; the journal's is that in which trials happened to end."""
         order = sorted(range(len(self.trial)), key=self.trial.__getitem__)
-        plain = ("trial", "verdict", "seconds", "tokens", "chunk", "place", "why")
+        plain = ("trial", "verdict", "seconds", "tokens", "chunk", "place", "replayed", "why")
         unknown = ("score", "cost")
         return {name: [getattr(self, name)[row] for row in order] for name in plain} | {
             name: [None if (value := getattr(self, name)[row]) == _NONE else value for row in order] for name in unknown

@@ -12,25 +12,21 @@ from bakeoff.record import Verdict
 from bakeoff.report.html.detail import NAME, shown
 from bakeoff.report.html.gather import Bill, FailureClass, FailureCount, RunData
 from bakeoff.report.html.plots import moment
+from bakeoff.report.html.scores import cost_per_trial, counted, interval_datum, losses, score_plots, score_point
 from bakeoff.report.sections import (
-    Axis,
     Block,
     Code,
     Column,
     Datum,
     Facts,
-    Plot,
-    Point,
     Section,
-    Span,
     Table,
     Text,
     Tone,
     Value,
-    frontier,
 )
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.report.words import UNKNOWN, cost, duration, percent, span, visible
+from bakeoff.report.words import UNKNOWN, cost, duration, percent, replay_note, span, visible
 
 _LONG_OPTIONS = 20_000
 _TONES: Mapping[Verdict, Tone] = {
@@ -64,41 +60,18 @@ def overview(data: RunData) -> Section:
 
 def _overview_row(subject: SubjectSummary, threshold: float | None) -> tuple[Value, ...]:
     name = visible(subject.subject, NAME)
-    interval = subject.interval
-    drawn = None
-    if subject.score is not None:
-        drawn = Span(
-            value=subject.score, low=interval.low if interval else None, high=interval.high if interval else None
-        )
     passed = str(subject.passed) if threshold is not None else UNKNOWN
     note = "knows the hidden answers on purpose" if subject.bound else ""
     return (
         Datum(text=f"{name} *" if subject.bound else name, sort=name, tone="strong", note=note),
         Datum(text=percent(subject.score), sort=subject.score, tone="strong"),
-        Datum(
-            text=span(interval),
-            sort=interval.low if interval else None,
-            span=drawn,
-            note=interval.method if interval else "fewer than two cases were scored",
-        ),
+        interval_datum(subject.score, subject.interval),
         Datum(text=f"{passed} / {subject.scored:,}", sort=subject.passed),
-        _losses(subject),
-        _count(subject.missing),
+        losses(subject),
+        counted(subject.missing),
         Datum(text=cost(subject.spent.cost), sort=subject.spent.cost),
         Datum(text=duration(subject.seconds), sort=subject.seconds),
     )
-
-
-def _losses(subject: SubjectSummary) -> Datum:
-    """Each kind of loss by its name: together they would hide whose doing it was."""
-    if not subject.lost:
-        return _count(0)
-    said = ", ".join(f"{count:,} {verdict}" for verdict, count in subject.lost.items())
-    return Datum(text=said, sort=sum(subject.lost.values()), tone="lost")
-
-
-def _count(number: int) -> Datum:
-    return Datum(text=f"{number:,}", sort=number, tone="lost" if number else "muted")
 
 
 def _notes(summary: Summary) -> tuple[str, ...]:
@@ -118,7 +91,14 @@ def _notes(summary: Summary) -> tuple[str, ...]:
         found.append("A timeout is the subject's and scores 0.")
     if any(subject.bound for subject in summary.subjects):
         found.append("* knows the hidden answers on purpose.")
+    if summary.replayed:
+        found.append(_replays(summary))
     return tuple(found)
+
+
+def _replays(summary: Summary) -> str:
+    by = ", ".join(f"{visible(one.subject, 40)} {one.replayed:,}" for one in summary.subjects[:20] if one.replayed)
+    return f"{replay_note(summary.replayed, summary.finished)} ({by}): their cost and time are those of the recording."
 
 
 def _warnings(data: RunData) -> list[Block]:
@@ -137,40 +117,18 @@ def tradeoffs(data: RunData) -> Section | None:
     """Score against money and against time."""
     scored = [subject for subject in data.summary.subjects if subject.score is not None]
     bound = frozenset(visible(subject.subject, NAME) for subject in scored if subject.bound)
-    priced = tuple(_point(subject, paid) for subject in scored if (paid := _cost_per_trial(subject)) is not None)
-    timed = tuple(_point(subject, subject.seconds) for subject in scored if subject.seconds is not None)
-    plots = [
-        _tradeoff("Score and cost", Axis(title="cost of a trial", unit="usd"), frontier(priced, bound)),
-        _tradeoff("Score and time", Axis(title="time of a trial", unit="seconds"), frontier(timed, bound)),
-    ]
-    blocks = tuple(plot for plot in plots if any(point.x for point in plot.points))
-    if not blocks:
-        return None
-    lead = "The line joins what is efficient: nothing else scored as much for less. Whiskers are 95 % intervals."
-    if bound:
-        lead += " Subjects that know the answers are not on it."
-    if blocks[0].x.unit != "usd":
-        lead += " Nothing was paid." if priced else " No costs are known."
-    return Section(id="tradeoffs", title="Score, cost and time", blocks=blocks, lead=lead)
-
-
-def _tradeoff(title: str, x: Axis, points: tuple[Point, ...]) -> Plot:
-    return Plot(title=title, x=x, y=Axis(title="score", unit="percent"), points=points)
-
-
-def _point(subject: SubjectSummary, x: float) -> Point:
-    interval = subject.interval
-    return Point(
-        x=x,
-        y=subject.score or 0.0,
-        label=visible(subject.subject, NAME),
-        y_interval=(interval.low, interval.high) if interval else None,
+    spreads = data.spreads
+    priced = tuple(
+        score_point(subject, paid, spreads[subject.subject].costs.interval())
+        for subject in scored
+        if (paid := cost_per_trial(subject)) is not None
     )
-
-
-def _cost_per_trial(subject: SubjectSummary) -> float | None:
-    tried = sum(subject.verdicts.values())
-    return subject.spent.cost / tried if tried and subject.spent.cost is not None else None
+    timed = tuple(
+        score_point(subject, subject.seconds, spreads[subject.subject].times.interval())
+        for subject in scored
+        if subject.seconds is not None
+    )
+    return score_plots(priced, timed, bound)
 
 
 def costs(data: RunData) -> Section | None:
@@ -209,7 +167,7 @@ def _cost_row(subject: SubjectSummary, bill: Bill) -> tuple[Value, ...]:
     return (
         Datum(text=visible(subject.subject, NAME), tone="strong"),
         Datum(text=cost(spent.cost), sort=spent.cost, tone="strong"),
-        Datum(text=cost(_cost_per_trial(subject)), sort=_cost_per_trial(subject)),
+        Datum(text=cost(cost_per_trial(subject)), sort=cost_per_trial(subject)),
         *(Datum(text=f"{count:,}", sort=count) for count in (spent.input, spent.cache_read, spent.output)),
         Datum(text=cost(bill.total if priced else None), sort=bill.total),
         Datum(text=cost(bill.simulated if priced else None), sort=bill.simulated),

@@ -2,6 +2,7 @@
 
 guard    who may ask: this machine's browser, under our name, with our token
 live     how a run goes on, from the end of its journal
+watch    which runs of the folder have changed
 app      which address shows what
 server   the socket and its life
 """

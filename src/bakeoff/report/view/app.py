@@ -1,8 +1,9 @@
-"""Which address shows what: `/` the index, `/runs/NAME` a run, `/runs/NAME/events` how it goes on."""
+"""Which address shows what: `/` the index, `/runs/NAME` a run, and `/events` under each what changes in it."""
 
 import asyncio
+import itertools
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -17,11 +18,14 @@ from bakeoff.errors import BakeoffError, RunFolderError
 from bakeoff.report.html import read_entries, write_index, write_run_page
 from bakeoff.report.html.render import Served
 from bakeoff.report.view.guard import Guard
-from bakeoff.report.view.live import Progress, event
+from bakeoff.report.view.live import Progress, Told
+from bakeoff.report.view.watch import RUNS, Look, Watch, look_at
 from bakeoff.rundir import RunFolder, run_folders
 
 POLL_SECONDS = 0.5
+INDEX_POLL_SECONDS = 1.0  # a look at a thousand runs takes a twentieth of that
 _HEARTBEAT = 20  # polls without news, after which a sign of life is sent
+_MOST_PAGES = 100  # of the index that are known apart
 
 
 class Pages:
@@ -31,14 +35,25 @@ class Pages:
         self._results = results
         self._folder = folder
         self._made: dict[str, tuple[tuple[int, int], Path]] = {}
+        self._seen: dict[str, dict[str, Look]] = {}  # what each index page shows
+        self._numbers = itertools.count()
         self._making = asyncio.Lock()  # one at a time: a large run takes all of one core
 
     async def index(self) -> Path:
-        served = Served(home="/", reports="/runs/")
+        """A page for this reader, whose events begin with what changed since it was made."""
         async with self._making:
-            return await asyncio.to_thread(
-                write_index, self._folder / "index.html", read_entries(self._results), served=served
-            )
+            seen = await asyncio.to_thread(look_at, self._results)  # first: what changes meanwhile is told once more
+            number = str(next(self._numbers))
+            self._seen[number] = seen
+            if len(self._seen) > _MOST_PAGES:
+                del self._seen[next(iter(self._seen))]
+            served = Served(home="/", reports=RUNS, events=f"/events?page={number}")
+            path = self._folder / "index.html"
+            return await asyncio.to_thread(write_index, path, read_entries(self._results), served=served)
+
+    def watch(self, page: str) -> Watch:
+        """What changes from that page on; a page that is forgotten is told everything."""
+        return Watch(self._results, self._seen.get(page, {}))
 
     async def run(self, name: str) -> Path:
         folder = self.find(name)
@@ -76,7 +91,12 @@ def make_app(results: Path, port: int, token: str) -> Guard:
             app.state.pages = Pages(results, Path(folder))
             yield
 
-    routes = [Route("/", _index), Route("/runs/{name}", _run), Route("/runs/{name}/events", _events)]
+    routes = [
+        Route("/", _index),
+        Route("/events", _index_events),
+        Route("/runs/{name}", _run),
+        Route("/runs/{name}/events", _events),
+    ]
     handlers = {BakeoffError: _refused}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     return Guard(app, port, token)
@@ -92,28 +112,33 @@ async def _run(request: Request) -> Response:
     return FileResponse(await pages.run(request.path_params["name"]), media_type="text/html")
 
 
+async def _index_events(request: Request) -> Response:
+    pages: Pages = request.app.state.pages
+    watch = pages.watch(request.query_params.get("page", ""))
+    return StreamingResponse(_stream(watch.news, INDEX_POLL_SECONDS), media_type="text/event-stream")
+
+
 async def _events(request: Request) -> Response:
     pages: Pages = request.app.state.pages
     progress = await asyncio.to_thread(Progress, pages.find(request.path_params["name"]))
-    return StreamingResponse(_follow(progress), media_type="text/event-stream")
+    return StreamingResponse(_stream(Told(progress).news, POLL_SECONDS), media_type="text/event-stream")
 
 
-async def _follow(progress: Progress) -> AsyncIterator[bytes]:
+async def _stream(news: Callable[[], bytes | None], pause: float) -> AsyncIterator[bytes]:
     """What changes, as long as someone listens. A run that was killed may be taken up again, so this has no end."""
-    told, quiet = None, 0
+    quiet = 0
     while True:
         try:
-            await asyncio.to_thread(progress.update)
-            news = await asyncio.to_thread(progress.news)
+            event = await asyncio.to_thread(news)
         except OSError:  # the folder was deleted
             return
-        if news != told:
-            told, quiet = news, 0
-            yield event(news)
+        if event is not None:
+            quiet = 0
+            yield event
         elif (quiet := quiet + 1) >= _HEARTBEAT:
             quiet = 0
             yield b": still here\n\n"
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(pause)
 
 
 async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001 - starlette's shape

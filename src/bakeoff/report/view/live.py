@@ -120,9 +120,26 @@ class Progress:
         }
 
 
-def event(news: dict[str, Any]) -> bytes:
+class Told:
+    """What one listener has heard of a run."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._last: dict[str, Any] | None = None
+
+    def news(self) -> bytes | None:
+        """The next event, if there is something to tell."""
+        self._progress.update()
+        news = self._progress.news()
+        if news == self._last:
+            return None
+        self._last = news
+        return event("progress", news)
+
+
+def event(name: str, news: dict[str, Any]) -> bytes:
     """One server-sent event; JSON has no newlines of its own."""
-    return f"event: progress\ndata: {json.dumps(news, allow_nan=False)}\n\n".encode()
+    return f"event: {name}\ndata: {json.dumps(news, allow_nan=False)}\n\n".encode()
 
 
 def _kind(raw: bytes) -> tuple[str, dict[str, Any]]:

@@ -232,9 +232,30 @@ async function showLongTable(host) {
   }));
   new WindowedTable(host, columns, host.dataset.caption).show(data.rows);
 }
+const CHIPS = ["pass", "partial", "fail", "timeout"];
 function datum(value) {
-  if (value.href) return h("a", { href: value.href }, value.text);
-  return value.tone === "plain" ? value.text : h("span", { class: `tone-${value.tone}`, title: value.note }, value.text);
+  const drawn = (value.span && track(value.span.value, value.span.low, value.span.high)) || (value.trail && spark(value.trail));
+  if (value.href) return [drawn, h("a", { href: value.href }, value.text)];
+  if (CHIPS.includes(value.tone)) return chip(value.text, value.tone);
+  if (value.tone === "plain" && !value.note && !drawn) return value.text;
+  return [drawn, h("span", { class: `tone-${value.tone}`, title: value.note }, value.text)];
+}
+/** Shares over time as a small line, the newest marked; only the newest fit. */
+function spark(shares) {
+  const some = shares.slice(-40);
+  const last = some.length - 1;
+  const x = (place) => (last ? 4 + (112 * place) / last : 60).toFixed(1);
+  const y = (share) => (19 - 16 * share).toFixed(1);
+  const points = some.map((share, place) => `${x(place)},${y(share)}`).join(" ");
+  return svg("svg", { class: "spark", viewBox: "0 0 120 22", "aria-hidden": "true" }, svg("polyline", { points }), svg("circle", { cx: x(last), cy: y(some[last]), r: 2.5 }));
+}
+function track(value, low, high) {
+  if (value === null) return null;
+  const at = (share) => (4 + 100 * share).toFixed(1);
+  const drawing = svg("svg", { class: "track", viewBox: "0 0 108 14", "aria-hidden": "true" }, svg("line", { class: "rail", x1: 4, y1: 7, x2: 104, y2: 7 }));
+  if (low !== null && low !== undefined) drawing.append(svg("line", { class: "range", x1: at(low), y1: 7, x2: at(high), y2: 7 }));
+  drawing.append(svg("circle", { class: "here", cx: at(value), cy: 7, r: 3.5 }));
+  return drawing;
 }
 
 const chip = (verdict, tone) => h("span", { class: `chip tone-${tone}` }, verdict);
@@ -268,7 +289,7 @@ function setUpTheme() {
 function setUpPage() {
   setUpTheme();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
-  document.querySelectorAll(".virtual[data-table]").forEach(showLongTable);
   addEventListener("beforeprint", () => document.querySelectorAll("details.numbers").forEach((one) => { one.open = true; }));
+  return Promise.all([...document.querySelectorAll(".virtual[data-table]")].map(showLongTable));
 }
-setUpPage();
+const whole = setUpPage();

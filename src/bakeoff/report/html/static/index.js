@@ -3,23 +3,36 @@
 class Index {
   constructor(data) {
     Object.assign(this, data); // runs, rows, columns
-    this.all = this.rows.run.map((_, row) => row).reverse(); // newest first
+    this.gone = new Set();
+    this.order();
   }
+  order() {
+    const rows = this.rows.run.map((_, row) => row);
+    this.all = rows.filter((row) => !this.gone.has(this.run(row, "name"))).reverse(); // newest first
+  }
+  /** What the server says of some runs: known ones in their places, new ones after the others. */
+  take(news) {
+    news.gone.forEach((name) => this.gone.add(name));
+    news.runs.name.forEach((name, at) => {
+      this.gone.delete(name);
+      const known = this.runs.name.indexOf(name);
+      const run = known < 0 ? this.runs.name.length : known;
+      for (const field of Object.keys(this.runs)) this.runs[field][run] = news.runs[field][at];
+      const before = this.rowsOf(this.rows, run);
+      this.rowsOf(news.rows, at).forEach((from, place) => {
+        const row = before[place] ?? this.rows.run.length;
+        for (const field of Object.keys(this.rows)) this.rows[field][row] = field === "run" ? run : news.rows[field][from];
+      });
+    });
+    this.order();
+  }
+  rowsOf(rows, run) { return rows.run.flatMap((one, row) => (one === run ? [row] : [])); }
   run(row, field) { return this.runs[field][this.rows.run[row]]; }
   when(row) { return this.run(row, "started"); }
   interval(row) {
     const [low, high] = [this.rows.low[row], this.rows.high[row]];
     return low === null ? "undefined" : `${(100 * low).toFixed(1)}–${(100 * high).toFixed(1)}`;
   }
-}
-
-function track(value, low, high) {
-  if (value === null) return null;
-  const at = (share) => (4 + 100 * share).toFixed(1);
-  const drawing = svg("svg", { class: "track", viewBox: "0 0 108 14", "aria-hidden": "true" }, svg("line", { class: "rail", x1: 4, y1: 7, x2: 104, y2: 7 }));
-  if (low !== null) drawing.append(svg("line", { class: "range", x1: at(low), y1: 7, x2: at(high), y2: 7 }));
-  drawing.append(svg("circle", { class: "here", cx: at(value), cy: 7, r: 3.5 }));
-  return drawing;
 }
 
 // ---- the table ----
@@ -50,8 +63,9 @@ function runColumns(index, ticked, tick) {
 }
 
 function options(select, values) {
+  const known = new Set([...select.options].map((option) => option.value));
   for (const value of [...new Set(values)].sort(collator.compare)) {
-    select.append(h("option", { value }, value));
+    if (!known.has(value)) select.append(h("option", { value }, value));
   }
 }
 
@@ -66,10 +80,7 @@ function setUpRuns(index) {
   const table = new WindowedTable(byId("run-table"), runColumns(index, ticked, tick), "Subjects of runs");
   const form = byId("run-filters");
   const { text, title, subject, state } = form.elements;
-  options(title, index.runs.title);
-  options(subject, index.rows.subject);
-  options(state, index.runs.state);
-  const words = index.rows.run.map((_, row) => [index.run(row, "name"), index.run(row, "title"), index.rows.subject[row], index.rows.model[row]].join(" ").toLowerCase());
+  let words = [];
   const filter = () => {
     const wanted = text.value.trim().toLowerCase().split(/\s+/);
     const rows = index.all.filter((row) =>
@@ -77,12 +88,21 @@ function setUpRuns(index) {
       (subject.value === "" || index.rows.subject[row] === subject.value) &&
       (state.value === "" || index.run(row, "state") === state.value) &&
       wanted.every((word) => words[row].includes(word)));
-    byId("run-count").textContent = `${count(rows.length)} of ${count(index.all.length)} rows`;
+    const found = `${count(rows.length)} of ${count(index.all.length)} rows`;
+    if (byId("run-count").textContent !== found) byId("run-count").textContent = found; // it is read aloud
     table.show(rows);
+  };
+  const refresh = () => {
+    options(title, index.runs.title);
+    options(subject, index.rows.subject);
+    options(state, index.runs.state);
+    words = index.rows.run.map((_, row) => [index.run(row, "name"), index.run(row, "title"), index.rows.subject[row], index.rows.model[row]].join(" ").toLowerCase());
+    filter();
   };
   form.addEventListener("input", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
-  filter();
+  refresh();
+  return refresh;
 }
 
 // ---- two side by side ----
@@ -154,15 +174,6 @@ function histories(index) {
   return [...groups.values()];
 }
 
-function spark(index, rows) {
-  const some = rows.slice(-40);
-  const x = (place) => (some.length > 1 ? 4 + (112 * place) / (some.length - 1) : 60);
-  const y = (row) => 19 - 16 * index.rows.score[row];
-  const points = some.map((row, place) => `${x(place).toFixed(1)},${y(row).toFixed(1)}`).join(" ");
-  const last = some.length - 1;
-  return svg("svg", { class: "spark", viewBox: "0 0 120 22", "aria-hidden": "true" }, svg("polyline", { points }), svg("circle", { cx: x(last), cy: y(some[last]), r: 2.5 }));
-}
-
 function setUpHistory(index) {
   const { rows } = index;
   const last = (group) => group[group.length - 1];
@@ -171,14 +182,16 @@ function setUpHistory(index) {
     { title: "Subject", cell: (group) => h("button", { type: "button", class: "link", onclick: () => showHistory(index, group) }, rows.subject[group[0]]), sort: (group) => rows.subject[group[0]] },
     { title: "Plan", cell: (group) => index.run(group[0], "title"), sort: (group) => index.run(group[0], "title") },
     { title: "Runs", align: "end", cell: (group) => count(group.length), sort: (group) => group.length },
-    { title: "Over time", cell: (group) => spark(index, group) },
+    { title: "Over time", cell: (group) => spark(group.map((row) => index.rows.score[row])) },
     { title: "Latest score", align: "end", cell: (group) => percent(rows.score[last(group)]), sort: (group) => rows.score[last(group)] },
     { title: "95 % interval", cell: (group) => index.interval(last(group)) },
     { title: "Change", align: "end", help: "from the run before, in percentage points", cell: (group) => (change(group) === null ? UNKNOWN : `${change(group) > 0 ? "+" : change(group) < 0 ? "−" : ""}${Math.abs(100 * change(group)).toFixed(1)}`), sort: change },
     { title: "Latest run", cell: (group) => moment(index.when(last(group))), sort: (group) => index.when(last(group)) },
   ];
   const table = new WindowedTable(byId("history-table"), columns, "Subjects over time");
-  table.show(histories(index).sort((one, other) => index.when(last(other)) - index.when(last(one))));
+  const refresh = () => table.show(histories(index).sort((one, other) => index.when(last(other)) - index.when(last(one))));
+  refresh();
+  return refresh;
 }
 
 function showHistory(index, rows) {
@@ -215,10 +228,16 @@ function showHistory(index, rows) {
     h("details", { class: "numbers" }, h("summary", {}, "The numbers"), table)));
 }
 
+/** Gives a function that takes in what the server tells later. */
 async function setUpIndex() {
   const index = new Index(await chunk("index"));
-  setUpRuns(index);
-  setUpHistory(index);
+  const views = [setUpRuns(index), setUpHistory(index)];
   document.documentElement.dataset.ready = "yes";
+  return (news) => {
+    index.take(news);
+    views.forEach((refresh) => refresh());
+    const runs = new Set(index.all.map((row) => index.rows.run[row])).size;
+    document.querySelector(".headline").textContent = `${count(runs)} runs, ${count(index.all.length)} scores.`;
+  };
 }
-setUpIndex();
+const indexTakes = setUpIndex();

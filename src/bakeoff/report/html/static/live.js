@@ -33,4 +33,10 @@ function followRun(address) {
     }
   });
 }
+
+function followIndex(address) {
+  const source = new EventSource(address);
+  source.addEventListener("runs", async (event) => (await indexTakes)(JSON.parse(event.data)));
+}
+if (document.body.dataset.live && document.body.dataset.page === "index") followIndex(document.body.dataset.live);
 if (document.body.dataset.live && document.body.dataset.page === "run") followRun(document.body.dataset.live);

@@ -4,6 +4,7 @@ const TONES = { pass: "pass", fail: "fail", timeout: "timeout", recorded: "plain
 const tone = (verdict) => TONES[verdict] || "lost";
 const LONG_TEXT = 20_000; // characters shown before one asks for more
 const MORE_TEXT = 200_000;
+const REPLAYED = "replayed from recordings, at least in part: cost and time are those of the recording";
 
 class Run {
   constructor(data) {
@@ -28,6 +29,7 @@ function trialColumns(run) {
     { title: "Subject", cell: (row) => run.subjects[run.subjectOf(run.trial[row])], sort: (row) => run.subjects[run.subjectOf(run.trial[row])] },
     run.rounds > 1 && { title: "Round", align: "end", cell: (row) => count(run.roundOf(run.trial[row]) + 1), sort: (row) => run.roundOf(run.trial[row]) },
     { title: "Outcome", cell: (row) => chip(run.outcome(row), tone(run.outcome(row))), sort: (row) => run.outcome(row) },
+    any(run.replayed) && { title: "Answers", help: "of the model: asked anew, or replayed from recordings", cell: (row) => (run.replayed[row] ? "replayed" : "asked"), sort: (row) => run.replayed[row] },
     { title: "Score", align: "end", cell: (row) => percent(run.score[row]), sort: (row) => run.score[row] },
     { title: "Time", align: "end", cell: (row) => duration(run.seconds[row]), sort: (row) => run.seconds[row] },
     any(run.cost) && { title: "Cost", align: "end", cell: (row) => money(run.cost[row]), sort: (row) => run.cost[row] },
@@ -196,6 +198,7 @@ function trialBlocks(detail, asked) {
     ["Started", moment(detail.started)],
     ["Tries", count(detail.tries ?? 0)],
     ...(detail.phases || []).map((phase) => [`Phase: ${phase.name}`, duration(phase.seconds) + (phase.waited ? `, of these ${duration(phase.waited)} waiting` : "")]),
+    ["Answers", detail.replayed && REPLAYED],
     ["Spent", usageWords(detail.spent)],
     ["Workspace", detail.workspace],
     ["Tags", Object.entries(asked.tags || {}).map(([key, value]) => `${key}: ${value}`).join(", ")],
@@ -272,6 +275,7 @@ class TrialSheet {
     const run = this.run;
     const outcome = row === undefined ? "not run" : run.outcome(row);
     const said = [h("strong", {}, run.subjects[run.subjectOf(trial)]), chip(outcome, tone(outcome))];
+    if (row !== undefined && run.replayed[row]) said.push(h("span", { class: "badge", title: REPLAYED }, "replayed"));
     if (row !== undefined) said.push(h("span", {}, percent(run.score[row])), h("span", {}, duration(run.seconds[row])));
     if (run.rounds > 1) said.push(this.rounds(trial));
     return said;

@@ -1,0 +1,3 @@
+// A page of sections alone: everything is there once its long tables are.
+
+whole.then(() => { document.documentElement.dataset.ready = "yes"; });

@@ -1,0 +1,72 @@
+"""Which runs of a results folder have changed: from the size and time of their files, and whether anyone writes."""
+
+from pathlib import Path
+from time import monotonic
+from typing import NamedTuple
+
+from bakeoff.errors import BakeoffError
+from bakeoff.report.html.entries import Entry, read_entry
+from bakeoff.report.html.index_page import index_rows
+from bakeoff.report.html.render import Served
+from bakeoff.report.view.live import event
+from bakeoff.rundir import RunFolder, run_folders
+
+RUNS = "/runs/"
+_REST = 3  # times as long as a run took to read, it is left alone: a long one takes a quarter of a core at most
+
+
+class Look(NamedTuple):
+    """All that is looked at before a run is read."""
+
+    size: int
+    changed: int
+    running: bool
+
+
+def look_at(results: Path) -> dict[str, Look]:
+    """Every run that can be looked at."""
+    looks = {}
+    for folder in run_folders(results):
+        try:
+            looks[folder.name] = _look(folder)
+        except (OSError, BakeoffError):  # deleted just now, or not ours to read
+            continue
+    return looks
+
+
+def _look(folder: RunFolder) -> Look:
+    running = folder.is_being_written()  # first: what is written after this changes the size
+    found = (folder.journal_file if folder.started else folder.plan_file).stat()
+    return Look(found.st_size, found.st_mtime_ns, running)
+
+
+class Watch:
+    """For one listener: what changed since it was last told."""
+
+    def __init__(self, results: Path, seen: dict[str, Look]) -> None:
+        self._results = results
+        self._seen = dict(seen)
+        self._rest: dict[str, float] = {}  # until when a run is left alone
+
+    def news(self) -> bytes | None:
+        """The rows of runs that are new or have changed, and the names of those that are gone."""
+        looks = look_at(self._results)
+        gone = sorted(self._seen.keys() - looks.keys())
+        for name in gone:
+            del self._seen[name]
+        entries = [entry for name, look in looks.items() if (entry := self._changed(name, look))]
+        if not gone and not entries:
+            return None
+        return event("runs", {**index_rows(entries, Served(home="/", reports=RUNS)), "gone": gone})
+
+    def _changed(self, name: str, look: Look) -> Entry | None:
+        began = monotonic()
+        if self._seen.get(name) == look or began < self._rest.get(name, 0.0):
+            return None
+        self._seen[name] = look
+        try:
+            entry = read_entry(RunFolder(self._results / "runs" / name))
+        except BakeoffError:  # the page names it when it is loaded again
+            return None
+        self._rest[name] = monotonic() + _REST * (monotonic() - began)
+        return entry
