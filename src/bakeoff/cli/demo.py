@@ -5,8 +5,8 @@ import importlib.util
 from rich.console import Console
 
 from bakeoff.bundled.demo import demo_plan
-from bakeoff.cli.console import err, out
-from bakeoff.cli.plans import print_plan
+from bakeoff.cli.console import err
+from bakeoff.cli.plans import print_dry_run
 from bakeoff.cli.running import INTERRUPTED, PASSED, Ending, carry_out
 from bakeoff.options import RunOptions
 from bakeoff.report import Summary, summarise
@@ -17,7 +17,7 @@ def run_demo(options: RunOptions, ending: Ending, *, dry_run: bool) -> int:
     """The exit code says whether the demo ran as it should, not whether its subjects are any good."""
     plan = demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None)
     if dry_run:
-        print_plan(out(), plan, options.results)
+        print_dry_run(plan, options.results)
         return PASSED
     folder = new_run_folder(options.results, plan.name)
     if carry_out(plan, folder, options, ending) == INTERRUPTED:

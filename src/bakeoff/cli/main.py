@@ -15,7 +15,7 @@ app = typer.Typer(
     help="Which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?",
     rich_markup_mode=None,  # the rich-formatted help takes three times as long to appear
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
+    invoke_without_command=True,
 )
 runs = typer.Typer(help="Look after past runs.", rich_markup_mode=None, no_args_is_help=True)
 app.add_typer(runs, name="runs")
@@ -38,7 +38,14 @@ Replay = Annotated[str, typer.Option(help="Of model calls: off, auto, record or 
 Recordings = Annotated[Path, typer.Option(help="Where recorded model calls are kept.")]
 Trace = Annotated[bool, typer.Option("--trace", help="Send OpenTelemetry spans (extra `otel`).")]
 KeepWorkspaces = Annotated[bool, typer.Option("--keep-workspaces", help="Leave each trial's folder to be looked at.")]
+JunitFile = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Also write JUnit XML.")]
+MarkdownFile = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Also write Markdown, for a pull request.")
+]
+GitHub = Annotated[bool, typer.Option("--github", help="Also write GitHub's annotations and step summary.")]
 NoOpen = Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")]
+Suites = Annotated[Path | None, typer.Option(metavar="DIR", help="Default: `tests` here, else the bundled suites.")]
+SuiteNames = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this suite. Repeat for several.")]
 ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even if something failed.")]
 
 
@@ -48,13 +55,29 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def bakeoff(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?"""
+    if context.invoked_subcommand is None:
+        _offer_jobs(context)
+
+
+def _offer_jobs(context: typer.Context) -> None:
+    """What `bakeoff` alone does: ask in a terminal, else help, as for any command line that says too little."""
+    from bakeoff.cli.wizard import can_ask, choose_job
+
+    if not can_ask():
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+    words = choose_job()
+    if words is None:
+        raise typer.Exit(130)
+    typer.main.get_command(app)(words, prog_name="bakeoff")
 
 
 @app.command()
@@ -68,10 +91,15 @@ def demo(
     recordings: Recordings = Path(".bakeoff/recordings"),
     trace: Trace = False,
     as_json: AsJson = False,
+    junit: JunitFile = None,
+    markdown: MarkdownFile = None,
+    github: GitHub = False,
 ) -> None:
     """Run a small bundled plan; needs no key and no network."""
     from bakeoff.cli.demo import run_demo
+    from bakeoff.cli.running import Ending
     from bakeoff.options import RunOptions
+    from bakeoff.report.ci import CiOutputs
 
     options = RunOptions(
         results=results,
@@ -82,7 +110,102 @@ def demo(
         recordings=recordings,
         trace=trace,
     )
-    raise typer.Exit(run_demo(options, dry_run=dry_run, as_json=as_json))
+    ending = Ending(as_json=as_json, outputs=CiOutputs(junit, markdown, github))
+    raise typer.Exit(run_demo(options, ending, dry_run=dry_run))
+
+
+@app.command("run")
+def run_components(
+    context: typer.Context,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Such as local:smollm2, oracle or nop. Repeat for several.")
+    ] = None,
+    mcp: Annotated[
+        list[str] | None,
+        typer.Option(help="none, http[:URL], stdio[:COMMAND], or several with ` + `. Repeat to compare."),
+    ] = None,
+    suites: Suites = None,
+    suite: SuiteNames = None,
+    test_tool: Annotated[bool, typer.Option(help="Let models run the tests before they hand in.")] = True,
+    pricing: Annotated[bool, typer.Option(help="Count what calls cost.")] = True,
+    hide_tests: Annotated[bool, typer.Option("--hide-tests", help="Leave the tests out of the prompt.")] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="Times that every suite is tried.")] = 1,
+    max_steps: Annotated[int, typer.Option(min=1, help="Answers of a model in one trial.")] = 10,
+    max_cost: MaxCost = None,
+    temperature: Annotated[float | None, typer.Option(min=0, help="Of the models; their own where left out.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the first round; the next have the numbers after it.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Of one answer.")] = None,
+    jobs: Jobs = 8,
+    sandbox: Sandbox = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
+    keep_workspaces: KeepWorkspaces = False,
+    replay: Replay = "off",
+    recordings: Recordings = Path(".bakeoff/recordings"),
+    trace: Trace = False,
+    no_open: NoOpen = False,
+    fail_under: FailUnder = None,
+    exit_zero: ExitZero = False,
+    as_json: AsJson = False,
+    junit: JunitFile = None,
+    markdown: MarkdownFile = None,
+    github: GitHub = False,
+    results: Results = Path("results"),
+) -> None:
+    """Have models write components and run each suite's tests on them; asks for what is left out, in a terminal."""
+    from bakeoff.cli.components import Asked, run_components
+    from bakeoff.cli.running import Ending
+    from bakeoff.doors.components.request import ComponentsRequest
+    from bakeoff.options import RunOptions
+    from bakeoff.report.ci import CiOutputs
+
+    request = ComponentsRequest(
+        suites=suites,
+        only=tuple(suite or ()),
+        models=tuple(model or ()),
+        mcp=tuple(mcp or ("none",)),
+        test_tool=test_tool,
+        pricing=pricing,
+        hide_tests=hide_tests,
+        rounds=rounds,
+        max_steps=max_steps,
+        temperature=temperature,
+        seed=seed,
+        max_tokens=max_tokens,
+    )
+    options = RunOptions(
+        results=results,
+        jobs=jobs,
+        sandbox=sandbox,
+        max_cost=max_cost,
+        keep_workspaces=keep_workspaces,
+        replay=replay,
+        recordings=recordings,
+        trace=trace,
+    )
+    asked = Asked(given=_given(context), dry_run=dry_run, opened=not no_open)
+    ending = Ending(fail_under, exit_zero, as_json, CiOutputs(junit, markdown, github))
+    raise typer.Exit(run_components(request, options, ending, asked))
+
+
+def _given(context: typer.Context) -> set[str]:
+    """What the command line itself says, by the names that requests have for it."""
+    named = {"model": "models", "suite": "only"}
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {named.get(name, name) for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+
+
+@app.command()
+def verify(
+    suites: Suites = None,
+    suite: SuiteNames = None,
+    jobs: Jobs = 2,
+    sandbox: Sandbox = "auto",
+) -> None:
+    """Check suites: each reference passes, an empty and a wrong answer fail; exit 1 if not."""
+    from bakeoff.cli.components import verify
+    from bakeoff.options import RunOptions
+
+    raise typer.Exit(verify(suites, suite or [], RunOptions(jobs=jobs, sandbox=sandbox)))
 
 
 @app.command()
@@ -110,6 +233,9 @@ def resume(
     fail_under: FailUnder = None,
     exit_zero: ExitZero = False,
     as_json: AsJson = False,
+    junit: JunitFile = None,
+    markdown: MarkdownFile = None,
+    github: GitHub = False,
 ) -> None:
     """Go on with a run that was stopped, and try again what was lost to infra, budget or graders."""
     if dry_run:
@@ -119,6 +245,7 @@ def resume(
         raise typer.Exit
     from bakeoff.cli.running import Ending, resume_run
     from bakeoff.options import RunOptions
+    from bakeoff.report.ci import CiOutputs
 
     options = RunOptions(
         results=results,
@@ -132,7 +259,8 @@ def resume(
         recordings=recordings,
         trace=trace,
     )
-    raise typer.Exit(resume_run(run, options, Ending(fail_under, exit_zero, as_json)))
+    ending = Ending(fail_under, exit_zero, as_json, CiOutputs(junit, markdown, github))
+    raise typer.Exit(resume_run(run, options, ending))
 
 
 @app.command()

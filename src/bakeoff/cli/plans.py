@@ -28,7 +28,13 @@ def print_rest(results: Path, name: str) -> None:
     plan = folder.read_plan()
     finished = what_is_done(folder, plan, RunOptions(results=results)).finished.count()
     out().print(Text(f"run {visible(folder.name)}: {plan.size - finished:,} of {plan.size:,} trials are left to do"))
+    print_dry_run(plan, results)
+
+
+def print_dry_run(plan: Plan, results: Path) -> None:
+    """What a run would do, and that it did not."""
     print_plan(out(), plan, results)
+    out().print("nothing was run")
 
 
 def print_plan(console: Console, plan: Plan, results: Path) -> None:
@@ -53,7 +59,6 @@ def print_plan(console: Console, plan: Plan, results: Path) -> None:
         console.print(f"… and {len(plan.cases) - _SHOWN:,} more cases")
     _print_estimates(console, plan, results)
     console.print(_detectable(plan))
-    console.print("nothing was run")
 
 
 def _print_estimates(console: Console, plan: Plan, results: Path) -> None:

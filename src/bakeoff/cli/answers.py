@@ -1,0 +1,113 @@
+"""What was answered last time, so that it can be offered the next time. Nothing in it is secret."""
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import ConfigDict, Field, PositiveInt, ValidationError
+from pydantic.types import StringConstraints
+
+from bakeoff.doors.components.request import JOINED, ComponentsRequest
+from bakeoff.environment import read_environment
+from bakeoff.errors import UsageError
+from bakeoff.files import write_atomically
+from bakeoff.frozen import Frozen
+from bakeoff.redact import Redactor, secrets_in
+
+if TYPE_CHECKING:
+    from bakeoff.mcp.servers import ServerSpec
+
+_LARGEST = 64 * 1024
+# The file may be anybody's work: what is in it is offered on the screen, and nothing in it may move the cursor.
+_Shown = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+
+Say = Callable[[str], None]
+
+
+class Remembered(Frozen):
+    """The answers of the last run that was asked for; None or nothing where there are none."""
+
+    model_config = ConfigDict(extra="ignore")  # a newer version's file serves as far as it is understood
+
+    models: tuple[_Shown, ...] = Field(default=(), max_length=100)
+    pricing: bool | None = None
+    mcp: tuple[_Shown, ...] = Field(default=(), max_length=20)
+    test_tool: bool | None = None
+    jobs: PositiveInt | None = None
+
+
+def answers_file() -> Path:
+    """In the user's folder of settings. It need not exist yet."""
+    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    # The XDG specification has relative paths ignored.
+    return (base if base.is_absolute() else Path.home() / ".config") / "bakeoff" / "answers.json"
+
+
+def recall(say: Say) -> Remembered:
+    """What was remembered; a file that cannot be understood counts as none, and is replaced the next time."""
+    path = answers_file()
+    try:
+        with path.open("rb") as file:
+            return Remembered.model_validate_json(file.read(_LARGEST))
+    except FileNotFoundError:
+        return Remembered()
+    except (OSError, ValidationError):
+        say(f"{path} cannot be understood: the answers of last time are ignored")
+        return Remembered()
+
+
+def remember(request: ComponentsRequest, jobs: int, say: Say) -> None:
+    remembered = Remembered(
+        models=request.models,
+        pricing=request.pricing,
+        mcp=tuple(_without_secrets(request.mcp)),
+        test_tool=request.test_tool,
+        jobs=jobs,
+    )
+    try:
+        write_atomically(answers_file(), remembered.model_dump_json(indent=2).encode())
+    except OSError as error:
+        say(f"the answers cannot be kept in {answers_file().parent}: {error.strerror or error}")
+
+
+def _without_secrets(axis: Iterable[str]) -> Iterator[str]:
+    """Each entry without what may be secret in its addresses; one whose command tells a secret is left out."""
+    for entry in axis:
+        servers = [_harmless(text.strip()) for text in entry.split(JOINED.strip())] if entry != "none" else ["none"]
+        kept = [server for server in servers if server is not None]
+        if len(kept) == len(servers):
+            yield JOINED.join(kept)
+
+
+def _harmless(text: str) -> str | None:
+    from bakeoff.mcp.servers import parse_mcp_option, shown_url  # a second to load, which the first question can spare
+
+    try:
+        spec = parse_mcp_option(text)
+    except UsageError:
+        return None
+    if spec is None or text in ("http", "stdio"):
+        return text
+    if spec.url is not None:
+        return f"http:{shown_url(spec.url)}"
+    return None if _tells_a_secret(spec) else text
+
+
+def _tells_a_secret(spec: "ServerSpec") -> bool:
+    from bakeoff.mcp.servers import shown_url
+
+    words = [spec.command or "", *spec.args]
+    known = Redactor(secrets_in(read_environment()))
+    if known.finds(shlex.join(words).encode()) or any("://" in word and shown_url(word) != word for word in words):
+        return True
+    return bool(secrets_in(dict(_named_values(words)))) or any("bearer" in word.lower() for word in words)
+
+
+def _named_values(words: list[str]) -> Iterator[tuple[str, str]]:
+    """What looks like `NAME=value`, `--name=value` or `--name value`."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        if equals or word.startswith("-"):
+            yield name.lstrip("-"), value if equals else following
