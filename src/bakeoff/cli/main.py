@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bakeoff._version import __version__
-from bakeoff.cli.crash import READER_GONE, report_crash, shown
+from bakeoff.cli.crash import READER_GONE, accept_every_character, report_crash, shown
 from bakeoff.errors import BakeoffError, InfraError
 
 app = typer.Typer(
@@ -58,7 +58,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def bakeoff(
     context: typer.Context,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback answers
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
@@ -482,6 +482,7 @@ def main() -> None:
     """Run the command line; what goes wrong is told in a sentence and an exit code."""
     try:
         sys.excepthook = report_crash
+        accept_every_character()
         # Not `app()`: that would put typer's own hook in the place of ours.
         typer.main.get_command(app)()
     except BakeoffError as error:

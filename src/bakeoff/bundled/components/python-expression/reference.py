@@ -10,12 +10,29 @@ from collections.abc import Callable, Mapping
 Thunk = Callable[[], float]
 
 TOKEN = re.compile(
-    r"[ \t\r\n]*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>[-+*/%^(),])|(?P<end>\Z))",
+    r"[ \t\r\n]*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<name>[A-Za-z_]\w*)|(?P<sign>[-+*/%^(),])|(?P<end>\Z))",
     re.ASCII,
 )
 BLANKS = re.compile(r"[ \t\r\n]*")
-ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": operator.mod}
-FUNCTIONS: dict[str, Callable[..., float]] = {"abs": abs, "sqrt": math.sqrt, "min": min, "max": max}
+ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+}
+
+
+def _least(*values: float) -> float:
+    return min(values)
+
+
+def _greatest(*values: float) -> float:
+    return max(values)
+
+
+FUNCTIONS: dict[str, Callable[..., float]] = {"abs": abs, "sqrt": math.sqrt, "min": _least, "max": _greatest}
 ONE_ARGUMENT = {"abs", "sqrt"}
 LARGEST_EXPONENT = 10_000
 
@@ -137,7 +154,7 @@ def _raised(position: int, base: Thunk, exponent: Thunk) -> Thunk:
         if b > LARGEST_EXPONENT:
             raise ExpressionError("exponent too large", position)
         try:
-            result = a**b
+            result: float | complex = a**b
         except ArithmeticError as error:
             raise ExpressionError(str(error), position) from None
         if isinstance(result, complex):

@@ -17,8 +17,8 @@ def evaluate(text, variables=None):
     if bad:
         raise ExpressionError("bad character", bad.start())
     try:
-        return eval(text.strip().replace("^", "**"), {"__builtins__": {}}, names)
+        return eval(text.strip().replace("^", "**"), {"__builtins__": {}}, names)  # noqa: S307
     except SyntaxError as error:
         raise ExpressionError(str(error), (error.offset or 1) - 1) from None
-    except Exception as error:
+    except (ArithmeticError, NameError, TypeError, ValueError) as error:
         raise ExpressionError(str(error)) from None

@@ -11,18 +11,17 @@ def merge(intervals):
 
 
 def subtract(intervals, holes):
-    result = merge(intervals)
-    for hole_start, hole_end in holes:
-        pieces = []
-        for start, end in result:
-            if hole_end <= start or hole_start >= end:
-                pieces.append((start, end))
-                continue
-            if start < hole_start:
-                pieces.append((start, hole_start))
-            if hole_end < end:
-                pieces.append((hole_end, end))
-        result = pieces
+    result = []
+    cuts = merge(holes)
+    at = 0
+    for start, end in merge(intervals):
+        while at < len(cuts) and cuts[at][0] < end:
+            if start < cuts[at][0]:
+                result.append((start, cuts[at][0]))
+            start = max(start, cuts[at][1])
+            at += 1
+        if start < end:
+            result.append((start, end))
     return result
 
 

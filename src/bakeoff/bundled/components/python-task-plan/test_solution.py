@@ -58,7 +58,7 @@ def test_a_worker_waits_only_when_nothing_is_ready():
 
 
 def test_the_order_of_the_tasks_has_no_influence():
-    rng = random.Random(5)
+    rng = random.Random(5)  # noqa: S311
     names = [f"t{n:02}" for n in range(40)]
     tasks = [
         Task(name, rng.randrange(1, 6), tuple(rng.sample(names[:index], min(index, rng.randrange(3)))))
@@ -66,8 +66,12 @@ def test_the_order_of_the_tasks_has_no_influence():
     ]
     expected = plan(tasks, 3)
     ends = {slot.task: slot.end for slot in expected}
-    assert all(slot.start >= max((ends[name] for name in task.after), default=0)
-               for slot in expected for task in tasks if task.name == slot.task)
+    assert all(
+        slot.start >= max((ends[name] for name in task.after), default=0)
+        for slot in expected
+        for task in tasks
+        if task.name == slot.task
+    )
     for _ in range(5):
         rng.shuffle(tasks)
         assert plan(iter(tasks), 3) == expected

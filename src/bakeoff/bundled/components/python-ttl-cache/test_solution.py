@@ -109,13 +109,13 @@ def test_nothing_is_a_value_like_any_other(clock):
 
 def test_bad_numbers_are_refused_and_change_nothing(clock):
     for arguments in [{"capacity": 0}, {"capacity": -1}, {"capacity": 1, "ttl": 0}, {"capacity": 1, "ttl": -2}]:
-        with pytest.raises(ValueError, match=""):
+        with pytest.raises(ValueError, match=r"^"):
             Cache(**arguments, clock=clock)
     cache = Cache(1, clock=clock)
     cache.put("a", 1)
     for ttl in (0, -1):
         for key in ("a", "b"):
-            with pytest.raises(ValueError, match=""):
+            with pytest.raises(ValueError, match=r"^"):
                 cache.put(key, 2, ttl=ttl)
     assert cache.keys() == ["a"]
     assert cache.get("a") == 1
