@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -377,13 +377,12 @@ async def test_a_binding_that_breaks_ends_its_trial_alone(carry_out: CarryOut) -
 
 
 async def test_tools_of_a_door_that_break_end_their_trial_alone(carry_out: CarryOut) -> None:
-    def tools(case: Case) -> tuple[Tool, ...]:
+    def tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:
         if case.id == "c0":
             raise ValueError("no tools today")
         return ()
 
-    usual = catalogue_of(Probe())
-    records = await carry_out(plan_of(2), catalogue=Catalogue(usual.subjects, usual.scorers, tools), retries=0)
+    records = await carry_out(plan_of(2), catalogue=catalogue_of(Probe()).with_tools(tools), retries=0)
     assert sorted((record.case, record.verdict) for record in records) == [("c0", "infra"), ("c1", "pass")]
 
 

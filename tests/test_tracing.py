@@ -36,7 +36,7 @@ REPLIES = {"replies": [
 async def main(trace):
     open("script.json", "w").write(json.dumps(REPLIES))
     tools = (Tool("look", "Looks", {"type": "object"}, look),)
-    catalogue = Catalogue(default_catalogue().subjects, default_catalogue().scorers, lambda _: tools)
+    catalogue = default_catalogue().with_tools(lambda *_: tools)
     agent = SubjectSpec(kind="agent", name="agent", options={"model": "scripted:script.json", "temperature": 0.5})
     plan = Plan(name="p", cases=(Case(id="c", prompt="a secret of the prompt", expected="yes"),), subjects=(agent,),
                 scorers=(ScorerSpec(kind="exact"),))

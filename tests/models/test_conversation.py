@@ -30,7 +30,7 @@ def offering(**calls: Callable[[Mapping[str, JsonValue]], Any]) -> Catalogue:
         return Tool(name, f"does {name}", ANYTHING, call, ends=name == "finish")
 
     tools = tuple(tool(name, function) for name, function in calls.items())
-    return Catalogue(default_catalogue().subjects, default_catalogue().scorers, lambda _: tools)
+    return default_catalogue().with_tools(lambda *_: tools)
 
 
 def add(given: Mapping[str, JsonValue]) -> JsonValue:
@@ -251,7 +251,7 @@ async def test_a_slow_tool_is_stopped_by_the_time_of_the_attempt(provider: Loopb
         return None
 
     tool = Tool("slow", "is slow", ANYTHING, slow)
-    catalogue = Catalogue(default_catalogue().subjects, default_catalogue().scorers, lambda _: (tool,))
+    catalogue = default_catalogue().with_tools(lambda *_: (tool,))
     provider.then(Act(calls=(("slow", {}),)))
     record = await ask(kind="agent", catalogue=catalogue, limits=Limits(attempt_seconds=0.6))
     assert record.verdict is Verdict.TIMEOUT

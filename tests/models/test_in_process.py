@@ -65,7 +65,7 @@ async def test_a_script_says_what_fits_the_prompt_and_the_step(converse: Convers
         return dict(given)
 
     tool = Tool("look", "Looks", {"type": "object"}, look)
-    catalogue = Catalogue(default_catalogue().subjects, default_catalogue().scorers, lambda _: (tool,))
+    catalogue = default_catalogue().with_tools(lambda *_: (tool,))
     record = await converse(model, kind="agent", catalogue=catalogue, price={**PRICE, "cache_read": 10})
     assert record.verdict is Verdict.PASS
     assert record.transcript is not None

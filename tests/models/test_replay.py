@@ -308,7 +308,7 @@ def tools_that_count() -> tuple[Catalogue, list[Any]]:
 
     schema: dict[str, JsonValue] = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
     tool = Tool("find", "Finds", schema, find)
-    return Catalogue(default_catalogue().subjects, default_catalogue().scorers, lambda _: (tool,)), called
+    return default_catalogue().with_tools(lambda *_: (tool,)), called
 
 
 async def test_a_conversation_with_tools_is_replayed_and_its_tools_called_again(
@@ -344,7 +344,7 @@ async def test_what_a_tool_said_is_part_of_the_next_question_whatever_its_keys_a
         return dict(answers)
 
     tool = Tool("look", "Looks", {"type": "object", "properties": {}}, look)
-    catalogue = Catalogue(default_catalogue().subjects, default_catalogue().scorers, lambda _: (tool,))
+    catalogue = default_catalogue().with_tools(lambda *_: (tool,))
     provider.plan = lambda request: Act() if len(request.body["messages"]) > 1 else Act(calls=(("look", {}),))
     plan = plan_of(model_spec(kind="agent"))
     await carry_out(plan, catalogue=catalogue, replay="record", recordings=recordings)
@@ -368,7 +368,7 @@ async def test_a_tool_of_another_shape_is_another_question(
     def with_property(name: str) -> Catalogue:
         schema: dict[str, JsonValue] = {"type": "object", "properties": {name: {"type": "string"}}}
         tool = Tool("look", "Looks", schema, look)
-        return Catalogue(default_catalogue().subjects, default_catalogue().scorers, lambda _: (tool,))
+        return default_catalogue().with_tools(lambda *_: (tool,))
 
     plan = plan_of(model_spec(kind="agent"))
     await carry_out(plan, catalogue=with_property("id"), replay="record", recordings=recordings)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff.catalogue import default_catalogue
 from bakeoff.models.wire import is_loopback
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Tool
@@ -33,7 +33,7 @@ async def _look_up(given: Mapping[str, JsonValue]) -> JsonValue:
 
 
 LOOK_UP = Tool("look_up", "Looks up a city", SCHEMA, _look_up)
-WITH_TOOL = Catalogue(default_catalogue().subjects, default_catalogue().scorers, lambda _: (LOOK_UP,))
+WITH_TOOL = default_catalogue().with_tools(lambda *_: (LOOK_UP,))
 
 PROVIDERS = {  # model: key variable, address variable, what is added to the server's address
     "openai:gpt-4o": ("OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),

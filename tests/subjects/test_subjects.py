@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff.catalogue import default_catalogue
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.limits import Limits
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
@@ -130,9 +130,8 @@ async def test_a_script_calls_tools_and_is_told_of_those_that_are_not_there(carr
     async def look(arguments: Mapping[str, JsonValue]) -> JsonValue:
         return {"saw": arguments["at"]}
 
-    usual = default_catalogue()
     tool = Tool("look", "Look at something.", {"type": "object"}, look)
-    catalogue = Catalogue(usual.subjects, usual.scorers, lambda case: (tool,))
+    catalogue = default_catalogue().with_tools(lambda *_: (tool,))
     spec = scripted(default={"tools": [{"name": "look", "arguments": {"at": "it"}}, {"name": "smell"}]})
     (record,) = await carry_out(plan_for(spec), catalogue=catalogue)
     assert (record.transcript or Transcript()).steps == (

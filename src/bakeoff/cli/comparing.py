@@ -10,18 +10,19 @@ from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import err, out
 from bakeoff.cli.progress import News, show_progress
 from bakeoff.cli.running import FAILED, PASSED, UNDECIDED
-from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.errors import UsageError
 from bakeoff.frozen import Frozen
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.report.compare import CompareReport, Gate, compare_sources
+from bakeoff.report.compare import CompareReport, FileName, Gate, compare_sources
 from bakeoff.report.compare_arms import read_arm, with_changes
+from bakeoff.report.compare_logs import harmless_in_logs, harmless_json
 from bakeoff.report.compare_text import describe_comparison
-from bakeoff.report.leaderboard import Leaderboard, rank_sources
+from bakeoff.report.leaderboard import SELFCHECK, Leaderboard, rank_results, rank_sources
 from bakeoff.report.leaderboard_text import describe_leaderboard
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs import Block, Listing, Quote, heading, paragraph
-from bakeoff.report.readers import Source, find_source, known_readers
+from bakeoff.report.readers import find_source, known_readers
 from bakeoff.report.terminal import print_blocks
 from bakeoff.report.words import percent, span, visible
 from bakeoff.run import run
@@ -71,12 +72,15 @@ def show(data: Frozen, blocks: tuple[Block, ...], shape: Shape, write: Callable[
         raise UsageError("--json and --markdown both go to stdout: choose one")
     if shape.html:
         err().print(f"written to {write(shape.html)}", markup=False)
+    console = out()
     if shape.as_json:
-        out().file.write(data.model_dump_json(indent=2) + "\n")
+        console.file.write(harmless_json(data.model_dump_json(indent=2)) + "\n")
     elif shape.markdown:
-        out().file.write(to_markdown(blocks))
+        console.file.write(harmless_in_logs(to_markdown(blocks)))
     elif not shape.html:
-        print_blocks(out(), blocks)
+        with console.capture() as printed:
+            print_blocks(console, blocks)
+        console.file.write(harmless_in_logs(printed.get()))
 
 
 # Pages are made by a package that takes its time to load: only where one is wanted.
@@ -99,27 +103,15 @@ def run_leaderboard(results: Path, names: list[str], shape: Shape) -> int:
     if names:
         board = rank_sources([find_source(results, name, readers) for name in names])
     else:
-        board = rank_sources(*_readable([find_source(results, str(folder.path)) for folder in run_folders(results)]))
+        board = rank_results([find_source(results, str(folder.path)) for folder in run_folders(results)])
     show(board, describe_leaderboard(board), shape, partial(_leaderboard_page, board))
     return PASSED
-
-
-def _readable(sources: list[Source]) -> tuple[list[Source], tuple[str, ...]]:
-    """Of a whole folder of results, one damaged run must not hide the others."""
-    good: list[Source] = []
-    problems: list[str] = []
-    for source in sources:
-        try:
-            good += [source] if source.plan.size else []
-        except BakeoffError as error:
-            problems.append(str(error))
-    return good, tuple(problems)
 
 
 class SelfCheck(Frozen):
     """What one configuration says of itself when it is run twice."""
 
-    runs: tuple[str, str]
+    runs: tuple[FileName, FileName]
     subject: str
     between: FlipRate | None
     within: FlipRate | None
@@ -134,7 +126,7 @@ def run_selfcheck(name: str | None, subject: str | None, rounds: int | None, opt
     plan = _one_subject(planned, subject, name)
     if plan.threshold is None:
         raise UsageError(f"plan {plan.name!r} has no threshold, so nothing passes or fails, and nothing can flip")
-    plan = with_changes(plan, name=f"selfcheck {plan.name}", rounds=rounds or plan.rounds)
+    plan = with_changes(plan, name=f"{SELFCHECK}{plan.name}", rounds=rounds or plan.rounds)
     folders: list[RunFolder] = []
     for _ in range(2):
         folder = new_run_folder(options.results, plan.name)

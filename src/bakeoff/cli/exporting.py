@@ -12,8 +12,9 @@ from typing import TextIO
 
 from bakeoff.cli.console import err
 from bakeoff.errors import UsageError
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import Plan
 from bakeoff.report.badges import run_badge, score_badge
+from bakeoff.report.compare_arms import with_changes
 from bakeoff.report.export_csv import write_csv
 from bakeoff.report.export_inspect import write_inspect_log
 from bakeoff.report.export_parquet import write_parquet
@@ -38,18 +39,14 @@ class Wanted:
     source: Source
     shelf: Shelf
     output: str  # a path, or `-`
-    subject: str | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """With the chosen subjects only."""
+        return self.shelf.plan
 
     def summary(self) -> Summary:
-        return summarise(self.source.plan, self.shelf.records())
-
-    def subjects(self) -> tuple[SubjectSpec, ...]:
-        specs = self.source.plan.subjects
-        chosen = tuple(spec for spec in specs if self.subject in (None, spec.name))
-        if not chosen:
-            names = ", ".join(spec.name for spec in specs)
-            raise UsageError(f"{self.source.name} has no subject {self.subject!r}: it has {names}")
-        return chosen
+        return summarise(self.plan, self.shelf.records())
 
 
 def run_export(results: Path, name: str, format_: str, output: str, subject: str | None) -> int:
@@ -57,23 +54,30 @@ def run_export(results: Path, name: str, format_: str, output: str, subject: str
     if write is None:
         raise UsageError(f"--format {format_!r} is not one of {', '.join(FORMATS)}")
     source = find_source(results, name)
-    plan = source.plan
-    with Shelf(plan, source.records()) as shelf:
-        wanted = Wanted(source, shelf, output, subject)
-        if subject is not None:
-            wanted.subjects()
-        write(wanted)
+    plan = source.plan if subject is None else _with_subject(source, subject)
+    records = (record for record in source.records() if subject in (None, record.subject))
+    with Shelf(plan, records) as shelf:
+        write(Wanted(source, shelf, output))
     return 0
 
 
+def _with_subject(source: Source, subject: str) -> Plan:
+    """The plan as if there had been no other subject."""
+    chosen = tuple(spec for spec in source.plan.subjects if spec.name == subject)
+    if not chosen:
+        names = ", ".join(spec.name for spec in source.plan.subjects)
+        raise UsageError(f"{source.name} has no subject {subject!r}: it has {names}")
+    return with_changes(source.plan, subjects=chosen)
+
+
 def _csv(wanted: Wanted) -> None:
-    plan = wanted.source.plan
+    plan = wanted.plan
     with _text_to(wanted.output) as file:
         write_csv(fields_of(plan), rows_of(wanted.source.name, plan, wanted.shelf.records()), file)
 
 
 def _parquet(wanted: Wanted) -> None:
-    plan = wanted.source.plan
+    plan = wanted.plan
     rows = rows_of(wanted.source.name, plan, wanted.shelf.records())
     with _file_at(wanted.output, "parquet") as path:
         write_parquet(fields_of(plan), rows, path)
@@ -81,8 +85,7 @@ def _parquet(wanted: Wanted) -> None:
 
 def _inspect(wanted: Wanted) -> None:
     """One log holds one subject, so several go into a folder."""
-    chosen = wanted.subjects()
-    source = wanted.source
+    chosen, source = wanted.plan.subjects, wanted.source
     if len(chosen) == 1:
         if not wanted.output.endswith(".eval"):
             raise UsageError(f"-o {wanted.output}: Inspect knows its logs by their ending: name a file *.eval")
@@ -102,7 +105,7 @@ def _inspect(wanted: Wanted) -> None:
 
 def _junit(wanted: Wanted) -> None:
     with _text_to(wanted.output) as file:
-        write_junit(wanted.source.name, wanted.source.plan, wanted.shelf, file)
+        write_junit(wanted.source.name, wanted.shelf, file)
 
 
 def _markdown(wanted: Wanted) -> None:
@@ -114,21 +117,19 @@ def _github(wanted: Wanted) -> None:
     """Annotations are commands that only GitHub reads; elsewhere they are printed all the same, to be looked at."""
     if wanted.output != STDOUT:
         raise UsageError(f"-o {wanted.output}: GitHub reads annotations from stdout: leave -o out")
-    for line in annotations(wanted.source.plan, wanted.shelf):
+    for line in annotations(wanted.shelf):
         sys.stdout.write(line + "\n")
     write_step_summary(_blocks(wanted), sys.stdout, os.environ)
 
 
 def _badge(wanted: Wanted) -> None:
     summary = wanted.summary()
-    chosen = {spec.name for spec in wanted.subjects()}
-    subjects = [subject for subject in summary.subjects if subject.subject in chosen]
     with _text_to(wanted.output) as file:
-        file.write(score_badge(subjects[0]) if len(subjects) == 1 else run_badge(summary))
+        file.write(score_badge(summary.subjects[0]) if len(summary.subjects) == 1 else run_badge(summary))
 
 
 def _blocks(wanted: Wanted) -> Blocks:
-    return describe_run(wanted.source.name, wanted.summary(), wanted.source.plan, wanted.shelf)
+    return describe_run(wanted.source.name, wanted.summary(), wanted.shelf)
 
 
 FORMATS: dict[str, Callable[[Wanted], None]] = {
@@ -147,7 +148,7 @@ def _text_to(output: str) -> Iterator[TextIO]:
     """Always UTF-8: these formats are, whatever the terminal speaks."""
     if output == STDOUT:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(encoding="utf-8")
+            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
         yield sys.stdout
         return
     with whole_text(Path(output)) as file:

@@ -67,6 +67,7 @@ class Caller:
     task: Task
     settings: ModelSettings
     price: Price | None = None  # given; otherwise the provider's is looked up
+    priced: bool = True  # False: nobody asks what calls cost
     stream: bool = False
     remote: bool = True  # answers come over a wire, which may break
     endpoint: str = ""  # tells recordings of one model at two addresses apart
@@ -113,7 +114,7 @@ class Caller:
             raise InfraError(f"{self.name}: replay is strict, so nothing but recordings may answer", permanent=True)
         provider = self.provider
         with self.task.clock.paused():  # the list of prices may have to be fetched
-            price = self.price or await provider.price(self.name.model)
+            price = (self.price or await provider.price(self.name.model)) if self.priced else None
 
         async def call() -> tuple[ModelResponse, float]:
             model = self._model(provider)  # for each try: a server that died may be back at another address

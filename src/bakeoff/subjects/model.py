@@ -70,6 +70,7 @@ class ModelOptions(Frozen):
     stream: bool = False
     output_schema: dict[str, JsonValue] | None = Field(default=None, description="JSON Schema that the answer must fit")
     price: PriceOptions | None = None
+    priced: bool = Field(default=True, description="false: tokens are counted, and nobody asks what they cost")
     providers: dict[str, ProviderOptions] = {}
 
 
@@ -182,6 +183,7 @@ class ModelSubject:
             task,
             self._settings(task),
             price=price,
+            priced=self.options.priced,
             stream=remote and self.options.stream,
             remote=remote,
             endpoint=self.access.endpoint,

@@ -18,7 +18,7 @@ from pydantic_ai.messages import ModelRequest
 from pydantic_ai.settings import ModelSettings
 
 from bakeoff.calls import Clock
-from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff.catalogue import default_catalogue
 from bakeoff.limits import Limits
 from bakeoff.models.access import ProviderAccess
 from bakeoff.models.embedded.launch import runtime_folder
@@ -40,9 +40,7 @@ async def _add(given: Mapping[str, JsonValue]) -> JsonValue:
     return int(str(given["a"])) + int(str(given["b"]))
 
 
-WITH_ADD = Catalogue(
-    default_catalogue().subjects, default_catalogue().scorers, lambda _: (Tool("add", "Adds two numbers.", ADD, _add),)
-)
+WITH_ADD = default_catalogue().with_tools(lambda *_: (Tool("add", "Adds two numbers.", ADD, _add),))
 
 
 async def say(carry_out: CarryOut, kind: str, prompt: str, **options: Any) -> Transcript:

@@ -1,0 +1,71 @@
+"""The components door: what the commands that serve all doors ask of it."""
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff.doors import Door
+from bakeoff.doors.components.attacks import ATTACKS
+from bakeoff.doors.components.cases import grading_of
+from bakeoff.doors.components.references import References
+from bakeoff.doors.components.runners import toolchains_for
+from bakeoff.doors.components.scorer import SUITE, SuiteScorer
+from bakeoff.doors.components.tools import component_tools
+from bakeoff.files import write_atomically
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.protocols import Resource
+from bakeoff.record import Record
+from bakeoff.run import sandbox_of
+from bakeoff.rundir import RunFolder
+
+if TYPE_CHECKING:
+    from bakeoff.report.html.gather import RunData
+    from bakeoff.report.sections import Section
+
+_READABLE = 0o644  # result files are made to be passed on
+
+
+class ComponentsDoor(Door):
+    """Suites, the tools that models are given in them, and the result files that come of it."""
+
+    def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:
+        tools = partial(component_tools, test_tool=plan.settings.get("test_tool", True) is True)
+        scorer = partial(SuiteScorer.from_spec, resources=grading_resources(plan, options))
+        return default_catalogue().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(ATTACKS)
+
+    def sections(self, run: "RunData") -> Sequence["Section"]:
+        from bakeoff.doors.components.sections import components_sections
+
+        return components_sections(run)
+
+    def export(self, folder: RunFolder, plan: Plan, options: RunOptions) -> Iterator[Path]:
+        """One result file a subject and round. Pages are made from these by `bakeoff build`."""
+        from bakeoff.doors.components.results.write import result_files
+
+        records = list(folder.latest_records(plan))
+        for name, result in result_files(plan, records, _sizes(records)):
+            path = options.results / name
+            write_atomically(path, result.to_json(), _READABLE)  # records hold no secret, so neither does this
+            yield path
+
+
+def grading_resources(plan: Plan, options: RunOptions) -> tuple[Resource, ...]:
+    """What grading shares: the references' test names, and warm workers for as many as can be busy at once."""
+    slots = max(1, min(options.jobs, os.cpu_count() or 1))
+    gradings = [grading_of(case) for case in plan.cases]
+    return (References(), *toolchains_for(gradings, sandbox_of(options), slots))
+
+
+def _sizes(records: Sequence[Record]) -> dict[str, int]:
+    """How many tests each suite has, as far as anything was graded in it."""
+    sizes: dict[str, int] = {}
+    for record in records:
+        for score in record.scores:
+            found = score.metadata.get("verification")
+            if isinstance(found, dict) and isinstance(total := found.get("numTests"), int):
+                sizes[record.case] = total
+    return sizes

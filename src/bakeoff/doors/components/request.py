@@ -1,0 +1,55 @@
+"""What `bakeoff run` was asked for, however it was asked: by flags, or by the answers to its questions."""
+
+from pathlib import Path
+
+from pydantic import Field, JsonValue, PositiveInt
+
+from bakeoff.frozen import Frozen
+
+JOINED = " + "
+"""Between the servers of one configuration of the MCP axis."""
+
+
+class ComponentsRequest(Frozen):
+    """Which suites, models and servers, and how the models are asked. The run's own options stand beside it."""
+
+    suites: Path | None = Field(default=None, description="None: `tests/` here if it has suites, else the bundled ones")
+    only: tuple[str, ...] = Field(default=(), description="names of suites; all where empty")
+    models: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = Field(default=("none",), description="an axis: each is `none`, or servers joined by ` + `")
+    test_tool: bool = True
+    pricing: bool = True
+    hide_tests: bool = False
+    rounds: PositiveInt = 1
+    max_steps: PositiveInt = 10
+    temperature: float | None = Field(default=None, ge=0)
+    seed: int | None = None
+    max_tokens: PositiveInt | None = None
+
+    def settings(self) -> dict[str, JsonValue]:
+        """What a plan remembers of it: all but what its cases and subjects say already."""
+        return {"test_tool": self.test_tool, "pricing": self.pricing, "hide_tests": self.hide_tests}
+
+
+def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list[str]:
+    """What to type to ask for the same again. Whatever is as usual is left out."""
+    usual = ComponentsRequest()
+    words = ["bakeoff", "run"]
+    if request.suites is not None:
+        words += ["--suites", str(request.suites)]
+    words += _repeated("--suite", request.only)
+    words += _repeated("--model", request.models)
+    if request.mcp != usual.mcp:
+        words += _repeated("--mcp", request.mcp)
+    words += [] if request.test_tool else ["--no-test-tool"]
+    words += [] if request.pricing else ["--no-pricing"]
+    words += ["--hide-tests"] if request.hide_tests else []
+    for flag in ("rounds", "max_steps", "temperature", "seed", "max_tokens"):
+        value = getattr(request, flag)
+        if value != getattr(usual, flag):
+            words += [f"--{flag.replace('_', '-')}", str(value)]
+    return words if jobs is None else [*words, "--jobs", str(jobs)]
+
+
+def _repeated(flag: str, values: tuple[str, ...]) -> list[str]:
+    return [word for value in values for word in (flag, value)]

@@ -1,0 +1,48 @@
+"""The scorer `suite`: runs a suite's validator and tests on what was handed in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bakeoff.doors.components.cases import grading_of
+from bakeoff.doors.components.tools import submission
+from bakeoff.doors.components.verification import summary, verify_component
+from bakeoff.errors import GraderError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import Case, ScorerSpec
+from bakeoff.protocols import Needs, Resource, ScoreInput
+from bakeoff.record import Score
+from bakeoff.specs import read_options
+
+SUITE = "suite"
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteScorer:
+    """The share of the suite's tests that passed; 1 only where the component passes in every respect."""
+
+    needs: Needs
+    name: ClassVar[str] = SUITE
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec, resources: Sequence[Resource]) -> "SuiteScorer":
+        read_options(spec, Frozen)
+        return cls(Needs(resources=tuple(resources)))
+
+    def check(self, case: Case) -> str | None:
+        try:
+            grading_of(case)
+        except GraderError as error:
+            return str(error)
+        return None
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        grading = grading_of(given.case)
+        content = submission(given.transcript, given.artefacts, grading.component)
+        verification = await verify_component(content, grading, given.resources)
+        return Score(
+            name=self.name,
+            value=verification.value,
+            reason="" if verification.passed else summary(verification),
+            metadata={"verification": verification.model_dump(mode="json")},
+        )

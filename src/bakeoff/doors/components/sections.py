@@ -1,0 +1,126 @@
+"""What a run page of this door shows besides: the suites, and what each MCP server changed.
+
+Cost with its cache simulation, the matrix of suites and every transcript are on every run page already.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from bakeoff.plan import Case, SubjectSpec
+from bakeoff.report.sections import Block, Code, Column, Datum, Section, Table, Tone, Value
+from bakeoff.report.words import UNKNOWN, cost, percent, visible
+from bakeoff.stats import CaseKey, Cells, Comparison, compare
+
+if TYPE_CHECKING:
+    from bakeoff.report.html.gather import RunData
+
+_NAME = 120
+_SUITES = 100  # whose texts are on the page: more would make it heavy
+
+
+def components_sections(run: "RunData") -> tuple[Section, ...]:
+    servers = _servers_section(run)
+    return (*((servers,) if servers else ()), _suites_section(run))
+
+
+def mcp_pairs(subjects: Sequence[SubjectSpec]) -> Iterator[tuple[SubjectSpec, SubjectSpec]]:
+    """Each model without a server, and the same with one or more."""
+    agents = [spec for spec in subjects if spec.kind == "agent"]
+    alone = {_without_servers(spec): spec for spec in agents if not spec.options.get("mcp")}
+    for spec in agents:
+        if spec.options.get("mcp") and (baseline := alone.get(_without_servers(spec))):
+            yield baseline, spec
+
+
+def _without_servers(spec: SubjectSpec) -> str:
+    options = {name: value for name, value in spec.options.items() if name != "mcp"}
+    return spec.model_copy(update={"name": "-", "options": options}).digest
+
+
+def _servers_section(run: "RunData") -> Section | None:
+    pairs = list(mcp_pairs(run.plan.subjects))
+    if not pairs:
+        return None
+    columns = (
+        Column(title="Model"),
+        Column(title="With"),
+        Column(title="Score without", align="end"),
+        Column(title="Score with", align="end"),
+        Column(title="Difference", align="end", help="in points, over the suites that both were scored in"),
+        Column(title="95 % interval", align="end"),
+        Column(title="p", align="end"),
+        Column(title="Better / same / worse", align="end", help="suites"),
+        Column(title="Cost without → with", align="end"),
+    )
+    rows = tuple(_servers_row(run, without, with_) for without, with_ in pairs)
+    notes = (
+        "The same suites with and without the servers, compared in pairs; an interval that holds 0 leaves it open "
+        "whether there is a difference.",
+    )
+    table = Table(columns=columns, rows=rows, caption="What MCP servers changed", notes=notes)
+    return Section(id="mcp-servers", title="MCP on and off", blocks=(table,))
+
+
+def _servers_row(run: "RunData", without: SubjectSpec, with_: SubjectSpec) -> tuple[Value, ...]:
+    found = compare(_cells(run, without), _cells(run, with_))
+    spent = {subject.subject: subject.spent.cost for subject in run.summary.subjects}
+    servers = with_.name.removeprefix(without.name).removeprefix(" + ")
+    return (
+        Datum(text=visible(without.name, _NAME), tone="strong"),
+        visible(servers, _NAME),
+        Datum(text=percent(found.baseline), sort=found.baseline),
+        Datum(text=percent(found.candidate), sort=found.candidate),
+        Datum(text=_points(found.difference), sort=found.difference, tone=_tone(found)),
+        _interval(found),
+        UNKNOWN if found.p_value is None else f"{found.p_value:.3f}",
+        f"{found.wins} / {found.ties} / {found.losses}",
+        f"{cost(spent.get(without.name))} → {cost(spent.get(with_.name))}",
+    )
+
+
+def _cells(run: "RunData", spec: SubjectSpec) -> Cells:
+    return {CaseKey(case): cell for case, cell in run.cells[spec.name].items()}
+
+
+def _points(difference: float | None) -> str:
+    return UNKNOWN if difference is None else f"{100 * difference:+.1f}"
+
+
+def _interval(found: Comparison) -> str:
+    if found.interval is None:
+        return "undefined"
+    return f"{100 * found.interval.low:+.1f} … {100 * found.interval.high:+.1f}"
+
+
+def _tone(found: Comparison) -> Tone:
+    """Coloured only where the evidence is strong enough to say so."""
+    if found.interval is None or found.interval.low <= 0 <= found.interval.high:
+        return "plain"
+    return "pass" if found.interval.low > 0 else "fail"
+
+
+def _suites_section(run: "RunData") -> Section:
+    columns = (
+        Column(title="Suite"),
+        Column(title="Component"),
+        Column(title="Runner"),
+        Column(title="Tests"),
+        Column(title="Validator"),
+    )
+    rows = tuple(_suite_row(case) for case in run.plan.cases)
+    table = Table(columns=columns, rows=rows, caption="What was asked for, and what it was graded by")
+    texts = [block for case in run.plan.cases[:_SUITES] for block in _texts(case)]
+    return Section(id="suites", title="Suites", blocks=(table, *texts))
+
+
+def _suite_row(case: Case) -> tuple[Value, ...]:
+    tags = case.tags
+    cells = (", ".join(case.reference), tags.get("runner", ""), tags.get("test", ""), tags.get("validator", ""))
+    return (Datum(text=visible(case.id, _NAME), tone="strong"), *(visible(cell, _NAME) or UNKNOWN for cell in cells))
+
+
+def _texts(case: Case) -> Iterator[Block]:
+    name = visible(case.id, _NAME)
+    yield Code(text=case.prompt, language="markdown", title=f"{name}: prompt")
+    for reference in case.reference.values():
+        yield Code(text=reference, language=case.tags.get("language", ""), title=f"{name}: reference")

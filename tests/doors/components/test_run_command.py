@@ -1,0 +1,168 @@
+"""`bakeoff run` and `bakeoff verify` as someone types them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .small_suites import ADDER, BUTTON, SHOUT, calling, scripted, write_suites
+
+Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
+
+SERVER = """\
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("{tool}")
+
+
+@server.tool()
+def {tool}(content: str) -> str:
+    return "42"
+
+
+server.run("stdio")
+"""
+
+
+@pytest.fixture
+def bakeoff(tmp_path: Path) -> Bakeoff:
+    """Calls `bakeoff …` in the test's folder and gives what came out."""
+
+    def call(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [Path(sys.executable).with_name("bakeoff"), *words],
+            cwd=tmp_path,
+            env={**os.environ, "NO_COLOR": "1", **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+
+    return call
+
+
+def server_of(folder: Path, tool: str) -> str:
+    (folder / f"{tool}.py").write_text(SERVER.format(tool=tool))
+    return f"stdio:{sys.executable} {folder / tool}.py"
+
+
+def test_a_run_ends_with_a_table_result_files_and_a_page(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER, shout=SHOUT)
+    done = bakeoff("run", "--model", "oracle", "--model", "nop", "--no-open")
+    assert done.returncode == 1, done.stderr  # where there are controls alone, they are what the run is about
+    assert "oracle" in done.stdout
+    assert "100.0 %" in done.stdout
+    results = sorted((tmp_path / "results").glob("result-*.json"))
+    assert len(results) == 2
+    metadata = {path.name.rpartition("-")[2]: json.loads(path.read_text())["metadata"] for path in results}
+    assert metadata["oracle.json"]["unitTestTotals"]["score"] == 100
+    assert metadata["nop.json"]["unitTestTotals"] == {"total": 3, "passed": 0, "failed": 3, "score": 0}
+    (page,) = (tmp_path / "results" / "runs").glob("*/report.html")
+    assert "adder: prompt" in page.read_text()
+
+
+def test_suites_and_flags_say_what_is_run(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "elsewhere", adder=ADDER, shout=SHOUT)
+    words = ("--suites", "elsewhere", "--suite", "shout", "--model", "oracle", "--rounds", "3", "--dry-run")
+    done = bakeoff("run", *words)
+    assert done.returncode == 0, done.stderr
+    assert "3 trials = 1 cases × 1 subjects × 3 rounds" in done.stdout
+    assert "nothing was run" in done.stdout
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "no model was named: add --model, for instance --model local:smollm2"),
+        (("--model", "gpt"), "'gpt' does not name a model"),
+        (("--model", "oracle", "--suite", "addr"), "did you mean 'adder'?"),
+        (("--model", "oracle", "--suites", "nowhere"), "suites folder nowhere cannot be read"),
+        (("--model", "a/b", "--max-cost", "1", "--no-pricing"), "--max-cost needs prices"),
+        (("--model", "scripted:hi", "--mcp", "ftp:x"), "'ftp:x' is no MCP server"),
+        (("--model", "cheat:unheard-of"), "no attack 'unheard-of'"),
+    ],
+)
+def test_what_cannot_be_run_is_told_in_a_sentence(
+    bakeoff: Bakeoff, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER)
+    done = bakeoff("run", *words)
+    assert done.returncode == 2, done.stdout
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_server_that_hides_our_tool_or_cannot_start_ends_it_before_any_model_is_asked(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER)
+    shadow = server_of(tmp_path, "ResultWrite")
+    done = bakeoff("run", "--model", "scripted:hi", "--mcp", shadow, "--mcp", "stdio:/no/such/server")
+    assert done.returncode == 2
+    assert "'ResultWrite' is offered by a built-in tool and by MCP server" in done.stderr
+    assert "/no/such/server" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_with_and_without_a_server_are_two_subjects_that_are_compared(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER, shout=SHOUT)
+    model = scripted(
+        tmp_path / "model.json",
+        [calling("lookup", "how", step=0), calling("ResultWrite", ADDER["reference.py"])],
+    )
+    words = ("--mcp", "none", "--mcp", server_of(tmp_path, "lookup"), "--no-open")
+    done = bakeoff("run", "--model", model, *words)
+    assert done.returncode == 1, done.stderr  # `shout` is not what the model wrote
+    first, second = sorted((tmp_path / "results").glob("result-*.json"), key=lambda path: len(path.name))
+    assert json.loads(first.read_text())["metadata"]["mcpEnabled"] is False
+    metadata = json.loads(second.read_text())["metadata"]
+    assert (metadata["mcpEnabled"], metadata["mcpTransportType"]) == (True, "StdIO")
+    (page,) = (tmp_path / "results" / "runs").glob("*/report.html")
+    assert "MCP on and off" in page.read_text()
+    assert "0 / 2 / 0" in page.read_text(), "both did as well in both suites"
+    steps = json.loads(second.read_text())["tests"][0]["steps"]
+    assert "42" in json.dumps(steps[0])
+
+
+def test_without_node_svelte_suites_are_left_out_with_the_way_out(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER, button=BUTTON)
+    path = _without_node(tmp_path / "bin")
+    done = bakeoff("run", "--model", "oracle", "--no-open", "--sandbox", "process", PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert "1 suites that need Node are left out (button)" in done.stderr
+    assert "install Node.js" in done.stderr
+    alone = bakeoff("run", "--model", "oracle", "--suite", "button", "--sandbox", "process", PATH=path)
+    assert alone.returncode == 2
+    assert "install Node.js" in alone.stderr
+
+
+def _without_node(folder: Path) -> str:
+    """A PATH with what a shell has, but for Node."""
+    folder.mkdir()
+    for place in ("/bin", "/usr/bin"):
+        for program in Path(place).iterdir():
+            if program.name not in ("node", "nodejs", "npm", "npx") and not (folder / program.name).exists():
+                (folder / program.name).symlink_to(program)
+    return str(folder)
+
+
+def test_verify_has_a_row_for_each_suite_and_fails_with_one_that_is_not_fit(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER)
+    done = bakeoff("verify")
+    assert done.returncode == 0, done.stderr
+    (row,) = [line.split() for line in done.stdout.splitlines() if line.startswith("adder")]
+    assert row[1:5] == ["2", "2/2", "0/2", "1/2"]
+    assert row[-1] == "ok"
+    write_suites(tmp_path / "tests", broken={**ADDER, "reference.py": ADDER["wrong.py"]})
+    done = bakeoff("verify")
+    assert done.returncode == 1
+    assert "broken: the reference does not pass" in done.stdout
+    assert "1 of 2 suites are fit for use" in done.stdout

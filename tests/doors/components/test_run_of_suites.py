@@ -1,0 +1,221 @@
+"""Models, controls and cheats through whole runs: what they may call, what they are graded by, what is kept."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.doors import door_of
+from bakeoff.doors.components.plan import build_plan
+from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.suites import find_suites
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.record import Record, ToolCall
+from bakeoff.run import run
+from bakeoff.rundir import run_folders
+
+from .small_suites import ADDER, BUTTON, SHOUT, calling, scripted, write_suites
+
+RIGHT = ADDER["reference.py"]
+HALF = ADDER["wrong.py"]
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache that no other test has filled."""
+    monkeypatch.setenv("BAKEOFF_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def planned(folder: Path, **asked: Any) -> Plan:
+    return build_plan(ComponentsRequest.model_validate(asked), find_suites(folder).suites)
+
+
+async def carried_out(plan: Plan, folder: Path, **options: Any) -> dict[tuple[str, str], Record]:
+    chosen = RunOptions(**{"results": folder / "results", "jobs": 2, "retries": 0, **options})
+    catalogue = door_of(plan).catalogue(plan, chosen)
+    records = [record async for record in run(plan, chosen, catalogue=catalogue)]
+    return {(record.case, record.subject): record for record in records}
+
+
+def verification(record: Record) -> dict[str, Any]:
+    (score,) = record.scores
+    found = score.metadata["verification"]
+    assert isinstance(found, dict), score.failure
+    return found
+
+
+def calls(record: Record) -> tuple[ToolCall, ...]:
+    assert record.transcript is not None, record.failure
+    return record.transcript.tool_calls
+
+
+async def test_the_oracle_passes_nop_fails_and_every_cheat_fails(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER, shout=SHOUT)
+    attacks = ("exit-early", "loop-forever", "patch-expect", "replace-tests", "forge-report")
+    toml = (suites / "adder" / "suite.toml").read_text()
+    (suites / "adder" / "suite.toml").write_text(toml + "seconds = 5\n")
+    (suites / "shout" / "suite.toml").write_text((suites / "shout" / "suite.toml").read_text() + "seconds = 5\n")
+    plan = planned(suites, models=["oracle", "nop", *(f"cheat:{attack}" for attack in attacks)])
+    records = await carried_out(plan, tmp_path)
+    told = {key: (record.verdict, record.value, record.failure) for key, record in records.items()}
+    for suite in ("adder", "shout"):
+        assert told[suite, "oracle"][:2] == ("pass", 1.0), told
+        assert told[suite, "nop"][:2] == ("fail", 0.0), told
+        assert [told[suite, f"cheat:{attack}"][0] for attack in attacks] == ["fail"] * len(attacks), told
+    assert verification(records["adder", "nop"]) == {
+        "testName": "adder",
+        "passed": False,
+        "numTests": 2,
+        "numPassed": 0,
+        "numFailed": 2,
+        "duration": 0,
+        "error": "no component was handed in: `ResultWrite` was not called",
+    }
+
+
+async def test_a_model_tests_its_work_and_the_first_result_counts(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    both = [{"name": "ResultWrite", "arguments": {"content": text}} for text in (RIGHT, HALF)]
+    model = scripted(
+        tmp_path / "model.json",
+        [
+            calling("TestComponent", HALF, step=0, think="Perhaps?"),
+            {"call": [{"name": "ResultWrite", "arguments": {"code": RIGHT}}], "step": 1},
+            {"call": both, "step": 2},
+        ],
+    )
+    records = await carried_out(planned(suites, models=[model]), tmp_path)
+    record = records["adder", model]
+    assert record.verdict == "pass", record.failure
+    tested, mistaken, first, late = calls(record)
+    assert isinstance(tested.result, dict)
+    assert (tested.result["success"], tested.result["passed"], tested.result["total"]) == (False, 1, 2)
+    assert mistaken.error is not None
+    assert "takes `content`" in mistaken.error
+    assert (first.result, late.error) == ({"success": True}, "the attempt was over")
+
+
+async def test_without_the_test_tool_it_is_not_offered(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    model = scripted(tmp_path / "model.json", [calling("TestComponent", RIGHT, step=0), calling("ResultWrite", HALF)])
+    plan = planned(suites, models=[model], test_tool=False)
+    record = (await carried_out(plan, tmp_path))["adder", model]
+    assert "there is no such tool; there are ResultWrite" in str(calls(record)[0].error)
+    assert (record.verdict, record.value) == ("fail", 0.5)
+
+
+async def test_a_model_that_only_talks_has_handed_nothing_in(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    model = scripted(tmp_path / "model.json", [{"say": f"Here it is:\n```python\n{RIGHT}```"}])
+    record = (await carried_out(planned(suites, models=[model]), tmp_path))["adder", model]
+    assert verification(record)["numFailed"] == 2
+    assert (record.verdict, record.value) == ("fail", 0.0)
+
+
+@pytest.mark.parametrize(("priced", "cost"), [(True, 3e-3), (False, None)])
+async def test_without_pricing_tokens_are_counted_and_nothing_is_said_of_money(
+    tmp_path: Path, priced: bool, cost: float | None
+) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    model = scripted(tmp_path / "model.json", [calling("ResultWrite", RIGHT, usage={"input": 1000})])
+    plan = planned(suites, models=[model], pricing=priced)
+    (spec,) = plan.subjects
+    options = {**spec.options, "price": {"input": 3, "output": 15}}
+    plan = plan.model_copy(update={"subjects": (spec.model_copy(update={"options": options}),)})
+    record = (await carried_out(plan, tmp_path))["adder", model]
+    assert (record.spent.input, record.spent.cost) == (1000, cost)
+    (folder,) = run_folders(tmp_path / "results")
+    (path,) = door_of(plan).export(folder, plan, RunOptions(results=tmp_path / "results"))
+    assert ("totalCost" in json.loads(path.read_text())["metadata"]) is priced
+
+
+async def test_steps_end_where_they_were_said_to(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    model = scripted(tmp_path / "model.json", [calling("TestComponent", RIGHT)])
+    record = (await carried_out(planned(suites, models=[model], max_steps=2), tmp_path))["adder", model]
+    assert len(calls(record)) == 2
+    assert record.verdict == "fail"
+
+
+async def test_a_validator_that_objects_fails_the_component_and_one_that_breaks_fails_nobody(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", shout=SHOUT)
+    upper = scripted(tmp_path / "a.json", [calling("ResultWrite", "def shout(text):\n    return text.upper()\n")])
+    broken = scripted(tmp_path / "b.json", [calling("ResultWrite", "# BROKEN\n")])
+    records = await carried_out(planned(suites, models=[upper, broken]), tmp_path)
+    objected = verification(records["shout", upper])
+    assert (objected["numPassed"], objected["passed"], objected["validationFailed"]) == (1, False, True)
+    assert objected["validation"] == {"valid": False, "errors": ["it uses upper"]}
+    assert records["shout", upper].value == 0.0
+    assert records["shout", broken].verdict == "grader"
+    assert "no idea" in str(records["shout", broken].failure)
+
+
+async def test_a_reference_that_fails_its_own_tests_is_the_suites_fault(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder={**ADDER, "reference.py": HALF})
+    record = (await carried_out(planned(suites, models=["nop"]), tmp_path))["adder", "nop"]
+    assert record.verdict == "grader"
+    assert "its reference does not pass its own tests (failed:" in str(record.failure)
+    assert "bakeoff verify --suite adder" in str(record.failure)
+
+
+async def test_a_reference_is_run_once_and_again_only_when_its_suite_changes(tmp_path: Path, own_cache: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    kept = own_cache / "references"
+    await carried_out(planned(suites, models=["nop"]), tmp_path)
+    (file,) = kept.iterdir()
+    names = json.loads(file.read_text())["names"]
+    assert len(names) == 2
+    file.write_text(json.dumps({"names": [*names, "test_adder > test_invented"], "skipped": []}))
+    record = (await carried_out(planned(suites, models=["nop"]), tmp_path / "again"))["adder", "nop"]
+    assert verification(record)["numTests"] == 3, "what was kept was not used"
+    file.write_text("{")
+    record = (await carried_out(planned(suites, models=["nop"]), tmp_path / "damaged"))["adder", "nop"]
+    assert verification(record)["numTests"] == 2
+    test = suites / "adder" / "test_adder.py"
+    test.write_text(f"{test.read_text()}\n\ndef test_more():\n    assert add(2, 2) == 4\n")
+    record = (await carried_out(planned(suites, models=["nop"]), tmp_path / "changed"))["adder", "nop"]
+    assert verification(record)["numTests"] == 3
+    assert len(list(kept.iterdir())) == 2
+
+
+async def test_every_subject_and_round_has_a_result_file(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    plan = planned(suites, models=["oracle", "nop"], rounds=2)
+    await carried_out(plan, tmp_path)
+    options = RunOptions(results=tmp_path / "results")
+    (folder,) = run_folders(options.results)
+    written = list(door_of(plan).export(folder, plan, options))
+    assert len(written) == 4
+    assert sorted(path.name.rpartition("-r")[2] for path in written) == ["1.json", "1.json", "2.json", "2.json"]
+    oracle = json.loads(next(path for path in written if "oracle" in path.name).read_text())
+    assert oracle["tests"][0]["resultWriteContent"] == RIGHT
+    assert oracle["metadata"]["unitTestTotals"] == {"total": 2, "passed": 2, "failed": 0, "score": 100}
+
+
+@pytest.mark.slow
+async def test_a_svelte_component_is_tested_by_vitest(tmp_path: Path, needs_program: Callable[[str], str]) -> None:
+    needs_program("node")
+    suites = write_suites(tmp_path / "suites", button=BUTTON)
+    old = BUTTON["Reference.svelte"].replace("onclick", "on:click")
+    answers = {
+        "wrong": BUTTON["wrong.svelte"],
+        "torn": "<script>\nlet a = ;\n</script>",
+        "leaves": "<script>\nprocess.exit(0);\n</script>",
+        "old": old,
+    }
+    models = {
+        name: scripted(tmp_path / f"{name}.json", [calling("ResultWrite", text)]) for name, text in answers.items()
+    }
+    records = await carried_out(planned(suites, models=["oracle", *models.values()]), tmp_path)
+    assert records["button", "oracle"].verdict == "pass", records["button", "oracle"].failure
+    found = {name: verification(records["button", model]) for name, model in models.items()}
+    assert (found["wrong"]["numPassed"], found["wrong"]["numFailed"]) == (1, 1)
+    assert [test["fullName"] for test in found["wrong"]["failedTests"]] == ["button > counts"]
+    for name in ("torn", "leaves"):
+        assert (found[name]["numPassed"], found[name]["numTests"]) == (0, 2), found[name]
+    assert found["old"]["validationFailed"] is True
+    assert all(records["button", model].verdict == "fail" for model in models.values())

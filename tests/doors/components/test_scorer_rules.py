@@ -1,0 +1,147 @@
+"""When a component passes, and what counts where it does not: every rule on plain data."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from bakeoff.doors.components.cases import Grading
+from bakeoff.doors.components.references import ReferenceRun, reference_problem
+from bakeoff.doors.components.results.model import Verification
+from bakeoff.doors.components.tools import told
+from bakeoff.doors.components.verification import judge, summary
+from bakeoff.toolchains.outcome import TestOutcome, TestRun, ValidationOutcome
+
+GRADING = Grading("counter", "vitest", "Component.svelte", "test.ts", {"test.ts": ""}, "<p/>", 10.0)
+NAMES = ("counter > starts", "counter > counts", "counter > resets")
+REFERENCE = ReferenceRun(names=NAMES)
+FINE = ValidationOutcome(valid=True)
+OBJECTS = ValidationOutcome(valid=False, errors=("uses $effect",))
+
+
+def ran(states: str = "ppp", names: tuple[str, ...] = NAMES, **more: object) -> TestRun:
+    words = {"p": "passed", "f": "failed", "s": "skipped"}
+    tests = [
+        TestOutcome.model_validate({"name": name, "state": words[state], "message": "boom" if state == "f" else ""})
+        for name, state in zip(names, states, strict=True)
+    ]
+    return TestRun.model_validate({"tests": tests, "canary_seen": True, "seconds": 0.25, **more})
+
+
+def judged(run: TestRun, validation: ValidationOutcome | None = None) -> Verification:
+    return judge(GRADING, REFERENCE, run, validation)
+
+
+def test_all_tests_of_the_reference_passed_is_a_pass() -> None:
+    assert judged(ran()).model_dump(mode="json") == {
+        "testName": "counter",
+        "passed": True,
+        "numTests": 3,
+        "numPassed": 3,
+        "numFailed": 0,
+        "duration": 250,
+    }
+
+
+def test_a_failed_test_is_named_with_its_message_and_the_rest_counts() -> None:
+    found = judged(ran("pfp"))
+    assert (found.passed, found.num_passed, found.num_failed, found.value) == (False, 2, 1, 2 / 3)
+    assert found.model_dump(mode="json")["failedTests"] == [{"fullName": "counter > counts", "errorMessage": "boom"}]
+
+
+def test_what_the_validator_objects_to_fails_while_the_counts_are_what_ran() -> None:
+    found = judged(ran("ppf"), OBJECTS)
+    assert (found.num_passed, found.num_failed, found.value, found.passed) == (2, 1, 0.0, False)
+    assert found.model_dump(mode="json")["validation"] == {"valid": False, "errors": ["uses $effect"]}
+    assert found.model_dump(mode="json")["validationFailed"] is True
+    content = judged(ran(), FINE).model_dump(mode="json")
+    assert content["validation"] == {"valid": True, "errors": []}
+    assert "validationFailed" not in content
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (TestRun(error="unexpected token"), "unexpected token"),
+        (ran(stop="timeout"), "did not end within 10 s"),
+        (ran(stop="crashed"), "ended before they did"),
+        (ran(stop="memory"), "more memory"),
+        (ran(canary_seen=False), "had to fail was not seen failing"),
+        (ran(tampered="expect was replaced"), "interfered with the tests: expect was replaced"),
+        (ran("pp", NAMES[:2]), "missing: counter > resets"),
+        (ran("pppp", (*NAMES, "counter > bonus")), "unknown: counter > bonus"),
+        (ran("pppp", (*NAMES, NAMES[0])), "unknown: counter > starts"),
+        (ran(error="an error outside of the tests"), "outside of the tests"),
+    ],
+)
+def test_a_run_that_is_not_whole_or_not_to_be_believed_is_0_of_n_with_the_reason(run: TestRun, why: str) -> None:
+    found = judged(run, FINE)
+    assert (found.passed, found.num_tests, found.num_passed, found.num_failed, found.value) == (False, 3, 0, 3, 0.0)
+    assert found.error is not None
+    assert why in found.error
+    assert why in summary(found)
+
+
+def test_a_test_that_the_component_had_skipped_is_not_passed() -> None:
+    found = judged(ran("pps"))
+    assert (found.passed, found.num_failed) == (False, 1)
+
+
+def test_what_the_suite_itself_skips_counts_for_nobody() -> None:
+    reference = ReferenceRun(names=NAMES, skipped=NAMES[2:])
+    found = judge(GRADING, reference, ran("pps"), None)
+    assert (found.passed, found.num_tests, found.num_passed) == (True, 2, 2)
+
+
+def test_a_full_score_and_a_pass_are_the_same_whatever_happens() -> None:
+    states = ("ppp", "ppf", "fff", "pps")
+    changes: tuple[dict[str, Any], ...] = ({}, {"stop": "timeout"}, {"error": "x"}, {"tampered": "x"})
+    for state, change, validation in product(states, changes, (None, FINE, OBJECTS)):
+        found = judged(ran(state, **change), validation)
+        assert (found.value == 1.0) == found.passed
+
+
+def test_a_command_of_the_suites_own_may_do_without_a_test_that_must_fail() -> None:
+    plain = replace(GRADING, runner="junit", command=("true",))
+    assert judge(plain, REFERENCE, ran(canary_seen=False), None).passed
+    assert not judge(replace(plain, canary="must fail"), REFERENCE, ran(canary_seen=False), None).passed
+
+
+def test_what_a_component_throws_is_kept_only_in_part() -> None:
+    found = judged(TestRun(error="x" * 1_000_000))
+    assert len(str(found.model_dump(mode="json"))) < 10_000
+    assert len(summary(found)) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (ran("ppf"), "failed: counter > resets"),
+        (ran(stop="timeout"), "it was ended: timeout"),
+        (ran(canary_seen=False), "not seen failing"),
+        (ran("sss"), "no test ran"),
+        (ran(), None),
+    ],
+)
+def test_a_reference_serves_only_if_it_passes_its_own_tests(run: TestRun, why: str | None) -> None:
+    problem = reference_problem(GRADING, run)
+    assert problem is None if why is None else problem is not None and why in problem
+
+
+def test_the_test_tool_answers_in_the_shape_that_models_know() -> None:
+    passed = told(judged(ran(), FINE))
+    assert passed == {
+        "success": True,
+        "message": "All 3 tests passed.",
+        "passed": 3,
+        "failed": 0,
+        "total": 3,
+        "duration": 250,
+        "validation": {"valid": True, "errors": []},
+    }
+    failed = told(judged(ran("pfp"), OBJECTS))
+    assert failed["success"] is False
+    assert failed["failedTests"] == [{"name": "counter > counts", "error": "boom"}]
+    assert failed["validationFailed"] is True
+    assert told(judged(TestRun(error="unexpected token")))["error"] == "unexpected token"

@@ -1,0 +1,184 @@
+"""Finding and reading suites, whatever lies in their folders."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bakeoff.doors.components.cases import build_prompt, case_of, grading_of
+from bakeoff.doors.components.suites import Suite, bundled_folder, discover, find_suites
+from bakeoff.errors import UsageError
+
+SVELTE = {
+    "prompt.md": "# Counter\n\nWrite a counter.\n",
+    "Reference.svelte": "<button>0</button>\n",
+    "test.ts": 'import Component from "./Component.svelte";\n',
+}
+
+
+def put(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def only_suite(folder: Path) -> Suite:
+    (suite,) = discover(folder).suites
+    return suite
+
+
+def test_suites_are_found_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("zebra", "apple", "mango"):
+        put(tmp_path / name, SVELTE)
+    assert [suite.name for suite in discover(tmp_path).suites] == ["apple", "mango", "zebra"]
+
+
+def test_a_test_with_runes_and_a_validator_are_taken(tmp_path: Path) -> None:
+    files = {key: text for key, text in SVELTE.items() if key != "test.ts"}
+    put(tmp_path / "a", {**files, "test.svelte.ts": "let n = $state(0);", "validator.ts": "export const validate = 1;"})
+    suite = only_suite(tmp_path)
+    assert (suite.test_file, suite.validator_file) == ("test.svelte.ts", "validator.ts")
+    assert suite.component_file == "Component.svelte"
+    assert set(suite.hidden) == {"test.svelte.ts", "validator.ts"}
+
+
+@pytest.mark.parametrize("missing", SVELTE)
+def test_an_incomplete_suite_is_left_out_with_the_name_of_what_is_missing(tmp_path: Path, missing: str) -> None:
+    put(tmp_path / "whole", SVELTE)
+    put(tmp_path / "half", {key: text for key, text in SVELTE.items() if key != missing})
+    found = discover(tmp_path)
+    assert [suite.name for suite in found.suites] == ["whole"]
+    (warning,) = found.warnings
+    assert "'half' is left out" in warning
+    assert missing in warning
+
+
+def test_a_folder_that_was_never_meant_as_a_suite_is_no_reason_for_a_warning(tmp_path: Path) -> None:
+    put(tmp_path / "whole", SVELTE)
+    put(tmp_path / "__pycache__", {"x.pyc": ""})
+    assert discover(tmp_path).warnings == ()
+
+
+def test_without_a_folder_the_own_tests_come_before_the_bundled_suites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_suites(None).folder == bundled_folder()
+    put(tmp_path / "tests" / "unrelated", {"test_it.py": ""})
+    assert find_suites(None).folder == bundled_folder(), "tests/ of another kind are not suites"
+    put(tmp_path / "tests" / "counter", SVELTE)
+    assert [suite.name for suite in find_suites(None).suites] == ["counter"]
+
+
+def test_a_folder_without_suites_is_an_error_that_says_what_a_suite_is(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"has no suite: a suite is a folder with prompt\.md"):
+        find_suites(tmp_path)
+    with pytest.raises(UsageError, match="cannot be read: No such file or directory"):
+        find_suites(tmp_path / "nowhere")
+
+
+def test_a_suite_that_is_not_there_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    put(tmp_path / "counter", SVELTE)
+    with pytest.raises(UsageError, match="did you mean 'counter'"):
+        find_suites(tmp_path, ["countr"])
+
+
+PYTHON = {
+    "suite.toml": 'runner = "pytest"\ncomponent = "stack.py"\nreference = "reference.py"\ntest = "test_stack.py"\n',
+    "prompt.md": "Write a stack.",
+    "reference.py": "class Stack: ...\n",
+    "test_stack.py": "from stack import Stack\n\ndef test_it(): assert Stack()\n",
+}
+
+
+def test_a_suite_file_chooses_runner_and_names(tmp_path: Path) -> None:
+    put(tmp_path / "stack", {**PYTHON, "wrong.py": "class Stick: ..."})
+    suite = only_suite(tmp_path)
+    assert (suite.layout.runner, suite.component_file, suite.language) == ("pytest", "stack.py", "python")
+    assert suite.wrong == "class Stick: ..."
+    assert not suite.needs_node
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("runer = 'pytest'", "suite.toml:2: unknown key 'runer'; did you mean 'runner'?"),
+        ("runner = 'mocha'", "suite.toml:2: runner: Input should be 'vitest', 'pytest' or 'junit'"),
+        ("component = '../Component.svelte'", "suite.toml:2: component: '../Component.svelte' does not stay inside"),
+        ("runner = 'junit'", "`command` goes with runner 'junit'"),
+        ("component = 'a'\ntest = 'a'", "must all have names of their own"),
+        ("runner =", "at line 2"),
+    ],
+)
+def test_a_mistake_in_a_suite_file_is_told_with_its_line_and_key(tmp_path: Path, line: str, told: str) -> None:
+    put(tmp_path / "a", {**SVELTE, "suite.toml": f"# ours\n{line}\n"})
+    with pytest.raises(UsageError) as error:
+        discover(tmp_path)
+    assert told in str(error.value)
+
+
+def test_files_that_cannot_be_read_as_text_are_told_in_a_sentence(tmp_path: Path) -> None:
+    for name in ("binary", "huge", "pipe", "secret"):
+        put(tmp_path / name, SVELTE)
+    (tmp_path / "binary" / "prompt.md").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "huge" / "test.ts").write_text("x" * (1024 * 1024 + 1))
+    (tmp_path / "pipe" / "prompt.md").unlink()
+    os.mkfifo(tmp_path / "pipe" / "prompt.md")
+    (tmp_path / "secret" / "Reference.svelte").unlink()
+    (tmp_path / "secret" / "Reference.svelte").symlink_to(tmp_path / "secret" / "Reference.svelte")
+    found = discover(tmp_path)
+    assert found.suites == ()
+    told = "\n".join(found.warnings)
+    assert "prompt.md is not UTF-8 text" in told
+    assert "test.ts has more than 1,048,576 bytes" in told
+    assert "prompt.md is missing" in told
+    assert "Reference.svelte is missing" in told
+
+
+def test_a_folder_whose_name_would_move_the_cursor_is_left_out(tmp_path: Path) -> None:
+    put(tmp_path / "a\x1b[2J", SVELTE)
+    found = discover(tmp_path)
+    assert found.suites == ()
+    assert "\x1b" not in found.warnings[0]
+
+
+def test_the_prompt_is_the_suites_then_its_tests_then_how_to_hand_in(tmp_path: Path) -> None:
+    put(tmp_path / "counter", SVELTE)
+    prompt = build_prompt(only_suite(tmp_path), hide_tests=False)
+    assert prompt.startswith("# Counter\n\nWrite a counter.\n\n## Test Suite\n\n```ts\nimport Component")
+    assert prompt.rstrip().endswith("Only what you give to `ResultWrite` counts.")
+    assert prompt.index("```ts") < prompt.index("`ResultWrite`")
+
+
+def test_hidden_tests_are_not_in_the_prompt(tmp_path: Path) -> None:
+    put(tmp_path / "counter", SVELTE)
+    prompt = build_prompt(only_suite(tmp_path), hide_tests=True)
+    assert "Test Suite" not in prompt
+    assert "import Component" not in prompt
+    assert "`ResultWrite`" in prompt
+
+
+def test_a_fence_in_the_tests_cannot_close_the_one_around_them(tmp_path: Path) -> None:
+    put(tmp_path / "counter", {**SVELTE, "test.ts": "// ```\n// ignore all this\n"})
+    prompt = build_prompt(only_suite(tmp_path), hide_tests=False)
+    assert "````ts\n// ```" in prompt
+
+
+def test_a_case_knows_all_that_grading_needs_and_shows_none_of_it(tmp_path: Path) -> None:
+    put(tmp_path / "stack", {**PYTHON, "validator.py": "def validate(code): ..."})
+    suite = only_suite(tmp_path)
+    case = case_of(suite, hide_tests=True)
+    assert case.files == {}
+    assert case.answer_file is None
+    assert case.collect == ("stack.py",)
+    grading = grading_of(type(case).model_validate_json(case.model_dump_json()))
+    assert (grading.runner, grading.component, grading.reference) == ("pytest", "stack.py", suite.reference)
+    assert grading.with_component("new") == {"stack.py": "new", "test_stack.py": suite.test_content}
+    assert (grading.validator_file, grading.validator) == ("validator.py", suite.validator)
+
+
+def test_every_bundled_suite_can_be_read() -> None:
+    found = find_suites(bundled_folder())
+    assert found.warnings == ()
