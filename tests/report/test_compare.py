@@ -1,14 +1,19 @@
 """`bakeoff compare`: the numbers, the verdict and what else was different."""
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 
+from bakeoff.cli.comparing import Shape, run_compare
 from bakeoff.errors import UsageError
 from bakeoff.limits import Limits
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.record import Failure, Score
 from bakeoff.report.compare import CompareReport, compare_sources
 from bakeoff.report.compare_cases import text_difference
+from bakeoff.report.compare_logs import harmless_in_logs, harmless_json
 from bakeoff.report.compare_text import describe_comparison
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.readers import open_source
@@ -65,6 +70,7 @@ def test_the_regression_gate_asks_only_whether_it_is_worse_than_the_margin(tmp_p
         tmp_path,
         {"s": lambda case, round_: 0.5},
         {"s": lambda case, round_: 0.5 + 0.5 * (case == 0) + 0.5 * (case == 1)},
+        cases=30,
         margin=0.05,
     )
     assert report.pairs[0].ruling.verdict is GateVerdict.UNDECIDABLE
@@ -214,3 +220,185 @@ def test_texts_of_any_size_are_compared_in_bounded_time() -> None:
     many = text_difference("\n".join(map(str, range(400))), "\n".join(map(str, range(1000, 1400))))
     assert len(many) == 61
     assert many[-1].endswith("more lines")
+
+
+def test_controls_are_shown_but_decide_nothing_and_make_no_test_stricter(tmp_path: Path) -> None:
+    for name, passed in (("before", 10), ("after", 17)):
+        plan = plan_of(20, ["s", "oracle", "nop"])
+        records = [
+            record_of(
+                trial,
+                {"s": float(trial.case.id in CASES[:passed]), "oracle": 1.0, "nop": 0.0}[trial.subject.name],
+                bound=trial.subject.name == "oracle",
+            )
+            for trial in plan.trials()
+        ]
+        write_run(tmp_path / name, plan, records)
+    before, after = open_source(tmp_path / "before"), open_source(tmp_path / "after")
+    report = compare_sources(before, after)
+    judged, *controls = report.pairs
+    assert judged.ruling.verdict is GateVerdict.IMPROVED
+    assert judged.ruling.p_value == judged.comparison.p_value, "there is only one test"
+    assert report.exit_code == 0
+    assert [(pair.candidate.subject, pair.control, pair.exit_code) for pair in controls] == [
+        ("oracle", True, 0),
+        ("nop", True, 0),
+    ]
+    text = to_markdown(describe_comparison(report))
+    assert "Undecidable (control): `nop`" in text
+    assert "A control: it has no say in the exit code." in text
+    assert "by Holm" not in text
+    named = compare_sources(before, after, subjects=("nop", "nop"))
+    assert (named.exit_code, named.pairs[0].control) == (3, False), "who names a control means it"
+
+
+CASES = [f"case-{number}" for number in range(20)]
+
+
+def test_scores_are_also_told_over_the_cases_that_were_compared(tmp_path: Path) -> None:
+    plan = plan_of(20, ["s"])
+    before = run_of(tmp_path / "before", plan, {"s": lambda case, round_: float(case > 0)})
+    records = [record_of(trial, 1.0) if trial.index < 4 else lost(trial, "budget") for trial in plan.trials()]
+    report = compare_sources(source(before), source(write_run(tmp_path / "after", plan, records)))
+    text = to_markdown(describe_comparison(report))
+    assert "95.0 %" in text
+    assert "over the 4 compared cases the baseline scored 75.0 %, the candidate 100.0 %" in text
+    assert text.count("case-10") == 1, "a case stands in one list only"
+    assert "too small to find any difference" in text
+
+
+def test_what_a_comparison_would_find_is_unknown_where_nothing_varied(tmp_path: Path) -> None:
+    same: Values = {"s": lambda case, round_: 1.0}
+    report = compared(tmp_path, same, same)
+    assert report.pairs[0].detectable is None
+    assert "cannot be estimated" in to_markdown(describe_comparison(report))
+
+
+def test_without_a_threshold_nothing_is_said_to_have_passed(tmp_path: Path) -> None:
+    plan = plan_of(5, ["s"], threshold=None)
+    for name in ("before", "after"):
+        write_run(tmp_path / name, plan, [record_of(trial, 0.5, threshold=None) for trial in plan.trials()])
+    report = compare_sources(open_source(tmp_path / "before"), open_source(tmp_path / "after"))
+    text = to_markdown(describe_comparison(report))
+    assert "–/5" in text
+    assert "0/5" not in text
+
+
+def test_a_removed_line_that_looks_like_a_header_is_shown() -> None:
+    shown = text_difference("-- old comment\nselect 1", "++ new comment\nselect 1")
+    assert shown[1:] == ("--- old comment", "+++ new comment", " select 1")
+
+
+def test_texts_that_differ_in_line_breaks_alone_are_said_to() -> None:
+    assert text_difference("abc\n", "abc") == text_difference("a\r\nb", "a\nb") == ("… only line breaks differ",)
+
+
+def test_losses_are_told_by_whose_they_are_and_resuming_is_the_way_out(tmp_path: Path) -> None:
+    plan = plan_of(20, ["s"])
+    before = run_of(tmp_path / "before", plan, {"s": lambda case, round_: 1.0})
+    broken = Failure(kind="grader", type="Broken", message="no")
+    records = [
+        record_of(trial, None, scores=(Score(name="exact", failure=broken),)) if trial.index < 3 else record_of(trial)
+        for trial in plan.trials()
+    ]
+    [pair] = compare_sources(source(before), source(write_run(tmp_path / "after", plan, records))).pairs
+    assert "the candidate lost 3 of 20 trials (15.0 %) to graders" in pair.ruling.sentence
+    assert "bakeoff resume" in pair.gate
+    assert "more cases" not in pair.gate
+
+
+def test_one_subject_of_one_run_is_not_compared_with_itself(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", plan_of(3, ["a", "b"]), {"a": lambda c, r: 1.0, "b": lambda c, r: 1.0})
+    with pytest.raises(UsageError, match=r"'a' would be compared with itself: .*--subject-b \(besides 'a': b\)"):
+        compare_sources(source(run), source(run), subjects=("a", None))
+
+
+def test_a_side_of_which_nothing_was_scored_is_said_to_be_empty(tmp_path: Path) -> None:
+    plan = plan_of(5, ["s"])
+    before = run_of(tmp_path / "before", plan, {"s": lambda case, round_: 1.0})
+    report = compare_sources(source(before), source(write_run(tmp_path / "after", plan, [])))
+    text = to_markdown(describe_comparison(report))
+    assert "nothing of the candidate was scored: there is nothing to compare" in text
+    assert "unpaired" not in text
+    assert "a side of which nothing was scored cannot be compared" in text.lower()
+
+
+def test_an_unpaired_verdict_says_so_in_its_headline_and_at_the_gate(tmp_path: Path) -> None:
+    edited = tuple(Case(id=name, prompt="Another question?") for name in CASES)
+    before = run_of(tmp_path / "before", plan_of(20, ["s"]), {"s": lambda c, r: float(c % 2)})
+    after = run_of(tmp_path / "after", plan_of(0, ["s"], case_list=edited), {"s": lambda c, r: 1.0})
+    text = to_markdown(describe_comparison(compare_sources(source(before), source(after))))
+    assert text.startswith("## Improved (unpaired): ")
+    assert "The gate is open, by cases that are not the same in both" in text
+    assert "20 with changed content, and so not paired" in text
+
+
+def test_tool_calls_are_those_of_a_round(tmp_path: Path) -> None:
+    [pair] = compared(tmp_path, {"s": lambda c, r: 1.0}, {"s": lambda c, r: 0.0}).pairs
+    assert {(case.baseline.rounds, case.baseline.tool_calls) for case in pair.cases} == {(2, 1.0)}
+
+
+def test_every_verdict_comes_before_the_first_difference_and_all_fits_a_comment(tmp_path: Path) -> None:
+    old, new = plan_of(20, [f"s{n}" for n in range(8)]), plan_of(20, [f"s{n}" for n in range(8)])
+    write_run(tmp_path / "before", old, [record_of(trial, 1.0, output="old words " * 900) for trial in old.trials()])
+    write_run(tmp_path / "after", new, [record_of(trial, 0.0, output="other\n" * 390) for trial in new.trials()])
+    report = compare_sources(open_source(tmp_path / "before"), open_source(tmp_path / "after"), most_details=20)
+    text = to_markdown(describe_comparison(report))
+    assert len(text) <= 65_000
+    assert text.count("## Regressed: ") == 8
+    assert text.rindex("## Regressed: ") < text.index("```diff")
+    assert "Left out" in text
+
+
+def test_no_line_of_a_report_is_a_command_to_a_workflow() -> None:
+    text = "  ::stop-commands::x\n::error::y\na ::b\n   x ##[error]z\n"
+    assert harmless_in_logs(text) == " ·::stop-commands::x\n·::error::y\na ::b\n   x ##\\[error]z\n"
+    told = {"lines": ["##[group]", "###[x"]}
+    shown = harmless_json(json.dumps(told))
+    assert "##[" not in shown
+    assert json.loads(shown) == told
+
+
+def hostile_runs(tmp_path: Path) -> tuple[str, str]:
+    words = "::stop-commands::x\n  ::add-mask::e\nsame ##[error]z\n"
+    plan = plan_of(2, ["s"])
+    for name, last in (("before", "one"), ("after", "two")):
+        reason = f"{'y' * 150} ::error title=owned::{last} ##[group]"
+        records = [
+            record_of(
+                trial,
+                float(last == "one"),
+                output=words + last,
+                scores=(Score(name="exact", value=float(last == "one"), reason=reason),),
+            )
+            for trial in plan.trials()
+        ]
+        write_run(tmp_path / name, plan, records)
+    return str(tmp_path / "before"), str(tmp_path / "after")
+
+
+@pytest.mark.parametrize("shape", [Shape(), Shape(markdown=True), Shape(as_json=True)])
+@pytest.mark.parametrize("width", ["40", "160"])
+def test_texts_from_outside_give_no_commands_to_the_machine_that_logs_a_comparison(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shape: Shape, width: str
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", width)
+    names = hostile_runs(tmp_path)
+    run_compare(tmp_path, names, (None, None), "verdict", None, 5, shape, exit_zero=False)
+    printed = capsys.readouterr().out
+    assert "add-mask" in printed
+    assert [line for line in printed.splitlines() if line.lstrip().startswith("::")] == []
+    assert "##[" not in printed
+
+
+def test_a_run_whose_name_is_no_text_can_be_told_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = tmp_path / os.fsdecode(b"a\xff b")
+    plan = plan_of(3, ["s"])
+    run_of(odd, plan, {"s": lambda c, r: 1.0})
+    run_of(tmp_path / "plain", plan, {"s": lambda c, r: 1.0})
+    names = (str(odd), str(tmp_path / "plain"))
+    assert run_compare(tmp_path, names, (None, None), "verdict", None, 5, Shape(as_json=True), exit_zero=False) == 3
+    told = json.loads(capsys.readouterr().out)
+    assert told["pairs"][0]["baseline"]["source"] == r"a\udcff b"
+    assert told["pairs"][0]["baseline"]["path"].endswith(r"a\udcff b")

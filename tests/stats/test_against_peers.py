@@ -16,7 +16,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 from bakeoff.stats import CaseKey, Cell, Cells, Noise, cells_of, compare, holm, minimum_detectable, power_of
 from bakeoff.stats.intervals import rule_of_three, student_t, wilson
 from bakeoff.stats.moments import moments_of_means
-from bakeoff.stats.permutation import mcnemar_exact, sign_flip_test
+from bakeoff.stats.permutation import mcnemar_exact, sign_flip_p_values, sign_flip_test, tail_bounds
 from bakeoff.stats.unpaired import newcombe, unpaired_test
 
 few = settings(max_examples=40, deadline=None)
@@ -73,9 +73,9 @@ def test_clustered_t(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_clustered_interval_of_a_paired_difference(seed: int) -> None:
     random = np.random.default_rng(seed)
-    owner = random.integers(0, 9, 60)
-    before, after = random.random(60), random.random(60)
-    fit = sm.OLS(after - before, np.ones(60)).fit(cov_type="cluster", cov_kwds={"groups": owner}, use_t=True)
+    owner = random.integers(0, 90, 200)
+    before, after = random.random(200), random.random(200)
+    fit = sm.OLS(after - before, np.ones(200)).fit(cov_type="cluster", cov_kwds={"groups": owner}, use_t=True)
     names = [str(name) for name in owner]
     found = compare(run(before.tolist(), names), run(after.tolist(), names))
     assert found.interval is not None
@@ -85,7 +85,7 @@ def test_the_clustered_interval_of_a_paired_difference(seed: int) -> None:
 
 def test_the_interval_of_a_paired_difference() -> None:
     random = np.random.default_rng(4)
-    before, after = random.random(30), random.random(30)
+    before, after = random.random(90), random.random(90)
     expected = scipy_stats.ttest_rel(after, before).confidence_interval(0.95)
     found = compare(run(before.tolist()), run(after.tolist()))
     assert found.interval is not None
@@ -153,6 +153,34 @@ def test_sign_flips_of_passes_and_failures_are_mcnemar() -> None:
     for gained, lost in ((700, 640), (30, 12), (5, 5), (1, 0)):
         differences = [1.0] * gained + [-1.0] * lost + [0.0] * 7
         assert sign_flip_test(differences).p_value == to_nine_digits(mcnemar_exact(gained, lost))
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.2, 0.6])
+def test_the_bound_of_sign_flips_is_never_below_the_exact_chance(shift: float) -> None:
+    for row in np.random.default_rng(10).normal(shift, 0.5, (20, 14)):
+        exact = sign_flip_test(row.tolist())
+        assert exact.method == "exact sign-flip permutation"
+        assert exact.p_value <= float(tail_bounds(row[np.newaxis])[0]) <= max(2e-4, 30 * exact.p_value)
+
+
+def test_a_difference_beyond_what_draws_can_show_is_bounded() -> None:
+    differences = np.random.default_rng(12).normal(0.5, 0.3, 100)
+    found = sign_flip_test(differences.tolist())
+    assert found.method == "sign-flip permutation (upper bound)"
+    assert scipy_stats.ttest_1samp(differences, 0).pvalue < found.p_value < 1e-12
+    alike = sign_flip_test((0.5 + 1e-4 * differences).tolist())
+    assert alike.p_value == pytest.approx(2 * 0.5**100, rel=1e-3)  # all of one sign: one of 2^100, twice
+
+
+def test_many_rows_at_a_time_have_the_chances_of_each() -> None:
+    random = np.random.default_rng(13)
+    graded = random.normal(0.1, 0.3, (6, 40))
+    graded[3, :30] = 0  # few enough to be enumerated
+    grid = np.rint(5 * random.normal(0.1, 0.3, (4, 40))) / 5
+    rows = np.concatenate((graded, grid, np.zeros((1, 40)), random.normal(0.6, 0.2, (2, 40))))
+    expected = [sign_flip_test(row.tolist()).p_value for row in rows]
+    assert sign_flip_p_values(rows).tolist() == pytest.approx(expected, rel=1e-6, abs=0.01)
+    assert sign_flip_p_values(rows)[6:].tolist() == to_nine_digits(expected[6:])
 
 
 def test_drawn_sign_flips_are_near_the_exact_ones_and_the_same_every_time() -> None:

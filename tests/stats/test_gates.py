@@ -62,7 +62,7 @@ def test_twenty_cases_without_a_difference_do_not_prove_equivalence() -> None:
 
 
 def test_the_sentence_holds_the_numbers() -> None:
-    assert judge(against(100, 130)).sentence == "improved: +15.0 points, 95 % interval +10.0 to +20.0, p = 1.9e-09"
+    assert judge(against(100, 130)).sentence == "improved: +15.0 points, 95 % interval +10.6 to +20.7, p = 1.9e-09"
     equivalent = judge(against(100, 101), margin=0.05).sentence
     assert equivalent.startswith("equivalent: the difference is within ±5 points (+0.5 points")
     assert judge(against(100, 101)).sentence.startswith("undecidable: no difference is shown, and none is ruled out")

@@ -10,15 +10,20 @@ from bakeoff.stats import (
     CaseKey,
     Cell,
     Cells,
+    GateVerdict,
     Noise,
     VarianceSplit,
+    compare,
+    detectable_between,
     difference_split,
     flip_rate,
     flip_rate_within,
+    judge,
     minimum_detectable,
     power_of,
     variance_split,
 )
+from bakeoff.stats.moments import moments_of
 
 from .simulation import cells_from_passes
 
@@ -59,10 +64,59 @@ def test_a_power_is_known_however_far_the_truth_lies() -> None:
         assert powers[0] == pytest.approx(0.05)
 
 
-def test_without_noise_any_difference_is_found() -> None:
-    assert minimum_detectable(10, 1, Noise(0, 0)) == 0
-    assert power_of(0.1, 10, 1, Noise(0, 0)) == 1
-    assert power_of(0.0, 10, 1, Noise(0, 0)) == 0.05
+def test_where_nothing_varied_nothing_can_be_estimated() -> None:
+    assert minimum_detectable(10, 1, Noise(0, 0)) is None
+    assert power_of(0.1, 10, 1, Noise(0, 0)) is None
+    same = run([[1, 1]] * 30)
+    assert detectable_between(same, same) is None
+    assert detectable_between(same, {}) is None
+    assert detectable_between(run([[1]]), run([[0]])) is None
+
+
+def test_clusters_are_the_units_that_find_a_difference() -> None:
+    noise = Noise(0.1, 0.3)
+    alone, together = minimum_detectable(100, 3, noise), minimum_detectable(100, 3, noise, clusters=10)
+    assert alone is not None
+    assert together is not None
+    assert together > 2 * alone
+    assert minimum_detectable(100, 3, noise, clusters=1) is None
+    assert power_of(together, 100, 3, noise, clusters=10) == pytest.approx(0.8)
+
+
+def test_what_two_runs_could_find_follows_their_own_scatter() -> None:
+    random = np.random.default_rng(20)
+    arms = [cells_from_passes(random.binomial(3, random.beta(0.5, 0.5, 300)), 3) for _ in range(2)]
+    found = detectable_between(*arms)
+    split = difference_split(*arms)
+    assert split is not None
+    assert found == pytest.approx(minimum_detectable(300, 3, Noise.seen(split)), rel=0.02)
+
+
+def test_what_two_runs_could_find_is_less_in_clusters() -> None:
+    random = np.random.default_rng(21)
+    passes = [np.repeat(random.binomial(1, 0.5, 20), 5) for _ in range(2)]
+    names = [str(place // 5) for place in range(100)]
+    alone = detectable_between(*(cells_from_passes(arm, 1) for arm in passes))
+    together = detectable_between(*(cells_from_passes(arm, 1, names) for arm in passes))
+    assert alone is not None
+    assert together is not None
+    assert together > 2 * alone
+
+
+def test_two_cases_that_changed_do_not_promise_more_than_the_test_can_find() -> None:
+    base = cells_from_passes(np.ones(100, dtype=int), 1)
+    found = detectable_between(base, cells_from_passes((np.arange(100) >= 2).astype(int), 1))
+    assert found == pytest.approx(0.079, abs=0.0005)  # six or more of 100 change in four of five runs
+
+
+def test_twice_what_a_nearly_perfect_pair_could_find_is_found() -> None:
+    random = np.random.default_rng(22)
+    base = cells_from_passes(np.full(100, 3), 3)
+    smallest = detectable_between(base, cells_from_passes(3 - 3 * (np.arange(100) < 3), 3))
+    assert smallest is not None
+    lost = random.random((300, 100)) < 2 * smallest
+    found = [judge(compare(base, cells_from_passes(3 - 3 * row, 3))).verdict for row in lost]
+    assert found.count(GateVerdict.REGRESSED) >= 0.9 * len(found)
 
 
 def test_noise_is_guessed_from_a_score_or_taken_from_one_run_or_two() -> None:
@@ -107,6 +161,24 @@ def test_advice_is_more_rounds_only_where_rounds_are_the_noise() -> None:
         "100 % of the uncertainty is between cases, 0 % between rounds of one case: more cases would help; "
         "twice the cases narrow the interval by 29 %, twice the rounds by 0 %"
     )
+
+
+def test_cases_that_hang_together_are_one_source_of_noise() -> None:
+    random = np.random.default_rng(23)
+    chance = np.repeat(random.beta(0.5, 0.5, 2_000), 5)
+    names = [str(place // 5) for place in range(10_000)]
+    cells = list(cells_from_passes(random.binomial(4, chance), 4, names).values())
+    split = variance_split(cells)
+    assert split is not None
+    assert split.clusters == 2_000
+    # Between clusters ⅛, and of one round ⅛; what rounds leave is shared by five times as many cases.
+    assert (split.between, split.within) == pytest.approx((0.125, 0.125), abs=0.01)
+    assert split.of_mean == pytest.approx(moments_of(cells).variance)
+    assert split.share_within == pytest.approx(0.125 / 4 / 5 / (0.125 + 0.125 / 4 / 5), rel=0.1)
+    assert split.advice == "more clusters"
+    assert "is between clusters of cases" in split.sentence
+    assert "twice the clusters of cases narrow the interval by 29 %" in split.sentence
+    assert variance_split([Cell.of([1, 0], "same"), Cell.of([1, 1], "same")]) is None
 
 
 def test_one_round_each_or_one_case_cannot_be_split() -> None:

@@ -3,8 +3,9 @@
     cells         a case's rounds as sums            moments       their mean over cases, and its variance
     intervals     of one score                       passk         pass@k, pass^k
     comparison    of two runs, case by case          unpaired      of two runs without a common case
-    permutation   sign flips, McNemar                gates         verdicts, Holm, refusals
-    groups        leaderboards with ties             variance      between cases and between rounds
+    differences   intervals of paired differences    permutation   sign flips, McNemar
+    gates         verdicts, Holm, refusals           groups        leaderboards with ties
+    boards        every two of many subjects         variance      between cases and between rounds
     power         what a run of this size can find   flips         how often one subject contradicts itself
     stamp         what must be alike to compare
 
@@ -18,7 +19,7 @@ from bakeoff.stats.gates import GateVerdict, Losses, Ruling, exit_code_of, holm,
 from bakeoff.stats.groups import Standing, leaderboard, leaderboard_of_intervals
 from bakeoff.stats.intervals import Interval, score_interval
 from bakeoff.stats.passk import PassK, pass_at_k, pass_hat_k
-from bakeoff.stats.power import Noise, minimum_detectable, power_of
+from bakeoff.stats.power import Noise, detectable_between, minimum_detectable, power_of
 from bakeoff.stats.quantiles import ALPHA, CONFIDENCE
 from bakeoff.stats.stamp import Mismatch, Stamp, mismatches
 from bakeoff.stats.variance import VarianceSplit, difference_split, variance_split
@@ -46,6 +47,7 @@ __all__ = [
     "align",
     "cells_of",
     "compare",
+    "detectable_between",
     "difference_split",
     "exit_code_of",
     "flip_rate",

@@ -7,13 +7,12 @@ from statistics import fmean
 
 from bakeoff.frozen import Frozen
 from bakeoff.stats.cells import CaseKey, Cell, Cells, single_pass_or_fail
-from bakeoff.stats.intervals import Interval, rule_of_three
-from bakeoff.stats.moments import Moments, grouped, moments_of_means
+from bakeoff.stats.differences import UNCHANGED, Change, change_of, difference_interval
+from bakeoff.stats.intervals import Interval
+from bakeoff.stats.moments import grouped
 from bakeoff.stats.permutation import mcnemar_exact, sign_flip_test
-from bakeoff.stats.quantiles import ALPHA, t_quantile
+from bakeoff.stats.quantiles import ALPHA
 from bakeoff.stats.unpaired import newcombe, unpaired_test
-
-_SAME = 1e-12  # means closer than this are a tie
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,32 +102,36 @@ def compare(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: in
     )
 
 
-def difference_interval(moments: Moments, *, confidence: float) -> Interval:
-    """The t interval of a mean paired difference, clustered where cases are, cut to −1…1; needs two units.
+def pairs_of(baseline: Cells, candidate: Cells) -> tuple[list[Cell], list[Cell]]:
+    """The cells of the cases that both have, in one order."""
+    matched = align(baseline, candidate).matched
+    return [baseline[key] for key in matched], [candidate[key] for key in matched]
 
-    Where no case's difference differs from another's, the rule of three says what else there might be.
-    """
-    if moments.constant:
-        return rule_of_three(moments.mean, moments.units, lowest=-1.0, confidence=confidence)
-    half = t_quantile((1 + confidence) / 2, moments.units - 1) * moments.error
-    method = "clustered paired t" if moments.clustered else "paired t"
-    return Interval(low=max(-1.0, moments.mean - half), high=min(1.0, moments.mean + half), method=method)
+
+def paired_change(before: Sequence[Cell], after: Sequence[Cell]) -> Change:
+    """What pairs say of the difference; there must be one."""
+    return change_of(*_differences(before, after), single=single_pass_or_fail([*before, *after]))
+
+
+def _differences(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[list[float], list[str | None]]:
+    pairs = list(zip(before, after, strict=True))
+    # The tag is no part of a case's content: the newer word counts.
+    return [new.mean - old.mean for old, new in pairs], [new.cluster or old.cluster for old, new in pairs]
 
 
 def _paired(before: Sequence[Cell], after: Sequence[Cell], alpha: float, seed: int) -> _Found:
-    differences = [new.mean - old.mean for old, new in zip(before, after, strict=True)]
-    # The tag is no part of a case's content: the newer word counts.
-    clusters = [new.cluster or old.cluster for old, new in zip(before, after, strict=True)]
-    moments = moments_of_means(differences, clusters)
+    differences, clusters = _differences(before, after)
+    change = paired_change(before, after)
+    moments = change.moments
     if moments.units < 2:
         return _Found(moments.mean)
-    if single_pass_or_fail([*before, *after]) and not moments.clustered:
+    if moments.single and not moments.clustered:
         test, p_value = "exact McNemar", mcnemar_exact(differences.count(1.0), differences.count(-1.0))
     else:
         flip = sign_flip_test([sum(group) for group in grouped(differences, clusters)], seed=seed)
         test, p_value = flip.method, flip.p_value
-    interval = difference_interval(moments, confidence=1 - alpha)
-    return _Found(moments.mean, interval, difference_interval(moments, confidence=1 - 2 * alpha), p_value, test)
+    interval = difference_interval(change, confidence=1 - alpha)
+    return _Found(moments.mean, interval, difference_interval(change, confidence=1 - 2 * alpha), p_value, test)
 
 
 def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> _Found:
@@ -144,7 +147,7 @@ def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> _F
 
 def _outcome(old: Cell, new: Cell) -> str:
     difference = new.mean - old.mean
-    return "tie" if abs(difference) <= _SAME else "win" if difference > 0 else "loss"
+    return "tie" if abs(difference) <= UNCHANGED else "win" if difference > 0 else "loss"
 
 
 def _mean(cells: Sequence[Cell]) -> float | None:

@@ -40,10 +40,11 @@ class Ruling(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """How many of one arm's finished trials infrastructure took."""
+    """How many of one arm's finished trials something other than the subject took."""
 
     trials: int
     lost: int
+    to: str = "infrastructure"
 
     @property
     def share(self) -> float:
@@ -119,10 +120,10 @@ def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
     for name, arm in (("baseline", baseline), ("candidate", candidate)):
         if arm.share > MOST_LOST:
             limit = f"more than {100 * MOST_LOST:g} %"
-            return f"refused: the {name} lost {arm} to infrastructure, {limit}: resume the run first"
+            return f"refused: the {name} lost {arm} to {arm.to}, {limit}: resume the run first"
     if abs(baseline.share - candidate.share) > MOST_UNEQUAL and _loss_test(baseline, candidate) < 0.05:
         return (
-            f"refused: infrastructure took {baseline} in the baseline and {candidate} in the candidate, "
+            f"refused: the baseline lost {baseline} to {baseline.to}, the candidate {candidate} to {candidate.to}, "
             "more unequal than chance: resume both runs first"
         )
     return None

@@ -1,8 +1,11 @@
-"""Before spending: the smallest true difference that a comparison of this size would find."""
+"""The smallest true difference that a comparison would find: before spending, from its size; afterwards, from it."""
 
 from dataclasses import dataclass
-from math import isnan, sqrt
+from math import ceil, isnan, log2, sqrt
 
+from bakeoff.stats.cells import Cells
+from bakeoff.stats.comparison import paired_change, pairs_of
+from bakeoff.stats.differences import believed_error
 from bakeoff.stats.quantiles import ALPHA, t_quantile
 from bakeoff.stats.variance import VarianceSplit
 
@@ -11,7 +14,10 @@ POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Of a paired difference: variance of its true value between cases, and of one round in each arm together."""
+    """Of a paired difference: variance of its true value between cases, and of one round in each arm together.
+
+    Where cases are tagged, the former is between clusters.
+    """
 
     between: float
     within: float
@@ -32,31 +38,72 @@ class Noise:
         whole = score * (1 - score)
         return cls(2 * (1 - agreement) * spread * whole, 2 * (1 - spread) * whole)
 
-    def of_difference(self, cases: int, rounds: int) -> float:
-        """The standard error of the mean difference."""
-        return sqrt((self.between + self.within / rounds) / cases)
+    def of_difference(self, cases: int, rounds: float, clusters: int | None = None) -> float:
+        """The standard error of the mean difference; `between` is that of clusters where there are some."""
+        return sqrt(self.between / (clusters or cases) + self.within / rounds / cases)
 
 
 def minimum_detectable(
-    cases: int, rounds: int, noise: Noise, *, alpha: float = ALPHA, power: float = POWER
+    cases: int,
+    rounds: float,
+    noise: Noise,
+    *,
+    clusters: int | None = None,
+    alpha: float = ALPHA,
+    power: float = POWER,
 ) -> float | None:
-    """The true difference found with probability `power`; None ("undefined") for one case. Above 1 nothing is.
+    """The true difference found with probability `power`. Above 1 nothing is.
 
-    The two-sided paired t test under the noncentral t distribution (J. Cohen, Statistical Power Analysis, 1988, ch. 2).
+    None ("cannot be estimated") for one case or cluster, and where nothing varied. The two-sided paired t test under
+    the noncentral t distribution (J. Cohen, Statistical Power Analysis, 1988, ch. 2), with clusters as the units where
+    cases are tagged.
     """
-    if cases < 2:
-        return None
-    return noise.of_difference(cases, rounds) * _noncentrality(cases - 1, alpha, power)
+    units = clusters or cases
+    error = noise.of_difference(cases, rounds, clusters)
+    return error * _noncentrality(units - 1, alpha, power) if units > 1 and error > 0 else None
 
 
-def power_of(difference: float, cases: int, rounds: int, noise: Noise, *, alpha: float = ALPHA) -> float | None:
-    """The probability of finding a true difference; None for one case."""
-    if cases < 2:
+def detectable_between(
+    baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, power: float = POWER
+) -> float | None:
+    """After two runs: the true difference that pairs like these, as many as were scored, find with that probability.
+
+    None ("cannot be estimated") without two pairs or clusters, and where all pairs differ alike. Not below what the
+    sign-flip test can find at all: log2(2/alpha) units, six at 5 %, must change the same way, each as far as those
+    that did; how many do is taken as Poisson's.
+    """
+    before, after = pairs_of(baseline, candidate)
+    if not before:
         return None
-    error = noise.of_difference(cases, rounds)
-    if error == 0:
-        return 1.0 if difference else alpha
-    return _power(abs(difference) / error, cases - 1, alpha)
+    change = paired_change(before, after)
+    units = change.moments.units
+    if units < 2 or change.moments.constant:
+        return None
+    size = (change.gained + change.lost) / change.changed  # of a unit's change, as a share of all units' together
+    spread = believed_error(change) * _noncentrality(units - 1, alpha, power)
+    return max(spread, _changes_needed(alpha, power) * size)
+
+
+def power_of(
+    difference: float,
+    cases: int,
+    rounds: float,
+    noise: Noise,
+    *,
+    clusters: int | None = None,
+    alpha: float = ALPHA,
+) -> float | None:
+    """The probability of finding a true difference; None for one case or cluster, and where nothing varied."""
+    units = clusters or cases
+    error = noise.of_difference(cases, rounds, clusters)
+    return _power(abs(difference) / error, units - 1, alpha) if units > 1 and error > 0 else None
+
+
+def _changes_needed(alpha: float, power: float) -> float:
+    """How many units must change on average, so that enough for the smallest p do so with that probability."""
+    from scipy.special import gammaincinv
+
+    return float(gammaincinv(ceil(log2(2 / alpha)), power))
 
 
 def _power(noncentrality: float, freedom: int, alpha: float) -> float:
