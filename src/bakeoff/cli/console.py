@@ -20,6 +20,12 @@ def err() -> Console:
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
+def tell_of_damage(lines: int, name: str) -> None:
+    """What no number has in it is said beside the numbers."""
+    if lines:
+        err().print(f"{lines:,} damaged lines are left out; `bakeoff runs check {name}` names them", markup=False)
+
+
 def _never_refuse(stream: object) -> None:
     """Where an encoding has no bars or dashes, plainer signs stand for them; columns stay as wide as they were."""
     if isinstance(stream, io.TextIOWrapper):

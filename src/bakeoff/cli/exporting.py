@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from bakeoff.cli.console import err
+from bakeoff.cli.console import err, tell_of_damage
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.badges import run_badge, score_badge
@@ -58,6 +58,7 @@ def run_export(results: Path, name: str, format_: str, output: str, subject: str
     records = (record for record in source.records() if subject in (None, record.subject))
     with Shelf(plan, records) as shelf:
         write(Wanted(source, shelf, output))
+    tell_of_damage(source.circumstances().damaged, source.name)
     return 0
 
 

@@ -130,7 +130,9 @@ def run_components(
     pricing: Annotated[bool, typer.Option(help="Count what calls cost.")] = True,
     hide_tests: Annotated[bool, typer.Option("--hide-tests", help="Leave the tests out of the prompt.")] = False,
     rounds: Annotated[int, typer.Option(min=1, help="Times that every suite is tried.")] = 1,
-    max_steps: Annotated[int, typer.Option(min=1, help="Answers of a model in one trial.")] = 10,
+    max_steps: Annotated[
+        int | None, typer.Option(min=1, help="Answers of a model in one trial: 10, or 2 for one on this machine.")
+    ] = None,
     max_cost: MaxCost = None,
     temperature: Annotated[float | None, typer.Option(min=0, help="Of the models; their own where left out.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the first round; the next have the numbers after it.")] = None,

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from bakeoff.cli.console import err, out
+from bakeoff.cli.console import err, out, tell_of_damage
 from bakeoff.cli.running import print_json, print_spending
 from bakeoff.errors import UsageError
 from bakeoff.journal import Damage, Mark
@@ -102,12 +102,14 @@ def _state(folder: RunFolder, summary: Summary) -> str:
 def show_run(results: Path, name: str, *, as_json: bool) -> None:
     folder = find_run(results, name)
     plan = folder.read_plan()
-    summary = summarise(plan, folder.latest_records(plan))
+    damaged: list[Damage] = []
+    summary = summarise(plan, folder.latest_records(plan, damaged))
+    tell_of_damage(len(damaged), folder.label)
     if as_json:
         print_json(summary, folder)
         return
     console = out()
-    console.print(f"{folder.name}: {_state(folder, summary)}")
+    console.print(f"{folder.label}: {_state(folder, summary)}")
     print_summary(console, summary)
     print_spending(console, summary, folder)
     _print_failures(_first_not_passed(plan, folder))

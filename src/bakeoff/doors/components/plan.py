@@ -18,7 +18,10 @@ DOOR = "components"
 CONTROLS = ("oracle", "nop", "cheat")
 """Names that stand for the subjects that test the suites, and not for models."""
 
-_LOCAL_TOKENS = 512  # of one answer: a small model that finds no end would take minutes
+_USUAL_STEPS = 10
+# A small model that finds no end would take minutes for each answer, and repeat itself to the last of its steps.
+_LOCAL_STEPS = 2
+_LOCAL_TOKENS = 512
 _USUAL_ATTACK = "exit-early"
 
 
@@ -81,7 +84,7 @@ def _options(request: ComponentsRequest, model: str, servers: Sequence[str]) -> 
     """Only what differs from the subject's own defaults: what is left out moves no key."""
     local = parse_model_name(model).provider == "local"
     given: dict[str, JsonValue] = {
-        "max_steps": request.max_steps,
+        "max_steps": request.max_steps or (_LOCAL_STEPS if local else _USUAL_STEPS),
         "mcp": list(servers) or None,
         # Small models answer in prose unless a call is all they can give.
         "tool_choice": "required" if local else None,

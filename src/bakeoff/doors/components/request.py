@@ -21,7 +21,7 @@ class ComponentsRequest(Frozen):
     pricing: bool = True
     hide_tests: bool = False
     rounds: PositiveInt = 1
-    max_steps: PositiveInt = 10
+    max_steps: PositiveInt | None = None  # 10, and fewer for a model on this machine
     temperature: float | None = Field(default=None, ge=0)
     seed: int | None = None
     max_tokens: PositiveInt | None = None

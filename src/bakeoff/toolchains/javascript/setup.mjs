@@ -1,0 +1,2 @@
+// What every suite finds loaded.
+import '@testing-library/jest-dom/vitest';

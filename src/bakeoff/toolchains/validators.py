@@ -1,0 +1,101 @@
+"""A suite's own validator, in TypeScript or Python: `validate(code) -> {valid, errors}`, run as the tests are."""
+
+import json
+import secrets
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from bakeoff.errors import GraderError
+from bakeoff.limits import Limits
+from bakeoff.protocols import Command, Completed, Sandbox
+from bakeoff.sandbox import open_place
+from bakeoff.toolchains.outcome import ValidationOutcome
+from bakeoff.toolchains.python import interpreter
+
+LIMITS = Limits(memory_mb=1024, processes=64, disk_mb=64, output_kb=1024)
+_MOST_ERRORS = 200
+_LONGEST_ERROR = 2000
+
+# The proof and the answer go to a copy of the output that the validator's own prints do not reach.
+_HARNESS = """
+import json, os, sys
+asked = json.load(sys.stdin)
+answers = os.dup(1)
+os.dup2(2, 1)
+try:
+    names = {"__name__": "validator", "__file__": "validator.py"}
+    exec(compile(asked["source"], "validator.py", "exec"), names)
+    if not callable(names.get("validate")):
+        raise LookupError("it defines no function `validate`")
+    outcome = {"returned": names["validate"](asked["code"])}
+    text = json.dumps(outcome)
+except Exception as problem:
+    text = json.dumps({"thrown": f"{type(problem).__name__}: {problem}"})
+os.write(answers, (asked["proof"] + text).encode())
+"""
+
+
+@runtime_checkable
+class TypeScriptValidating(Protocol):
+    """An opened toolchain that has Node."""
+
+    async def validate(self, code: str, source: str, seconds: float) -> ValidationOutcome: ...
+
+
+class Sandboxed(Protocol):
+    """An opened toolchain."""
+
+    @property
+    def sandbox(self) -> Sandbox: ...
+
+
+async def validate(
+    runner: Sandboxed, code: str, validator: str, kind: Literal["ts", "py"], seconds: float
+) -> ValidationOutcome:
+    """What the validator says of the code; `GraderError` where it throws, hangs or answers nonsense."""
+    if kind == "py":
+        return await validate_by_python(runner.sandbox, code, validator, seconds)
+    if not isinstance(runner, TypeScriptValidating):
+        raise GraderError("a validator in TypeScript needs the Vitest toolchain")
+    return await runner.validate(code, validator, seconds)
+
+
+async def validate_by_python(sandbox: Sandbox, code: str, source: str, seconds: float) -> ValidationOutcome:
+    proof = secrets.token_hex(16)
+    question = json.dumps({"source": source, "code": code, "proof": proof}).encode()
+    async with open_place() as place:
+        argv = (interpreter(sandbox), "-I", "-B", "-c", _HARNESS)
+        done = await sandbox.run(Command(argv, place, seconds, LIMITS, stdin=question))
+    if done.stop != "exited":
+        raise GraderError(f"the validator was ended by the {done.stop} limit")
+    before, found, answer = done.stdout.decode(errors="replace").partition(proof)
+    if not found or before:
+        raise GraderError(f"the validator ended without an answer: {_last_line(done)}")
+    try:
+        outcome = json.loads(answer)
+    except ValueError as problem:
+        raise GraderError("the validator's answer is not JSON") from problem
+    return judge_returned(outcome)
+
+
+def judge_returned(outcome: Any) -> ValidationOutcome:
+    """`{returned: …}` or `{thrown: …}`, as both harnesses say it."""
+    if isinstance(outcome, dict) and "thrown" in outcome:
+        raise GraderError(f"the validator failed: {str(outcome['thrown'])[:_LONGEST_ERROR]}")
+    answer = outcome.get("returned") if isinstance(outcome, dict) else None
+    errors = answer.get("errors", []) if isinstance(answer, dict) else None
+    if not isinstance(answer, dict) or not isinstance(answer.get("valid"), bool) or not _are_texts(errors):
+        shown = json.dumps(answer)[:200]
+        raise GraderError(f"the validator must return {{valid: true or false, errors: [text, …]}}, not {shown}")
+    assert errors is not None
+    return ValidationOutcome(
+        valid=answer["valid"], errors=tuple(each[:_LONGEST_ERROR] for each in errors[:_MOST_ERRORS])
+    )
+
+
+def _are_texts(errors: Any) -> bool:
+    return isinstance(errors, list) and all(isinstance(each, str) for each in errors)
+
+
+def _last_line(done: Completed) -> str:
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1][:_LONGEST_ERROR] if lines else f"exit code {done.exit_code}"

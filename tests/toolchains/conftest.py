@@ -1,0 +1,85 @@
+"""A warm Vitest for the tests, and the components that they are hard on."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from bakeoff.protocols import Sandbox
+from bakeoff.sandbox import choose_sandbox
+from bakeoff.toolchains import OpenVitest, VitestToolchain, install_node_toolchain
+
+from .candidates import COUNTER_TEST, counter
+
+SECONDS = 60.0  # for what ends by itself, on a busy machine
+RIGHT = {"Component.svelte": counter(), "test.ts": COUNTER_TEST}
+
+
+@pytest.fixture(scope="session")
+def node_toolchain(needs_program: Callable[[str], str]) -> Path:
+    """The installed toolchain; the first test process of a machine installs it."""
+    needs_program("node")
+    needs_program("npm")
+    return asyncio.run(install_node_toolchain(print))
+
+
+@pytest.fixture
+def opened(node_toolchain: Path) -> Callable[..., AbstractAsyncContextManager[OpenVitest]]:
+    """`async with opened("bwrap", slots=2) as vitest`."""
+
+    def make(rung: str = "auto", slots: int = 1) -> AbstractAsyncContextManager[OpenVitest]:
+        return VitestToolchain(lambda: rung_or_skip(rung), slots).open()
+
+    return make
+
+
+def rung_or_skip(rung: str) -> Sandbox:
+    if rung == "bwrap" and not shutil.which("bwrap"):
+        pytest.skip("needs bubblewrap: apt-get install bubblewrap")
+    return choose_sandbox(rung)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def vitest(node_toolchain: Path) -> AsyncIterator[OpenVitest]:
+    """One for all tests of a module, with two slots."""
+    async with VitestToolchain(lambda: choose_sandbox("auto"), slots=2).open() as opened:
+        yield opened
+
+
+def below(pid: int) -> set[int]:
+    """The processes that a process started, and those they started."""
+    found: set[int] = set()
+    queue = [pid]
+    while queue:
+        for listing in Path(f"/proc/{queue.pop()}/task").glob("*/children"):
+            children = set(map(int, listing.read_text().split()))
+            queue.extend(children)
+            found |= children
+    return found
+
+
+def processes_called(words: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if words in path.read_text(errors="replace"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def nothing_is_left_running() -> Iterator[None]:
+    before = below(os.getpid())
+    yield
+    deadline = time.monotonic() + 10
+    while (left := below(os.getpid()) - before) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert left == set()

@@ -1,0 +1,263 @@
+"""Components that attack: each fails, within its limit, and alone."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bakeoff.protocols import Place
+from bakeoff.sandbox import open_place
+from bakeoff.toolchains import OpenVitest, TestRun
+from bakeoff.toolchains.outcome import RunStop
+
+from .candidates import counter
+from .conftest import RIGHT, SECONDS, below, processes_called
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+LIMIT = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """`more` goes into the script of a right counter; a run of it must end as told."""
+
+    more: str
+    stop: RunStop = "finished"
+    says: str = ""
+    step: str = "count += 1"
+    double: str = "count * 2"
+    seconds: float = SECONDS
+
+
+WRONG = "count * 7"
+YES = "new Proxy(function () {}, { get: (t, k) => (k === 'then' ? undefined : YES), apply: () => YES })"
+ATTACKS = {
+    "loops in its script": Attack("while (true) {}", "timeout", seconds=LIMIT),
+    "loops in an effect": Attack("$effect(() => { while (count >= 0) {} });", "timeout", seconds=LIMIT),
+    "loops in a handler": Attack("", "timeout", step="while (true) {}", seconds=LIMIT),
+    "never ends its microtasks": Attack(
+        "const again = () => Promise.resolve().then(again); again();", "timeout", seconds=LIMIT
+    ),
+    "prints without end": Attack("for (;;) console.log('x'.repeat(10000));", "timeout", seconds=LIMIT),
+    "exits with 0": Attack("process.exit(0);", says="process.exit"),
+    "exits without asking": Attack("process.reallyExit(0);", says="reallyExit"),
+    "aborts": Attack("process.abort();", says="abort"),
+    "kills its parent": Attack("process.kill(process.ppid, 'SIGKILL');", says="kill"),
+    "stops its parent": Attack("process.kill(process.ppid, 'SIGSTOP');", says="kill"),
+    "forks": Attack("import { fork } from 'node:child_process'; fork('x.js');", says="node:child_process"),
+    "rewrites its test": Attack(
+        "import fs from 'node:fs'; fs.writeFileSync('test.ts', \"test('a', () => {})\");", says="node:fs"
+    ),
+    "asks for a binding": Attack("process.binding('fs').open;", says="binding"),
+    "asks for a built-in module": Attack("process.getBuiltinModule('node:fs').rmSync;", says="getBuiltinModule"),
+    "asks through a function": Attack("new Function('return require')()('fs');", says="require"),
+    "imports through a function": Attack("new Function('return import(\"node:fs\")')();", says="import"),
+    "imports later": Attack("import('node:fs');", says="cannot import node:fs"),
+    "imports the assertions": Attack(
+        "import { expect } from 'vitest'; expect.extend({});", says="cannot import vitest"
+    ),
+    "evaluates itself as a test": Attack(
+        "import * as self from './Component.svelte'; String.prototype.endsWith = () => false;"
+        " Map.prototype.get = () => {}; import('./Component.svelte?again'); expect.extend({}); void self;",
+        says="expect is not defined",
+    ),
+    "brings a module of its own": Attack(
+        "Object.prototype['evil.ts'] = 'expect.extend({})'; Object.hasOwn = () => true; import('./evil.ts');",
+        says="Cannot find module './evil.ts'",
+    ),
+    "imports the queries": Attack(
+        "import { screen } from '@testing-library/svelte'; screen.getByText;", says="cannot import"
+    ),
+    "replaces expect": Attack(f"const YES = {YES}; globalThis.expect = YES;", double=WRONG, says="`expect`"),
+    "replaces the test function": Attack("globalThis.test = globalThis.it = () => {};", says="`test`"),
+    "takes expect from its symbol": Attack(
+        "globalThis[Symbol.for('expect-global')].extend({ toHaveTextContent: () => ({ pass: true }) });",
+        double=WRONG,
+        says="extend",
+    ),
+    "takes Vitest's state": Attack("globalThis.__vitest_worker__.current.mode = 'skip';", says="undefined"),
+    "makes all things equal": Attack("Object.is = () => true;", double=WRONG, says="`is`"),
+    "makes all things equal while a test runs": Attack(
+        "const is = Object.is; Object.is = () => true; $effect(() => () => { Object.is = is; });",
+        double=WRONG,
+        says="`is`",
+    ),
+    "replaces promises": Attack("globalThis.Promise = class extends Promise {};", says="`Promise`"),
+    "breaks arrays for its successors": Attack("Array.prototype.map = () => []; globalThis.poison = 1;", says="map"),
+    "rewrites results on their way": Attack(
+        "Object.defineProperty(Array.prototype, 'toJSON', { value: () => 'passed' });",
+        double=WRONG,
+        says="toJSON",
+    ),
+    "calls every error passed": Attack(
+        "Object.defineProperty(Object.prototype, 'state', { get: () => 'pass', set() {}, configurable: true });",
+        double=WRONG,
+    ),
+    "swallows what is thrown": Attack(
+        "Promise.prototype.then = function () { return this; };", "timeout", double=WRONG, seconds=LIMIT
+    ),
+    "leaves a rejection": Attack("Promise.reject(new Error('left behind'));", says="left behind"),
+    "throws later": Attack("setTimeout(() => { throw new Error('too late'); });", says="too late"),
+    "fills the heap": Attack("const kept = []; for (;;) kept.push(new Array(1e5).fill(1.5));", "memory"),
+    "fills the memory beside the heap": Attack(
+        "const kept = []; for (;;) kept.push(new Uint8Array(1 << 26).fill(1));", "memory"
+    ),
+}
+
+
+def all_text(run: TestRun) -> str:
+    return "\n".join([run.error or "", run.tampered or "", *(test.message for test in run.tests)])
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+async def test_an_attack_fails_in_its_limit_and_alone(vitest: OpenVitest, name: str) -> None:
+    attack = ATTACKS[name]
+    component = counter(more=attack.more, step=attack.step, double=attack.double)
+    hostile, right = await asyncio.gather(
+        vitest.run({**RIGHT, "Component.svelte": component}, seconds=attack.seconds),
+        vitest.run(RIGHT, seconds=SECONDS),
+    )
+    assert not hostile.ok, hostile
+    assert hostile.stop == attack.stop, hostile
+    assert attack.says in all_text(hostile), hostile
+    assert right.ok, right
+
+
+async def test_after_every_attack_a_right_component_still_passes(vitest: OpenVitest) -> None:
+    poison = counter(more="globalThis.poison = 1; document.body.remove(); Array.prototype.push = () => 0;")
+    poisoned = await vitest.run({**RIGHT, "Component.svelte": poison}, seconds=SECONDS)
+    assert not poisoned.ok
+    clean = counter(more="if (globalThis.poison) throw new Error('poisoned');")
+    runs = [await vitest.run({**RIGHT, "Component.svelte": clean}, seconds=SECONDS) for _ in range(3)]
+    assert all(run.ok for run in runs), runs
+
+
+# The sandbox must hold where the worker's own doors do not: these are test files, which may import what Node has.
+
+
+def spying(body: str) -> dict[str, str]:
+    imports = "import fs from 'node:fs'; import { spawn, execSync } from 'node:child_process';"
+    told = f"test('spy', () => {{ const found: unknown[] = []; {body}; throw new Error(JSON.stringify(found)); }});"
+    return {"Component.svelte": "", "test.ts": f"{imports}\n{told}"}
+
+
+async def told(vitest: OpenVitest, body: str) -> list[object]:
+    run = await vitest.run(spying(body), seconds=SECONDS)
+    assert [test.name for test in run.tests] == ["spy"], run
+    found: list[object] = json.loads(run.tests[0].message)
+    return found
+
+
+async def test_no_variable_and_no_file_of_the_host_is_seen(
+    vitest: OpenVitest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PLANTED_KEY", "sk-planted")
+    secret = tmp_path / "secret.txt"
+    secret.write_text("sk-planted")
+    reading = f"""
+      const look = (path) => {{
+        try {{ found.push(fs.readFileSync(path, 'utf8')); }} catch {{ found.push('refused'); }}
+      }};
+      found.push(Object.entries(process.env).join());
+      look({json.dumps(str(secret))});
+      for (const pid of fs.readdirSync('/proc')) if (/^\\d+$/.test(pid)) look(`/proc/${{pid}}/environ`)
+    """
+    async with OpenPlaceBeside() as other:
+        found = await told(vitest, f"{reading}; look({json.dumps(str(other.work / 'Component.svelte'))})")
+    text = json.dumps(found)
+    assert "sk-planted" not in text
+    assert "another candidate" not in text
+    assert "PLANTED_KEY" not in text
+
+
+class OpenPlaceBeside:
+    """Another candidate's place, at the same time."""
+
+    async def __aenter__(self) -> Place:
+        self.opening = open_place()
+        place = await self.opening.__aenter__()
+        (place.work / "Component.svelte").write_text("another candidate")
+        return place
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self.opening.__aexit__(None, None, None)
+
+
+async def test_the_toolchain_cannot_be_written(vitest: OpenVitest) -> None:
+    target = vitest.toolchain / "node_modules" / "svelte"
+    if os.geteuid() != 0 and vitest.sandbox.name == "process":
+        pytest.skip("without root the process rung runs a candidate as you: apt-get install bubblewrap")
+    tried = [
+        f"fs.writeFileSync({json.dumps(str(target / 'package.json'))}, '')",
+        f"fs.writeFileSync({json.dumps(str(target / 'new.js'))}, '')",
+        f"fs.chmodSync({json.dumps(str(target))}, 0o777)",
+        f"fs.rmSync({json.dumps(str(vitest.toolchain / 'warm' / 'worker.cjs'))})",
+    ]
+    body = ";".join(f"try {{ {each}; found.push('done'); }} catch (e) {{ found.push(e.code); }}" for each in tried)
+    found = await told(vitest, body)
+    assert len(found) == len(tried)
+    assert set(found) <= {"EROFS", "EACCES", "EPERM"}
+
+
+async def test_children_end_with_their_candidate(vitest: OpenVitest) -> None:
+    body = "const child = spawn('sleep', ['4321'], { detached: true, stdio: 'ignore' }); found.push(child.pid)"
+    assert isinstance((await told(vitest, body))[0], int)
+    await asyncio.sleep(0)
+    while sleeping := processes_called("sleep\x004321"):
+        await asyncio.sleep(0.02)
+    assert sleeping == []
+
+
+async def test_killing_everything_in_reach_is_a_crash_of_its_own(vitest: OpenVitest) -> None:
+    files = {"Component.svelte": "", "test.ts": "import { execSync } from 'node:child_process';\n"}
+    files["test.ts"] += "test('kill', () => { execSync('kill -9 -1 || kill -9 $PPID'); });"
+    hostile, right = await asyncio.gather(
+        vitest.run(files, seconds=SECONDS),
+        vitest.run(RIGHT, seconds=SECONDS),
+    )
+    assert not hostile.ok
+    assert right.ok, right
+
+
+async def test_no_result_can_be_written_in_place_of_the_worker(vitest: OpenVitest) -> None:
+    """Even a test file, which has the file system, does not know the proof."""
+    forged = json.dumps({"proof": "", "tests": [{"name": "a", "state": "passed"}], "error": "", "changed": None})
+    files = {"Component.svelte": "", "test.ts": "import fs from 'node:fs';\n"}
+    files["test.ts"] += f"""test('forge', () => {{
+      for (let fd = 3; fd < 64; fd++) try {{ fs.writeSync(fd, {json.dumps(forged)} + '\\n'); }} catch {{}}
+    }});"""
+    run = await vitest.run(files, seconds=SECONDS)
+    assert not run.ok
+    assert run.tampered or run.stop != "finished"
+
+
+async def test_the_host_can_be_killed_and_nothing_survives(node_toolchain: Path) -> None:
+    """What the sandbox's supervisors see to, whatever becomes of us."""
+    program = textwrap.dedent(
+        """
+        import asyncio
+        from bakeoff.sandbox import choose_sandbox
+        from bakeoff.toolchains import VitestToolchain
+
+        async def main():
+            async with VitestToolchain(lambda: choose_sandbox("auto")).open():
+                print("open", flush=True)
+                await asyncio.sleep(600)
+
+        asyncio.run(main())
+        """
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == b"open\n"
+        mine = below(host.pid) & set(processes_called("start.cjs"))
+        host.kill()
+    assert mine
+    while mine & set(processes_called("start.cjs")):
+        pass
