@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -535,3 +537,43 @@ def test_someone_who_only_looks_for_a_moment_keeps_no_writer_out(tmp_path: Path)
         fcntl.flock(looking, fcntl.LOCK_SH)
         threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN)).start()
         JournalWriter(path, NO_SECRETS).close()
+
+
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        {"spent": Usage(cost=1e308)},
+        {"spent": Usage(input=-(10**30))},
+        {"attempt": Phase(seconds=1e308)},
+        {"attempt": Phase(seconds=1.0, waited=-1e16)},
+        {"transcript": Transcript(usage=Usage(output=10**16))},
+    ],
+)
+def test_numbers_that_nobody_can_have_measured_are_damage(
+    path: Path, make_record: Callable[..., Record], absurd: dict[str, Any]
+) -> None:
+    with JournalWriter(path, Redactor({})) as journal:
+        journal.append_record(make_record(case="fine", spent=Usage(cost=3.0, input=10**9)))
+        journal.append_record(make_record(case="absurd", **absurd))
+        journal.append_record(make_record(case="absurd and long", artefacts={"x": "y" * 50_000}, **absurd))
+    fine, *damaged = read_journal(path)
+    assert isinstance(fine, Record)
+    assert [isinstance(one, Damage) and "nothing that was measured" in one.reason for one in damaged] == [True, True]
+
+
+def test_spending_that_nobody_can_have_measured_is_damage(path: Path) -> None:
+    with JournalWriter(path, Redactor({})) as journal:
+        journal.append("usage", total={"cost": 1e308}, trial="t", usage={"cost": 1.0})
+    [entry] = read_journal(path)
+    assert isinstance(entry, Damage)
+
+
+def test_a_blob_that_is_a_pipe_is_damage_and_not_waited_for(path: Path, make_record: Callable[..., Record]) -> None:
+    with JournalWriter(path, Redactor({})) as journal:
+        journal.append_record(make_record(artefacts={"x": "y" * 50_000}))
+    [blob] = [file for file in (path.parent / "blobs").rglob("*") if file.is_file()]
+    blob.unlink()
+    os.mkfifo(blob)
+    [entry] = read_journal(path)
+    assert isinstance(entry, Damage)
+    assert "it is not a file" in entry.reason

@@ -1,5 +1,6 @@
 """Where runs live and how they are found."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,3 +129,29 @@ def test_a_results_folder_that_leads_nowhere_is_told(tmp_path: Path) -> None:
     (tmp_path / "results").symlink_to(tmp_path / "nowhere")
     with pytest.raises(RunFolderError, match="is in the way"):
         new_run_folder(tmp_path / "results", "demo")
+
+
+def test_a_journal_that_is_not_a_file_is_refused_by_whatever_would_read_it(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    os.mkfifo(folder.journal_file)
+    for read in (folder.is_being_written, folder.has_torn_line, folder.spent, folder.beginning):
+        with pytest.raises(RunFolderError, match="it is not a file"):
+            read()
+
+
+def test_a_plan_of_more_trials_than_memory_has_bits_is_refused(tmp_path: Path) -> None:
+    huge = Plan(
+        name="huge",
+        cases=(Case(id="a", prompt="?"),),
+        subjects=(SubjectSpec(kind="nop", name="nop"),),
+        scorers=(ScorerSpec(kind="exact"),),
+        rounds=10**14,
+    )
+    with pytest.raises(RunFolderError, match="has 100,000,000,000,000 trials: at most"):
+        list(RunFolder(tmp_path).latest_records(huge))
+
+
+def test_the_label_of_a_folder_can_be_written_anywhere(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / os.fsdecode(b"caf\xe9"))
+    assert folder.label.encode() == b"caf\\udce9"
+    assert RunFolder(tmp_path / "日本").label == "日本"

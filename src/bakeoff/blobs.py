@@ -40,8 +40,11 @@ class Blobs:
 
     def read(self, digest: str) -> str:
         """A blob's text, or an error where it is missing or is not what its name says."""
+        path = self.path(digest)
+        if path.exists() and not path.is_file():  # reading a pipe would never end
+            raise RunFolderError(f"blob {digest} cannot be read: it is not a file")
         try:
-            data = self.path(digest).read_bytes()
+            data = path.read_bytes()
         except OSError as error:
             raise RunFolderError(f"blob {digest} cannot be read: {error.strerror}") from error
         if hashlib.sha256(data).hexdigest() != digest:

@@ -26,7 +26,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from bakeoff.blobs import Blobs
 from bakeoff.errors import RunFolderError
 from bakeoff.files import PRIVATE, sync_folder
-from bakeoff.record import SCHEMA, Record, Transcript, Usage
+from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage
 from bakeoff.redact import Redactor, with_texts
 
 INLINE_BYTES = 16 * 1024  # a line this short is written as it is, without looking for long strings
@@ -34,6 +34,7 @@ _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
 _DEEP = 100  # more brackets than this in a line, or more bytes than the next, and we make sure it can be read back
 _LONG_NUMBER = 4000
 _LOCK_TRIES, _LOCK_PAUSE = 20, 0.01
+_MOST = 10**15  # tokens, dollars or seconds of one record: nothing measured has more, and sums of these have an end
 
 Line = dict[str, Any]
 Upgrade = Callable[[Line], Line]
@@ -118,6 +119,33 @@ def record_at(path: Path, place: int) -> Record:
     return entry
 
 
+def beyond_measure(record: Record) -> str | None:
+    """A number that nobody can have measured, in words; sums over such numbers have no end."""
+    for usage in (record.spent, record.transcript.usage) if record.transcript else (record.spent,):
+        if found := _beyond(usage):
+            return found
+    for name in ("prepare", "attempt", "score"):
+        phase: Phase | None = getattr(record, name)
+        if phase is not None and not (abs(phase.seconds) <= _MOST and abs(phase.waited) <= _MOST):
+            return f"{name} of {max(abs(phase.seconds), abs(phase.waited)):g} seconds is nothing that was measured"
+    return None
+
+
+def _beyond(usage: Usage) -> str | None:
+    if usage is NO_USAGE:
+        return None
+    for name, number in usage.__dict__.items():  # every record passes here; pydantic's own way takes ten times as long
+        if number is not None and not -_MOST <= number <= _MOST:
+            return f"{name} of more than {_MOST:g} is nothing that was measured"
+    return None
+
+
+def _measured(record: Record) -> Record:
+    if found := beyond_measure(record):
+        raise ValueError(found)
+    return record
+
+
 def _lines_backwards(path: Path, step: int) -> Iterator[bytes]:
     pieces: list[bytes] = []  # of a line whose beginning is still to be read, the last first; joined once
     with path.open("rb") as file:
@@ -143,7 +171,7 @@ def _lines_backwards(path: Path, step: int) -> Iterator[bytes]:
 def _read_line(raw: bytes, number: int, blobs: Blobs) -> Entry:
     try:
         if raw.startswith(_PLAIN_RECORD):
-            return Record.model_validate_json(raw[len(_PLAIN_RECORD) : -2])
+            return _measured(Record.model_validate_json(raw[len(_PLAIN_RECORD) : -2]))
         line = from_json(raw)
         return _entry(upgrade(line, int(line["v"])), blobs)
     except ValidationError as error:
@@ -160,9 +188,11 @@ def _entry(line: Line, blobs: Blobs) -> Entry:
         case "record":
             if references := line.get("blobs"):
                 blobs.put_back(line["record"], references)
-            return Record.model_validate(line["record"])
+            return _measured(Record.model_validate(line["record"]))
         case "usage":
             total, usage = Usage.model_validate(line["total"]), Usage.model_validate(line["usage"])
+            if found := _beyond(total) or _beyond(usage):
+                raise ValueError(found)
             return Spent(total, str(line["trial"]), usage)
         case "start" | "end" as kind:
             return Mark(kind, line)

@@ -16,12 +16,14 @@ from pydantic import ValidationError
 from bakeoff.bitmap import Bitmap
 from bakeoff.errors import RunFolderError
 from bakeoff.files import sync_folder, write_atomically
-from bakeoff.journal import Entry, Mark, Spent, read_journal, read_journal_backwards, read_journal_with_places
+from bakeoff.journal import Damage, Entry, Mark, Spent, read_journal, read_journal_backwards, read_journal_with_places
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.redact import Redactor
 
 LATEST = "latest"
+MOST_TRIALS = 10**9
+"""Of a plan whose records are read: one bit each has to fit into memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,11 @@ class RunFolder:
         return self.path.name
 
     @property
+    def label(self) -> str:
+        """The name for texts: bytes that are not UTF-8 reach Python as lone surrogates, and no format has those."""
+        return self.path.name.encode(errors="backslashreplace").decode()
+
+    @property
     def plan_file(self) -> Path:
         return self.path / "plan.json"
 
@@ -44,7 +51,12 @@ class RunFolder:
 
     @property
     def started(self) -> bool:
-        return self.journal_file.exists()
+        """Whether there is a journal. What is not a file is refused: reading a pipe would never end."""
+        if self.journal_file.is_file():
+            return True
+        if self.journal_file.exists():
+            raise RunFolderError(f"{self.journal_file} cannot be read: it is not a file")
+        return False
 
     def write_plan(self, plan: Plan, redactor: Redactor) -> None:
         data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
@@ -74,13 +86,18 @@ class RunFolder:
     def entries_with_places(self) -> Iterator[tuple[int, Entry]]:
         return read_journal_with_places(self.journal_file) if self.started else iter(())
 
-    def latest_records(self, plan: Plan) -> Iterator[Record]:
+    def latest_records(self, plan: Plan, damaged: list[Damage] | None = None) -> Iterator[Record]:
         """The one record that counts for each trial of the plan that has one, newest first, in constant memory.
 
         A trial that the plan's present scorers have not scored yet has none: marks of two kinds are never mixed.
+        Lines that cannot be read are added to `damaged`, for those who want to tell of them.
         """
+        if plan.size > MOST_TRIALS:
+            raise RunFolderError(f"{self.plan_file} has {plan.size:,} trials: at most {MOST_TRIALS:,} can be read")
         seen = Bitmap(plan.size)
         for entry in read_journal_backwards(self.journal_file) if self.started else ():
+            if isinstance(entry, Damage) and damaged is not None:
+                damaged.append(entry)
             if isinstance(entry, Record):
                 trial = plan.find(entry.case, entry.subject, entry.round)
                 if trial is not None and trial.attempt_key == entry.attempt_key and not seen[trial.index]:

@@ -38,8 +38,8 @@ def hostile_plan(name: str = NAME) -> Plan:
         name=name,
         cases=(Case(id=name, prompt=name, tags={name: name}), Case(id="second", prompt="?", expected=name)),
         subjects=(
-            SubjectSpec(kind="nop", name=name, options={"model": name, "system": name}),
-            SubjectSpec(kind="nop", name="other"),
+            SubjectSpec(kind="scripted", name=name, options={"model": name, "system": name}),
+            SubjectSpec(kind="scripted", name="other"),
         ),
         scorers=(ScorerSpec(kind="exact", name=name),),
         rounds=2,

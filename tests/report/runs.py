@@ -19,7 +19,7 @@ def plan_of(cases: int, subjects: Iterable[str], *, rounds: int = 1, **more: Any
     return Plan(
         name=more.pop("name", "suite"),
         cases=more.pop("case_list", None) or tuple(Case(id=f"case-{i}", prompt=f"Question {i}?") for i in range(cases)),
-        subjects=tuple(SubjectSpec(kind="nop", name=name) for name in subjects),
+        subjects=tuple(SubjectSpec(kind="nop" if name == "nop" else "scripted", name=name) for name in subjects),
         scorers=(ScorerSpec(kind="exact"),),
         rounds=rounds,
         **more,

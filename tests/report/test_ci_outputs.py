@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Transcript, Verdict
+from bakeoff.plan import Case, Plan, Trial
+from bakeoff.record import Record, Score, Transcript, Verdict
 from bakeoff.report.badges import badge, run_badge, score_badge
 from bakeoff.report.ci import CiOutputs, write_ci_outputs
 from bakeoff.report.github import MOST_ANNOTATIONS, annotations, write_step_summary
@@ -31,7 +31,7 @@ from .runs import lost, plan_of, record_of, run_of
 def junit_of(plan: Plan, records: Iterable[Record]) -> junitparser.JUnitXml:
     file = io.StringIO()
     with Shelf(plan, records) as shelf:
-        write_junit("run", plan, shelf, file)
+        write_junit("run", shelf, file)
     return junitparser.JUnitXml.fromstring(file.getvalue().encode())
 
 
@@ -78,6 +78,86 @@ def test_the_worst_round_decides_and_ours_is_never_a_failure() -> None:
     assert status_of([Verdict.RECORDED], 1) == "passed"
 
 
+def failing(trial: Trial, reason: str) -> Record:
+    return record_of(trial, 0.0, scores=(Score(name="exact", value=0.0, reason=reason),))
+
+
+def test_a_failure_is_told_whatever_its_reason_ends_in() -> None:
+    plan = plan_of(1, ["s"])
+    [suite] = junit_of(plan, [failing(plan.trial(0), "expected: pass")])
+    [case] = suite
+    assert case.result[0].message == "round 1: fail: exact: expected: pass"
+    assert case.result[0].text == "round 1: fail: exact: expected: pass"
+
+
+def test_the_rounds_that_decide_are_told_first_however_many_there_are() -> None:
+    plan = plan_of(1, ["s"], rounds=60)
+    kinds = {0: "infra", 24: "fail"} | dict.fromkeys(range(30, 60), "infra")
+    records = [
+        lost(trial, "infra") if kinds.get(trial.round) == "infra" else record_of(trial, float(trial.round not in kinds))
+        for trial in plan.trials()
+    ]
+    [suite] = junit_of(plan, records)
+    [case] = suite
+    assert case.result[0].message == "round 25: fail: exact: not case-0"
+    assert "and 12 more rounds that did not pass" in case.result[0].text
+    assert "round 2: pass" not in case.result[0].text
+
+
+def with_controls(*names: str) -> tuple[Plan, list[Record]]:
+    """`nop` fails all, `oracle` knows all, and `s` passes all but the first."""
+    plan = plan_of(12, names)
+    records = [
+        record_of(
+            trial,
+            {"nop": 0.0, "oracle": 1.0}.get(trial.subject.name, float(trial.case.id != "case-0")),
+            bound=trial.subject.name == "oracle",
+        )
+        for trial in plan.trials()
+    ]
+    return plan, records
+
+
+def test_controls_are_in_no_annotation_suite_list_of_failures_or_badge() -> None:
+    plan, records = with_controls("nop", "oracle", "s")
+    assert [suite.name for suite in junit_of(plan, records)] == ["s"]
+    assert annotated(plan, records) == ["::error title=s%3A case-0 (round 1)::fail: exact: not case-0"]
+    text = markdown_of(plan, records)
+    assert "| `nop (control)` | 0.0 % |" in text, "the table of scores has everyone"
+    assert "| fail | `case-0` | `s` |" in text
+    assert "`nop` | 1 |" not in text
+    assert "what controls did not pass is not listed" in text
+    assert "suite: 11/12 passed" in run_badge(summarise(plan, records))
+
+
+def test_a_run_of_controls_alone_is_told_as_such() -> None:
+    plan, records = with_controls("nop", "oracle")
+    suites = {suite.name: suite for suite in junit_of(plan, records)}
+    assert list(suites) == ["nop", "oracle"]
+    assert [found.name for found in suites["nop"].properties()] == ["control"]
+    assert len(annotated(plan, records)) == MOST_ANNOTATIONS + 1
+    assert "every subject is a control" in markdown_of(plan, records)
+    assert "suite: 12/24 passed (controls)" in run_badge(summarise(plan, records))
+
+
+def markdown_of(plan: Plan, records: list[Record]) -> str:
+    with Shelf(plan, records) as shelf:
+        return to_markdown(describe_run("the-run", summarise(plan, records), shelf))
+
+
+def test_nothing_is_said_to_have_passed_that_did_not() -> None:
+    plan = plan_of(2, ["s"])
+    assert "Nothing has been run yet." in markdown_of(plan, [])
+    assert "Everything that ran passed." in markdown_of(plan, [record_of(plan.trial(0))])
+    assert "Everything passed." in markdown_of(plan, [record_of(trial) for trial in plan.trials()])
+    recorded = plan_of(2, ["s"], threshold=None)
+    records = [record_of(trial, 0.0, threshold=None) for trial in recorded.trials()]
+    text = markdown_of(recorded, records)
+    assert "No threshold was set, so nothing passed or failed." in text
+    assert "verything passed" not in text
+    assert "suite: 2 scored, no threshold" in run_badge(summarise(recorded, records))
+
+
 @given(st.text(max_size=40))
 def test_any_text_makes_xml_that_can_be_read(text: str) -> None:
     plan = plan_of(1, ["s"])
@@ -87,7 +167,7 @@ def test_any_text_makes_xml_that_can_be_read(text: str) -> None:
 
 def annotated(plan: Plan, records: Iterable[Record]) -> list[str]:
     with Shelf(plan, records) as shelf:
-        return list(annotations(plan, shelf))
+        return list(annotations(shelf))
 
 
 def test_failures_are_errors_losses_are_warnings_and_the_rest_is_counted() -> None:
@@ -135,7 +215,7 @@ def test_a_pull_request_comment_has_every_denominator_and_the_failures() -> None
     plan = plan_of(3, ["s"])
     records = [record_of(plan.trial(0), 1.0), record_of(plan.trial(1), 0.0), lost(plan.trial(2), "infra")]
     with Shelf(plan, records) as shelf:
-        text = to_markdown(describe_run("the-run", summarise(plan, records), plan, shelf))
+        text = to_markdown(describe_run("the-run", summarise(plan, records), shelf))
     assert "| `s` | 50.0 % |" in text
     assert "| 1/2 | 1 infra | 0 |" in text
     assert "| fail | `case-1` | `s` | 1 | `exact: not case-1` |" in text
@@ -147,7 +227,7 @@ def test_a_pull_request_comment_says_how_many_answers_were_recordings() -> None:
     replayed = Transcript(output="x", metadata={"replayed": True})
     records = [record_of(plan.trial(0), transcript=replayed), record_of(plan.trial(1))]
     with Shelf(plan, records) as shelf:
-        text = to_markdown(describe_run("the-run", summarise(plan, records), plan, shelf))
+        text = to_markdown(describe_run("the-run", summarise(plan, records), shelf))
     assert "- 1 of 2 trials were answered from recordings" in text
 
 

@@ -10,9 +10,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas
 import pytest
 
-from .runs import Values, plan_of, run_of
+from bakeoff.record import Phase, Usage
+from bakeoff.report.html.entries import read_entry
+from bakeoff.report.view.app import Pages
+from bakeoff.rundir import RunFolder
+
+from .runs import Values, plan_of, record_of, run_of, write_run
 
 BAKEOFF = Path(sys.executable).parent / "bakeoff"
 
@@ -27,10 +33,11 @@ def bakeoff(tmp_path: Path) -> Call:
         return subprocess.run(
             [BAKEOFF, *arguments],
             cwd=tmp_path,
-            env={**kept, **more},
+            env={**kept, "BAKEOFF_CACHE": str(tmp_path / "cache"), **more},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=100,
             check=False,
         )
@@ -132,6 +139,65 @@ def test_every_format_is_exported_to_a_file_others_may_read(bakeoff: Call, tmp_p
     assert sorted(path.name for path in (tmp_path / "out" / "logs").iterdir()) == ["01-s.eval", "02-t.eval"]
     assert bakeoff("export", "--format", "badge", "--subject", "s").stdout.startswith("<svg")
     assert not list((tmp_path / "out").glob(".new-*")), "nothing half-made stays behind"
+
+
+def test_every_format_has_the_chosen_subject_and_no_other(bakeoff: Call, tmp_path: Path) -> None:
+    values: Values = dict.fromkeys(("alpha", "omega"), lambda case, round_: 0.0)
+    run_of(tmp_path / "results" / "runs" / "one", plan_of(3, values), values)
+    for format_ in ("csv", "junit", "github", "markdown", "badge"):
+        done = bakeoff("export", "latest", "--format", format_, "--subject", "omega")
+        assert done.returncode == 0, done.stderr
+        assert "omega" in done.stdout, format_
+        assert "alpha" not in done.stdout, format_
+    assert bakeoff("export", "--format", "parquet", "--subject", "omega", "-o", "x.parquet").returncode == 0
+    assert set(pandas.read_parquet(tmp_path / "x.parquet")["subject"]) == {"omega"}
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_one_folder_that_cannot_be_read_keeps_nobody_from_the_others(bakeoff: Call, tmp_path: Path) -> None:
+    runs = tmp_path / "results" / "runs"
+    plan = plan_of(2, ["s"])
+    pipe = run_of(runs / "2026-01-03T00-00-00-pipe", plan, {"s": lambda case, round_: 1.0})
+    pipe.journal_file.unlink()
+    os.mkfifo(pipe.journal_file)
+    huge = [record_of(trial, spent=Usage(cost=1e308), attempt=Phase(seconds=1e308)) for trial in plan.trials()]
+    write_run(runs / "2026-01-04T00-00-00-huge", plan, huge)
+    listed = json.loads(bakeoff("runs", "list", "--json").stdout)
+    assert [row["state"].partition(":")[0] for row in listed] == ["incomplete", "unreadable", "complete", "complete"]
+    for command in (("runs", "show"), ("runs", "check"), ("export",), ("leaderboard",), ("report", "--no-open")):
+        done = bakeoff(*command, pipe.name)
+        assert (done.returncode, done.stdout) == (2, ""), command
+        assert "journal.jsonl cannot be read: it is not a file" in done.stderr
+    for words in (("runs", "show", "--json"), ("export",), ("report", "--no-open")):
+        done = bakeoff(*words, "2026-01-04T00-00-00-huge")
+        assert done.returncode == 0, done.stderr
+    assert "2 damaged lines are left out" in bakeoff("runs", "show").stderr
+    assert "nothing that was measured" in bakeoff("runs", "check").stdout
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_no_encoding_and_no_name_of_a_folder_is_a_bug(bakeoff: Call, tmp_path: Path, encoding: str) -> None:
+    strange = os.fsdecode(b"caf\xe9")
+    run_of(
+        tmp_path / "results" / "runs" / strange, plan_of(3, ["日本"]), {"日本": lambda case, round_: float(case > 0)}
+    )
+    formats = [("export", "--format", name) for name in ("csv", "junit", "github", "markdown", "badge")]
+    for command in (
+        ("runs", "list"),
+        ("runs", "show"),
+        ("runs", "show", "--json"),
+        ("runs", "check"),
+        ("leaderboard", "--markdown"),
+        ("report", "--no-open"),
+        ("index", "--no-open"),
+        ("export", "--format", "inspect", "-o", "x.eval"),
+        *formats,
+    ):
+        done = bakeoff(*command, PYTHONIOENCODING=encoding)
+        assert done.returncode == 0, (command, done.stderr)
+    entry = read_entry(RunFolder(tmp_path / "results" / "runs" / strange))
+    assert (entry.run, entry.page) == ("caf\\udce9", "runs/caf%E9/report.html"), "the link leads to the folder"
+    assert Pages(tmp_path / "results", tmp_path).find(entry.run).name == strange
 
 
 @pytest.mark.usefixtures("two_runs")

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case, Plan, SubjectSpec
-from bakeoff.record import Failure, Phase, Reasoning, Record, Step, Text, ToolCall, Transcript
-from bakeoff.report.export_csv import safe_cell, write_csv
-from bakeoff.report.export_inspect import write_inspect_log
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript
+from bakeoff.report.export_csv import LONGEST_CELL, json_cell, safe_cell, write_csv
+from bakeoff.report.export_inspect import sample_id, write_inspect_log
 from bakeoff.report.export_parquet import write_parquet
-from bakeoff.report.export_rows import fields_of, rows_of
+from bakeoff.report.export_rows import fields_of, rows_of, unique_names
 from bakeoff.report.outputs_shelf import Shelf
 
 from .runs import lost, plan_of, record_of
@@ -100,6 +100,58 @@ def test_no_cell_begins_like_a_formula_or_breaks_its_line(text: str) -> None:
     assert not row[0].lstrip().startswith(("=", "+", "-", "@"))
 
 
+@given(st.text(max_size=50), st.text(max_size=50))
+def test_two_texts_never_become_one_cell(one: str, other: str) -> None:
+    assert (safe_cell(one) == safe_cell(other)) == (one == other)
+
+
+def test_a_line_break_and_the_letters_of_its_escape_are_told_apart() -> None:
+    assert safe_cell("a\nb") == "a\\nb"
+    assert safe_cell("a\\nb") == "a\\\\nb"
+    assert safe_cell("'=1") != safe_cell("=1")
+
+
+def test_spaces_and_joiners_of_other_scripts_are_left_alone() -> None:
+    family = "\U0001f469\u200d\U0001f467"
+    assert safe_cell(f"日本\u3000語 {family}") == f"日本\u3000語 {family}"
+    assert safe_cell("\u3000=1").startswith("'")
+    assert safe_cell("\u200d=1").startswith("'")
+    assert safe_cell("\u202egnp") == "\\u202egnp"
+
+
+def test_no_formula_begins_where_cells_are_parted_at_semicolons() -> None:
+    assert safe_cell("a;=1+1;b; c") == "a\\x3b=1+1;b; c"
+    assert ";" not in json_cell(json.dumps(["a;=1+1;"]))
+    assert json.loads(json_cell(json.dumps(["a;=1+1;"]))) == ["a;=1+1;"]
+
+
+def test_json_in_a_cell_is_json_however_long_it_is() -> None:
+    plan = plan_of(1, ["s"])
+    scores = tuple(Score(name=f"n{number}", value=0.0, reason="\n" + "x" * 5000) for number in range(20))
+    table = pandas.read_csv(io.StringIO(csv_of(plan, iter([record_of(plan.trial(0), scores=scores)]))))
+    [cell] = table["scores"]
+    assert len(cell) <= LONGEST_CELL
+    told = json.loads(cell)
+    assert [(score["name"], score["value"]) for score in told] == [(f"n{number}", 0.0) for number in range(20)]
+    assert told[0]["reason"].startswith("\nxxx")
+    assert json.loads(json_cell(json.dumps({"k" * 50_000: 1}))) == "50007 characters, too many for a cell"
+
+
+def test_two_scorers_of_one_name_have_a_column_each(tmp_path: Path) -> None:
+    plan = plan_of(1, ["s"]).model_copy(update={"scorers": (ScorerSpec(kind="exact"), ScorerSpec(kind="exact"))})
+    scores = (Score(name="exact", value=1.0), Score(name="exact", value=0.0))
+    record = record_of(plan.trial(0), scores=scores)
+    table = pandas.read_csv(io.StringIO(csv_of(plan, iter([record]))))
+    assert (table["score.exact"][0], table["score.exact 2"][0]) == (1.0, 0.0)
+    with Shelf(plan, [record]) as shelf:
+        write_parquet(fields_of(plan), rows_of("run", plan, shelf.records()), tmp_path / "x.parquet")
+    assert pandas.read_parquet(tmp_path / "x.parquet")["score.exact 2"][0] == 0.0
+
+
+def test_names_that_are_numbered_stay_clear_of_those_that_were_there() -> None:
+    assert unique_names(["a", "a", "a 2", "b", "a"]) == ["a", "a 3", "a 2", "b", "a 4"]
+
+
 def test_scorers_and_cases_with_formulas_for_names_are_safe_too() -> None:
     plan = plan_of(0, ["=evil()"], case_list=(Case(id="=HYPERLINK(1)", prompt="?"),))
     rows = list(csv.reader(io.StringIO(csv_of(plan, iter([record_of(plan.trial(0), 0.0, output="=1+1")])))))
@@ -162,8 +214,8 @@ def test_inspect_reads_the_log_and_its_mean_is_ours_over_what_counts(tmp_path: P
     infra = samples[("group/odd", 1)]
     assert "infra of group/odd" in infra.error.message
     assert not infra.scores
-    assert samples[("../../etc/passwd", 1)].scores["bakeoff"].value == 0.0
-    assert samples[("../../etc/passwd", 1)].limit.type == "time"
+    assert samples[("..%2F..%2Fetc%2Fpasswd", 1)].scores["bakeoff"].value == 0.0
+    assert samples[("..%2F..%2Fetc%2Fpasswd", 1)].limit.type == "time"
     assert samples[("plain", 2)].error is None, "what the subject failed in counts"
     means: dict[str, list[float]] = {}
     for sample in log.samples:
@@ -181,10 +233,68 @@ def test_no_member_of_an_inspect_log_leaves_its_folder_when_unpacked(tmp_path: P
     with Shelf(plan, inspect_records(plan)) as shelf:
         write_inspect_log("run", plan, plan.subjects[0], shelf, tmp_path / "m.eval")
     with zipfile.ZipFile(tmp_path / "m.eval") as log:
-        assert not [name for name in log.namelist() if ".." in name or name.startswith("/")]
+        assert not [name for name in log.namelist() if ".." in name.split("/") or name.startswith("/")]
         header = json.loads(log.read("header.json"))
     assert "hidden" not in json.dumps(header)
     assert not math.isnan(header["results"]["scores"][0]["metrics"]["mean"]["value"])
+
+
+IDS = [
+    "a/b",
+    "..",
+    "x:y",
+    "/abs",
+    "con\\x",
+    "..\\..\\x",
+    "a/../../z",
+    "%2e%2e",
+    "..%2Fx",
+    "../x",
+    "100% sure",
+    "./a",
+    "a//b",
+]
+
+
+def test_inspect_opens_every_sample_by_the_id_that_it_lists(tmp_path: Path) -> None:
+    log_module = pytest.importorskip("inspect_ai.log", reason="pip install 'bakeoff[bench]'")
+    plan = plan_of(0, ["s"], case_list=tuple(Case(id=name, prompt="?") for name in IDS))
+    path = tmp_path / "s.eval"
+    with Shelf(plan, [record_of(trial) for trial in plan.trials()]) as shelf:
+        write_inspect_log("run", plan, plan.subjects[0], shelf, path)
+    listed = [summary.id for summary in log_module.read_eval_log_sample_summaries(str(path))]
+    samples = [log_module.read_eval_log_sample(str(path), id=name, epoch=1) for name in listed]
+    assert [sample.metadata.get("bakeoff_case", sample.id) for sample in samples] == IDS
+    assert {"a/b", "..", "x:y", "100% sure"} <= set(listed), "what is safe stays as it is"
+    with zipfile.ZipFile(path) as log:
+        folders = [part for name in log.namelist() for part in name.replace("\\", "/").split("/")[:-1]]
+    assert not {"", ".", ".."} & set(folders)
+
+
+@given(st.text(alphabet="./\\%2Fea", max_size=12), st.text(alphabet="./\\%2Fea", max_size=12))
+def test_two_cases_never_become_one_sample(one: str, other: str) -> None:
+    assert (sample_id(one) == sample_id(other)) == (one == other)
+
+
+def test_a_trial_lost_to_a_silent_grader_has_an_error_in_inspect_and_no_score(tmp_path: Path) -> None:
+    log_module = pytest.importorskip("inspect_ai.log", reason="pip install 'bakeoff[bench]'")
+    plan = plan_of(1, ["s"])
+    with Shelf(plan, [record_of(plan.trial(0), None)]) as shelf:
+        write_inspect_log("run", plan, plan.subjects[0], shelf, tmp_path / "s.eval")
+    [sample] = log_module.read_eval_log(str(tmp_path / "s.eval")).samples
+    assert sample.error.message == "grader: no scorer returned a number"
+    assert not sample.scores
+
+
+def test_no_score_of_an_inspect_sample_takes_the_place_of_another(tmp_path: Path) -> None:
+    log_module = pytest.importorskip("inspect_ai.log", reason="pip install 'bakeoff[bench]'")
+    plan = plan_of(1, ["s"])
+    scores = tuple(Score(name=name, value=value) for name, value in (("bakeoff", 0.25), ("x", 1.0), ("x", 0.5)))
+    with Shelf(plan, [record_of(plan.trial(0), scores=scores)]) as shelf:
+        write_inspect_log("run", plan, plan.subjects[0], shelf, tmp_path / "s.eval")
+    [sample] = log_module.read_eval_log(str(tmp_path / "s.eval")).samples
+    found = {name: score.value for name, score in sample.scores.items()}
+    assert found == {"bakeoff": pytest.approx(1.75 / 3), "bakeoff 2": 0.25, "x": 1.0, "x 2": 0.5}
 
 
 def test_an_export_needs_no_more_memory_for_a_longer_run() -> None:

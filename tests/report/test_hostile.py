@@ -91,7 +91,7 @@ def leaderboard(source: Source) -> None:
 def summary(source: Source) -> None:
     with Shelf(source.plan, source.records()) as shelf:
         found = summarise(source.plan, shelf.records())
-        check_blocks(describe_run(source.name, found, source.plan, shelf))
+        check_blocks(describe_run(source.name, found, shelf))
     file = io.StringIO()
     print_summary(Console(file=file, width=80, highlight=False), found)
     assert not CONTROL.search(file.getvalue())

@@ -6,10 +6,12 @@ import pytest
 
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case
-from bakeoff.report.leaderboard import Leaderboard, rank_sources
+from bakeoff.report.leaderboard import Leaderboard, rank_results, rank_sources
+from bakeoff.report.leaderboard_page import write_leaderboard_page
 from bakeoff.report.leaderboard_text import day, describe_leaderboard
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs import sparkline
+from bakeoff.report.readers import open_source
 from bakeoff.rundir import RunFolder
 
 from .runs import Values, plan_of, record_of, run_of, source, write_run
@@ -64,9 +66,93 @@ def test_runs_of_different_cases_are_marked_as_strangers(tmp_path: Path) -> None
     assert "not tried on the same cases" in to_markdown(describe_leaderboard(board))
 
 
-def test_nothing_to_rank_is_a_sentence() -> None:
+def test_nothing_to_rank_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to rank"):
         rank_sources([])
+    run = run_of(tmp_path / "run", plan_of(3, ["nop"]), {"nop": lambda c, r: 0.0})
+    with pytest.raises(UsageError, match=r"nothing to rank: no subject besides controls .*\(left out: nop\)"):
+        rank_sources([source(run)])
+
+
+def test_a_control_is_left_out_and_makes_no_test_stricter(tmp_path: Path) -> None:
+    values: Values = {"a": lambda c, r: float(c < 10), "b": lambda c, r: float(c < 16), "nop": lambda c, r: 0.0}
+    board = rank_sources([source(run_of(tmp_path / "run", plan_of(20, list(values)), values))])
+    assert {entry.standing.subject: entry.rank for entry in board.entries} == {"b": "1", "a": "2"}
+    assert board.left_out == ("nop",)
+
+
+def test_a_run_that_was_killed_does_not_replace_the_whole_one_before_it(tmp_path: Path) -> None:
+    plan = plan_of(40, ["s"])
+    write_run(tmp_path / "whole", plan, [record_of(trial, 1.0, started=1e9) for trial in plan.trials()])
+    write_run(tmp_path / "killed", plan, [record_of(plan.trial(0), 0.0, started=2e9)])
+    [entry] = rank_sources([source(run) for run in _runs(tmp_path)]).entries
+    assert (entry.source, entry.whole, entry.history) == ("whole", True, (1.0,))
+    alone = rank_sources([source(RunFolder(tmp_path / "killed"))])
+    assert not alone.entries[0].whole
+    text = to_markdown(describe_leaderboard(alone))
+    assert "`s` has no run that was carried through: of the latest, 1 of 40 trials count" in text
+
+
+def test_of_a_whole_folder_self_checks_do_not_count_and_unreadable_runs_are_named(tmp_path: Path) -> None:
+    good = run_of(tmp_path / "good", plan_of(5, ["s"]), {"s": lambda c, r: 1.0})
+    plan = plan_of(5, ["s"], name="selfcheck suite")
+    later = write_run(tmp_path / "later", plan, [record_of(trial, 0.0, started=2e9) for trial in plan.trials()])
+    broken = run_of(tmp_path / "broken", plan_of(5, ["t"]), {"t": lambda c, r: 1.0})
+    broken.journal_file.unlink()
+    broken.journal_file.mkdir()
+    board = rank_results([source(run) for run in (broken, good, later)])
+    assert [(entry.standing.subject, entry.source) for entry in board.entries] == [("s", "good")]
+    assert board.selfchecks == 1
+    [problem] = board.unreadable
+    assert "broken" in problem
+    text = to_markdown(describe_leaderboard(board))
+    assert "(1 self-check does not)" in text
+    assert "not read: `" in text
+    assert rank_sources([source(later)]).entries[0].source == "later", "who names one means it"
+
+
+def test_a_journal_without_a_plan_is_paired_with_a_run_by_the_names_of_cases(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", plan_of(20, ["a"]), {"a": lambda c, r: 1.0})
+    other = run_of(tmp_path / "other", plan_of(20, ["b"]), {"b": lambda c, r: 0.0})
+    alone = tmp_path / "alone.jsonl"
+    alone.write_bytes(other.journal_file.read_bytes())
+    board = rank_sources([source(run), open_source(alone)])
+    assert not board.strangers
+    assert [(entry.standing.subject, entry.rank) for entry in board.entries] == [("a", "1"), ("b", "2")]
+    assert "paired by their names alone" in to_markdown(describe_leaderboard(board))
+
+
+def test_strangers_are_found_who_do_not_stand_next_to_each_other(tmp_path: Path) -> None:
+    cases = [
+        tuple(Case(id=f"case-{n}", prompt="?") for n in numbers) for numbers in (range(5), range(10), range(5, 10))
+    ]
+    runs = [
+        run_of(tmp_path / name, plan_of(0, [name], case_list=mine), {name: lambda c, r: 1.0})
+        for name, mine in zip("abc", cases, strict=True)
+    ]
+    assert rank_sources(map(source, runs)).strangers
+    assert not rank_sources(map(source, runs[:2])).strangers
+
+
+def test_a_subject_that_can_be_compared_with_nobody_has_no_rank(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", plan_of(10, ["a", "b"]), {"a": lambda c, r: 1.0, "b": lambda c, r: 1.0})
+    lonely = run_of(tmp_path / "lonely", plan_of(1, ["c"]), {"c": lambda c, r: 1.0})
+    board = rank_sources([source(run), source(lonely)])
+    assert {entry.standing.subject: entry.rank for entry in board.entries} == {"a": "1–2", "b": "1–2", "c": "–"}
+    assert "| – | – | `c` |" in to_markdown(describe_leaderboard(board))
+    page = write_leaderboard_page(tmp_path / "board.html", rank_sources([source(lonely), source(_alone(tmp_path))]))
+    assert "No two subjects could be compared" in page.read_text()
+
+
+def _alone(tmp_path: Path) -> RunFolder:
+    return run_of(tmp_path / "alone", plan_of(1, ["d"]), {"d": lambda c, r: 1.0})
+
+
+def test_without_a_threshold_nothing_is_said_to_have_passed(tmp_path: Path) -> None:
+    plan = plan_of(5, ["s"], threshold=None)
+    run = write_run(tmp_path / "run", plan, [record_of(trial, 0.5, threshold=None) for trial in plan.trials()])
+    text = to_markdown(describe_leaderboard(rank_sources([source(run)])))
+    assert "| –/5 |" in text
 
 
 def test_a_sparkline_keeps_the_whole_scale_and_the_last_twenty() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bakeoff.report.markdown import LONGEST_QUOTE, code_span, plain, to_markdown
-from bakeoff.report.outputs import Difference, Listing, Quote, columns, heading, paragraph
+from bakeoff.report.markdown import LONGEST, LONGEST_QUOTE, code_span, plain, to_markdown
+from bakeoff.report.outputs import Block, Difference, Listing, Quote, columns, heading, paragraph
 from bakeoff.report.outputs import Grid as Table
 
 ATTACKS = [
@@ -116,3 +116,30 @@ def test_plain_words_are_escaped_and_mention_nobody() -> None:
 
 def test_long_quotes_are_cut() -> None:
     assert len(code_span("x" * 10_000_000)) < LONGEST_QUOTE + 10
+
+
+def test_what_a_comment_has_no_room_for_is_left_out_and_counted() -> None:
+    table = Table(columns("a", "b>"), tuple((Quote(f"row {number} " + "x" * 250), "1") for number in range(300)))
+    lines = tuple(f"+{'y' * 200}" for _ in range(60))
+    text = to_markdown([heading("Head"), paragraph("first"), table, heading("More"), Difference(Quote("d"), lines)])
+    assert LONGEST * 0.98 < len(text) <= LONGEST
+    shown = rendered(text).seen.count("tr") - 1
+    assert text.endswith(
+        f"Left out, as there is room for 65,000 characters: rows of tables ({300 - shown}), differences (1).\n"
+    )
+    assert "## More" not in text, "nothing would stand under it"
+
+
+@pytest.mark.parametrize("room", [600, 700, 1000, 2000, 5000, 20_000])
+def test_a_shorter_text_still_has_its_structure(room: int) -> None:
+    quote = Quote("z" * 280)
+    blocks: list[Block] = [
+        heading("H"),
+        Listing((("item ", quote),) * 5),
+        heading("T"),
+        Table(columns("a"), ((quote,),) * 9),
+    ]
+    text = to_markdown(blocks, room)
+    assert len(text) <= room
+    assert set(rendered(text).seen) <= ALLOWED
+    assert ("Left out" in text) == (room < 5000)

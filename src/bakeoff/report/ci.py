@@ -57,15 +57,15 @@ def _written(
 ) -> Iterator[Path]:
     if outputs.junit:
         with whole_text(outputs.junit) as file:
-            write_junit(name, plan, shelf, file)
+            write_junit(name, shelf, file)
         yield outputs.junit
     if not outputs.markdown and not outputs.github:
         return
-    blocks = describe_run(name, summarise(plan, shelf.records()), plan, shelf)
+    blocks = describe_run(name, summarise(plan, shelf.records()), shelf)
     if outputs.markdown:
         with whole_text(outputs.markdown) as file:
             file.write(to_markdown(blocks))
         yield outputs.markdown
     if outputs.github:
-        stream.writelines(f"{line}\n" for line in annotations(plan, shelf))
+        stream.writelines(f"{line}\n" for line in annotations(shelf))
         write_step_summary(blocks, stream, environment)

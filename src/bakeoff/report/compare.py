@@ -4,9 +4,11 @@ compare_sources   picks the arms, compares each pair, judges all of them togethe
 CompareReport     everything it found, as data; `compare_text` says it as blocks, `compare_page` as a page
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import PlainSerializer
 
 from bakeoff.errors import UsageError
 from bakeoff.frozen import Frozen
@@ -14,18 +16,19 @@ from bakeoff.report.compare_arms import Arm, by_id_alone, case_key, countable, r
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, case_change, case_detail
 from bakeoff.report.readers import Source
 from bakeoff.report.summary import SubjectSummary
+from bakeoff.report.words import visible
 from bakeoff.stats import (
     Cells,
     Comparison,
     Mismatch,
-    Noise,
     Ruling,
     Stamp,
     compare,
+    detectable_between,
     difference_split,
     exit_code_of,
+    judge,
     judge_all,
-    minimum_detectable,
     mismatches,
 )
 
@@ -35,14 +38,23 @@ Gate = Literal["verdict", "regression"]
 OPEN, SHUT, UNDECIDED = 0, 1, 3
 
 
+def _as_utf8(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+FileName = Annotated[str, PlainSerializer(_as_utf8, return_type=str, when_used="json")]
+"""A folder may have a name that is no text; JSON can only hold text."""
+
+
 class ArmFacts(Frozen):
     """One side, as the report tells it."""
 
-    source: str
-    path: str
+    source: FileName
+    path: FileName
     subject: str
     bound: bool
     summary: SubjectSummary
+    threshold: float | None  # None: nothing passes or fails
     stamp: Stamp
     damaged: int  # lines of its journal that are in no number
 
@@ -56,6 +68,7 @@ class PairReport(Frozen):
     ruling: Ruling
     exit_code: int
     gate: str  # the sentence that explains the exit code
+    control: bool = False  # a subject that tests the cases: shown, but not judged by the gate
     mismatches: tuple[Mismatch, ...]
     by_id_alone: bool  # the content of a side's cases is unknown, so cases were paired by their names
     advice: str | None = None  # where the noise lies
@@ -80,7 +93,10 @@ def compare_sources(
     margin: float | None = None,
     most_details: int = 5,
 ) -> CompareReport:
-    """Compare one subject with another, or every subject that both sources have with itself."""
+    """Compare one subject with another, or every subject that both sources have with itself.
+
+    Controls decide nothing unless they were named, or there is nothing else.
+    """
     names = _pairs_of(baseline, candidate, subjects)
     with countable(baseline, candidate), ExitStack() as open_arms:
         arms = [
@@ -93,6 +109,8 @@ def compare_sources(
 def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, str | None]) -> list[tuple[str, str]]:
     old, new = subjects
     if old is not None or new is not None:
+        if old is None or new is None:
+            _refuse_itself(baseline, candidate, old or new or "")
         return [(old or new or "", new or old or "")]
     theirs = {spec.name for spec in candidate.plan.subjects}
     common = [spec.name for spec in baseline.plan.subjects if spec.name in theirs]
@@ -106,6 +124,17 @@ def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, s
         f"no subject is in both: {baseline.name} has {_names(baseline)}; {candidate.name} has {_names(candidate)}. "
         "Say which to compare with --subject-a and --subject-b"
     )
+
+
+def _refuse_itself(baseline: Source, candidate: Source, named: str) -> None:
+    if baseline.path.resolve() == candidate.path.resolve():
+        names = [spec.name for spec in baseline.plan.subjects if spec.name != named]
+        others = visible(", ".join(names), 200) or "it has no other"
+        name = visible(repr(named), 80)
+        raise UsageError(
+            f"{baseline.name} is one run, so {name} would be compared with itself: add a second run, or name "
+            f"two subjects with --subject-a and --subject-b (besides {name}: {others})"
+        )
 
 
 def _both_of(source: Source) -> tuple[str, str]:
@@ -125,15 +154,31 @@ def _names(source: Source) -> str:
 def _report(arms: Sequence[tuple[Arm, Arm]], gate: Gate, margin: float | None, most_details: int) -> CompareReport:
     compared = {str(place): compare(*_cells(old, new)) for place, (old, new) in enumerate(arms)}
     losses = {str(place): (old.losses, new.losses) for place, (old, new) in enumerate(arms)}
-    rulings = judge_all(compared, margin=margin, losses=losses)
+    controls = _controls(arms)
+    # The controls' tests must not make the others' stricter.
+    rulings = judge_all(_without(compared, controls), margin=margin, losses=losses)
+    beside = {place: judge(compared[place], margin=margin, losses=losses[place]) for place in controls}
     pairs = [
-        _pair(old, new, compared[str(place)], rulings[str(place)], gate, margin, most_details)
+        _pair(old, new, compared[str(place)], (rulings | beside)[str(place)], gate, margin, most_details)
         for place, (old, new) in enumerate(arms)
     ]
-    codes = {pair.exit_code for pair in pairs}
+    judged = [pair for place, pair in enumerate(pairs) if str(place) not in controls]
+    codes = {pair.exit_code for pair in judged}
     code = next((code for code in (SHUT, UNDECIDED) if code in codes), OPEN)
     assert gate != "verdict" or code == exit_code_of(rulings.values())
-    return CompareReport(gate=gate, margin=margin, pairs=tuple(pairs), exit_code=code)
+    decided_nothing = {"control": True, "exit_code": OPEN, "gate": "a control: it has no say in the exit code"}
+    others = [pairs[int(place)].model_copy(update=decided_nothing) for place in controls]
+    return CompareReport(gate=gate, margin=margin, pairs=(*judged, *others), exit_code=code)
+
+
+def _controls(arms: Sequence[tuple[Arm, Arm]]) -> list[str]:
+    """The places of pairs that are there to test the cases; none, where there are only such pairs."""
+    found = [str(place) for place, (old, new) in enumerate(arms) if old.summary.control or new.summary.control]
+    return found if len(found) < len(arms) else []
+
+
+def _without(compared: Mapping[str, Comparison], places: Sequence[str]) -> dict[str, Comparison]:
+    return {place: found for place, found in compared.items() if place not in places}
 
 
 def _cells(old: Arm, new: Arm) -> tuple[Cells, Cells]:
@@ -148,7 +193,6 @@ def _pair(
     code, sentence = gate_of(compared, ruling, gate, margin)
     split = difference_split(*_cells(old, new))
     cases = tuple(_changes(old, new))
-    rounds = min(old.plan.rounds, new.plan.rounds)
     return PairReport(
         baseline=_facts(old),
         candidate=_facts(new),
@@ -159,7 +203,7 @@ def _pair(
         mismatches=(*mismatches(old.stamp, new.stamp), *_other_mismatches(old, new)),
         by_id_alone=not (old.content_known and new.content_known),
         advice=split.sentence if split and split.of_mean else None,
-        detectable=minimum_detectable(compared.cases, rounds, Noise.seen(split)) if split and compared.paired else None,
+        detectable=detectable_between(*_cells(old, new)),
         cases=cases,
         details=tuple(_details(old, new, cases, most_details)),
     )
@@ -167,16 +211,25 @@ def _pair(
 
 def gate_of(compared: Comparison, ruling: Ruling, gate: Gate, margin: float | None) -> tuple[int, str]:
     """The exit code and its reason."""
+    unpaired = "" if compared.paired else ", by cases that are not the same in both"
     bounded = not ruling.refused and compared.inner is not None and margin is not None
     if gate == "regression" and bounded and ruling.exit_code == UNDECIDED:
         assert compared.inner is not None
         assert margin is not None
         if compared.inner.low > -margin:  # one-sided: how much better it may be does not matter here
-            return OPEN, f"not worse by more than {100 * margin:g} points: the gate is open"
+            return OPEN, f"not worse by more than {100 * margin:g} points: the gate is open{unpaired}"
         return UNDECIDED, f"a loss of more than {100 * margin:g} points is not ruled out: undecidable"
-    return ruling.exit_code, {OPEN: "the gate is open", SHUT: "the gate is shut"}.get(
-        ruling.exit_code, "undecidable: more cases or rounds, or a wider --margin, would decide it"
+    return ruling.exit_code, {OPEN: f"the gate is open{unpaired}", SHUT: f"the gate is shut{unpaired}"}.get(
+        ruling.exit_code, f"undecidable: {_way_out(compared, ruling)}"
     )
+
+
+def _way_out(compared: Comparison, ruling: Ruling) -> str:
+    if ruling.refused:
+        return "`bakeoff resume` tries again what was lost, and would decide it"
+    if compared.baseline is None or compared.candidate is None:
+        return "a side of which nothing was scored cannot be compared"
+    return "more cases or rounds, or a wider --margin, would decide it"
 
 
 def _facts(arm: Arm) -> ArmFacts:
@@ -186,6 +239,7 @@ def _facts(arm: Arm) -> ArmFacts:
         subject=arm.spec.name,
         bound=arm.summary.bound,
         summary=arm.summary,
+        threshold=arm.plan.threshold,
         stamp=arm.stamp,
         damaged=arm.circumstances.damaged,
     )

@@ -134,8 +134,10 @@ def countable(*sources: Source) -> Iterator[None]:
 
 def losses_of(summary: SubjectSummary) -> Losses:
     """What our side broke. Trials that a budget kept from running were never lost, only not run."""
-    lost = sum(summary.verdicts.get(verdict, 0) for verdict in (Verdict.INFRA, Verdict.GRADER))
-    return Losses(trials=summary.scored + lost, lost=lost)
+    whose = {Verdict.INFRA: "infrastructure", Verdict.GRADER: "graders"}
+    counts = {words: summary.verdicts[verdict] for verdict, words in whose.items() if summary.verdicts.get(verdict)}
+    lost = sum(counts.values())
+    return Losses(trials=summary.scored + lost, lost=lost, to=" and ".join(counts) or "infrastructure")
 
 
 def case_key(case: Case, *, content_known: bool) -> CaseKey:

@@ -4,6 +4,7 @@ import difflib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Literal
 
 from pydantic import JsonValue
@@ -31,7 +32,7 @@ class Side(Frozen):
     cost: float | None
     seconds: float | None
     tokens: int
-    tool_calls: int
+    tool_calls: float  # of a round, as cost, time and tokens are
     why: str = ""  # the first round that did not pass
 
 
@@ -107,7 +108,7 @@ def _side(records: Iterable[Record]) -> Side:
         cost=None if usage.cost is None or not rounds else usage.cost / rounds,
         seconds=seconds / rounds if rounds else None,
         tokens=usage.tokens // rounds if rounds else 0,
-        tool_calls=calls,
+        tool_calls=calls / rounds if rounds else 0.0,
         why=reason,
     )
 
@@ -158,12 +159,11 @@ def text_difference(was: str, now: str) -> tuple[str, ...]:
     """A unified diff of two texts of any size in bounded time; nothing where they are alike."""
     if was == now:
         return ()
-    lines = [
-        line[:_LONGEST_LINE]
-        for line in difflib.unified_diff(_lines(was), _lines(now), lineterm="", n=2)
-        if not line.startswith(("--- ", "+++ "))
-    ]
+    marked = difflib.unified_diff(_lines(was), _lines(now), lineterm="", n=2)
+    lines = [line[:_LONGEST_LINE] for line in islice(marked, 2, None)]  # after the names of the two files
     if not lines:
+        if _is_whole(was) and _is_whole(now):
+            return ("… only line breaks differ",)
         return (f"… they differ after the first {_LONGEST_TEXT:,} characters or {_MOST_LINES} lines",)
     if len(lines) > _SHOWN_LINES:
         return (*lines[:_SHOWN_LINES], f"… {len(lines) - _SHOWN_LINES} more lines")
@@ -172,6 +172,11 @@ def text_difference(was: str, now: str) -> tuple[str, ...]:
 
 def _lines(text: str) -> list[str]:
     return text[:_LONGEST_TEXT].splitlines()[:_MOST_LINES]
+
+
+def _is_whole(text: str) -> bool:
+    """Whether all of it is compared."""
+    return len(text) <= _LONGEST_TEXT and len(text.splitlines()) <= _MOST_LINES
 
 
 def _tools(transcript: Transcript) -> str:

@@ -10,9 +10,12 @@ from bakeoff.report.compare import ArmFacts, CompareReport, PairReport
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, Outcome, Side
 from bakeoff.report.compare_text import (
     both,
+    calls,
+    headword,
     how_compared,
     losses_first,
     outcome_word,
+    passed_of,
     points,
     sentence,
     unmatched,
@@ -65,7 +68,7 @@ def _head_of_one(pair: PairReport) -> Masthead:
     return Masthead(
         title=_title(pair),
         headline=_said(pair),
-        badge=verdict_word(ruling.verdict),
+        badge=headword(pair),
         tone=_TONES[ruling.verdict],
         tiles=tiles,
     )
@@ -73,14 +76,23 @@ def _head_of_one(pair: PairReport) -> Masthead:
 
 def _head_of_several(report: CompareReport) -> Masthead:
     first = report.pairs[0]
-    verdicts = Counter(pair.ruling.verdict for pair in report.pairs)
+    judged = [pair for pair in report.pairs if not pair.control]
+    verdicts = Counter(pair.ruling.verdict for pair in judged)
+    beside = len(report.pairs) - len(judged)
+    controls = f" {beside:,} more are controls, which have no say in the gate." if beside else ""
     tiles = [(verdict_word(verdict), f"{verdicts[verdict]:,}", "") for verdict in GateVerdict]
     exit_tile = ("Gate", _GATE_WORDS[report.exit_code], f"exit {report.exit_code}")
     return Masthead(
         title=f"{first.candidate.source} against {first.baseline.source}",
-        headline=f"{len(report.pairs):,} subjects are in both; p-values are adjusted for that by Holm.",
+        headline=f"{_subjects_in_both(len(judged))}{controls}",
         tiles=(*tiles, exit_tile),
     )
+
+
+def _subjects_in_both(number: int) -> str:
+    if number == 1:
+        return "1 subject is in both."
+    return f"{number:,} subjects are in both; p-values are adjusted for that by Holm."
 
 
 def _said(pair: PairReport) -> str:
@@ -102,7 +114,9 @@ def _title(pair: PairReport) -> str:
 
 def _cases_in(pair: PairReport) -> str:
     compared = pair.comparison
-    return f"of {compared.cases:,} cases in pairs" if compared.paired else "no case is in both"
+    if compared.paired:
+        return f"of {compared.cases:,} cases in pairs"
+    return "unpaired" if compared.difference is not None else "nothing to compare"
 
 
 def _between(interval: Interval | None) -> str:
@@ -136,7 +150,7 @@ def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
     interval = compared.interval
     return (
         Datum(text=visible(pair.candidate.subject, NAME), href=f"#pair-{number}"),
-        Datum(text=verdict_word(ruling.verdict), tone=_TONES[ruling.verdict]),
+        Datum(text=headword(pair), tone=_TONES[ruling.verdict]),
         Datum(text=points(compared.difference), sort=compared.difference),
         Datum(text=f"{points(interval.low)} to {points(interval.high)}" if interval else "undefined"),
         Datum(text=UNKNOWN if ruling.p_value is None else f"{ruling.p_value:.2g}", sort=ruling.p_value),
@@ -152,7 +166,7 @@ def _difference(pair: PairReport, label: str) -> Difference:
         value=compared.difference,
         interval=_ends(compared.interval),
         inner=_ends(compared.inner),
-        verdict=verdict_word(pair.ruling.verdict),
+        verdict=headword(pair),
     )
 
 
@@ -218,7 +232,7 @@ def _side(path: Path, role: str, facts: ArmFacts) -> tuple[Value, ...]:
         visible(facts.subject, NAME),
         Datum(text=percent(summary.score), sort=summary.score, tone="strong"),
         interval_datum(summary.score, summary.interval),
-        Datum(text=f"{summary.passed:,} / {summary.scored:,}", sort=summary.passed),
+        Datum(text=passed_of(summary, facts.threshold).replace("/", " / "), sort=summary.passed),
         losses(summary),
         Datum(text=cost(summary.spent.cost), sort=summary.spent.cost),
         Datum(text=duration(summary.seconds), sort=summary.seconds),
@@ -261,8 +275,8 @@ def _cases(pair: PairReport, number: int, place: str, title: str) -> Section:
         Column(title="Cost", align="end", help="of a round"),
         Column(title="Time", align="end", help="of a round"),
         Column(title="Tokens", align="end", help="of a round"),
-        Column(title="Tool calls", align="end", help="of all rounds"),
-        Column(title="Why the candidate did not pass"),
+        Column(title="Tool calls", align="end", help="of a round"),
+        Column(title="Why", help="why the candidate did not pass"),
     )
     opened = {detail.case: _place_of(number, at) for at, detail in enumerate(pair.details)}
     rows = tuple(_case_row(case, opened.get(case.case)) for case in sorted(pair.cases, key=losses_first))
@@ -278,7 +292,7 @@ def _case_row(case: CaseChange, href: str | None) -> tuple[Value, ...]:
         (both(cost(old.cost), cost(new.cost)), new.cost),
         (both(duration(old.seconds), duration(new.seconds)), new.seconds),
         (both(f"{old.tokens:,}", f"{new.tokens:,}"), min(new.tokens, 2**53)),
-        (both(f"{old.tool_calls:,}", f"{new.tool_calls:,}"), new.tool_calls),
+        (both(calls(old), calls(new)), new.tool_calls),
     )
     return (
         Datum(text=visible(case.case, NAME), href=href),

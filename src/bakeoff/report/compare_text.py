@@ -16,6 +16,7 @@ from bakeoff.report.outputs import (
     heading,
     paragraph,
 )
+from bakeoff.report.summary import SubjectSummary
 from bakeoff.report.words import UNKNOWN, cost, duration, percent, replay_note, span
 from bakeoff.stats import GateVerdict
 
@@ -24,7 +25,11 @@ _MOST_NAMED = 10  # unmatched cases
 
 
 def describe_comparison(report: CompareReport) -> tuple[Block, ...]:
-    return tuple(block for pair in report.pairs for block in _pair(pair, many=len(report.pairs) > 1))
+    """Every verdict before the first line of a difference: where there is little room, the end is what is left out."""
+    judged = sum(not pair.control for pair in report.pairs)
+    said = [block for pair in report.pairs for block in _pair(pair, many=judged > 1 and not pair.control)]
+    shown = [block for pair in report.pairs for block in _details(pair, many=len(report.pairs) > 1)]
+    return *said, *shown
 
 
 def points(share: float | None) -> str:
@@ -33,10 +38,10 @@ def points(share: float | None) -> str:
 
 
 def _pair(pair: PairReport, *, many: bool) -> Iterator[Block]:
-    yield heading(verdict_word(pair.ruling.verdict), ": ", *_title(pair))
+    yield heading(f"{headword(pair)}: ", *_title(pair))
     holm = " (p adjusted for several comparisons by Holm)" if many and pair.ruling.p_value is not None else ""
     yield paragraph(sentence(f"{pair.ruling.sentence}{holm}"))
-    yield paragraph(sentence(f"{pair.gate} (exit {pair.exit_code})"))
+    yield paragraph(sentence(pair.gate if pair.control else f"{pair.gate} (exit {pair.exit_code})"))
     yield _arms(pair)
     yield Listing(tuple((line,) for line in how_compared(pair)))
     if pair.mismatches:
@@ -44,8 +49,6 @@ def _pair(pair: PairReport, *, many: bool) -> Iterator[Block]:
         yield _mismatches(pair)
     yield from _unmatched(pair)
     yield from _cases(pair)
-    for detail in pair.details:
-        yield from _detail(detail, next(case for case in pair.cases if case.case == detail.case))
 
 
 def sentence(words: str) -> str:
@@ -54,6 +57,14 @@ def sentence(words: str) -> str:
 
 def verdict_word(verdict: GateVerdict) -> str:
     return verdict.value.capitalize()
+
+
+def headword(pair: PairReport) -> str:
+    """The verdict, and what a reader must not overlook about it."""
+    compared = pair.comparison
+    remarks = ["control"] if pair.control else []
+    remarks += ["unpaired"] if not compared.paired and compared.difference is not None else []
+    return verdict_word(pair.ruling.verdict) + (f" ({', '.join(remarks)})" if remarks else "")
 
 
 def _title(pair: PairReport) -> tuple[Words, ...]:
@@ -78,7 +89,7 @@ def _arm(role: str, facts: ArmFacts) -> tuple[Words, ...]:
         Quote(facts.subject),
         percent(summary.score),
         span(summary.interval),
-        f"{summary.passed}/{summary.scored}",
+        passed_of(summary, facts.threshold),
         lost,
         cost(summary.spent.cost),
         duration(summary.seconds),
@@ -86,23 +97,50 @@ def _arm(role: str, facts: ArmFacts) -> tuple[Words, ...]:
     )
 
 
+def passed_of(summary: SubjectSummary, threshold: float | None) -> str:
+    """Without a threshold nothing passes, and nothing fails to."""
+    return f"{UNKNOWN if threshold is None else f'{summary.passed:,}'}/{summary.scored:,}"
+
+
 def how_compared(pair: PairReport) -> Iterator[str]:
     compared = pair.comparison
+    yield _pairing(pair)
     if compared.paired:
-        outcomes = f"{compared.wins} better, {compared.ties} the same, {compared.losses} worse"
-        yield f"{compared.cases} cases in pairs: {outcomes}"
-    else:
-        yield "no case is in both: the arms were compared unpaired, which finds less"
+        scores = f"the baseline scored {percent(compared.baseline)}, the candidate {percent(compared.candidate)}"
+        yield f"over the {compared.cases} compared cases {scores}"
     if compared.interval is not None:
         yield f"interval: {compared.interval.method}; test: {compared.test}"
-    if pair.detectable is not None:
-        yield f"this comparison finds a true difference of {100 * pair.detectable:.1f} points in four of five tries"
+    if compared.paired:
+        yield _detectable(pair.detectable)
     if pair.advice:
         yield pair.advice
     if pair.by_id_alone:
         yield "cases were paired by their names alone: a journal without a plan does not say what was asked"
     for role, facts in (("baseline", pair.baseline), ("candidate", pair.candidate)):
         yield from _caveats(role, facts)
+
+
+def _detectable(difference: float | None) -> str:
+    if difference is None:
+        return "how small a difference this comparison would find cannot be estimated from it"
+    if difference > 1:
+        return "this comparison is too small to find any difference in four of five tries"
+    return f"this comparison finds a true difference of {100 * difference:.1f} points in four of five tries"
+
+
+def _pairing(pair: PairReport) -> str:
+    compared = pair.comparison
+    if compared.paired:
+        outcomes = f"{compared.wins} better, {compared.ties} the same, {compared.losses} worse"
+        return f"{compared.cases} cases in pairs: {outcomes}"
+    empty = [
+        name for name, score in (("baseline", compared.baseline), ("candidate", compared.candidate)) if score is None
+    ]
+    if empty:
+        return f"nothing of the {' and nothing of the '.join(empty)} was scored: there is nothing to compare"
+    if pair.cases:
+        return "no case was scored in both: the arms were compared unpaired, which finds less"
+    return "no case is the same in both: the arms were compared unpaired, which finds less"
 
 
 def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
@@ -138,11 +176,13 @@ def _unmatched(pair: PairReport) -> Iterator[Block]:
 
 def unmatched(pair: PairReport) -> tuple[tuple[str, list[str]], ...]:
     """Cases without a partner, by what they are."""
-    compared, changed = pair.comparison, set(pair.comparison.changed)
+    compared = pair.comparison
+    # A case that both have and one side did not score stands among the cases.
+    told = {*compared.changed, *(case.case for case in pair.cases)}
     return (
-        ("with changed content, and so not compared", list(compared.changed)),
-        ("only in the baseline", [key.id for key in compared.baseline_only if key.id not in changed]),
-        ("only in the candidate", [key.id for key in compared.candidate_only if key.id not in changed]),
+        (f"with changed content, and so not {'compared' if compared.paired else 'paired'}", list(compared.changed)),
+        ("only in the baseline", [key.id for key in compared.baseline_only if key.id not in told]),
+        ("only in the candidate", [key.id for key in compared.candidate_only if key.id not in told]),
     )
 
 
@@ -159,7 +199,8 @@ def _cases(pair: PairReport) -> Iterator[Block]:
             yield paragraph(f"All {len(pair.cases)} cases scored the same.")
         return
     changed.sort(key=losses_first)
-    yield heading("Cases that changed", level=3)
+    unscored = any(case.outcome == "not scored" for case in changed)
+    yield heading("Cases that changed, or were not scored" if unscored else "Cases that changed", level=3)
     titles = (
         Column("case"),
         Column("outcome"),
@@ -196,16 +237,27 @@ def _case_row(case: CaseChange) -> tuple[Words, ...]:
         both(cost(old.cost), cost(new.cost)),
         both(duration(old.seconds), duration(new.seconds)),
         both(f"{old.tokens:,}", f"{new.tokens:,}"),
-        both(str(old.tool_calls), str(new.tool_calls)),
+        both(calls(old), calls(new)),
     )
+
+
+def calls(side: Side) -> str:
+    return f"{side.tool_calls:,.1f}".removesuffix(".0")
 
 
 def both(was: str, now: str) -> str:
     return was if was == now else f"{was} → {now}"
 
 
-def _detail(detail: CaseDetail, case: CaseChange) -> Iterator[Block]:
-    yield heading(Quote(case.case), f": {points(case.difference)} points, round {detail.round + 1}", level=3)
+def _details(pair: PairReport, *, many: bool) -> Iterator[Block]:
+    cases = {case.case: case for case in pair.cases}
+    whose = (Quote(pair.candidate.subject), ", ") if many else ()
+    for detail in pair.details:
+        yield from _detail(whose, detail, cases[detail.case])
+
+
+def _detail(whose: tuple[Words, ...], detail: CaseDetail, case: CaseChange) -> Iterator[Block]:
+    yield heading(*whose, Quote(case.case), f": {points(case.difference)} points, round {detail.round + 1}", level=3)
     yield Grid(
         columns("", "baseline", "candidate"),
         (

@@ -3,7 +3,8 @@
 What maps: a subject is a model's evaluation, a case a sample, a round an epoch, steps are messages, scorers are scores.
 What does not is said in `metadata` and not bent: the trial's own score and verdict stand as the score `bakeoff`; one
 lost to infra, budget or a grader has an `error` and no score, so Inspect leaves it out as we do; one that the subject
-failed or timed out in counts as 0. Hidden files and artefacts are not written.
+failed or timed out in counts as 0. Hidden files and artefacts are not written. Inspect finds a sample in the archive by
+its id, so an id that would leave its folder when the log is unpacked is written in another way.
 """
 
 import json
@@ -12,8 +13,9 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote, unquote
 
 from bakeoff._version import __version__
 from bakeoff.frozen import fingerprint
@@ -21,6 +23,7 @@ from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Reasoning, Record, Step, Text, ToolCall, Usage, Verdict
 from bakeoff.report.compare_arms import with_changes
 from bakeoff.report.compare_cases import as_text, why
+from bakeoff.report.export_rows import unique_names
 from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.summary import SubjectSummary, summarise
 
@@ -69,18 +72,18 @@ def _write_samples(plan: Plan, subject: SubjectSpec, shelf: Shelf, log: zipfile.
         for record in shelf.rounds(subject.name, case.id):
             span.add(record)
             sample = _sample(case, subject, record)
-            log.writestr(_member(case.id, record.round + 1), _dump(sample))
+            log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", _dump(sample))
             summaries.write(separator + _dump(_summary(sample)))
             separator = b","
     summaries.write(b"]" if separator == b"," else b"[]")
     return span
 
 
-def _member(case: str, epoch: int) -> str:
-    """Where Inspect looks for a sample; a name that would leave the folder when unpacked is replaced by its hash."""
-    pure = PurePosixPath(case)
-    safe = not pure.is_absolute() and ".." not in pure.parts and "\\" not in case and ":" not in case
-    return f"samples/{case if safe else fingerprint(case)}_epoch_{epoch}.json"
+def sample_id(case: str) -> str:
+    """The case's id, percent-encoded where it would lead out of a folder, or could be taken for one that was."""
+    *folders, _ = case.replace("\\", "/").split("/")
+    safe = "\\" not in case and not {"", ".", ".."} & set(folders)
+    return case if safe and unquote(case) == case else quote(case, safe="")
 
 
 def _spec(name: str, plan: Plan, subject: SubjectSpec, span: _Span) -> Json:
@@ -90,11 +93,11 @@ def _spec(name: str, plan: Plan, subject: SubjectSpec, span: _Span) -> Json:
         "created": _time(span.first) or _time(0.0),
         "task": plan.name,
         "task_id": fingerprint(plan.name),
-        "dataset": {"name": plan.name, "samples": len(plan.cases), "sample_ids": [case.id for case in plan.cases]},
+        "dataset": {"name": plan.name, "samples": len(plan.cases), "sample_ids": _sample_ids(plan)},
         "model": _model(subject),
         "config": {"epochs": plan.rounds},
         "packages": {"bakeoff": __version__},
-        "scorers": [{"name": scorer.name or scorer.kind} for scorer in plan.scorers],
+        "scorers": [{"name": name} for name in _score_names([spec.name or spec.kind for spec in plan.scorers])],
         "metadata": {
             "bakeoff_run": name,
             "bakeoff_subject": subject.name,
@@ -102,6 +105,10 @@ def _spec(name: str, plan: Plan, subject: SubjectSpec, span: _Span) -> Json:
             "bakeoff_threshold": plan.threshold,
         },
     }
+
+
+def _sample_ids(plan: Plan) -> list[str]:
+    return [sample_id(case.id) for case in plan.cases]
 
 
 def _ending(summary: SubjectSummary, subject: SubjectSpec, span: _Span) -> Json:
@@ -136,11 +143,10 @@ def _result(summary: SubjectSummary) -> Json:
 
 
 def _sample(case: Case, subject: SubjectSpec, record: Record) -> Json:
-    transcript, failure = record.transcript, record.failure
+    transcript = record.transcript
     messages = list(_messages(case, subject, record))
-    lost = failure is not None and not record.verdict.counts
     sample: Json = {
-        "id": case.id,
+        "id": sample_id(case.id),
         "epoch": record.round + 1,
         "input": case.prompt,
         "target": as_text(case.expected),
@@ -155,14 +161,23 @@ def _sample(case: Case, subject: SubjectSpec, record: Record) -> Json:
     }
     if started := _time(record.started):
         sample |= {"started_at": started, "completed_at": _time(record.started + record.seconds) or started}
-    if lost and failure is not None:
-        message = f"{record.verdict}: {failure.type}: {failure.message}"
-        sample["error"] = {"message": message, "traceback": failure.detail, "traceback_ansi": failure.detail}
+    if sample["id"] != case.id:
+        sample["metadata"]["bakeoff_case"] = case.id
+    if not record.verdict.counts:
+        sample["error"] = _error(record)
     if record.verdict is Verdict.TIMEOUT:
         sample["limit"] = {"type": "time", "limit": case.limits.attempt_seconds}
     if transcript and transcript.metadata:
         sample["metadata"]["bakeoff_transcript"] = transcript.metadata
     return sample
+
+
+def _error(record: Record) -> Json:
+    """Why a trial was lost; a grader may have said nothing at all."""
+    failure = record.failure
+    words = f"{failure.type}: {failure.message}" if failure else "no scorer returned a number"
+    detail = failure.detail if failure else ""
+    return {"message": f"{record.verdict}: {words}", "traceback": detail, "traceback_ansi": detail}
 
 
 def _messages(case: Case, subject: SubjectSpec, record: Record) -> Iterator[Json]:
@@ -217,14 +232,19 @@ def _output(subject: SubjectSpec, record: Record, messages: list[Json]) -> Json:
 
 def _scores(record: Record) -> Json:
     """Scorers that gave a number, and ours; a name of a scorer that is taken gives way."""
+    names = _score_names([score.name for score in record.scores])
     scores = {
-        score.name: {"value": score.value, "explanation": score.reason, "metadata": score.metadata}
-        for score in record.scores
+        name: {"value": score.value, "explanation": score.reason, "metadata": score.metadata}
+        for name, score in zip(names, record.scores, strict=True)
         if score.value is not None and score.failure is None
     }
     if not record.verdict.counts:
         return {}
     return {**scores, OWN_SCORE: {"value": record.value, "answer": str(record.verdict), "explanation": why(record)}}
+
+
+def _score_names(names: list[str]) -> list[str]:
+    return unique_names([OWN_SCORE, *names])[1:]
 
 
 def _summary(sample: Json) -> Json:
@@ -273,4 +293,4 @@ def _time(seconds: float | None) -> str | None:
 
 
 def _dump(data: Any) -> bytes:
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")

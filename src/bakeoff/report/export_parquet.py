@@ -40,6 +40,7 @@ def _libraries() -> tuple[Any, Any]:
 def _type(arrow: Any, field: Field) -> Any:
     types = {
         "text": arrow.string(),
+        "json": arrow.string(),
         "whole": arrow.int64(),
         "real": arrow.float64(),
         "flag": arrow.bool_(),

@@ -1,16 +1,17 @@
 """A run as one flat row for each finished trial: what CSV and Parquet hold. The names of columns are a promise."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain, count
 from typing import Literal
 
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.compare_cases import as_text
 
-Kind = Literal["text", "whole", "real", "flag", "time"]
+Kind = Literal["text", "json", "whole", "real", "flag", "time"]
 Value = str | int | float | bool | None
 
 
@@ -47,14 +48,14 @@ _FIXED = (
     Field("failure_type", "text"),
     Field("failure_message", "text"),
     Field("output", "text"),
-    Field("scores", "text"),
-    Field("tags", "text"),
+    Field("scores", "json"),
+    Field("tags", "json"),
 )
 
 
 def fields_of(plan: Plan) -> tuple[Field, ...]:
     """The fixed columns, then one for each scorer of the plan."""
-    return (*_FIXED, *(Field(f"score.{name}", "real") for name in _scorers(plan)))
+    return (*_FIXED, *(Field(f"score.{name}", "real") for name in unique_names(_scorers(plan))))
 
 
 def rows_of(name: str, plan: Plan, records: Iterator[Record]) -> Iterator[dict[str, Value]]:
@@ -66,12 +67,28 @@ def rows_of(name: str, plan: Plan, records: Iterator[Record]) -> Iterator[dict[s
 
 
 def _scorers(plan: Plan) -> list[str]:
-    return list(dict.fromkeys(scorer.name or scorer.kind for scorer in plan.scorers))
+    return [scorer.name or scorer.kind for scorer in plan.scorers]
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The same names; one that was there before gets a number that makes it another."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        numbered = (f"{name} {number}" for number in count(2))
+        free = next(one for one in chain([name], numbered) if one not in taken and (one == name or one not in names))
+        taken.add(free)
+        found.append(free)
+    return found
 
 
 def _scores(record: Record, scorers: list[str]) -> dict[str, Value]:
-    found = {score.name: score.value for score in record.scores}
-    return {f"score.{name}": found.get(name) for name in scorers}
+    """The first score of a name belongs to the first scorer of that name, and so on."""
+    found: dict[str, list[float | None]] = {}
+    for score in record.scores:
+        found.setdefault(score.name, []).append(score.value)
+    values = [found[name].pop(0) if found.get(name) else None for name in scorers]
+    return {f"score.{name}": value for name, value in zip(unique_names(scorers), values, strict=True)}
 
 
 def _row(record: Record) -> dict[str, Value]:

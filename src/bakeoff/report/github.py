@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TextIO
 
 from bakeoff.errors import UsageError
-from bakeoff.plan import Plan
 from bakeoff.record import LOST, Record
 from bakeoff.report.compare_cases import why
 from bakeoff.report.markdown import to_markdown
@@ -27,10 +26,13 @@ _LONGEST_SUMMARY = 1_000_000  # bytes; GitHub refuses more than 1 MiB
 SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
 
 
-def annotations(plan: Plan, shelf: Shelf) -> Iterator[str]:
-    """An error for each trial that failed, a warning for each that was lost, and a notice about the rest."""
+def annotations(shelf: Shelf) -> Iterator[str]:
+    """An error for each trial that failed, a warning for each that was lost, and a notice about the rest.
+
+    Controls are left out where there is anything else: that `nop` fails is no news.
+    """
     counts: Counter[str] = Counter()
-    for record in unhappy_records(plan, shelf):
+    for record in unhappy_records(shelf):
         level = "warning" if record.verdict in LOST else "error"
         counts[level] += 1
         if counts[level] <= MOST_ANNOTATIONS:
@@ -42,12 +44,12 @@ def annotations(plan: Plan, shelf: Shelf) -> Iterator[str]:
 
 def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str, str] = os.environ) -> None:
     """To the file that GitHub names, or else to stdout."""
-    text = to_markdown(blocks)
+    text = to_markdown(blocks, _LONGEST_SUMMARY)
     place = environment.get(SUMMARY_FILE)
     if not place:
         stdout.write(_no_old_command(text))
         return
-    data = text.encode()
+    data = text.encode(errors="replace")
     if len(data) > _LONGEST_SUMMARY:
         data = data[:_LONGEST_SUMMARY].rsplit(b"\n", 1)[0] + b"\n\nCut: GitHub takes no longer summary.\n"
     try:

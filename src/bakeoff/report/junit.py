@@ -1,14 +1,15 @@
 """A run as JUnit XML: a suite for each subject, a test case for each case.
 
 A case passes when all its rounds do. What the subject did wrong is a `failure`, what our side did wrong (infra, grader)
-an `error`, what was not run or not paid for `skipped`. Scores are properties.
+an `error`, what was not run or not paid for `skipped`. Scores are properties. Controls have no suite, for theirs would
+be red by design; where a run has nothing else, their suites say what they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
-from bakeoff.plan import Case, Plan
+from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Record, Verdict
 from bakeoff.report.compare_cases import why
 from bakeoff.report.outputs_shelf import Shelf
@@ -20,13 +21,14 @@ _LONGEST = 2000  # characters of an untrusted text
 _MOST_ROUNDS = 20  # of a case that are told one by one
 _FAILED = (Verdict.FAIL, Verdict.TIMEOUT)
 _BROKEN = (Verdict.INFRA, Verdict.GRADER)
+_HAPPY = (Verdict.PASS, Verdict.RECORDED)
 
 
-def write_junit(name: str, plan: Plan, shelf: Shelf, file: TextIO) -> None:
+def write_junit(name: str, shelf: Shelf, file: TextIO) -> None:
     """One case at a time; only their outcomes are counted beforehand."""
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={_attribute(name)}>\n')
-    for subject in plan.subjects:
-        _write_suite(subject.name, plan, shelf, file)
+    for subject in shelf.judged:
+        _write_suite(subject, shelf, file)
     file.write("</testsuites>\n")
 
 
@@ -41,7 +43,8 @@ def status_of(verdicts: list[Verdict], rounds: int) -> Status:
     return "passed"
 
 
-def _write_suite(subject: str, plan: Plan, shelf: Shelf, file: TextIO) -> None:
+def _write_suite(spec: SubjectSpec, shelf: Shelf, file: TextIO) -> None:
+    subject, plan = spec.name, shelf.plan
     statuses = [status_of(shelf.verdicts(subject, case.id), plan.rounds) for case in plan.cases]
     counts = {
         "tests": len(statuses),
@@ -51,25 +54,28 @@ def _write_suite(subject: str, plan: Plan, shelf: Shelf, file: TextIO) -> None:
     }
     numbers = " ".join(f'{key}="{count}"' for key, count in counts.items())
     file.write(f"<testsuite name={_attribute(subject)} {numbers}>\n")
+    if shelf.is_control(spec):
+        file.write('<properties>\n<property name="control" value="it is there to test the cases"/>\n</properties>\n')
     for case, status in zip(plan.cases, statuses, strict=True):
-        file.writelines(_test_case(case, subject, status, plan, shelf))
+        file.writelines(_test_case(case, subject, status, shelf))
     file.write("</testsuite>\n")
 
 
-def _test_case(case: Case, subject: str, status: Status, plan: Plan, shelf: Shelf) -> Iterator[str]:
-    seconds, more = 0.0, 0
+def _test_case(case: Case, subject: str, status: Status, shelf: Shelf) -> Iterator[str]:
+    seconds, rounds = 0.0, shelf.plan.rounds
+    verdicts = shelf.verdicts(subject, case.id)
+    chosen = _worst_first(verdicts)[:_MOST_ROUNDS]
     values: list[float] = []
-    told: list[str] = []
+    told: dict[int, str] = {}
     properties: list[tuple[str, str]] = []
-    for record in shelf.rounds(subject, case.id):
+    for place, record in enumerate(shelf.rounds(subject, case.id)):
         seconds += record.seconds
         if record.verdict.counts and record.value is not None:
             values.append(record.value)
-        if len(told) < _MOST_ROUNDS:
-            properties += _properties(record, several=plan.rounds > 1)
-            told.append(_round_line(record))
-        else:
-            more += 1
+        if place in chosen:
+            properties += _properties(record, several=rounds > 1)
+            if record.verdict not in _HAPPY:
+                told[place] = _round_line(record)
     if values:
         properties.insert(0, ("score", f"{sum(values) / len(values):g}"))
     yield f'<testcase classname={_attribute(subject)} name={_attribute(case.id)} time="{seconds:.6f}">\n'
@@ -77,8 +83,16 @@ def _test_case(case: Case, subject: str, status: Status, plan: Plan, shelf: Shel
         lines = "".join(f"<property name={_attribute(key)} value={_attribute(value)}/>\n" for key, value in properties)
         yield f"<properties>\n{lines}</properties>\n"
     if status != "passed":
-        yield _outcome(status, told, more, missing=plan.rounds - len(told) - more)
+        more = sum(verdict not in _HAPPY for verdict in verdicts) - len(told)
+        worst = [told[place] for place in chosen if place in told]
+        yield _outcome(status, worst, more, missing=rounds - len(verdicts))
     yield "</testcase>\n"
+
+
+def _worst_first(verdicts: Sequence[Verdict]) -> list[int]:
+    """Places of rounds: what decides the outcome of their case comes before what does not."""
+    ranks = {**dict.fromkeys(_FAILED, 0), **dict.fromkeys(_BROKEN, 1), Verdict.BUDGET: 2}
+    return sorted(range(len(verdicts)), key=lambda place: ranks.get(verdicts[place], 3))
 
 
 def _properties(record: Record, *, several: bool) -> Iterator[tuple[str, str]]:
@@ -91,14 +105,13 @@ def _properties(record: Record, *, several: bool) -> Iterator[tuple[str, str]]:
 
 
 def _round_line(record: Record) -> str:
-    reason = why(record) if record.verdict not in (Verdict.PASS, Verdict.RECORDED) else ""
+    reason = why(record)
     return f"round {record.round + 1}: {record.verdict}{': ' if reason else ''}{reason}"
 
 
 def _outcome(status: Status, told: list[str], more: int, *, missing: int) -> str:
-    happy = tuple(f": {verdict}" for verdict in (Verdict.PASS, Verdict.RECORDED))
-    unhappy = [line for line in told if not line.endswith(happy)]
-    lines = [*unhappy, *([f"and {more} more rounds"] if more else []), *([f"{missing} not run"] if missing else [])]
+    rest = [f"and {more} more rounds that did not pass"] if more else []
+    lines = [*told, *rest, *([f"{missing} not run"] if missing else [])]
     message = lines[0] if lines else status
     if status == "skipped":
         return f"<skipped message={_attribute(message)}/>\n"

@@ -1,18 +1,27 @@
 """Who is best over many runs: the latest word on each subject, with groups that cannot be told apart."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations
 
-from bakeoff.errors import UsageError
+from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.frozen import Frozen
 from bakeoff.plan import Plan
 from bakeoff.record import Record
+from bakeoff.report.compare import FileName
 from bakeoff.report.compare_arms import case_key, countable
 from bakeoff.report.readers import Source
 from bakeoff.report.spread import Range, Spread, Spreads
 from bakeoff.report.summary import SubjectSummary, summarise
+from bakeoff.report.words import UNKNOWN, visible
 from bakeoff.stats import CLUSTER_TAG, CaseKey, Cell, Cells, Standing, leaderboard
+
+SELFCHECK = "selfcheck "
+"""How the names of plans begin that `bakeoff selfcheck` ran: they try the machine as much as the subject."""
+
+_ENOUGH = 0.95
+"""The share of a run's trials that must be scored for it to count before a longer one; `compare` asks for as much."""
 
 
 class Entry(Frozen):
@@ -21,10 +30,12 @@ class Entry(Frozen):
     standing: Standing
     summary: SubjectSummary
     model: str | None
-    source: str  # where its numbers come from
-    path: str
+    source: FileName  # where its numbers come from
+    path: FileName
+    threshold: float | None  # None: nothing passes or fails
+    whole: bool  # enough of its trials were scored
     updated: float | None  # when its last trial began, in seconds since 1970
-    history: tuple[float, ...]  # its scores in all the sources that have it, oldest first
+    history: tuple[float, ...]  # its scores in all the sources that have enough of it, oldest first
     cost_interval: Range | None = None  # of the mean cost of a trial
     time_interval: Range | None = None
 
@@ -36,14 +47,18 @@ class Entry(Frozen):
     @property
     def rank(self) -> str:
         best, worst = self.standing.best, self.standing.worst
+        if self.standing.undefined:
+            return UNKNOWN
         return str(best) if best == worst else f"{best}–{worst}"
 
 
 class Leaderboard(Frozen):
     entries: tuple[Entry, ...]
-    left_out: tuple[str, ...]  # subjects that know the answers, or of which nothing was scored
+    left_out: tuple[str, ...]  # controls, and subjects of which nothing was scored
     strangers: bool  # some two subjects share no case
-    unreadable: tuple[str, ...]  # sources that could not be read, and why
+    by_id_alone: bool = False  # the content of a source's cases is unknown, so they were paired by their names
+    selfchecks: int = 0  # runs that were left out because they are such
+    unreadable: tuple[FileName, ...] = ()  # sources that could not be read, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +71,10 @@ class _Found:
     updated: float
     model: str | None
     spread: Spread
+
+    @property
+    def whole(self) -> bool:
+        return self.summary.scored >= _ENOUGH * self.summary.planned
 
 
 class _Seen:
@@ -85,30 +104,80 @@ class _Seen:
         }
 
 
-def rank_sources(sources: Iterable[Source], unreadable: tuple[str, ...] = ()) -> Leaderboard:
-    """The latest scored run of each subject, by its name; bound subjects are left out."""
+def rank_sources(sources: Iterable[Source]) -> Leaderboard:
+    """The latest word on each subject, by its name; controls are left out."""
+    return _rank([found for source in sources for found in _read(source)])
+
+
+def rank_results(sources: Iterable[Source]) -> Leaderboard:
+    """The same of a whole folder of results: one damaged run must not hide the others, and self-checks do not count."""
+    runs: list[_Found] = []
+    problems: list[str] = []
+    selfchecks = 0
+    for source in sources:
+        try:
+            if source.plan.name.startswith(SELFCHECK):
+                selfchecks += 1
+            else:
+                runs += _read(source)
+        except BakeoffError as error:
+            problems.append(str(error))
+    return _rank(runs, tuple(problems), selfchecks)
+
+
+def _read(source: Source) -> list[_Found]:
+    with countable(source):
+        return list(_subjects_of(source))
+
+
+def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: int = 0) -> Leaderboard:
     histories: dict[str, list[_Found]] = {}
     left_out: dict[str, None] = {}
-    for source in sources:
-        with countable(source):
-            subjects = list(_subjects_of(source))
-        for found in subjects:
-            if found.summary.bound or not found.cells:
-                left_out[found.summary.subject] = None
-            else:
-                histories.setdefault(found.summary.subject, []).append(found)
+    for found in runs:
+        if found.summary.control or not found.cells:
+            left_out[found.summary.subject] = None
+        else:
+            histories.setdefault(found.summary.subject, []).append(found)
     if not histories:
-        raise UsageError("nothing to rank: no subject has a scored trial; `bakeoff runs list` shows what there is")
-    for runs in histories.values():
-        runs.sort(key=lambda found: found.updated)
-    latest = {name: runs[-1] for name, runs in histories.items()}
-    standings = leaderboard({name: found.cells for name, found in latest.items()})
+        raise UsageError(_nothing(tuple(left_out), unreadable))
+    # A run that was killed says less than the whole one before it.
+    chosen = {name: [run for run in runs if run.whole] or runs for name, runs in histories.items()}
+    for found_runs in chosen.values():
+        found_runs.sort(key=lambda found: found.updated)
+    cells = _paired({name: runs[-1] for name, runs in chosen.items()})
     return Leaderboard(
-        entries=tuple(_entry(standing, histories[standing.subject]) for standing in standings),
-        left_out=tuple(name for name in left_out if name not in latest),
-        strangers=_strangers([found.cells for found in latest.values()]),
+        entries=tuple(_entry(standing, chosen[standing.subject]) for standing in leaderboard(cells)),
+        left_out=tuple(name for name in left_out if name not in chosen),
+        strangers=_strangers(cells.values()),
+        by_id_alone=any(not runs[-1].source.description.content_known for runs in chosen.values()) and len(chosen) > 1,
+        selfchecks=selfchecks,
         unreadable=unreadable,
     )
+
+
+def _nothing(left_out: tuple[str, ...], unreadable: tuple[str, ...]) -> str:
+    found = f" (left out: {visible(', '.join(left_out[:5]), 200)})" if left_out else ""
+    first = f"; not read: {unreadable[0]}" if unreadable else ""
+    return (
+        f"nothing to rank: no subject besides controls has a scored trial{found}; "
+        f"`bakeoff runs list` shows what there is{first}"
+    )
+
+
+def _paired(latest: dict[str, _Found]) -> dict[str, Cells]:
+    """The cells of each, those of cases known by name alone under the content that most others have for that name."""
+    contents: dict[str, Counter[CaseKey]] = {}
+    for found in latest.values():
+        if found.source.description.content_known:
+            for key in found.cells:
+                contents.setdefault(key.id, Counter())[key] += 1
+    likely = {name: keys.most_common(1)[0][0] for name, keys in contents.items()}
+    return {
+        name: found.cells
+        if found.source.description.content_known
+        else {likely.get(key.id, key): cell for key, cell in found.cells.items()}
+        for name, found in latest.items()
+    }
 
 
 def _subjects_of(source: Source) -> Iterator[_Found]:
@@ -134,6 +203,8 @@ def _entry(standing: Standing, runs: list[_Found]) -> Entry:
         model=found.model,
         source=found.source.name,
         path=str(found.source.path),
+        threshold=found.source.plan.threshold,
+        whole=found.whole,
         updated=found.updated or None,
         history=tuple(run.summary.score for run in runs if run.summary.score is not None),
         cost_interval=found.spread.costs.interval(),
@@ -141,6 +212,6 @@ def _entry(standing: Standing, runs: list[_Found]) -> Entry:
     )
 
 
-def _strangers(subjects: list[Cells]) -> bool:
-    """Whether any neighbours have no case in common; every pair of many would take too long to look at."""
-    return any(not (one.keys() & other.keys()) for one, other in pairwise(subjects))
+def _strangers(subjects: Iterable[Cells]) -> bool:
+    """Whether any two have no case in common. Many subjects have few different sets of cases."""
+    return any(one.isdisjoint(other) for one, other in combinations({frozenset(cells) for cells in subjects}, 2))

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from bakeoff.report.compare_text import passed_of, sentence
 from bakeoff.report.html.detail import NAME
 from bakeoff.report.html.scores import interval_datum, losses, score_plots, score_point
 from bakeoff.report.html.section_page import Masthead, source_datum, write_section_page
 from bakeoff.report.leaderboard import Entry, Leaderboard
-from bakeoff.report.leaderboard_text import day, letter
+from bakeoff.report.leaderboard_text import WHY_LEFT_OUT, caveats, day, incomplete, letter, which_run
 from bakeoff.report.sections import Column, Datum, Section, Table, Value
 from bakeoff.report.words import UNKNOWN, cost, duration, percent, replay_note, span, visible
 
@@ -20,8 +21,10 @@ def write_leaderboard_page(path: Path, board: Leaderboard) -> Path:
 
 def _head(board: Leaderboard) -> Masthead:
     entries = board.entries
-    first = [entry for entry in entries if entry.standing.best == 1]
-    if len(first) == 1:
+    first = [entry for entry in entries if entry.standing.best == 1 and not entry.standing.undefined]
+    if not first:
+        headline = "No two subjects could be compared: they share too few cases."
+    elif len(first) == 1:
         [best] = first
         interval = span(best.standing.interval)
         headline = f"First: {visible(best.standing.subject, 60)} with {percent(best.standing.score)} ({interval})."
@@ -68,10 +71,12 @@ def _row(entry: Entry) -> tuple[Value, ...]:
     return (
         Datum(text=visible(standing.subject, NAME), tone="strong"),
         Datum(text=entry.rank, sort=standing.best),
-        Datum(text=" ".join(map(letter, standing.groups)), sort=standing.groups[0] if standing.groups else None),
+        Datum(
+            text=" ".join(map(letter, standing.groups)) or UNKNOWN, sort=standing.groups[0] if standing.groups else None
+        ),
         Datum(text=percent(standing.score), sort=standing.score, tone="strong"),
         interval_datum(standing.score, standing.interval),
-        Datum(text=f"{summary.passed:,} / {summary.scored:,}", sort=summary.passed),
+        Datum(text=passed_of(summary, entry.threshold).replace("/", " / "), sort=summary.passed),
         losses(summary),
         Datum(text=cost(summary.spent.cost), sort=summary.spent.cost),
         Datum(text=cost(entry.cost_per_trial), sort=entry.cost_per_trial),
@@ -89,10 +94,10 @@ def _history(entry: Entry) -> Datum:
 def _notes(board: Leaderboard) -> tuple[str, ...]:
     notes = [
         "Subjects that share a letter cannot be told apart; a rank is every place that fits the data.",
-        "The latest run of each subject counts.",
+        sentence(which_run(board)),
+        *map(sentence, caveats(board)),
+        *(f"{visible(entry.standing.subject, 60)} {incomplete(entry)}." for entry in board.entries if not entry.whole),
     ]
-    if board.strangers:
-        notes.append("Some subjects were not tried on the same cases: between those, scores say little.")
     replayed = sum(entry.summary.replayed for entry in board.entries)
     if replayed:
         finished = sum(entry.summary.finished for entry in board.entries)
@@ -108,6 +113,8 @@ def _groups(board: Leaderboard) -> Section | None:
     for entry in board.entries:
         for group in entry.standing.groups:
             members.setdefault(group, []).append(entry)
+    if not members:
+        return None
     rows = tuple(_group_row(group, members[group]) for group in sorted(members))
     columns = (
         Column(title="Group"),
@@ -182,7 +189,7 @@ def _provenance(path: Path, board: Leaderboard) -> Section:
 
 
 def _left_out(board: Leaderboard) -> Section | None:
-    why = "knows the answers, or nothing of it was scored"
+    why = WHY_LEFT_OUT
     rows = [(visible(name, NAME), why) for name in board.left_out]
     rows += [(visible(problem, 500), "cannot be read") for problem in board.unreadable]
     if not rows:

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from bakeoff.report.compare_text import passed_of
 from bakeoff.report.leaderboard import Entry, Leaderboard
 from bakeoff.report.outputs import Block, Column, Grid, Listing, Quote, Words, heading, sparkline
 from bakeoff.report.words import UNKNOWN, cost, duration, percent, span
 
+WHY_LEFT_OUT = "they are there to test the cases, or nothing of theirs was scored"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -38,11 +40,11 @@ def _row(entry: Entry, *, history: bool) -> tuple[Words, ...]:
     summary = entry.summary
     return (
         entry.rank,
-        "".join(letter(number) for number in entry.standing.groups),
+        "".join(letter(number) for number in entry.standing.groups) or UNKNOWN,
         Quote(entry.standing.subject),
         percent(entry.standing.score),
         span(entry.standing.interval),
-        f"{summary.passed}/{summary.scored}",
+        passed_of(summary, entry.threshold),
         str(sum(summary.lost.values())),
         cost(summary.spent.cost),
         cost(entry.cost_per_trial),
@@ -61,17 +63,40 @@ def day(seconds: float | None) -> str:
         return UNKNOWN
 
 
+def which_run(board: Leaderboard) -> str:
+    several = "self-check does not" if board.selfchecks == 1 else "self-checks do not"
+    own = f" ({board.selfchecks:,} {several})" if board.selfchecks else ""
+    return f"the latest run of each subject that was carried through counts{own}"
+
+
+def caveats(board: Leaderboard) -> Iterator[str]:
+    if any(entry.standing.undefined for entry in board.entries):
+        yield "a subject without rank and group could not be compared: it shares fewer than two cases with anybody"
+    if board.strangers:
+        yield "some subjects were not tried on the same cases: between those, scores say little"
+    if board.by_id_alone:
+        yield "some cases were paired by their names alone: a journal without a plan does not say what was asked"
+
+
+def incomplete(entry: Entry) -> str:
+    summary = entry.summary
+    return f"has no run that was carried through: of the latest, {summary.scored:,} of {summary.planned:,} trials count"
+
+
 def letter(number: int) -> str:
     return _LETTERS[number - 1] if number <= len(_LETTERS) else f"({number})"
 
 
 def _notes(board: Leaderboard) -> Iterator[tuple[Words, ...]]:
     yield ("subjects that share a letter in “group” cannot be told apart; “rank” is every place that fits the data",)
-    yield ("the latest run of each subject counts; time is the mean of a trial, cost that of the whole run",)
-    if board.strangers:
-        yield ("some subjects were not tried on the same cases: between those, scores say little",)
+    yield (f"{which_run(board)}; time is the mean of a trial, cost that of the whole run",)
+    for caveat in caveats(board):
+        yield (caveat,)
+    for entry in board.entries:
+        if not entry.whole:
+            yield Quote(entry.standing.subject), f" {incomplete(entry)}"
     if board.left_out:
         names = [part for name in board.left_out[:10] for part in (Quote(name), ", ")][:-1]
-        yield ("left out, because they know the answers or nothing of theirs was scored: ", *names)
+        yield (f"left out, because {WHY_LEFT_OUT}: ", *names)
     for problem in board.unreadable[:10]:
         yield ("not read: ", Quote(problem))

@@ -5,16 +5,18 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Self
 
-from bakeoff.plan import Plan
+from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record, Verdict
+from bakeoff.report.summary import is_control
 
 
 class Shelf:
     """Spills records to a temporary file that only we can read, and remembers where each lies and how it ended."""
 
     def __init__(self, plan: Plan, records: Iterable[Record]) -> None:
-        self._plan = plan
+        self.plan = plan
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
+        self._bound: set[str] = set()
         self._places: dict[tuple[str, str], list[tuple[int, int, Verdict]]] = {}
         try:
             for record in records:
@@ -36,6 +38,15 @@ class Shelf:
     def __len__(self) -> int:
         return sum(map(len, self._places.values()))
 
+    @property
+    def judged(self) -> tuple[SubjectSpec, ...]:
+        """Those whom the run is about; all, where there are only controls."""
+        specs = self.plan.subjects
+        return tuple(spec for spec in specs if not self.is_control(spec)) or specs
+
+    def is_control(self, spec: SubjectSpec) -> bool:
+        return is_control(spec, bound=spec.name in self._bound)
+
     def verdicts(self, subject: str, case: str) -> list[Verdict]:
         """How each finished round ended; nothing is read for this."""
         return [verdict for _, _, verdict in self._places.get((subject, case), ())]
@@ -48,15 +59,17 @@ class Shelf:
 
     def of_subject(self, subject: str) -> Iterator[Record]:
         """Case by case, round by round."""
-        for case in self._plan.cases:
+        for case in self.plan.cases:
             yield from self.rounds(subject, case.id)
 
     def records(self) -> Iterator[Record]:
         """Subject by subject."""
-        for subject in self._plan.subjects:
+        for subject in self.plan.subjects:
             yield from self.of_subject(subject.name)
 
     def _put(self, record: Record) -> None:
         place = self._file.seek(0, 2)
         self._file.write(record.model_dump_json(exclude_defaults=True).encode() + b"\n")
+        if record.bound:
+            self._bound.add(record.subject)
         self._places.setdefault((record.subject, record.case), []).append((record.round, place, record.verdict))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report.compare_cases import why
 from bakeoff.report.outputs import Block, Grid, Listing, Quote, Words, columns, heading, paragraph
@@ -14,21 +13,21 @@ MOST_FAILURES = 20
 HAPPY = (Verdict.PASS, Verdict.RECORDED)
 
 
-def describe_run(name: str, summary: Summary, plan: Plan, shelf: Shelf) -> tuple[Block, ...]:
+def describe_run(name: str, summary: Summary, shelf: Shelf) -> tuple[Block, ...]:
     """The table of scores, what its numbers are out of, and the first trials that did not pass."""
-    failures = [*_first(unhappy_records(plan, shelf), MOST_FAILURES + 1)]
+    failures = [*_first(unhappy_records(shelf), MOST_FAILURES + 1)]
     return (
         heading("Bakeoff: ", Quote(name)),
         _scores(summary),
         Listing(tuple((note,) for note in _notes(summary))),
-        *_failures(failures),
+        *(_failures(failures) if failures else [paragraph(_without_failures(summary))]),
     )
 
 
-def unhappy_records(plan: Plan, shelf: Shelf) -> Iterator[Record]:
-    """The trials that did not pass, in order; nothing is read of a case that has none."""
-    for subject in plan.subjects:
-        for case in plan.cases:
+def unhappy_records(shelf: Shelf) -> Iterator[Record]:
+    """The trials of those who are judged that did not pass, in order; nothing is read of a case that has none."""
+    for subject in shelf.judged:
+        for case in shelf.plan.cases:
             if any(verdict not in HAPPY for verdict in shelf.verdicts(subject.name, case.id)):
                 rounds = shelf.rounds(subject.name, case.id)
                 yield from (record for record in rounds if record.verdict not in HAPPY)
@@ -49,7 +48,7 @@ def _scores(summary: Summary) -> Grid:
 def _row(subject: SubjectSummary, threshold: float | None) -> tuple[Words, ...]:
     passed = UNKNOWN if threshold is None else str(subject.passed)
     return (
-        Quote(subject.subject + (" *" if subject.bound else "")),
+        Quote(subject.subject + (" *" if subject.bound else " (control)" if subject.control else "")),
         percent(subject.score),
         span(subject.interval),
         f"{passed}/{subject.scored}",
@@ -71,14 +70,26 @@ def _notes(summary: Summary) -> Iterator[str]:
         yield f"interval: {', '.join(methods)}"
     if any(subject.bound for subject in summary.subjects):
         yield "* knows the hidden answers on purpose"
+    if summary.only_controls:
+        yield "every subject is a control, which is there to test the cases"
+    elif any(subject.control for subject in summary.subjects):
+        yield "what controls did not pass is not listed: they are there to test the cases"
     if summary.replayed:
         yield replay_note(summary.replayed, summary.finished)
 
 
+def _without_failures(summary: Summary) -> str:
+    """What may be said of a run in which nothing that is judged went wrong."""
+    finished = sum(subject.finished for subject in summary.judged)
+    planned = sum(subject.planned for subject in summary.judged)
+    if not finished:
+        return "Nothing has been run yet."
+    if summary.threshold is None:
+        return "Everything that ran was scored. No threshold was set, so nothing passed or failed."
+    return "Everything passed." if finished == planned else "Everything that ran passed."
+
+
 def _failures(failures: list[Record]) -> Iterator[Block]:
-    if not failures:
-        yield paragraph("Everything that ran passed.")
-        return
     yield heading("What did not pass", level=3)
     rows = tuple(
         (str(record.verdict), Quote(record.case), Quote(record.subject), str(record.round + 1), Quote(why(record)))

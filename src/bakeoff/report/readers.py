@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Protocol
 
@@ -17,13 +17,17 @@ from pydantic import ValidationError
 
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.frozen import Frozen
-from bakeoff.journal import Damage, Entry, Mark, read_journal, read_journal_backwards
+from bakeoff.journal import Damage, Entry, Mark, beyond_measure, read_journal, read_journal_backwards
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
+from bakeoff.report.words import visible
 from bakeoff.rundir import LATEST, RunFolder, find_run
 
 GROUP = "bakeoff.readers"
 _MOST_WORDS = 5  # sandboxes or versions that are told apart; more of them is no longer a circumstance
+_LONGEST_REASON = 300
+_BREAKS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What code that parses a file it did not expect raises: values, encodings, missing parts, nesting."""
 
 
 class Description(Frozen):
@@ -87,19 +91,47 @@ class Source:
             return self.reader.circumstances(self.path)
 
     def records(self) -> Iterator[Record]:
+        """One for each trial at most, all of them of the plan: whoever reports need not ask again."""
+        plan = self.plan
         with _sentences(self.path):
-            yield from self.reader.read(self.path)
+            records = self.reader.read(self.path)
+            yield from records if isinstance(self.reader, _OWN) else _checked(self.path, plan, records)
+
+
+def _checked(path: Path, plan: Plan, records: Iterator[Record]) -> Iterator[Record]:
+    """What a reader of someone else's gives: a trial that is told twice would count twice."""
+    seen: set[int] = set()
+    for record in records:
+        name = f"round {record.round + 1} of case {record.case!r:.100} with subject {record.subject!r:.100}"
+        trial = plan.find(record.case, record.subject, record.round)
+        if trial is None:
+            raise RunFolderError(f"{path}: {name} is not in the plan that was read from the same file")
+        if trial.index in seen:
+            raise RunFolderError(f"{path}: {name} is there more than once")
+        if found := beyond_measure(record):
+            raise RunFolderError(f"{path}: {name}: {found}")
+        seen.add(trial.index)
+        yield record
 
 
 @contextmanager
 def _sentences(path: Path) -> Iterator[None]:
-    """What the disk says about a file, as an error of ours."""
+    """What goes wrong with a file, as an error of ours."""
     try:
         yield
     except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
-    except (OverflowError, RecursionError) as error:  # numbers and nesting that nothing we write has
-        raise RunFolderError(f"{path} cannot be read: {error}; `bakeoff runs check` looks at every line") from error
+        raise RunFolderError(f"{path} cannot be read: {error.strerror or error}") from error
+    except _BREAKS as error:
+        raise RunFolderError(f"{path} cannot be read: {reason_of(error)}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """What an error says, on one line, with its type where the words alone would say too little."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        return visible(f"{place}: {first['msg']}" if place else first["msg"], _LONGEST_REASON)
+    return visible(f"{type(error).__name__}: {error}", _LONGEST_REASON)
 
 
 class RunFolderReader:
@@ -111,7 +143,7 @@ class RunFolderReader:
         return (path / "plan.json").is_file()
 
     def describe(self, path: Path) -> Description:
-        return Description(name=path.resolve().name, plan=RunFolder(path).read_plan())
+        return Description(name=RunFolder(path.resolve()).label, plan=RunFolder(path).read_plan())
 
     def circumstances(self, path: Path) -> Circumstances:
         return _circumstances(RunFolder(path).entries())
@@ -147,20 +179,59 @@ class JournalReader:
         return path.name == "journal.jsonl" and (path.parent / "plan.json").is_file()
 
 
-def known_readers() -> tuple[Reader, ...]:
-    """Ours, then those of installed packages, by name."""
-    return (RunFolderReader(), JournalReader(), *_from_entry_points())
+_OWN = (RunFolderReader, JournalReader)
 
 
-def _from_entry_points() -> Iterator[Reader]:
-    if os.environ.get("BAKEOFF_NO_PLUGINS"):
-        return
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+class InstalledReader:
+    """A reader of an installed package, imported when a file is none of ours. One that is broken knows no file."""
+
+    def __init__(self, point: EntryPoint) -> None:
+        self._point = point
+        self.problem: str | None = None
+
+    @cached_property
+    def _reader(self) -> Reader | None:
         try:
-            made = point.load()
-        except (ImportError, AttributeError, SyntaxError) as error:
-            raise UsageError(f"reader {point.name!r}: {point.value!r} cannot be imported: {error}") from error
-        yield made()
+            made: Reader = self._point.load()()
+        except (ImportError, OSError, SyntaxError, *_BREAKS) as error:
+            self._blame("cannot be imported", error)
+            return None
+        return made
+
+    def _blame(self, what: str, error: Exception) -> None:
+        self.problem = f"reader {self._point.name!r} ({self._point.value}) {what}: {reason_of(error)}"
+
+    @property
+    def what(self) -> str:
+        return str(getattr(self._reader, "what", f"whatever reader {self._point.name!r} knows"))
+
+    def recognises(self, path: Path) -> bool:
+        try:
+            return self._reader is not None and bool(self._reader.recognises(path))
+        except (OSError, *_BREAKS) as error:
+            self._blame(f"broke on {path}", error)
+            return False
+
+    def describe(self, path: Path) -> Description:
+        return self._loaded().describe(path)
+
+    def circumstances(self, path: Path) -> Circumstances:
+        return self._loaded().circumstances(path)
+
+    def read(self, path: Path) -> Iterator[Record]:
+        return self._loaded().read(path)
+
+    def _loaded(self) -> Reader:
+        if self._reader is None:
+            raise UsageError(self.problem or f"reader {self._point.name!r} is broken")
+        return self._reader
+
+
+def known_readers() -> tuple[Reader, ...]:
+    """Ours, then those of installed packages, by name; nothing of theirs is imported yet."""
+    points = () if os.environ.get("BAKEOFF_NO_PLUGINS") else entry_points(group=GROUP)
+    installed = map(InstalledReader, sorted(points, key=lambda point: point.name))
+    return (RunFolderReader(), JournalReader(), *installed)
 
 
 def open_source(path: Path, readers: tuple[Reader, ...] | None = None) -> Source:
@@ -170,7 +241,9 @@ def open_source(path: Path, readers: tuple[Reader, ...] | None = None) -> Source
         reader = next((reader for reader in readers if reader.recognises(path)), None)
     if reader is None:
         state = "is none of what can be read" if path.exists() else "does not exist"
-        raise UsageError(f"{path} {state}: {', '.join(reader.what for reader in readers)}")
+        broken = [problem for reader in readers if (problem := getattr(reader, "problem", None))]
+        working = [reader.what for reader in readers if not getattr(reader, "problem", None)]
+        raise UsageError(f"{path} {state}: {'; '.join([', '.join(working), *broken])}")
     return Source(path, reader)
 
 

@@ -13,7 +13,15 @@ from bakeoff.stats import CLUSTER_TAG, Cell, Interval, score_interval
 MOST_ROUNDS = 100
 """Rounds above which they are not told one by one: a plan may name millions."""
 
+CONTROLS = frozenset({"nop", "oracle", "cheat"})
+"""Kinds of subjects that are there to test the cases."""
+
 _COUNTED = ("requests", "input", "output", "cache_read", "cache_write", "reasoning")
+
+
+def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
+    """Whether a subject is there to test the cases; `bound` says that it was given their hidden parts."""
+    return bound or spec.kind in CONTROLS
 
 
 class SubjectSummary(Frozen):
@@ -82,6 +90,10 @@ class Summary(Frozen):
     def judged(self) -> tuple[SubjectSummary, ...]:
         """Those whom the run is about; all, where there are only controls."""
         return tuple(subject for subject in self.subjects if not subject.control) or self.subjects
+
+    @property
+    def only_controls(self) -> bool:
+        return all(subject.control for subject in self.subjects)
 
     @property
     def all_passed(self) -> bool:
@@ -155,7 +167,7 @@ class _Tally:
         return SubjectSummary(
             subject=spec.name,
             bound=self.bound,
-            control=self.bound or spec.kind == "nop",
+            control=is_control(spec, bound=self.bound),
             planned=planned,
             verdicts={verdict: self.verdicts[verdict] for verdict in Verdict if self.verdicts[verdict]},
             scored=scored,

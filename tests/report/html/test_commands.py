@@ -1,5 +1,6 @@
 """`bakeoff report`, `index` and `build`, as a user types them."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +21,10 @@ def bakeoff(tmp_path: Path) -> Call:
 
     def call(*arguments: str) -> "subprocess.CompletedProcess[str]":
         command = [str(BAKEOFF), *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        environment = {**os.environ, "BAKEOFF_CACHE": str(tmp_path / "cache")}
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
 
     return call
 
@@ -48,6 +52,25 @@ def test_build_makes_what_is_missing_and_leaves_the_rest(bakeoff: Call, tmp_path
     assert bakeoff("build", "--no-open").returncode == 0
     assert pages[0].stat().st_mtime_ns > before[0]
     assert pages[1].stat().st_mtime_ns == before[1]
+
+
+@pytest.mark.parametrize("command", ["index", "build"])
+def test_results_that_are_not_there_are_not_made(bakeoff: Call, tmp_path: Path, command: str) -> None:
+    done = bakeoff(command, "--results", "resutls", "--no-open")
+    assert done.returncode == 2
+    assert "--results resutls is not a folder" in done.stderr
+    assert not (tmp_path / "resutls").exists()
+
+
+def test_build_makes_a_page_anew_when_the_plan_has_changed(bakeoff: Call, tmp_path: Path) -> None:
+    assert bakeoff("build", "--no-open").returncode == 0
+    run = tmp_path / "results" / "runs" / "one"
+    plan = run / "plan.json"
+    status = plan.stat()
+    plan.write_text(plan.read_text().replace('"generated"', '"rechristened"'))
+    os.utime(plan, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert bakeoff("build", "--no-open").returncode == 0
+    assert "rechristened" in (run / "report.html").read_text()
 
 
 def test_build_goes_on_past_a_run_that_cannot_be_shown(bakeoff: Call, tmp_path: Path) -> None:

@@ -1,12 +1,23 @@
 """The index over a results folder."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Page
 
 from bakeoff.report.html import read_entries, write_index
-from bakeoff.report.html.entries import KEPT_NAME, Entry, Unreadable, read_entry
-from bakeoff.report.sections import Datum, IndexColumn
+from bakeoff.report.html.entries import (
+    Entry,
+    Unreadable,
+    page_is_current,
+    read_entry,
+    write_current_page,
+)
+from bakeoff.report.html.gather import RunData
+from bakeoff.report.kept import place_of, tidy
+from bakeoff.report.sections import Datum, IndexColumn, Section
 from bakeoff.rundir import RunFolder
 
 from .browser import Chromium, opened
@@ -58,10 +69,17 @@ def test_a_subject_has_a_history(chromium: Chromium, index_page: Path) -> None:
     assert chromium(look) == (8, 3, 3)
 
 
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BAKEOFF_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.usefixtures("cache")
 def test_a_summary_is_kept_until_the_journal_changes(tmp_path: Path) -> None:
     run = write_run(tmp_path / "results" / "runs" / "one", plan_of(3))
     fresh = read_entry(run)
-    kept = run.path / KEPT_NAME
+    kept = place_of(run, "summary")
     marked = kept.read_text("utf-8").replace('"name":"generated"', '"name":"from the cache"')
     kept.write_text(marked, "utf-8")
     assert read_entry(run).summary.name == "from the cache"
@@ -70,11 +88,38 @@ def test_a_summary_is_kept_until_the_journal_changes(tmp_path: Path) -> None:
     assert read_entry(run) == fresh
 
 
+@pytest.mark.usefixtures("cache")
 def test_a_kept_summary_that_is_damaged_is_not_believed(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", plan_of(3))
     fresh = read_entry(run)
-    (run.path / KEPT_NAME).write_bytes(b'{"key": "' + b"[" * 10_000)
+    kept = place_of(run, "summary")
+    kept.write_bytes(kept.read_bytes().partition(b"\n")[0] + b'\n{"key": "' + b"[" * 10_000)
     assert read_entry(run) == fresh
+
+
+@pytest.mark.usefixtures("cache")
+def test_nothing_that_came_with_a_run_folder_is_believed(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "theirs", plan_of(3))
+    fresh = read_entry(run)
+    before = sorted(path.name for path in run.path.iterdir())
+    kept = place_of(run, "summary")
+    for name in (".summary.json", kept.name):
+        (run.path / name).write_bytes(kept.read_bytes().replace(b'"generated"', b'"forged"'))
+    received = run.path.rename(tmp_path / "ours")
+    assert read_entry(RunFolder(received)).summary == fresh.summary
+    assert before == ["journal.jsonl", "plan.json"], "nothing of ours is put into it"
+
+
+def test_what_is_kept_is_bounded_and_the_oldest_goes_first(tmp_path: Path, cache: Path) -> None:
+    runs = [write_run(tmp_path / "runs" / str(number), plan_of(2)) for number in range(4)]
+    for number, run in enumerate(runs):
+        read_entry(run)
+        os.utime(place_of(run, "summary"), ns=(number, number))
+    size = 4096 * -(-place_of(runs[0], "summary").stat().st_size // 4096)
+    tidy(2 * size)
+    assert [place_of(run, "summary").exists() for run in runs] == [False, False, True, True]
+    assert read_entry(runs[0]).summary.cases == 2
+    assert {path.stat().st_mode & 0o777 for path in (cache / "runs").iterdir()} == {0o600}
 
 
 def test_a_run_that_cannot_be_read_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
@@ -111,9 +156,30 @@ def test_a_door_adds_a_column(chromium: Chromium, tmp_path: Path) -> None:
     assert chromium(look) == ["on"] * 4
 
 
-def test_a_folder_that_may_only_be_read_is_still_indexed(tmp_path: Path) -> None:
+def test_where_nothing_can_be_kept_runs_are_still_indexed(tmp_path: Path, cache: Path) -> None:
     plan = plan_of(2)
     run = write_lines(tmp_path / "run", plan, [line_of(record) for record in records_of(plan)])
-    (run.path / KEPT_NAME).mkdir()  # nothing can be put in its place
-    assert read_entry(RunFolder(run.path)).summary.cases == 2
-    assert list((run.path / KEPT_NAME).iterdir()) == []
+    cache.write_text("a file, where a folder should be")
+    assert [read_entry(RunFolder(run.path)).summary.cases for _ in range(2)] == [2, 2]
+    assert cache.is_file()
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_page_is_out_of_date_if_anything_was_appended_while_it_was_made(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", plan_of(2))
+
+    def appending(data: RunData) -> Sequence[Section]:
+        with run.journal_file.open("ab") as file:
+            file.write(b'{"type":"end","v":1,"reason":"finished","time":1}\n')
+        return ()
+
+    page = write_current_page(run, sections=appending)
+    assert page.stat().st_mtime_ns >= run.journal_file.stat().st_mtime_ns
+    assert not page_is_current(run), "though it is newer than the journal"
+    write_current_page(run)
+    assert page_is_current(run)
+    run.plan_file.write_bytes(run.plan_file.read_bytes() + b"\n")
+    assert not page_is_current(run), "the plan counts as well"
+    page = write_current_page(run)
+    page.write_bytes(b"someone else's")
+    assert not page_is_current(run)

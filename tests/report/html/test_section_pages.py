@@ -326,7 +326,8 @@ def test_runs_without_a_common_case_are_said_to_be_unpaired(tmp_path: Path, two_
 def test_a_board_of_one_subject_without_costs_is_a_page_too(tmp_path: Path) -> None:
     plan = plan_of(1, ["s"])
     bare = [record_of(trial, spent={}, transcript=None) for trial in plan.trials()]
-    board = rank_sources([source(write_run(tmp_path / "run", plan, bare))], ("results/runs/x cannot be read",))
+    ranked = rank_sources([source(write_run(tmp_path / "run", plan, bare))])
+    board = ranked.model_copy(update={"unreadable": ("results/runs/x cannot be read",)})
     html = write_leaderboard_page(tmp_path / "board.html", board).read_text()
     assert 'id="groups"' not in html
     assert "No costs are known." in html
@@ -339,3 +340,13 @@ def test_differences_of_any_size_stay_on_the_canvas(ends: tuple[float, float]) -
     places = [place for place, _ in data["ticks"]] + data["rows"][0]["interval"] + data["margin"]
     assert all(0 <= place <= WIDTH for place in places)
     assert len(data["ticks"]) <= 9
+
+
+def test_every_column_of_the_cases_is_seen_on_a_small_screen(chromium: Chromium, compare_page: Path) -> None:
+    async def look(page: Page) -> int:
+        await opened(page, compare_page)
+        table = page.locator("#cases .scroll")
+        hidden: int = await table.evaluate("(shown) => shown.scrollWidth - shown.clientWidth")
+        return hidden
+
+    assert chromium(look, width=1024) == 0

@@ -1,5 +1,6 @@
 """The served pages, and runs that go on while one looks."""
 
+import asyncio
 import re
 import shutil
 import subprocess
@@ -12,7 +13,12 @@ from typing import Any
 
 from playwright.async_api import Page
 
+from bakeoff.plan import ScorerSpec
 from bakeoff.record import Record
+from bakeoff.redact import Redactor
+from bakeoff.report.html.gather import RunData
+from bakeoff.report.sections import Section
+from bakeoff.report.view.app import Pages
 from bakeoff.report.view.live import Progress
 from bakeoff.report.view.watch import Watch
 from bakeoff.rundir import RunFolder
@@ -221,3 +227,37 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(viewer: Viewer) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: port {viewer.port} cannot be used: Address already in use; leave --port out")
+
+
+def test_a_viewer_shows_what_doors_add_and_makes_a_page_anew_when_only_the_plan_changed(
+    results: Path, tmp_path: Path
+) -> None:
+    def more(run: RunData) -> tuple[Section, ...]:
+        return (Section(id="more", title=f"From the door of {run.plan.name}", blocks=()),)
+
+    async def look() -> tuple[str, str]:
+        pages = Pages(results, tmp_path, more)
+        first = (await pages.run("one")).read_text()
+        folder = RunFolder(results / "runs" / "one")
+        folder.write_plan(folder.read_plan().model_copy(update={"name": "renamed"}), Redactor({}))
+        return first, (await pages.run("one")).read_text()
+
+    first, second = asyncio.run(look())
+    assert "From the door of " in first
+    assert "From the door of renamed" not in first
+    assert "From the door of renamed" in second
+
+
+def test_what_an_earlier_scorer_said_no_longer_counts_once_the_plan_has_another(tmp_path: Path) -> None:
+    plan = plan_of(3, subjects=1)
+    run = write_run(tmp_path / "run", plan)
+    progress = Progress(run)
+    progress.update()
+    assert progress.news()["finished"] == plan.size
+    new = plan.model_copy(update={"scorers": (ScorerSpec(kind="exact"),)})
+    run.write_plan(new, Redactor({}))
+    progress.update()
+    attempted = sum(record.attempted for record in records_of(plan))
+    assert attempted > 0
+    assert progress.news()["finished"] == plan.size - attempted
+    assert Progress(run).plan == new

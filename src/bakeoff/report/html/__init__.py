@@ -9,7 +9,15 @@ run_page  index_page  section_page (comparisons, leaderboards and whatever else 
 
 from bakeoff.report.html.entries import Entry, read_entries
 from bakeoff.report.html.index_page import write_index
-from bakeoff.report.html.run_page import write_run_page
+from bakeoff.report.html.run_page import write_run_page, write_source_page
 from bakeoff.report.html.section_page import Masthead, write_section_page
 
-__all__ = ["Entry", "Masthead", "read_entries", "write_index", "write_run_page", "write_section_page"]
+__all__ = [
+    "Entry",
+    "Masthead",
+    "read_entries",
+    "write_index",
+    "write_run_page",
+    "write_section_page",
+    "write_source_page",
+]

@@ -1,27 +1,25 @@
-"""What the index knows of a run, kept beside it so that the next index need not read the journal again."""
+"""What the index knows of a run, kept so that the next index need not read the journal again."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from bakeoff._version import __version__
-from bakeoff.errors import BakeoffError, RunFolderError
-from bakeoff.files import PRIVATE
+from bakeoff.errors import BakeoffError
 from bakeoff.frozen import Frozen, fingerprint
 from bakeoff.journal import Mark, read_journal
 from bakeoff.plan import Plan
 from bakeoff.report.html.gather import State, read_plan, refusing
-from bakeoff.report.html.render import replaced
-from bakeoff.report.html.run_page import PAGE_NAME
+from bakeoff.report.html.run_page import PAGE_NAME, Sections, no_sections, write_run_page
+from bakeoff.report.kept import keep, key_of, look, recall, tidy
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.words import visible
 from bakeoff.rundir import RunFolder, run_folders
 
-KEPT_NAME = ".summary.json"
-_FORMAT = 2
+_SUMMARY, _PAGE = "summary", "page"  # what is kept of a run
 
 
 class Entry(Frozen):
@@ -43,13 +41,9 @@ class Unreadable(Frozen):
     reason: str
 
 
-class _Kept(Frozen):
-    key: str
-    entry: Entry
-
-
 def read_entries(results: Path) -> Iterator[Entry | Unreadable]:
     """Every run of a results folder, oldest first, one at a time."""
+    tidy()
     for folder in run_folders(results):
         try:
             yield read_entry(folder)
@@ -60,42 +54,53 @@ def read_entries(results: Path) -> Iterator[Entry | Unreadable]:
 def read_entry(folder: RunFolder) -> Entry:
     """From what was kept if the run has not changed since, otherwise from the journal."""
     with refusing(folder):
-        key = _key(folder)
+        key = key_of(folder)
         entry = _kept(folder, key) or _fresh(folder, key)
         running = folder.is_being_written()
     state: State = "running" if running else "complete" if entry.summary.complete else "incomplete"
-    page = f"runs/{quote(folder.name)}/{PAGE_NAME}" if (folder.path / PAGE_NAME).is_file() else None
+    page = f"runs/{quote(os.fsencode(folder.name))}/{PAGE_NAME}" if (folder.path / PAGE_NAME).is_file() else None
     return entry.model_copy(update={"state": state, "page": page})
 
 
-def _key(folder: RunFolder) -> str:
-    """Changes whenever the plan or the journal does."""
-    looked_at = [file.stat() for file in (folder.plan_file, folder.journal_file) if file.exists()]
-    return fingerprint(_FORMAT, __version__, [[found.st_size, found.st_mtime_ns] for found in looked_at])
+def page_is_current(folder: RunFolder) -> bool:
+    """Whether the page beside the journal was made here from just this plan and this journal."""
+    page = folder.path / PAGE_NAME
+    with refusing(folder):
+        return page.is_file() and recall(folder, _PAGE, _page_key(key_of(folder), page)) is not None
+
+
+def write_current_page(folder: RunFolder, *, sections: Sections = no_sections) -> Path:
+    """Write the page beside the journal, and note from what; what is appended meanwhile makes it out of date."""
+    with refusing(folder):
+        before = key_of(folder)
+    page = write_run_page(folder, sections=sections)
+    keep(folder, _PAGE, _page_key(before, page), b"")
+    return page
+
+
+def _page_key(made_from: str, page: Path) -> str:
+    """The page is looked at too: one that came with a folder was not made here."""
+    return fingerprint(made_from, look(page))
 
 
 def _kept(folder: RunFolder, key: str) -> Entry | None:
+    kept = recall(folder, _SUMMARY, key)
     try:
-        kept = _Kept.model_validate_json((folder.path / KEPT_NAME).read_bytes())
-    except (OSError, ValidationError):
+        return Entry.model_validate_json(kept) if kept is not None else None
+    except ValidationError:
         return None
-    return kept.entry if kept.key == key else None
 
 
 def _fresh(folder: RunFolder, key: str) -> Entry:
     plan = read_plan(folder)
     entry = Entry(
-        run=folder.name,
+        run=folder.label,
         started=_started(folder),
         cases=fingerprint([(case.id, case.attempt_digest) for case in plan.cases]),
         models=_models(plan),
         summary=summarise(plan, folder.latest_records(plan)),
     )
-    try:
-        with replaced(folder.path / KEPT_NAME, PRIVATE) as file:
-            file.write(_Kept(key=key, entry=entry).model_dump_json().encode(errors="replace"))
-    except RunFolderError:
-        pass  # a folder that may only be read is read anew each time
+    keep(folder, _SUMMARY, key, entry.model_dump_json().encode(errors="replace"))
     return entry
 
 

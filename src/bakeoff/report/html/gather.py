@@ -1,10 +1,13 @@
-"""A run folder read once, newest line first, into all that its page shows; each record is handed on and forgotten."""
+"""A run folder, newest line first, or a result file, read once into all that its page shows.
+
+Each record is handed on and forgotten."""
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from pydantic import JsonValue, ValidationError
@@ -16,6 +19,7 @@ from bakeoff.models.cache_simulation import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
+from bakeoff.report.readers import Source
 from bakeoff.report.spread import Spread, Spreads
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.words import visible
@@ -97,6 +101,7 @@ class RunData:
     damaged: int  # lines that cannot be read
     first_damage: str
     foreign: int  # records of an earlier version of the plan
+    unscored: int  # trials that the plan's present scorers have not scored yet
     torn: bool
 
 
@@ -116,6 +121,7 @@ class _Collector:
         self.damaged = 0
         self.first_damage = ""
         self.foreign = 0
+        self.unscored = 0
         self._prices: dict[str, Price | None] = {}
 
     def counted(self, entries: Iterator[Entry], sink: Sink) -> Iterator[Record]:
@@ -133,9 +139,23 @@ class _Collector:
                     self.foreign += 1
                 elif not seen[trial.index]:
                     seen[trial.index] = True
+                    if entry.attempted and entry.score_key != trial.score_key:
+                        self.unscored += 1  # an older mark would be of another kind
+                        continue
                     self._note(trial.index, entry)
                     sink(trial.index, entry)
                     yield entry
+
+    def all_of(self, records: Iterable[Record], sink: Sink) -> Iterator[Record]:
+        """Records of which each counts."""
+        for record in records:
+            trial = self.plan.find(record.case, record.subject, record.round)
+            if trial is None:
+                self.foreign += 1
+                continue
+            self._note(trial.index, record)
+            sink(trial.index, record)
+            yield record
 
     def _note(self, index: int, record: Record) -> None:
         self.bills[record.subject].add(record, self._price(record))
@@ -191,24 +211,29 @@ def read_plan(folder: RunFolder) -> Plan:
         plan = folder.read_plan()
     except (OSError, RecursionError) as error:
         raise RunFolderError(f"{folder.plan_file} cannot be read: {error}") from error
-    if problems := plan.problems():
-        raise RunFolderError(f"run {folder.name} cannot be shown: {visible(problems[0], 300)}")
-    if plan.size > MOST_TRIALS:
-        raise RunFolderError(f"run {folder.name} plans {plan.size:,} trials: a page shows at most {MOST_TRIALS:,}")
+    _refuse_unshowable(plan, f"run {folder.label}")
     if folder.started and not folder.journal_file.is_file():
         raise RunFolderError(f"{folder.journal_file} is not a file")
     return plan
 
 
+def _refuse_unshowable(plan: Plan, what: str) -> None:
+    if problems := plan.problems():
+        raise RunFolderError(f"{what} cannot be shown: {visible(problems[0], 300)}")
+    if plan.size > MOST_TRIALS:
+        raise RunFolderError(f"{what} plans {plan.size:,} trials: a page shows at most {MOST_TRIALS:,}")
+
+
 @contextmanager
-def refusing(folder: RunFolder) -> Iterator[None]:
+def refusing(folder: RunFolder | Path) -> Iterator[None]:
     """What a damaged or hostile folder leads to is told in a sentence: numbers beyond all sums, files that are gone."""
+    what = f"run {folder.label}" if isinstance(folder, RunFolder) else visible(str(folder), 300)
     try:
         yield
     except OSError as error:
-        raise RunFolderError(f"run {folder.name} cannot be read: {os.strerror(error.errno or 0)}") from error
+        raise RunFolderError(f"{what} cannot be read: {os.strerror(error.errno or 0)}") from error
     except (ValueError, ArithmeticError, RecursionError) as error:
-        raise RunFolderError(f"run {folder.name} cannot be shown: {visible(str(error), 300)}") from error
+        raise RunFolderError(f"{what} cannot be shown: {visible(str(error), 300)}") from error
 
 
 def gather(folder: RunFolder, sink: Sink) -> RunData:
@@ -218,11 +243,23 @@ def gather(folder: RunFolder, sink: Sink) -> RunData:
     entries = read_journal_backwards(folder.journal_file) if folder.started else iter(())
     summary = summarise(plan, collector.counted(entries, sink))
     running, torn = folder.is_being_written(), folder.has_torn_line()
-    state: State = "running" if running else "complete" if summary.complete else "incomplete"
+    return _data(folder.label, collector, summary, running=running, torn=torn)
+
+
+def gather_source(source: Source, sink: Sink) -> RunData:
+    """All of a result file, from its records alone: nobody wrote down when it was started or interrupted."""
+    _refuse_unshowable(source.plan, visible(str(source.path), 300))
+    collector = _Collector(source.plan)
+    summary = summarise(source.plan, collector.all_of(source.records(), sink))
+    collector.damaged = source.circumstances().damaged
+    return _data(source.name, collector, summary)
+
+
+def _data(name: str, collector: _Collector, summary: Summary, *, running: bool = False, torn: bool = False) -> RunData:
     return RunData(
-        name=folder.name,
-        plan=plan,
-        state=state,
+        name=name,
+        plan=collector.plan,
+        state="running" if running else "complete" if summary.complete else "incomplete",
         summary=summary,
         bills=collector.bills,
         spreads=collector.spreads.by_subject,
@@ -232,5 +269,6 @@ def gather(folder: RunFolder, sink: Sink) -> RunData:
         damaged=collector.damaged,
         first_damage=visible(collector.first_damage, 300),
         foreign=collector.foreign,
+        unscored=collector.unscored,
         torn=torn,
     )

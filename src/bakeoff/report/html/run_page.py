@@ -10,10 +10,11 @@ from bakeoff.plan import Plan
 from bakeoff.record import LOST, Record, Verdict
 from bakeoff.report.html import chunks
 from bakeoff.report.html.detail import NAME, case_detail, is_replayed, record_detail, why
-from bakeoff.report.html.gather import RunData, gather, refusing
+from bakeoff.report.html.gather import RunData, Sink, gather, gather_source, refusing
 from bakeoff.report.html.plots import moment
 from bakeoff.report.html.render import Page, Served, write_page
 from bakeoff.report.html.run_sections import costs, failures, headline, overview, settings, tradeoffs
+from bakeoff.report.readers import Source
 from bakeoff.report.sections import Matrix, MatrixCell, Section, Tone
 from bakeoff.report.words import cost, duration, visible
 from bakeoff.rundir import RunFolder
@@ -76,6 +77,17 @@ def write_run_page(
 ) -> Path:
     """Write a run's page, beside its journal unless told otherwise; doors add sections made from the same data."""
     path = path or folder.path / PAGE_NAME
+    return _write(folder, lambda sink: gather(folder, sink), path, sections, served)
+
+
+def write_source_page(source: Source, path: Path, *, sections: Sections = no_sections) -> Path:
+    """The same page of whatever a reader knows, such as a result file."""
+    return _write(source.path, lambda sink: gather_source(source, sink), path, sections, None)
+
+
+def _write(
+    what: RunFolder | Path, gathered: Callable[[Sink], RunData], path: Path, sections: Sections, served: Served | None
+) -> Path:
     trials = TrialTable()
     with tempfile.TemporaryFile() as data:
         records = chunks.ChunkWriter(data, "records")
@@ -83,8 +95,8 @@ def write_run_page(
         def keep(trial: int, record: Record) -> None:
             trials.add(trial, record, *records.add(record_detail(record)))
 
-        with refusing(folder):
-            run = gather(folder, keep)
+        with refusing(what):
+            run = gathered(keep)
             records.close()
             cases = chunks.ChunkWriter(data, "cases")
             places = [cases.add(case_detail(case)) for case in run.plan.cases]
@@ -124,7 +136,7 @@ def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
         "title": f"{name} · {visible(run.name, NAME)}",
         "heading": name,
         "state": run.state,
-        "headline": headline(run.plan, run.summary),
+        "headline": headline(run.summary),
         "tiles": _tiles(run),
         "before": [section for section in (overview(run), tradeoffs(run)) if section],
         "after": [section for section in (costs(run), failures(run)) if section],
@@ -134,16 +146,18 @@ def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
 
 
 def _tiles(run: RunData) -> list[tuple[str, str, str]]:
-    subjects = run.summary.subjects
+    subjects, judged = run.summary.subjects, run.summary.judged
     scored = sum(subject.scored for subject in subjects)
+    of_judged = sum(subject.scored for subject in judged)
+    controls = ", without controls" if len(judged) < len(subjects) else ""
     lost = sum(count for subject in subjects for count in subject.lost.values())
     missing = sum(subject.missing for subject in subjects)
     times = [mark.facts.get("time") for mark in run.marks]
     known = [time for time in times if isinstance(time, int | float)]
     took = duration(max(known) - min(known)) if len(known) > 1 else ""
-    passed = "–" if run.plan.threshold is None else f"{sum(subject.passed for subject in subjects):,}"
+    passed = "–" if run.plan.threshold is None else f"{sum(subject.passed for subject in judged):,}"
     return [
-        ("Passed", passed, f"of {scored:,} scored"),
+        ("Passed", passed, f"of {of_judged:,} scored{controls}"),
         ("Scored", f"{scored:,}", f"of {run.plan.size:,} planned"),
         ("Lost", f"{lost:,}", "budget, infra, grader"),
         ("Not run", f"{missing:,}", ""),

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
-from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.record import Verdict
 from bakeoff.report.html.detail import NAME, shown
 from bakeoff.report.html.gather import Bill, FailureClass, FailureCount, RunData
@@ -105,9 +105,14 @@ def _warnings(data: RunData) -> list[Block]:
     found = []
     if data.damaged:
         lines = "line" if data.damaged == 1 else "lines"
-        found.append(f"{data.damaged:,} {lines} of the journal cannot be read and are left out: {data.first_damage}")
+        why = f": {data.first_damage}" if data.first_damage else ""
+        where = "journal" if data.marks or why else "file"
+        found.append(f"{data.damaged:,} {lines} of the {where} cannot be read and are left out{why}")
     if data.torn:
         found.append("The journal ends in the middle of a line: a process was killed while it wrote.")
+    if data.unscored:
+        said = "1 trial was" if data.unscored == 1 else f"{data.unscored:,} trials were"
+        found.append(f"{said} tried, but not scored by the plan's present scorers yet, and count as not run.")
     if data.foreign:
         found.append(f"{data.foreign:,} records belong to an earlier version of the plan and are left out.")
     return [Text(text=sentence, tone="lost") for sentence in found]
@@ -302,12 +307,12 @@ def _spec(what: str, spec: SubjectSpec | ScorerSpec) -> Block:
     return Code(title=title, text=shown(text[:_LONG_OPTIONS]), language="json")
 
 
-def headline(plan: Plan, summary: Summary) -> str:
+def headline(summary: Summary) -> str:
     """The one sentence under the title."""
-    scores = [subject for subject in summary.subjects if subject.score is not None and not subject.bound]
+    scores = [subject for subject in summary.judged if subject.score is not None and not subject.bound]
     if not scores:
         return "Nothing has been scored yet."
     best = max(scores, key=lambda subject: subject.score or 0.0)
     interval = f" ({span(best.interval)})" if best.interval else ", interval undefined"
-    more = "" if len(plan.subjects) == 1 else f" of {len(plan.subjects):,} subjects"
+    more = "" if len(summary.judged) == 1 else f" of {len(summary.judged):,} subjects"
     return f"Highest score{more}: {visible(best.subject, 60)} with {percent(best.score)}{interval}."

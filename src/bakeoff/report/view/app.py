@@ -17,9 +17,10 @@ from starlette.routing import Route
 from bakeoff.errors import BakeoffError, RunFolderError
 from bakeoff.report.html import read_entries, write_index, write_run_page
 from bakeoff.report.html.render import Served
+from bakeoff.report.html.run_page import Sections, no_sections
 from bakeoff.report.view.guard import Guard
 from bakeoff.report.view.live import Progress, Told
-from bakeoff.report.view.watch import RUNS, Look, Watch, look_at
+from bakeoff.report.view.watch import RUNS, Look, Watch, look_at, look_into
 from bakeoff.rundir import RunFolder, run_folders
 
 POLL_SECONDS = 0.5
@@ -29,12 +30,13 @@ _MOST_PAGES = 100  # of the index that are known apart
 
 
 class Pages:
-    """Makes pages when they are asked for. A run's is kept until its journal grows."""
+    """Makes pages when they are asked for. A run's is kept until its files change."""
 
-    def __init__(self, results: Path, folder: Path) -> None:
+    def __init__(self, results: Path, folder: Path, sections: Sections = no_sections) -> None:
         self._results = results
         self._folder = folder
-        self._made: dict[str, tuple[tuple[int, int], Path]] = {}
+        self._sections = sections
+        self._made: dict[str, tuple[Look, Path]] = {}
         self._seen: dict[str, dict[str, Look]] = {}  # what each index page shows
         self._numbers = itertools.count()
         self._making = asyncio.Lock()  # one at a time: a large run takes all of one core
@@ -58,37 +60,31 @@ class Pages:
     async def run(self, name: str) -> Path:
         folder = self.find(name)
         async with self._making:
-            version = _version(folder)
+            version = look_into(folder)
             kept = self._made.get(name)
             if kept is None or kept[0] != version:
                 path = self._folder / f"{len(self._made) if kept is None else kept[1].stem}.html"
                 served = Served(home="/", events=f"/runs/{quote(name)}/events")
-                kept = (version, await asyncio.to_thread(write_run_page, folder, path, served=served))
+                made = await asyncio.to_thread(write_run_page, folder, path, sections=self._sections, served=served)
+                kept = (version, made)
                 self._made[name] = kept
         return kept[1]
 
     def find(self, name: str) -> RunFolder:
         """Only by the names that are there: what is asked for never becomes a path."""
-        found = next((folder for folder in run_folders(self._results) if folder.name == name), None)
+        found = next((folder for folder in run_folders(self._results) if folder.label == name), None)
         if found is None:
             raise RunFolderError("there is no such run")
         return found
 
 
-def _version(folder: RunFolder) -> tuple[int, int]:
-    if not folder.started:
-        return 0, 0
-    found = folder.journal_file.stat()
-    return found.st_size, found.st_mtime_ns
-
-
-def make_app(results: Path, port: int, token: str) -> Guard:
+def make_app(results: Path, port: int, token: str, *, sections: Sections = no_sections) -> Guard:
     """The whole application behind its guard."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         with tempfile.TemporaryDirectory(prefix="bakeoff-view-") as folder:
-            app.state.pages = Pages(results, Path(folder))
+            app.state.pages = Pages(results, Path(folder), sections)
             yield
 
     routes = [
@@ -130,7 +126,7 @@ async def _stream(news: Callable[[], bytes | None], pause: float) -> AsyncIterat
     while True:
         try:
             event = await asyncio.to_thread(news)
-        except OSError:  # the folder was deleted
+        except (OSError, RunFolderError):  # the folder was deleted
             return
         if event is not None:
             quiet = 0

@@ -24,6 +24,7 @@ class Progress:
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
         self.plan: Plan = read_plan(folder)
+        self._planned = folder.plan_file.stat().st_mtime_ns
         self._at = 0  # how much of the journal has been read
         self._outcomes: dict[int, tuple[Verdict, float | None]] = {}  # of each trial, its latest record
         self._cost: float | None = None
@@ -32,6 +33,9 @@ class Progress:
     def update(self) -> bool:
         """Read on; whether there was anything new."""
         before = self._at
+        if (planned := self.folder.plan_file.stat().st_mtime_ns) != self._planned:
+            self._planned, self.plan = planned, read_plan(self.folder)
+            self._forget()  # what was scored otherwise no longer counts
         if self.folder.started and self.folder.journal_file.stat().st_size < self._at:
             self._forget()  # another journal stands in its place
         for place, raw in self._new_lines():
@@ -69,8 +73,12 @@ class Progress:
 
     def _take_record(self, record: Record) -> None:
         trial = self.plan.find(record.case, record.subject, record.round)
-        if trial is not None and trial.attempt_key == record.attempt_key:
+        if trial is None or trial.attempt_key != record.attempt_key:
+            return
+        if record.score_key == trial.score_key or not record.attempted:
             self._outcomes[trial.index] = (record.verdict, record.value)
+        else:
+            self._outcomes.pop(trial.index, None)  # the plan's present scorers have not scored it yet
 
     def news(self) -> dict[str, Any]:
         """All numbers, for whoever has just come."""

@@ -9,19 +9,20 @@ from pathlib import Path
 import uvicorn
 
 from bakeoff.errors import UsageError
+from bakeoff.report.html.run_page import Sections, no_sections
 from bakeoff.report.view.app import make_app
 from bakeoff.report.view.guard import TOKEN
 
 HOST = "127.0.0.1"
 
 
-def serve(results: Path, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C. `ready` is told the address once it answers."""
+def serve(results: Path, port: int, ready: Callable[[str], None], *, sections: Sections = no_sections) -> None:
+    """Serve until Ctrl-C. `ready` is told the address once it answers; `sections` is what doors add to runs' pages."""
     with _listen(port) as listening:
         bound: int = listening.getsockname()[1]
         token = secrets.token_urlsafe(24)
         config = uvicorn.Config(
-            make_app(results, bound, token),
+            make_app(results, bound, token, sections=sections),
             log_level="error",
             access_log=False,
             server_header=False,

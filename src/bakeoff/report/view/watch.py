@@ -18,6 +18,7 @@ _REST = 3  # times as long as a run took to read, it is left alone: a long one t
 class Look(NamedTuple):
     """All that is looked at before a run is read."""
 
+    plan: int  # when it was written: scoring anew begins with another one
     size: int
     changed: int
     running: bool
@@ -28,16 +29,17 @@ def look_at(results: Path) -> dict[str, Look]:
     looks = {}
     for folder in run_folders(results):
         try:
-            looks[folder.name] = _look(folder)
+            looks[folder.name] = look_into(folder)
         except (OSError, BakeoffError):  # deleted just now, or not ours to read
             continue
     return looks
 
 
-def _look(folder: RunFolder) -> Look:
+def look_into(folder: RunFolder) -> Look:
     running = folder.is_being_written()  # first: what is written after this changes the size
-    found = (folder.journal_file if folder.started else folder.plan_file).stat()
-    return Look(found.st_size, found.st_mtime_ns, running)
+    plan = folder.plan_file.stat()
+    found = folder.journal_file.stat() if folder.started else plan
+    return Look(plan.st_mtime_ns, found.st_size, found.st_mtime_ns, running)
 
 
 class Watch:
@@ -57,7 +59,8 @@ class Watch:
         entries = [entry for name, look in looks.items() if (entry := self._changed(name, look))]
         if not gone and not entries:
             return None
-        return event("runs", {**index_rows(entries, Served(home="/", reports=RUNS)), "gone": gone})
+        forgotten = [RunFolder(Path(name)).label for name in gone]
+        return event("runs", {**index_rows(entries, Served(home="/", reports=RUNS)), "gone": forgotten})
 
     def _changed(self, name: str, look: Look) -> Entry | None:
         began = monotonic()

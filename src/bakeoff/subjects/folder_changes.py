@@ -1,0 +1,106 @@
+"""What a folder holds, and what was changed in it: for exercises as they are found, and for what an agent left."""
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bakeoff.errors import InfraError
+from bakeoff.paths import unfit
+from bakeoff.sandbox import take
+
+PASSED_OVER = frozenset(
+    {".git", ".hg", ".svn", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".venv"}
+)
+"""Folders that are history, or that tools fill: never read, only named."""
+
+_MOST_FILES = 500
+_MOST_BYTES = 8 * 1024 * 1024
+_LONGEST_PATCH = 200_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The texts of a folder; what is no text or no plain file is refused by name; folders passed over are named."""
+
+    files: Mapping[str, str]
+    refused: Mapping[str, str]
+    passed_over: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What differs between two looks at a folder."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    patch: str = ""
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        return tuple(sorted({*self.added, *self.changed, *self.removed, *self.refused}))
+
+
+def read_tree(folder: Path) -> Tree:
+    """Everything in a folder that may belong to the subject of anyone: links and oddities are refused, not followed."""
+    patterns, passed_over = _patterns(folder)
+    taken = take(folder, patterns, max_bytes=_MOST_BYTES, max_files=_MOST_FILES)
+    texts: dict[str, str] = {}
+    refused = {refusal.path: refusal.why for refusal in taken.refused}
+    for name, data in taken.files.items():
+        if PASSED_OVER & set(name.split("/")[:-1]):
+            continue
+        try:
+            texts[name] = data.decode()
+        except UnicodeDecodeError:
+            refused[name] = "not UTF-8 text"
+    return Tree(texts, refused, passed_over)
+
+
+def _patterns(folder: Path) -> tuple[list[str], frozenset[str]]:
+    """A pattern for each name at the top, so that a huge folder of some tool's is never walked."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    except OSError as problem:
+        raise InfraError(f"{folder} cannot be read: {problem.strerror}") from problem
+    wanted = sorted((name, folder) for name, folder in found if name not in PASSED_OVER)
+    patterns = ["*", *(f"{name}/**" for name, is_folder in wanted if is_folder and not _special(name))]
+    return patterns, frozenset(name for name, _ in found if name in PASSED_OVER)
+
+
+def _special(name: str) -> bool:
+    return bool(unfit(name)) or bool(set(name) & set("*?["))
+
+
+def changes_between(before: Tree, after: Tree) -> Changes:
+    added = sorted(after.files.keys() - before.files.keys())
+    removed = sorted(before.files.keys() - after.files.keys() - after.refused.keys())
+    changed = sorted(name for name in before.files.keys() & after.files.keys() if before.files[name] != after.files[name])
+    folders = sorted(f"{name}/" for name in after.passed_over - before.passed_over)
+    refused = sorted(name for name in after.refused.keys() - before.refused.keys() if after.refused[name] != "is a folder")
+    names = sorted({*added, *removed, *changed})
+    patch = "".join(_diff(name, before.files.get(name), after.files.get(name)) for name in names)
+    return Changes((*added, *folders), tuple(changed), tuple(removed), tuple(refused), cut_patch(patch))
+
+
+def cut_patch(patch: str) -> str:
+    return patch if len(patch) <= _LONGEST_PATCH else f"{patch[:_LONGEST_PATCH]}\n… (the rest is left out)\n"
+
+
+def _diff(name: str, before: str | None, after: str | None) -> str:
+    old, new = f"a/{name}" if before is not None else "/dev/null", f"b/{name}" if after is not None else "/dev/null"
+    lines = difflib.unified_diff((before or "").splitlines(), (after or "").splitlines(), old, new, lineterm="")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """A patch of the files of `after` alone."""
+    return cut_patch("".join(_diff(name, before.get(name), text) for name, text in _differing(before, after)))
+
+
+def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    return ((name, text) for name, text in sorted(after.items()) if before.get(name) != text)
