@@ -12,7 +12,7 @@ from bakeoff.cli.console import err, out
 from bakeoff.cli.plans import print_dry_run, print_plan
 from bakeoff.cli.running import FAILED, INTERRUPTED, PASSED, Ending, carry_out
 from bakeoff.cli.wizard import can_ask
-from bakeoff.doors import door_of, sections_of
+from bakeoff.doors import door_of
 from bakeoff.doors.components.plan import build_plan
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import Suite, find_suites
@@ -69,12 +69,11 @@ def _carry_out(plan: Plan, options: RunOptions, ending: Ending, *, opened: bool)
 
 
 def write_pages(folder: RunFolder, *, opened: bool) -> None:
-    """The run's page, and the browser on it."""
-    from bakeoff.cli.reports import show
-    from bakeoff.report.html import write_run_page
+    """The run's page, the index over all of them, and the browser on the former."""
+    from bakeoff.cli.reports import show, write_pages_of
 
-    page = write_run_page(folder, sections=sections_of)
-    err().print(f"wrote {page}", markup=False)
+    page, index = write_pages_of(folder)
+    err().print(f"wrote {page}\nwrote {index}", markup=False)
     if opened:
         show(page)
 

@@ -36,6 +36,7 @@ class Description(Frozen):
     name: str  # how reports call it
     plan: Plan
     content_known: bool = True
+    run: str | None = None  # the run folder that a file was computed from, where it says so
 
 
 class Circumstances(Frozen):

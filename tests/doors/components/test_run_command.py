@@ -1,7 +1,6 @@
 """`bakeoff run` and `bakeoff verify` as someone types them."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,25 +25,6 @@ def {tool}(content: str) -> str:
 
 server.run("stdio")
 """
-
-
-@pytest.fixture
-def bakeoff(tmp_path: Path) -> Bakeoff:
-    """Calls `bakeoff …` in the test's folder and gives what came out."""
-
-    def call(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [Path(sys.executable).with_name("bakeoff"), *words],
-            cwd=tmp_path,
-            env={**os.environ, "NO_COLOR": "1", **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-
-    return call
 
 
 def server_of(folder: Path, tool: str) -> str:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from bakeoff.doors.components.references import References
 from bakeoff.doors.components.runners import toolchains_for
 from bakeoff.doors.components.scorer import SUITE, SuiteScorer
 from bakeoff.doors.components.tools import component_tools
+from bakeoff.errors import RunFolderError
 from bakeoff.files import write_atomically
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
@@ -43,14 +45,18 @@ class ComponentsDoor(Door):
         return components_sections(run)
 
     def export(self, folder: RunFolder, plan: Plan, options: RunOptions) -> Iterator[Path]:
-        """One result file a subject and round. Pages are made from these by `bakeoff build`."""
+        """One result file a subject and round, and its page beside it."""
+        from bakeoff.doors.components.results.read import ResultFileReader
         from bakeoff.doors.components.results.write import result_files
+        from bakeoff.report.html import write_source_page
+        from bakeoff.report.readers import Source
 
         records = list(folder.latest_records(plan))
-        for name, result in result_files(plan, records, _sizes(records)):
-            path = options.results / name
+        for name, result in result_files(plan, records, _sizes(records), folder.label):
+            path = _place(options.results, name, folder.label)
             write_atomically(path, result.to_json(), _READABLE)  # records hold no secret, so neither does this
             yield path
+            yield write_source_page(Source(path, ResultFileReader()), path.with_suffix(".html"), sections=self.sections)
 
 
 def grading_resources(plan: Plan, options: RunOptions) -> tuple[Resource, ...]:
@@ -58,6 +64,24 @@ def grading_resources(plan: Plan, options: RunOptions) -> tuple[Resource, ...]:
     slots = max(1, min(options.jobs, os.cpu_count() or 1))
     gradings = [grading_of(case) for case in plan.cases]
     return (References(), *toolchains_for(gradings, sandbox_of(options), slots))
+
+
+def _place(results: Path, name: str, run: str) -> Path:
+    """Under its name, unless another run of the same second has that already."""
+    from bakeoff.doors.components.results.read import read_result
+
+    path = results / name
+    for number in count(2):
+        if not path.exists():
+            return path
+        try:
+            added = read_result(path).bakeoff
+        except RunFolderError:  # half of a file, or somebody else's
+            added = None
+        if added is not None and added.run == run:
+            return path
+        path = results / f"{name.removesuffix('.json')}-{number}.json"
+    raise AssertionError("counting has no end")
 
 
 def _sizes(records: Sequence[Record]) -> dict[str, int]:

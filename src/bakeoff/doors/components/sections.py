@@ -6,6 +6,7 @@ Cost with its cache simulation, the matrix of suites and every transcript are on
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from bakeoff.doors.components.sections_files import file_section
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.report.sections import Block, Code, Column, Datum, Section, Table, Tone, Value
 from bakeoff.report.words import UNKNOWN, cost, percent, visible
@@ -19,8 +20,9 @@ _SUITES = 100  # whose texts are on the page: more would make it heavy
 
 
 def components_sections(run: "RunData") -> tuple[Section, ...]:
-    servers = _servers_section(run)
-    return (*((servers,) if servers else ()), _suites_section(run))
+    from_file = file_section(run)
+    made = (from_file, _servers_section(run), _suites_section(run))
+    return tuple(section for section in made if section is not None)
 
 
 def mcp_pairs(subjects: Sequence[SubjectSpec]) -> Iterator[tuple[SubjectSpec, SubjectSpec]]:
@@ -100,6 +102,9 @@ def _tone(found: Comparison) -> Tone:
 
 
 def _suites_section(run: "RunData") -> Section:
+    if not any(case.tags for case in run.plan.cases):  # a result file does not say what its suites were made of
+        prompts = tuple(block for case in run.plan.cases[:_SUITES] for block in _texts(case))
+        return Section(id="suites", title="Suites", blocks=prompts)
     columns = (
         Column(title="Suite"),
         Column(title="Component"),

@@ -15,6 +15,7 @@ from bakeoff.plan import Plan
 from bakeoff.report.html.gather import State, read_plan, refusing
 from bakeoff.report.html.run_page import PAGE_NAME, Sections, no_sections, write_run_page
 from bakeoff.report.kept import keep, key_of, look, recall, tidy
+from bakeoff.report.readers import Reader, Source, known_readers
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.words import visible
 from bakeoff.rundir import RunFolder, run_folders
@@ -49,6 +50,36 @@ def read_entries(results: Path) -> Iterator[Entry | Unreadable]:
             yield read_entry(folder)
         except BakeoffError as error:
             yield Unreadable(run=visible(folder.name), reason=visible(str(error), 500))
+
+
+def read_file_entries(results: Path, readers: tuple[Reader, ...] | None = None) -> Iterator[Entry | Unreadable]:
+    """Every result file beside the runs, whichever reader knows it, but for those computed from a run that is here."""
+    readers = known_readers() if readers is None else readers
+    for path in sorted(results.glob("*.json")):
+        reader = next((reader for reader in readers if reader.recognises(path)), None)
+        if reader is None:
+            continue
+        try:
+            source = Source(path, reader)
+            if source.description.run is None or not (results / "runs" / source.description.run).is_dir():
+                yield _of_file(source)
+        except BakeoffError as error:
+            yield Unreadable(run=visible(path.name), reason=visible(str(error), 500))
+
+
+def _of_file(source: Source) -> Entry:
+    plan, records = source.plan, list(source.records())
+    summary = summarise(plan, iter(records))
+    page = source.path.with_suffix(".html")
+    return Entry(
+        run=visible(source.path.name),
+        started=min((record.started for record in records), default=None),
+        cases=fingerprint([(case.id, case.attempt_digest) for case in plan.cases]),
+        models=_models(plan),
+        summary=summary,
+        state="complete" if summary.complete else "incomplete",
+        page=quote(os.fsencode(page.name)) if page.is_file() else None,
+    )
 
 
 def read_entry(folder: RunFolder) -> Entry:

@@ -306,6 +306,7 @@ class Additions(Filed):
     """The key `bakeoff`. Rounds count from 1; `spent` includes retries and attempts that were cut off."""
 
     version: Short
+    run: Short | None = None  # the run folder that the file was computed from
     subject: Called
     kind: Called
     round: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1

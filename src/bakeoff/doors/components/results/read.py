@@ -54,7 +54,9 @@ class ResultFileReader:
 
     def describe(self, path: Path) -> Description:
         # The prompts are there, but the tests that they were graded by are not.
-        return Description(name=path.name, plan=plan_of(read_result(path), path.stem), content_known=False)
+        result = read_result(path)
+        run = result.bakeoff.run if result.bakeoff else None
+        return Description(name=path.name, plan=plan_of(result, path.stem), content_known=False, run=run)
 
     def circumstances(self, path: Path) -> Circumstances:
         added = read_result(path).bakeoff

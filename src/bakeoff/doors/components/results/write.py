@@ -31,14 +31,16 @@ Sizes = Mapping[str, int]
 """How many tests a suite has, by its name; needed only for what never came to be graded."""
 
 
-def result_files(plan: Plan, records: Iterable[Record], sizes: Sizes | None = None) -> Iterator[tuple[str, ResultFile]]:
+def result_files(
+    plan: Plan, records: Iterable[Record], sizes: Sizes | None = None, run: str | None = None
+) -> Iterator[tuple[str, ResultFile]]:
     """Every subject and round that has records, under the name its file is to have."""
     gathered: dict[tuple[int, str], list[Record]] = {}
     for record in records:
         gathered.setdefault((record.round, record.subject), []).append(record)
     subjects = [spec.name for spec in plan.subjects]
     order = sorted(gathered, key=lambda key: (key[0], subjects.index(key[1])))
-    made = [result_of(plan, subject, round_, gathered[round_, subject], sizes) for round_, subject in order]
+    made = [result_of(plan, subject, round_, gathered[round_, subject], sizes, run) for round_, subject in order]
     yield from zip(told_apart(file_name(result) for result in made), made, strict=True)
 
 
@@ -53,7 +55,12 @@ def file_name(result: ResultFile) -> str:
 
 
 def result_of(
-    plan: Plan, subject: str, round_: int, records: Iterable[Record], sizes: Sizes | None = None
+    plan: Plan,
+    subject: str,
+    round_: int,
+    records: Iterable[Record],
+    sizes: Sizes | None = None,
+    run: str | None = None,
 ) -> ResultFile:
     """What one subject did in one round, which counts from 0 as in records. Records of others are passed over."""
     spec = next((spec for spec in plan.subjects if spec.name == subject), None)
@@ -69,6 +76,7 @@ def result_of(
     metadata, written = _metadata(plan, spec, servers, ours)
     additions = Additions(
         version=__version__,
+        run=run,
         subject=subject,
         kind=spec.kind,
         round=round_ + 1,

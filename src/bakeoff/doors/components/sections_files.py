@@ -1,0 +1,67 @@
+"""What a result file says of its own totals, for its page: shown as it stands, and never computed anew."""
+
+from typing import TYPE_CHECKING
+
+from bakeoff.doors.components.costs import format_cost, format_mtok_cost
+from bakeoff.doors.components.results.kept import RECORDED, RecordedSubject
+from bakeoff.report.sections import Column, Datum, Section, Table, Value
+from bakeoff.report.words import UNKNOWN, visible
+from bakeoff.specs import read_options
+
+if TYPE_CHECKING:
+    from bakeoff.report.html.gather import RunData
+
+_NAME = 120
+
+
+def file_section(run: "RunData") -> Section | None:
+    """None for a run of our own, whose cost section has all of it and more."""
+    subjects = [read_options(spec, RecordedSubject) for spec in run.plan.subjects if spec.kind == RECORDED]
+    if not subjects:
+        return None
+    columns = (
+        Column(title="Model"),
+        Column(title="MCP"),
+        Column(title="Unit tests", align="end", help="passed of all"),
+        Column(title="Score", align="end"),
+        Column(title="Cost", align="end"),
+        Column(title="Per MTok in / out / cached", align="end"),
+        Column(title="With a cache", align="end", help="as the file has it simulated"),
+        Column(title="Saving", align="end"),
+        Column(title="Cache hits", align="end"),
+        Column(title="Cache writes", align="end"),
+    )
+    table = Table(columns=columns, rows=tuple(map(_row, subjects)), caption="What the file says of itself")
+    return Section(id="file", title="Cost summary", blocks=(table,))
+
+
+def _row(subject: RecordedSubject) -> tuple[Value, ...]:
+    units, spent, cached = subject.units, subject.cost, subject.cached
+    saving = spent.total_cost - cached.simulated_cost_with_cache if spent and cached else None
+    return (
+        Datum(text=visible(subject.model, _NAME), tone="strong"),
+        _servers(subject),
+        f"{units.passed:,} / {units.total:,}" if units else UNKNOWN,
+        Datum(text=f"{units.score:g}", sort=units.score) if units else None,
+        Datum(text=format_cost(spent.total_cost), sort=spent.total_cost) if spent else None,
+        _rates(subject),
+        Datum(text=format_cost(cached.simulated_cost_with_cache)) if cached else None,
+        UNKNOWN if saving is None else f"{'−' if saving < 0 else ''}{format_cost(abs(saving))}",
+        cached.cache_hits if cached else None,
+        cached.cache_write_tokens if cached else None,
+    )
+
+
+def _servers(subject: RecordedSubject) -> Datum:
+    if not subject.mcp_enabled:
+        return Datum(text="none", tone="muted")
+    how = f" ({subject.mcp_transport})" if subject.mcp_transport else ""
+    return Datum(text=visible(f"{subject.mcp_server or 'enabled'}{how}", _NAME), tone="pass")
+
+
+def _rates(subject: RecordedSubject) -> str:
+    if subject.price is None:
+        return UNKNOWN
+    price = subject.price
+    rates = (price.input_cost_per_m_tok, price.output_cost_per_m_tok, price.cache_read_cost_per_m_tok)
+    return " / ".join(UNKNOWN if rate is None else format_mtok_cost(rate) for rate in rates)
