@@ -15,7 +15,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record, ToolCall
 from bakeoff.run import run
-from bakeoff.rundir import run_folders
+from bakeoff.rundir import RunFolder, run_folders
 
 from .small_suites import ADDER, BUTTON, SHOUT, calling, scripted, write_suites
 
@@ -129,7 +129,7 @@ async def test_without_pricing_tokens_are_counted_and_nothing_is_said_of_money(
     record = (await carried_out(plan, tmp_path))["adder", model]
     assert (record.spent.input, record.spent.cost) == (1000, cost)
     (folder,) = run_folders(tmp_path / "results")
-    (path,) = door_of(plan).export(folder, plan, RunOptions(results=tmp_path / "results"))
+    (path, _page) = door_of(plan).export(folder, plan, RunOptions(results=tmp_path / "results"))
     assert ("totalCost" in json.loads(path.read_text())["metadata"]) is priced
 
 
@@ -182,15 +182,16 @@ async def test_a_reference_is_run_once_and_again_only_when_its_suite_changes(tmp
     assert len(list(kept.iterdir())) == 2
 
 
-async def test_every_subject_and_round_has_a_result_file(tmp_path: Path) -> None:
+async def test_every_subject_and_round_has_a_result_file_and_its_page(tmp_path: Path) -> None:
     suites = write_suites(tmp_path / "suites", adder=ADDER)
     plan = planned(suites, models=["oracle", "nop"], rounds=2)
     await carried_out(plan, tmp_path)
     options = RunOptions(results=tmp_path / "results")
     (folder,) = run_folders(options.results)
     written = list(door_of(plan).export(folder, plan, options))
-    assert len(written) == 4
-    assert sorted(path.name.rpartition("-r")[2] for path in written) == ["1.json", "1.json", "2.json", "2.json"]
+    ends = sorted(path.name.rpartition("-r")[2] for path in written)
+    assert ends == ["1.html", "1.html", "1.json", "1.json", "2.html", "2.html", "2.json", "2.json"]
+    assert list(door_of(plan).export(folder, plan, options)) == written, "the same run has the same files"
     oracle = json.loads(next(path for path in written if "oracle" in path.name).read_text())
     assert oracle["tests"][0]["resultWriteContent"] == RIGHT
     assert oracle["metadata"]["unitTestTotals"] == {"total": 2, "passed": 2, "failed": 0, "score": 100}
@@ -219,3 +220,16 @@ async def test_a_svelte_component_is_tested_by_vitest(tmp_path: Path, needs_prog
         assert (found[name]["numPassed"], found[name]["numTests"]) == (0, 2), found[name]
     assert found["old"]["validationFailed"] is True
     assert all(records["button", model].verdict == "fail" for model in models.values())
+
+
+async def test_two_runs_of_one_second_do_not_take_each_others_files(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    plan = planned(suites, models=["nop"])
+    await carried_out(plan, tmp_path)
+    options = RunOptions(results=tmp_path / "results")
+    (folder,) = run_folders(options.results)
+    first, _ = door_of(plan).export(folder, plan, options)
+    twin = RunFolder(folder.path.rename(folder.path.with_name("another")))
+    second, _ = door_of(plan).export(twin, plan, options)
+    assert second.name == f"{first.stem}-2.json"
+    assert first.exists()
