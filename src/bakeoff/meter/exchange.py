@@ -1,0 +1,358 @@
+"""One request of an agent and its answer: replayed, or asked of the provider, passed on as it comes, and booked."""
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import httpx2
+
+from bakeoff.errors import InfraError
+from bakeoff.meter.dialects import data_in
+from bakeoff.meter.events import EventSplitter, data_of, object_of, objects_of
+from bakeoff.meter.heard import Heard, characters_in
+from bakeoff.meter.recordings import MOST_BYTES as MOST_RECORDED
+from bakeoff.meter.recordings import ExchangeQuestion, RecordedExchange, body_fields
+from bakeoff.meter.upstreams import Route, Upstream, address_of, answering_headers, key_headers
+from bakeoff.meter.words import Whole, out_of_budget, refusal
+from bakeoff.models.gate import Busy
+from bakeoff.models.prices import Price
+from bakeoff.record import Step
+
+if TYPE_CHECKING:
+    from bakeoff.meter.trial import TrialMeter
+
+MOST_ANSWER_BYTES = 64 << 20  # of an answer in one piece
+_MAY_PASS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
+_TOO_MUCH = {429, 503, 529}
+_NO_MONEY = (b"insufficient_quota", b"billing_hard_limit", b"exceeded your current quota")
+_NO_CREDIT = "Your credit balance is too low"
+_BUSY_EVENTS = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "server_error": 500}
+_DECODED = ("", "identity", "gzip", "deflate")  # by the client; anything else goes on as it is
+
+
+class Answering(Protocol):
+    """The way back to the agent."""
+
+    async def whole(self, answer: Whole) -> None: ...
+    async def start(self, status: int, headers: Mapping[str, str]) -> None: ...
+    async def more(self, body: bytes) -> None: ...
+    async def end(self) -> None: ...
+
+
+class StreamCut(Exception):
+    """The provider's stream broke after the agent had been given its beginning: its connection breaks too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that has passed every check."""
+
+    upstream: Upstream
+    route: Route
+    inner: str  # the path below the provider's base
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+    data: Mapping[str, Any]
+    model: str
+    streams: bool
+
+
+@dataclass(slots=True)
+class Exchange:
+    """Lives as long as one request."""
+
+    trial: "TrialMeter"
+    asked: Asked
+    answering: Answering
+    price: Price | None = None
+    heard: Heard = field(default_factory=Heard)
+    counting_asked: bool = False  # the provider is asked for counts that the agent did not ask for
+    sent: bool = False  # the provider may have begun to work
+    begun: bool = False  # the agent has been given something
+    started: float = field(default_factory=perf_counter)
+    kept: bytearray = field(default_factory=bytearray)
+    last: Whole | None = None  # what the provider said to the try that failed
+    status: int = 0
+    passed_headers: dict[str, str] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Answer, and book what was used whatever happens: a cancelled exchange has been paid for as well."""
+        question = self.trial.question(self.asked) if self.asked.route.dialect else None
+        if question is not None and await self._replayed(question):
+            return
+        self.price = await self.trial.price(self.asked.upstream, self.asked.model) if question else None
+        complete = False
+        try:
+            await self._ask()
+            complete = True
+        finally:
+            if question is not None and self.sent:
+                self._book(question, complete=complete)
+
+    # --- replaying ------------------------------------------------------------------------------------------------
+
+    async def _replayed(self, question: ExchangeQuestion) -> bool:
+        try:
+            recorded = self.trial.store.find(question)
+        except InfraError as error:
+            self.trial.stop(error)
+            await self.answering.whole(refusal(self.asked.upstream.family, 400, str(error)))
+            return True
+        if recorded is None:
+            return False
+        self._hear(recorded.content, stream="event-stream" in recorded.headers.get("content-type", ""))
+        self.trial.count(recorded.usage, self._step(recorded), self.heard, self.asked, estimated=recorded.estimated)
+        await self.answering.whole(Whole(recorded.status, recorded.content, recorded.headers))
+        return True
+
+    def _hear(self, content: bytes, *, stream: bool) -> None:
+        dialect = self.asked.route.dialect
+        assert dialect is not None, "only what a model answers is heard"
+        if stream:
+            for event in EventSplitter().feed(content):
+                if (data := data_of(event)) is not None:
+                    dialect.event(self.heard, data)
+            return
+        found = objects_of(content)
+        for data in found[:-1]:
+            dialect.event(self.heard, data)
+        for data in found[-1:]:
+            dialect.whole(self.heard, data)
+        if not found:
+            self.heard.characters += len(content)  # nobody can read it, and it was paid for
+
+    def _step(self, recorded: RecordedExchange) -> Step:
+        return Step(
+            parts=self.heard.parts(),
+            usage=recorded.usage,
+            finish_reason=self.heard.finish,
+            seconds=recorded.seconds,
+        )
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    async def _ask(self) -> None:
+        trial, upstream = self.trial, self.asked.upstream
+        try:
+            await trial.gate(upstream).pass_through(self._try, trial.clock)
+        except InfraError as error:
+            trial.stop(error)
+            if self.begun:
+                raise StreamCut from error
+            await self.answering.whole(self.last or refusal(upstream.family, 502, str(error)))
+
+    async def _try(self) -> None:
+        if (spent := self.trial.out_of_budget) is not None:  # by another request, while this one waited
+            await self.answering.whole(refusal(self.asked.upstream.family, 402, out_of_budget(spent)))
+            return
+        self.last, self.heard = None, Heard()
+        body = self._body()
+        try:
+            got = await self._send(body)
+            try:
+                if self.counting_asked and got.status_code in (400, 422) and await self._minds_counting(got):
+                    self.trial.uncounted.add(self.asked.upstream.name)
+                    self.counting_asked, self.last = False, None
+                    await got.aclose()
+                    got = await self._send(self.asked.body)
+                await self._pass_on(got)
+            finally:
+                await got.aclose()
+        except httpx2.HTTPError as error:
+            if self.begun:
+                raise StreamCut from error
+            self.sent = False
+            raise self._busy(f"{self.asked.upstream.name} cannot be reached: {type(error).__name__}") from error
+
+    def _busy(self, message: str, **how: Any) -> Busy | InfraError:
+        """May pass; but a trial whose provider has been waited for in vain once is not kept waiting again."""
+        return Busy(message, **how) if self.trial.patient else InfraError(message)
+
+    def _body(self) -> bytes:
+        """The request as it came; chat streams have no counts unless they are asked for, so they are."""
+        asked = self.asked
+        options = asked.data.get("stream_options")
+        counted = isinstance(options, dict) and options.get("include_usage")
+        is_chat = asked.route.dialect is not None and asked.route.dialect.name == "chat"
+        self.counting_asked = (
+            is_chat and asked.streams and not counted and asked.upstream.name not in self.trial.uncounted
+        )
+        if not self.counting_asked:
+            return asked.body
+        more = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+        return _as_json({**asked.data, "stream_options": more})
+
+    async def _send(self, body: bytes) -> httpx2.Response:
+        asked = self.asked
+        headers = {**asked.headers, **key_headers(asked.upstream), "accept-encoding": "identity"}
+        client = self.trial.client(asked.upstream)
+        request = client.build_request(
+            asked.route.method, address_of(asked.upstream, asked.inner, asked.query), headers=headers, content=body
+        )
+        self.sent, self.started = True, perf_counter()
+        # A redirect would carry the key to wherever it points.
+        return await client.send(request, stream=True, follow_redirects=False)
+
+    async def _minds_counting(self, got: httpx2.Response) -> bool:
+        return b"stream_options" in await self._whole_body(got)
+
+    # --- passing on -----------------------------------------------------------------------------------------------
+
+    async def _pass_on(self, got: httpx2.Response) -> None:
+        self.status = got.status_code
+        self.passed_headers = self._headers(got)
+        if got.status_code >= 300:
+            await self._refused(got)
+        elif "text/event-stream" in got.headers.get("content-type", "") and _is_readable(got):
+            await self._stream(got)
+        else:
+            await self._in_one_piece(got)
+
+    def _headers(self, got: httpx2.Response) -> dict[str, str]:
+        headers = answering_headers(got.headers.multi_items())
+        if not _is_readable(got):
+            headers["content-encoding"] = got.headers["content-encoding"]
+        return {name: self.trial.redact(value.encode("latin-1")).decode("latin-1") for name, value in headers.items()}
+
+    async def _refused(self, got: httpx2.Response) -> None:
+        """An error costs nothing. One that may pass is tried again before the agent hears of it."""
+        body = await self._whole_body(got)
+        status = got.status_code
+        self.sent = False
+        self.last = Whole(status, body, self.passed_headers)
+        hopeless = _is_about_money(status, body)
+        name = self.asked.upstream.name
+        if status in _MAY_PASS and not hopeless and got.headers.get("x-should-retry") != "false":
+            wait = retry_after(got.headers)
+            raise self._busy(f"{name} answered {status}", retry_after=wait, overloaded=status in _TOO_MUCH)
+        self.trial.ledger.statuses[status] += 1
+        if status == 401 or hopeless:
+            raise InfraError(f"{name} answered {status}: {_few_words(body)}", permanent=True)
+        if status < 400:
+            raise InfraError(f"{name} answered {status}: redirects are not followed, name its address", permanent=True)
+        await self.answering.whole(self.last)
+
+    async def _in_one_piece(self, got: httpx2.Response) -> None:
+        body = await self._whole_body(got)
+        if self.asked.route.dialect is not None:
+            self._hear(body, stream=False)
+        self._keep(body)
+        self.begun = True
+        await self.answering.whole(Whole(got.status_code, body, self.passed_headers))
+
+    async def _whole_body(self, got: httpx2.Response) -> bytes:
+        if got.is_stream_consumed:
+            return self.last.body if self.last else b""
+        body = bytearray()
+        async for chunk in got.aiter_bytes() if _is_readable(got) else got.aiter_raw():
+            body += chunk
+            if len(body) > MOST_ANSWER_BYTES:
+                raise InfraError(f"{self.asked.upstream.name} answered with more than {MOST_ANSWER_BYTES >> 20} MiB")
+        redacted = self.trial.redact(bytes(body))
+        self.last = Whole(got.status_code, redacted, self.passed_headers)
+        return redacted
+
+    async def _stream(self, got: httpx2.Response) -> None:
+        splitter = EventSplitter()
+        async for chunk in got.aiter_bytes():
+            if passing := b"".join(self._heard(event) for event in splitter.feed(chunk)):
+                await self._more(passing)
+        if rest := self._heard(splitter.rest()):
+            await self._more(rest)
+        if not self.begun:
+            await self._more(b"")
+        await self.answering.end()
+
+    async def _more(self, passing: bytes) -> None:
+        if not self.begun:
+            self.begun = True
+            await self.answering.start(self.status, self.passed_headers)
+        self._keep(passing)
+        await self.answering.more(passing)
+
+    def _check_beginning(self, data: Mapping[str, Any]) -> None:
+        """A provider that is too busy may say so in the stream's first event instead of in its status."""
+        error = data_in(data.get("error"))
+        kind = str(error.get("type") or error.get("code"))
+        if kind in _BUSY_EVENTS and not self.begun and not self.heard.pieces:
+            self.sent = False
+            self.last = Whole(_BUSY_EVENTS[kind], json.dumps(data).encode(), {"content-type": "application/json"})
+            raise self._busy(f"{self.asked.upstream.name} answered {kind}", overloaded=True)
+
+    def _heard(self, event: bytes) -> bytes:
+        """The event as the agent is to see it; nothing of the one that only we asked for."""
+        event = self.trial.redact(event)
+        data, dialect = data_of(event), self.asked.route.dialect
+        if data is not None and dialect is not None:
+            self._check_beginning(data)
+            dialect.event(self.heard, data)
+            if self.counting_asked and data.get("choices") == [] and data.get("usage"):
+                return b""
+        return event
+
+    def _keep(self, passing: bytes) -> None:
+        if self.trial.store.mode in ("auto", "record") and len(self.kept) <= MOST_RECORDED:
+            self.kept += passing
+
+    # --- booking --------------------------------------------------------------------------------------------------
+
+    def _book(self, question: ExchangeQuestion, *, complete: bool) -> None:
+        seconds = perf_counter() - self.started
+        cut = not (complete and self.heard.whole)
+        price = self.price or self.trial.listed_price(self.asked.upstream, self.heard.model)
+        usage, estimated = self.heard.usage(price, characters_in(self.asked.data))
+        step = Step(parts=self.heard.parts(), usage=usage, finish_reason=self.heard.finish, seconds=seconds)
+        self.trial.spend(usage, step, self.heard, self.asked, estimated=estimated, cut=cut)
+        if not cut and len(self.kept) <= MOST_RECORDED:
+            about = {"usage": usage, "estimated": estimated, "seconds": seconds, "status": self.status}
+            self.trial.record(question, {**about, "headers": self.passed_headers, **body_fields(bytes(self.kept))})
+
+
+def _is_readable(got: httpx2.Response) -> bool:
+    return got.headers.get("content-encoding", "").strip().lower() in _DECODED
+
+
+def _is_about_money(status: int, body: bytes) -> bool:
+    """Whether the account is empty. Looked for where an agent cannot write: errors repeat what was asked."""
+    if status == 400:
+        message = data_in((object_of(body) or {}).get("error")).get("message")
+        return isinstance(message, str) and message.startswith(_NO_CREDIT)
+    return status == 402 or (status == 429 and any(word in body for word in _NO_MONEY))
+
+
+def _few_words(body: bytes) -> str:
+    return repr(body[:300].decode(errors="replace"))
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The wait that the provider asks for, in seconds; a date, which few send, is left to our own patience."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        if 0 <= seconds < 86_400:
+            return seconds
+    return None
+
+
+def _as_json(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode()
+
+
+def unpacked(body: bytes, encoding: str, most: int) -> bytes | None:
+    """A compressed request; None for what cannot be unpacked, or not within the limit."""
+    if encoding in ("", "identity"):
+        return body
+    if encoding not in ("gzip", "deflate"):
+        return None
+    inflate = zlib.decompressobj(47)  # either header
+    try:
+        data = inflate.decompress(body, most)
+    except zlib.error:
+        return None
+    return data if inflate.eof and not inflate.unconsumed_tail else None

@@ -1,0 +1,71 @@
+"""Runs inside a sandbox without a network: opens a port on its loopback that leads to the meter and nowhere else.
+
+python3 -I -S forward.py SOCKET PORT COMMAND…
+
+The command takes this process over, so that its exit code and its signals are its own; the forwarding goes on in a
+process beside it, which ends with the sandbox. It needs nothing but the standard library.
+"""
+
+import os
+import socket
+import sys
+
+MOST_CONNECTIONS = 64
+
+
+def forward(listening: socket.socket, target: str) -> None:
+    import asyncio  # slow to load; the command has begun meanwhile, and whoever connects is waited for
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while chunk := await reader.read(1 << 16):
+                writer.write(chunk)
+                await writer.drain()
+        except OSError:
+            pass  # the other direction ends as well
+        finally:
+            writer.close()
+
+    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            there, back = await asyncio.open_unix_connection(target)
+        except OSError:
+            writer.close()
+            return
+        await asyncio.gather(pipe(reader, back), pipe(there, writer))
+
+    async def serve() -> None:
+        server = await asyncio.start_server(connect, sock=listening, backlog=MOST_CONNECTIONS)
+        await server.serve_forever()
+
+    asyncio.run(serve())
+
+
+def leave_the_command_alone() -> None:
+    """No stream of the command's is held open, and no signal for its group arrives here."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+
+
+def main() -> None:
+    target, port, *command = sys.argv[1:]
+    listening = socket.create_server(("127.0.0.1", int(port)), backlog=MOST_CONNECTIONS)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # whoever connects inherits it
+    if os.fork() == 0:
+        if os.fork() == 0:  # a child of nobody: the command may wait for its children
+            leave_the_command_alone()
+            forward(listening, target)
+        os._exit(0)
+    os.wait()
+    listening.close()
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - the command is what the sandbox is for
+    except OSError as problem:
+        sys.stderr.write(f"{command[0]}: {problem.strerror}\n")
+        os._exit(127 if isinstance(problem, FileNotFoundError) else 126)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+"""The door of one trial's meter: who may come in, with what, and how much of it. Everything that knocks is hostile."""
+
+import asyncio
+import json
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlencode
+
+from bakeoff.errors import InfraError
+from bakeoff.meter.exchange import Asked, Exchange, StreamCut, unpacked
+from bakeoff.meter.heard import depth_of
+from bakeoff.meter.trial import TrialMeter
+from bakeoff.meter.upstreams import Family, Route, Upstream, asking_headers, find_route, inner_path, model_in
+from bakeoff.meter.words import Whole, out_of_budget, refusal
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+MOST_BODY_BYTES = 32 << 20
+MOST_HELD_BYTES = 64 << 20  # of all of a trial's requests together
+MOST_EXCHANGES = 24  # at a time
+BODY_SECONDS = 60.0  # for a whole request
+TAKING_SECONDS = 120.0  # for a piece of an answer: a reader that stops must not keep a place at the provider
+DEEPEST = 200
+
+_QUERY = re.compile(r"[\w.~%=&+:,/-]{0,2000}", re.ASCII)
+_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]|host\.docker\.internal)(:\d{1,5})?", re.IGNORECASE)
+
+
+class Refused(Exception):
+    """What the agent is told instead of an answer."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Back:
+    """The way back to the agent, over ASGI."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def whole(self, answer: Whole) -> None:
+        length = {"content-length": str(len(answer.body))}
+        await self.start(answer.status, {**answer.headers, **length})
+        await self._take({"type": "http.response.body", "body": answer.body})
+
+    async def start(self, status: int, headers: Mapping[str, str]) -> None:
+        self.begun = True
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        await self._take({"type": "http.response.start", "status": status, "headers": raw})
+
+    async def more(self, body: bytes) -> None:
+        await self._take({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def end(self) -> None:
+        await self._take({"type": "http.response.body", "body": b""})
+
+    async def _take(self, message: Message) -> None:
+        try:
+            async with asyncio.timeout(TAKING_SECONDS):
+                await self._send(message)
+        except (TimeoutError, OSError) as error:
+            raise StreamCut("the agent does not take its answer") from error
+
+
+class Load:
+    """What one request takes of the trial's room, from its first byte until it is answered."""
+
+    def __init__(self, trial: TrialMeter) -> None:
+        self._trial = trial
+        self._bytes = 0
+
+    def add(self, count: int) -> None:
+        self._bytes += count
+        self._trial.held_bytes += count
+        if self._bytes > MOST_BODY_BYTES or self._trial.held_bytes > MOST_HELD_BYTES:
+            raise Refused(413, f"a request may have {MOST_BODY_BYTES >> 20} MiB, all together {MOST_HELD_BYTES >> 20}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._trial.held_bytes -= self._bytes
+
+
+class Front:
+    """The ASGI application."""
+
+    def __init__(self, trial: TrialMeter) -> None:
+        self._trial = trial
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        back, family = Back(send), self._family(scope["path"])
+        try:
+            with self._room():
+                await self._serve(scope, receive, back)
+        except Refused as refused:
+            self._trial.ledger.notes["refused"] += 1
+            if not back.begun:
+                await back.whole(refusal(family, refused.status, str(refused)))
+        except StreamCut:
+            return  # an answer without its end: the server breaks the connection
+
+    def _family(self, path: str) -> Family:
+        upstream = self._upstream(path)
+        return upstream.family if upstream else "openai"
+
+    def _upstream(self, path: str) -> Upstream | None:
+        return self._trial.upstreams.get(path.lstrip("/").partition("/")[0])
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        if len(self._trial.exchanges) >= MOST_EXCHANGES:
+            raise Refused(429, f"more than {MOST_EXCHANGES} requests at a time")
+        yield
+
+    async def _serve(self, scope: Message, receive: Receive, back: Back) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        self._check_caller(headers, scope)
+        upstream, route, inner = self._route(scope)
+        if (spent := self._trial.out_of_budget) is not None:
+            raise Refused(402, out_of_budget(spent))
+        with Load(self._trial) as load:
+            body = await self._body(receive, headers, load)
+            asked = _asked(scope, upstream, route, inner, body)
+            await self._exchange(Exchange(self._trial, asked, back), receive)
+
+    def _check_caller(self, headers: Mapping[str, str], scope: Message) -> None:
+        if not _HOST.fullmatch(headers.get("host", "")) or "origin" in headers:
+            raise Refused(403, "the meter is for programs on this machine")
+        token = self._trial.token.encode()
+        offered = [*_tokens(headers, scope["query_string"].decode("latin-1"))]
+        if not any(secrets.compare_digest(one.encode("utf-8", "surrogateescape"), token) for one in offered):
+            raise Refused(401, "this token is not the trial's")
+
+    def _route(self, scope: Message) -> tuple[Upstream, Route, str]:
+        path: str = scope["path"]
+        upstream = self._upstream(path)
+        if upstream is None:
+            known = ", ".join(one.base_path for one in self._trial.upstreams.values())
+            raise Refused(404, f"the meter has nothing there; it has {known}")
+        inner = inner_path(upstream, path)
+        routes = find_route(upstream, inner)
+        if not routes:
+            raise Refused(404, f"the meter does not pass on {path[:200]!r}")
+        route = next((one for one in routes if one.method == scope["method"]), None)
+        if route is None:
+            raise Refused(405, f"{scope['method']} is not how {path[:200]!r} is asked")
+        return upstream, route, inner
+
+    async def _body(self, receive: Receive, headers: Mapping[str, str], load: "Load") -> bytes:
+        """The whole request, unpacked."""
+        raw = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for piece in _pieces(receive):
+                    raw += piece
+                    load.add(len(piece))
+        except TimeoutError:
+            raise Refused(408, f"the request did not arrive in {BODY_SECONDS:g} seconds") from None
+        body = unpacked(bytes(raw), headers.get("content-encoding", "").strip().lower(), MOST_BODY_BYTES)
+        if body is None:
+            raise Refused(415, "requests may be sent plain, or as gzip or deflate")
+        load.add(len(body) - len(raw))
+        return body
+
+    async def _exchange(self, exchange: Exchange, receive: Receive) -> None:
+        """Answer, but stop when the agent hangs up: then nobody pays for the rest."""
+        if self._trial.closed:
+            raise Refused(401, "the trial is over")
+        answer = asyncio.create_task(exchange.run())
+        self._trial.exchanges.add(answer)
+        hang_up = asyncio.ensure_future(receive())
+        try:
+            await asyncio.wait({answer, hang_up}, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                answer.cancel()
+                await asyncio.wait({answer})
+            if not answer.cancelled():
+                self._note_a_bug(answer.exception())
+                answer.result()
+        finally:
+            hang_up.cancel()
+            answer.cancel()
+            self._trial.exchanges.discard(answer)
+
+    def _note_a_bug(self, error: BaseException | None) -> None:
+        """Whatever else breaks an exchange is ours, and never the agent's failure."""
+        if error is not None and not isinstance(error, StreamCut):
+            self._trial.stop(InfraError(f"the meter broke: {type(error).__name__}: {error}", permanent=True))
+
+
+async def _pieces(receive: Receive) -> Any:
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise StreamCut("the agent hung up")
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
+
+
+def _tokens(headers: Mapping[str, str], query: str) -> Iterator[str]:
+    """Wherever SDKs put a key."""
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        yield bearer.strip()
+    for name in ("x-api-key", "x-goog-api-key"):
+        if name in headers:
+            yield headers[name]
+    yield from (value for name, value in _query(query) if name == "key")
+
+
+def _query(query: str) -> list[tuple[str, str]]:
+    if not _QUERY.fullmatch(query):
+        raise Refused(400, "the query has letters that no provider asks for")
+    try:
+        return parse_qsl(query, keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        raise Refused(400, "the query has too many fields") from None
+
+
+def _asked(scope: Message, upstream: Upstream, route: Route, inner: str, body: bytes) -> Asked:
+    data: dict[str, Any] = {}
+    if route.method == "POST":
+        data = _data(body)
+    query = [(name, value) for name, value in _query(scope["query_string"].decode("latin-1")) if name != "key"]
+    model = model_in(route, inner) or data.get("model")
+    streams = ":stream" in inner or data.get("stream") is True
+    return Asked(
+        upstream=upstream,
+        route=route,
+        inner=inner,
+        query=urlencode(query),
+        headers=asking_headers(scope["headers"]),
+        body=body,
+        data=data,
+        model=model[:200] if isinstance(model, str) else "",
+        streams=streams,
+    )
+
+
+def _data(body: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(400, "the request is no JSON") from None
+    if not isinstance(data, dict):
+        raise Refused(400, "the request is no JSON object")
+    if depth_of(data) > DEEPEST:
+        raise Refused(400, f"the request nests deeper than {DEEPEST}")
+    return data

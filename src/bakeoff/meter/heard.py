@@ -1,0 +1,152 @@
+"""What a model has said so far in one answer, put together from a stream or taken from a whole body.
+
+Providers are believed as far as their words make sense, and their words are kept up to a bound.
+"""
+
+import json
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, Literal
+
+from pydantic import JsonValue
+
+from bakeoff.models.estimate import CHARS_PER_TOKEN
+from bakeoff.models.prices import Price, cost_of
+from bakeoff.record import Part, Reasoning, Text, ToolCall, Usage
+from bakeoff.redact import CUT
+
+Kind = Literal["text", "reasoning", "tool"]
+
+MOST_CHARACTERS = 200_000  # kept of one part
+MOST_PARTS = 256  # kept of one answer
+_DEEPEST = 50  # of a call's arguments: nobody nests more in good faith
+_MOST_TOKENS = 100_000_000
+_LONGEST_WORD = 20_000  # longer than any text without a space: an image or another file, which is not billed by letters
+
+
+@dataclass(slots=True)
+class Piece:
+    """One part as it grows."""
+
+    kind: Kind
+    name: str = ""
+    id: str | None = None
+    texts: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, text: str) -> None:
+        room = MOST_CHARACTERS - self.size
+        self.size += len(text)
+        if room > 0:
+            self.texts.append(text if len(text) <= room else text[:room] + CUT)
+
+    def part(self) -> Part:
+        text = "".join(self.texts)
+        match self.kind:
+            case "tool":
+                return ToolCall(name=self.name[:200], arguments=arguments_of(text), id=self.id and self.id[:200])
+            case "reasoning":
+                return Reasoning(text=text)
+            case _:
+                return Text(text=text)
+
+
+@dataclass(slots=True)
+class Heard:
+    """All of one answer that has arrived."""
+
+    pieces: dict[Any, Piece] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    final: bool = False  # the counts are those of the whole answer
+    whole: bool = False  # nothing of the answer is missing
+    reported_cost: float | None = None
+    finish: str | None = None
+    model: str | None = None
+    characters: int = 0
+
+    def say(self, key: Any, kind: Kind, text: object, *, name: object = "", id: object = None) -> None:
+        """More of the part under this key; what is not text says nothing."""
+        piece = self.pieces.get(key)
+        if piece is None:
+            piece = Piece(kind)
+            if len(self.pieces) < MOST_PARTS:
+                self.pieces[key] = piece
+        if isinstance(name, str) and name:
+            piece.name = name
+        if isinstance(id, str) and id:
+            piece.id = id
+        if isinstance(text, str) and text:
+            self.characters += len(text)
+            piece.add(text)
+
+    def count(self, counted: dict[str, object], *, final: bool) -> None:
+        """Take over counts. One that cannot be true leaves the answer without, and so to be estimated."""
+        believed = {name: value for name, value in counted.items() if _believable(value)}
+        self.counts.update(believed)  # type: ignore[arg-type]  # only numbers are believable
+        cached = self.counts.get("cache_read", 0) + self.counts.get("cache_write", 0)
+        wrong = len(believed) < len(counted) or cached > self.counts.get("input", 0)
+        if wrong or not (self.counts.get("input") or self.counts.get("output")):
+            self.counts.clear()
+            self.final = False
+        else:
+            self.final = self.final or final
+
+    def usage(self, price: Price | None, asked_characters: int) -> tuple[Usage, bool]:
+        """Tokens and money, and whether any of it had to be estimated."""
+        counts = dict(self.counts)
+        estimated = not self.final or "input" not in counts
+        counts.setdefault("input", ceil(asked_characters / CHARS_PER_TOKEN))
+        if not self.final:
+            counts["output"] = max(counts.get("output", 0), ceil(self.characters / CHARS_PER_TOKEN))
+        usage = Usage(requests=1, **counts)
+        cost = cost_of(usage, price) if price else self.reported_cost
+        return usage.model_copy(update={"cost": cost}), estimated
+
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(piece.part() for piece in self.pieces.values() if piece.size or piece.kind == "tool")
+
+    def text(self) -> str:
+        return "".join("".join(piece.texts) for piece in self.pieces.values() if piece.kind == "text")
+
+
+def _believable(count: object) -> bool:
+    return isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= _MOST_TOKENS
+
+
+def arguments_of(text: str) -> JsonValue:
+    """A call's arguments as data; as the text they came in, where that is no JSON that can be kept."""
+    try:
+        arguments: JsonValue = json.loads(text, parse_constant=_refuse) if text else {}
+    except (ValueError, RecursionError):
+        return text
+    return arguments if depth_of(arguments) <= _DEEPEST else text
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def depth_of(value: object) -> int:
+    """How deep data nests; not by recursion, for it may be deep on purpose."""
+    deepest, queue = 0, [(value, 1)]
+    while queue:
+        item, depth = queue.pop()
+        deepest = max(deepest, depth)
+        children = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        queue.extend((child, depth + 1) for child in children)
+    return deepest
+
+
+def characters_in(value: object) -> int:
+    """The letters of all texts in data, as a tokenizer would be given them, files left out."""
+    total, queue = 0, [value]
+    while queue:
+        item = queue.pop()
+        if isinstance(item, dict):
+            queue.extend(item.keys())
+            queue.extend(item.values())
+        elif isinstance(item, list):
+            queue.extend(item)
+        elif isinstance(item, str) and (len(item) < _LONGEST_WORD or " " in item[:_LONGEST_WORD]):
+            total += len(item)
+    return total

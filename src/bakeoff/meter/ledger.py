@@ -1,0 +1,110 @@
+"""What one trial's exchanges came to: steps for the transcript, tools that were offered, and why it was stopped."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from bakeoff.frozen import fingerprint
+from bakeoff.meter.dialects import ToolResult, objects_in
+from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
+from bakeoff.redact import CUT
+
+MOST_STEPS = 2000
+MOST_RESULT = 20_000  # characters of what one call came to
+MOST_TOOLS = 1000
+MOST_CHARACTERS = 8_000_000  # of all parts together; beyond, only counts are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """One exchange that used tokens."""
+
+    step: Step
+    text: str
+    model: str | None
+    provider: str
+    size: int  # letters in the step's parts
+    estimated: bool = False
+    cut: bool = False  # the answer did not come to its end
+    replayed: bool = False
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Grows with each exchange and can be read at any time, also after a kill."""
+
+    steps: list[Step] = field(default_factory=list)
+    usage: Usage = NO_USAGE
+    output: str = ""
+    models: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[int] = field(default_factory=Counter)
+    tools: dict[str, str] = field(default_factory=dict)
+    characters: int = 0
+    _open_calls: dict[str, tuple[int, int]] = field(default_factory=dict)  # where calls without a result stand
+
+    def offer(self, tools: Iterable[tuple[str, Any]]) -> None:
+        """Note which tools a request offers to the model; a changed one is noted beside the first."""
+        for name, tool in tools:
+            digest = fingerprint(tool)[:16]
+            known = self.tools.get(name)
+            if known is None and len(self.tools) < MOST_TOOLS:
+                self.tools[name] = digest
+            elif known is not None and digest not in known and len(known) < 160:
+                self.tools[name] = f"{known} {digest}"
+
+    def resolve(self, results: Iterable[ToolResult]) -> None:
+        """Put results beside their calls. Requests repeat all that was before; only the first word on a call counts."""
+        for result in results:
+            where = self._open_calls.pop(result.id, None) if isinstance(result.id, str) else None
+            if where is None:
+                continue
+            text = _shown(result.content)
+            self.characters += len(text)
+            told = {"error": text} if result.failed else {"result": text}
+            step, place = self.steps[where[0]], where[1]
+            parts = [part.model_copy(update=told) if at == place else part for at, part in enumerate(step.parts)]
+            self.steps[where[0]] = step.model_copy(update={"parts": tuple(parts)})
+
+    def book(self, booking: Booking) -> None:
+        step = booking.step
+        self.usage += step.usage
+        self.models[f"{booking.provider}:{booking.model or '?'}"] += 1
+        self.notes.update(name for name in ("estimated", "cut", "replayed") if getattr(booking, name))
+        self.output = booking.text or self.output
+        self.characters += booking.size
+        if len(self.steps) >= MOST_STEPS:
+            self.notes["dropped"] += 1
+        elif self.characters > MOST_CHARACTERS:
+            self.notes["shortened"] += 1
+            self.steps.append(step.model_copy(update={"parts": ()}))
+        else:
+            self.steps.append(step)
+            calls = {part.id: place for place, part in enumerate(step.parts) if isinstance(part, ToolCall) and part.id}
+            self._open_calls.update({id: (len(self.steps) - 1, place) for id, place in calls.items()})
+
+    def transcript(self) -> Transcript:
+        about: dict[str, JsonValue] = {
+            "exchanges": sum(self.models.values()),
+            "models": dict(self.models),
+            "tools": dict(self.tools),
+            **dict(self.notes),
+        }
+        if self.statuses:
+            about["errors"] = {str(status): count for status, count in sorted(self.statuses.items())}
+        return Transcript(
+            output=self.output, steps=tuple(self.steps), usage=self.usage, metadata={"metered": True, "meter": about}
+        )
+
+
+def _shown(content: object) -> str:
+    """A result as text: the texts of its parts where it has parts, and never more than anyone reads."""
+    if isinstance(content, list):
+        texts = [part["text"] for part in objects_in(content) if isinstance(part.get("text"), str)]
+        content = "\n".join(texts) if texts else content
+    text = content if isinstance(content, str) else json.dumps(content)
+    return text if len(text) <= MOST_RESULT else text[:MOST_RESULT] + CUT

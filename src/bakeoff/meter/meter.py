@@ -1,0 +1,106 @@
+"""The meter as a resource that a run opens once: prices, clients and rate limits that its trials share."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx2
+
+from bakeoff.errors import UsageError
+from bakeoff.meter.front import Front
+from bakeoff.meter.listener import listen, sweep
+from bakeoff.meter.recordings import ExchangeStore
+from bakeoff.meter.trial import TrialMeter
+from bakeoff.meter.upstreams import Upstream
+from bakeoff.models.gate import USUAL_MOST, Gate, Patience
+from bakeoff.models.gateway import PriceBook
+from bakeoff.models.prices import Price
+from bakeoff.models.replay import RECORDINGS, Recordings
+from bakeoff.models.wire import http_client
+from bakeoff.protocols import Place, Task
+from bakeoff.redact import Redactor
+
+METER = "meter"
+"""The name of the resource under which subjects find the open meter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """The resource."""
+
+    patience: Patience = field(default_factory=Patience)
+    most_in_flight: int = USUAL_MOST  # of one provider, over all trials
+
+    @property
+    def key(self) -> str:
+        return METER
+
+    def open(self) -> AbstractAsyncContextManager["OpenMeter"]:
+        return self._open()
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator["OpenMeter"]:
+        await asyncio.to_thread(sweep)
+        async with AsyncExitStack() as stack:
+            yield OpenMeter(self, stack)
+
+
+class OpenMeter:
+    """Opens a meter for each trial. What is shared is shared by provider and address."""
+
+    def __init__(self, settings: Meter, stack: AsyncExitStack) -> None:
+        self._settings = settings
+        self._stack = stack
+        self._gates: dict[str, Gate] = {}
+        self._clients: dict[str, httpx2.AsyncClient] = {}
+        self._keys: dict[str, str] = {}
+        self._prices: dict[tuple[str, str], Price | None] = {}
+        self._book = PriceBook()
+        self._pricing = asyncio.Lock()  # all trials want to know at the same time
+        self.redactor = Redactor({})
+
+    @asynccontextmanager
+    async def open_trial(
+        self, task: Task, upstreams: Iterable[Upstream], *, place: Place | None = None
+    ) -> AsyncIterator[TrialMeter]:
+        """A meter for one trial, dead with all its connections when the block ends, and everything booked.
+
+        `place` is where the agent will run: its user may use the socket.
+        """
+        named = {upstream.name: upstream for upstream in upstreams}
+        if not named:
+            raise UsageError("a meter needs a provider to stand in for")
+        for upstream in named.values():
+            await self._prepare(upstream)
+        recordings: Recordings = task.resources.get(RECORDINGS, Recordings())
+        trial = TrialMeter(self, task, named, ExchangeStore(recordings))
+        async with listen(Front(trial), place.uid if place else None) as listener:
+            trial.port, trial.folder = listener.port, listener.folder
+            try:
+                yield trial
+            finally:
+                await trial.end_exchanges()
+
+    async def _prepare(self, upstream: Upstream) -> None:
+        if upstream.base_url not in self._clients:
+            client = http_client(upstream.base_url, None)
+            self._clients[upstream.base_url] = await self._stack.enter_async_context(client)
+        if upstream.key and upstream.key not in self._keys.values():
+            self._keys[f"{upstream.key_name}{'_' * len(self._keys)}"] = upstream.key
+            self.redactor = Redactor(self._keys)
+
+    def client(self, upstream: Upstream) -> httpx2.AsyncClient:
+        return self._clients[upstream.base_url]
+
+    def gate(self, upstream: Upstream) -> Gate:
+        settings = self._settings
+        return self._gates.setdefault(upstream.base_url, Gate(settings.most_in_flight, settings.patience))
+
+    async def price(self, upstream: Upstream, model: str) -> Price | None:
+        """None where nobody knows a price. The first time may need the network, so it waits in a thread."""
+        provider = upstream.provider.prices or upstream.provider.name
+        async with self._pricing:
+            if (provider, model) not in self._prices:
+                self._prices[provider, model] = await asyncio.to_thread(self._book.price, provider, model)
+        return self._prices[provider, model]

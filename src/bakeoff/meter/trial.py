@@ -1,0 +1,166 @@
+"""One trial's side of the meter: its token, its addresses, its money, and what it has said."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from bakeoff.calls import Clock
+from bakeoff.errors import BakeoffError, BudgetError, InfraError
+from bakeoff.frozen import fingerprint
+from bakeoff.meter.exchange import Asked
+from bakeoff.meter.heard import Heard
+from bakeoff.meter.ledger import Booking, Ledger
+from bakeoff.meter.recordings import ExchangeQuestion, ExchangeStore, exchange_question
+from bakeoff.meter.upstreams import Upstream
+from bakeoff.models.gate import Gate
+from bakeoff.models.prices import Price, price_from_genai
+from bakeoff.protocols import Task
+from bakeoff.record import Step, Transcript, Usage
+
+if TYPE_CHECKING:
+    from bakeoff.meter.meter import OpenMeter
+
+MOST_EXCUSED_SECONDS = 3600.0  # beyond it, waiting for the provider counts: no agent may live on a provider's queue
+
+
+@dataclass(slots=True)
+class TrialMeter:
+    """What an agent is let loose on. `port` and `folder` are where it listens; `reach` says how to get there."""
+
+    meter: "OpenMeter"
+    task: Task
+    upstreams: Mapping[str, Upstream]
+    store: ExchangeStore
+    token: str = field(default_factory=lambda: f"sk-bakeoff-{secrets.token_urlsafe(32)}", repr=False)
+    port: int = 0
+    folder: Path = Path()
+    ledger: Ledger = field(default_factory=Ledger)
+    uncounted: set[str] = field(default_factory=set)  # providers that refuse to be asked for counts
+    exchanges: set[asyncio.Task[None]] = field(default_factory=set)
+    closed: bool = False
+    held_bytes: int = 0  # of requests that are being read or answered
+    failure: BakeoffError | None = None  # why nothing more is asked: out of budget, or the provider cannot be had
+    _stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    _asked: dict[str, int] = field(default_factory=dict)
+
+    # --- for whoever runs the agent ---------------------------------------------------------------------------------
+
+    def transcript(self) -> Transcript:
+        """All that was said so far, without secrets; the run's own redactor will look at it once more."""
+        return self.meter.redactor.model(self.ledger.transcript())
+
+    async def stopped(self) -> BakeoffError:
+        """Waits until nothing more can be asked for good, and says why; who runs the agent may then end it."""
+        await self._stopped.wait()
+        assert self.failure is not None, "the reason is set before the event"
+        return self.failure
+
+    def check(self) -> None:
+        """Raise what stopped the trial, if anything did."""
+        if self.failure is not None:
+            raise self.failure
+
+    # --- for exchanges ----------------------------------------------------------------------------------------------
+
+    @property
+    def patient(self) -> bool:
+        return self.failure is None
+
+    @property
+    def clock(self) -> Clock:
+        waited = self.task.clock.waited
+        return self.task.clock if waited < MOST_EXCUSED_SECONDS else Clock(MOST_EXCUSED_SECONDS)
+
+    def gate(self, upstream: Upstream) -> Gate:
+        return self.meter.gate(upstream)
+
+    def client(self, upstream: Upstream) -> httpx2.AsyncClient:
+        return self.meter.client(upstream)
+
+    def redact(self, data: bytes) -> bytes:
+        return self.meter.redactor(data)
+
+    async def price(self, upstream: Upstream, model: str) -> Price | None:
+        with self.clock.paused():  # the list of prices may have to be fetched
+            return upstream.price or await self.meter.price(upstream, model)
+
+    def listed_price(self, upstream: Upstream, model: str | None) -> Price | None:
+        """By the name that the answer bears, where the one in the request is an alias that no list knows."""
+        provider = upstream.provider
+        return price_from_genai(provider.prices or provider.name, model) if model else None
+
+    def question(self, asked: Asked) -> ExchangeQuestion:
+        """The request as a recording would name it."""
+        if asked.route.dialect is not None:
+            self.ledger.offer(asked.route.dialect.tools(asked.data))
+            self.ledger.resolve(asked.route.dialect.results(asked.data))
+        task, upstream = self.task, asked.upstream
+        trial = {
+            "subject": task.subject,
+            "case": task.case_id,
+            "round": task.round,
+            "provider": upstream.provider.name,
+            "endpoint": fingerprint(upstream.base_url)[:8],
+        }
+        path = f"{asked.inner}{':stream' if asked.streams else ''}"
+        if self.store.mode == "off":
+            return ExchangeQuestion(task.case_id, {}, "")
+        first = exchange_question(trial, path, asked.data, 0)
+        turn = self._asked.get(first.digest, 0)
+        self._asked[first.digest] = turn + 1
+        return first if turn == 0 else exchange_question(trial, path, asked.data, turn)
+
+    def spend(self, usage: Usage, step: Step, heard: Heard, asked: Asked, *, estimated: bool, cut: bool) -> None:
+        """Tell the run, which may say that this was enough; the answer is paid for, so it is given all the same."""
+        self._note(step, heard, asked, estimated=estimated, cut=cut, replayed=False)
+        if not cut:
+            self.answered()
+        try:
+            self.task.spend(usage)
+        except BakeoffError as error:
+            self.stop(error)
+
+    def count(self, usage: Usage, step: Step, heard: Heard, asked: Asked, *, estimated: bool) -> None:
+        self._note(step, heard, asked, estimated=estimated, cut=False, replayed=True)
+        self.task.count(usage)
+
+    def _note(self, step: Step, heard: Heard, asked: Asked, **how: bool) -> None:
+        model = asked.model or heard.model
+        self.ledger.book(Booking(step, heard.text(), model, asked.upstream.provider.name, heard.characters, **how))
+
+    def record(self, question: ExchangeQuestion, about: Mapping[str, Any]) -> None:
+        try:
+            self.store.keep(question, about)
+        except InfraError as error:
+            self.stop(error)
+
+    def stop(self, error: BakeoffError) -> None:
+        """The first lasting reason stands; trouble that may pass is forgotten when the provider answers again."""
+        if self.failure is None or (_may_pass(self.failure) and not _may_pass(error)):
+            self.failure = error
+        if not _may_pass(self.failure):
+            self._stopped.set()
+
+    def answered(self) -> None:
+        if self.failure is not None and _may_pass(self.failure):
+            self.failure = None
+
+    @property
+    def out_of_budget(self) -> BudgetError | None:
+        return self.failure if isinstance(self.failure, BudgetError) else None
+
+    async def end_exchanges(self) -> None:
+        """Cancel what is under way and wait until it is booked; the token is worth nothing from now on."""
+        self.closed = True
+        for exchange in self.exchanges:
+            exchange.cancel()
+        await asyncio.gather(*self.exchanges, return_exceptions=True)
+
+
+def _may_pass(error: BakeoffError) -> bool:
+    return isinstance(error, InfraError) and not error.permanent

@@ -1,0 +1,169 @@
+"""The providers behind the meter: where they are, what may be asked of them, and which headers pass."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import quote
+
+from bakeoff.errors import UsageError
+from bakeoff.meter.dialects import CHAT, GEMINI, MESSAGES, RESPONSES, Dialect
+from bakeoff.models.prices import Price
+from bakeoff.models.providers import Provider
+
+Family = Literal["openai", "anthropic", "google"]
+
+_FAMILIES: Mapping[str, Family] = {
+    "openai": "openai",
+    "responses": "openai",
+    "anthropic": "anthropic",
+    "google": "google",
+}
+_BASE_ENDS: Mapping[Family, str] = {"openai": "/v1", "anthropic": "", "google": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """One provider with its key, which stays on this side."""
+
+    name: str  # the first part of its addresses on the meter
+    provider: Provider
+    base_url: str = field(repr=False)  # some hold a password
+    key: str | None = field(repr=False)
+    key_name: str = "API_KEY"  # what stands in its place where it is taken out of a text
+    price: Price | None = None  # given; otherwise looked up for the model that a request names
+
+    @property
+    def family(self) -> Family:
+        return _FAMILIES[self.provider.wire]
+
+    @property
+    def base_path(self) -> str:
+        """What an agent of this wire format wants its base URL to end with."""
+        return f"/{self.name}{_BASE_ENDS[self.family]}"
+
+
+def upstream_of(
+    provider: Provider,
+    environment: Mapping[str, str],
+    *,
+    name: str | None = None,
+    price: Price | None = None,
+    offline: bool = False,
+) -> Upstream:
+    """The provider with the key that the environment has for it; offline, where recordings answer, it needs none."""
+    if provider.wire not in _FAMILIES:
+        raise UsageError(f"provider {provider.name!r} speaks no API that the meter can stand in for")
+    url, key = provider.url(environment), provider.key(environment)
+    if url is None or not url.startswith(("http://", "https://")):
+        raise UsageError(f"provider {provider.name!r} has no usable address: set {provider.base_url_variable}")
+    if key is None and provider.key_required and not offline:
+        raise UsageError(f"provider {provider.name!r} has no key: set {' or '.join(provider.keys)}")
+    held = next((variable for variable in provider.keys if environment.get(variable, "").strip()), "API_KEY")
+    return Upstream(_path_name(name or provider.name), provider, url, key, held, price)
+
+
+def _path_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
+
+
+def key_headers(upstream: Upstream) -> dict[str, str]:
+    """How the provider wants its key."""
+    if not upstream.key:
+        return {}
+    match upstream.family:
+        case "anthropic":
+            return {"x-api-key": upstream.key}
+        case "google":
+            return {"x-goog-api-key": upstream.key}
+        case _:
+            return {"authorization": f"Bearer {upstream.key}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One thing that may be asked. Without a dialect it is free: lists of models, and counting."""
+
+    method: str
+    path: re.Pattern[str]
+    dialect: Dialect | None = None
+
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]*"  # one part of a path; none may begin with a dot
+_MODEL = rf"{_NAME}(?::{_NAME})*(?:/{_NAME}(?::{_NAME})*)*"
+
+
+def _route(method: str, path: str, dialect: Dialect | None = None) -> Route:
+    return Route(method, re.compile(path), dialect)
+
+
+ROUTES: Mapping[Family, tuple[Route, ...]] = {
+    "openai": (
+        _route("POST", r"chat/completions", CHAT),
+        _route("POST", r"responses(?:/compact)?", RESPONSES),
+        _route("POST", r"responses/input_tokens"),
+        _route("GET", rf"models(?:/{_MODEL})?"),
+    ),
+    "anthropic": (
+        _route("POST", r"v1/messages", MESSAGES),
+        _route("POST", r"v1/messages/count_tokens"),
+        _route("GET", rf"v1/models(?:/{_MODEL})?"),
+    ),
+    "google": (
+        _route("POST", rf"v1(?:alpha|beta)?/(?P<model>{_MODEL}):(?:stream)?[gG]enerateContent", GEMINI),
+        _route("POST", rf"v1(?:alpha|beta)?/{_MODEL}:countTokens"),
+        _route("GET", rf"v1(?:alpha|beta)?/models(?:/{_MODEL})?"),
+    ),
+}
+
+
+def inner_path(upstream: Upstream, path: str) -> str:
+    """The path below the provider's base URL. OpenAI's base has the version in it, the others' have not."""
+    inner = path.removeprefix(f"/{upstream.name}/")
+    return inner.removeprefix("v1/") if upstream.family == "openai" else inner
+
+
+def find_route(upstream: Upstream, inner: str) -> list[Route]:
+    """The routes with this path, for whatever method."""
+    return [route for route in ROUTES[upstream.family] if route.path.fullmatch(inner)]
+
+
+def model_in(route: Route, inner: str) -> str | None:
+    """The model that a path names, where the wire format has it there."""
+    found = route.path.fullmatch(inner)
+    named = found.groupdict().get("model") if found else None
+    return named and named.removeprefix("models/")
+
+
+def address_of(upstream: Upstream, inner: str, query: str) -> str:
+    """Always below the configured base URL: only what a route has matched is added to it."""
+    base = upstream.base_url.rstrip("/")
+    if base.endswith("/v1") and inner.startswith("v1/"):
+        base = base.removesuffix("/v1")
+    return f"{base}/{quote(inner, safe='/:@')}" + (f"?{query}" if query else "")
+
+
+# Lists of what passes, not of what is stopped: nothing that an agent invents reaches the provider.
+_ASKING = re.compile(
+    r"accept|content-type|user-agent|originator|x-title|http-referer|anthropic-(version|beta)|openai-beta"
+    r"|x-stainless-[a-z0-9-]+|x-goog-api-client|x-app|x-codex-[a-z0-9-]+"
+)
+_ANSWERING = re.compile(
+    r"content-type|retry-after(-ms)?|x-should-retry|(x-)?request-id|openai-(model|version|processing-ms)"
+    r"|(x|anthropic)-ratelimit-[a-z0-9-]+"
+)
+
+
+def asking_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """What of an agent's headers the provider is told."""
+    plain = [(name, value) for name, value in headers if name.isascii() and value.isascii()]
+    return _passing(_ASKING, ((name.decode(), value.decode()) for name, value in plain))
+
+
+def answering_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What of a provider's headers the agent is told; not whose account it is."""
+    return _passing(_ANSWERING, headers)
+
+
+def _passing(passes: re.Pattern[str], headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers if passes.fullmatch(name.lower())}
