@@ -12,6 +12,7 @@ class RunControl:
         self.stopped = False
         self.finished_before = 0  # trials that were done when the run was taken up again
         self.sandbox: str | None = None  # the rung that commands run on, where the plan has any
+        self.in_flight: dict[int, tuple[str, str]] = {}  # subject and case, by the trial's place in the plan
         self._change = asyncio.Event()
         self._give_up: Callable[[], object] | None = None
 

@@ -106,6 +106,14 @@ class TrialRunner:
 
     async def run(self, job: Job, tell: Callable[[Usage], None]) -> Record:
         """The record of one trial, after as many tries as infra failures and the options call for."""
+        trial = job.trial
+        self.control.in_flight[trial.index] = (trial.subject.name, trial.case.id)
+        try:
+            return await self._traced(job, tell)
+        finally:
+            del self.control.in_flight[trial.index]
+
+    async def _traced(self, job: Job, tell: Callable[[Usage], None]) -> Record:
         tracing: Tracing | None = self.resources.get(TRACING)
         if tracing is None:
             return await self._run(job, tell)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import err, out
-from bakeoff.cli.progress import News, show_progress
-from bakeoff.cli.running import FAILED, PASSED, UNDECIDED
+from bakeoff.cli.running import FAILED, INTERRUPTED, PASSED, UNDECIDED, watch
 from bakeoff.errors import UsageError
 from bakeoff.frozen import Frozen
 from bakeoff.options import RunOptions
@@ -25,7 +24,6 @@ from bakeoff.report.outputs import Block, Listing, Quote, heading, paragraph
 from bakeoff.report.readers import find_source, known_readers
 from bakeoff.report.terminal import print_blocks
 from bakeoff.report.words import percent, span, visible
-from bakeoff.run import run
 from bakeoff.rundir import RunFolder, find_run, new_run_folder, run_folders
 from bakeoff.stats import Comparison, FlipRate, GateVerdict, Ruling, compare, flip_rate, flip_rate_within, judge
 
@@ -130,19 +128,12 @@ def run_selfcheck(name: str | None, subject: str | None, rounds: int | None, opt
     folders: list[RunFolder] = []
     for _ in range(2):
         folder = new_run_folder(options.results, plan.name)
-        asyncio.run(_carry_out(plan, replace(options, folder=folder.path)))
+        if asyncio.run(watch(plan, replace(options, folder=folder.path), err())):
+            return INTERRUPTED
         folders.append(folder)
     report = _check(folders[0], folders[1])
     show(report, _describe(report), shape, partial(_selfcheck_page, report))
     return report.exit_code
-
-
-async def _carry_out(plan: Plan, options: RunOptions) -> None:
-    news = News(plan.size)
-    with show_progress(err(), news) as told:
-        async for record in run(plan, options):
-            news.add(record)
-            told()
 
 
 def _one_subject(plan: Plan, subject: str | None, run: str | None) -> Plan:

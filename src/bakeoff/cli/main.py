@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bakeoff._version import __version__
+from bakeoff.cli.agents import agents
 from bakeoff.cli.crash import READER_GONE, accept_every_character, report_crash, shown
 from bakeoff.errors import BakeoffError, InfraError
 
@@ -21,6 +22,7 @@ runs = typer.Typer(help="Look after past runs.", rich_markup_mode=None, no_args_
 app.add_typer(runs, name="runs")
 models = typer.Typer(help="Which models there are and what they cost.", rich_markup_mode=None, no_args_is_help=True)
 app.add_typer(models, name="models")
+app.add_typer(agents, name="agents")
 
 Results = Annotated[Path, typer.Option(help="Where runs are kept.")]
 RunName = Annotated[str, typer.Argument(help="A run's folder, its name, or `latest`.")]

@@ -1,18 +1,26 @@
-"""Progress of a run: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a run: bars on a terminal, one for all trials and one for each subject; a line now and then elsewhere."""
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Self
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.table import Column
 
+from bakeoff.control import RunControl
+from bakeoff.plan import Plan
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
-from bakeoff.report.words import cost, duration
+from bakeoff.report.words import cost, duration, visible
 
 _LINE_SECONDS = 10.0
+_MOST_SUBJECTS = 12  # that have a bar of their own
+_NAME = 28  # characters of a name in front of its bar
+_NAMED = 3  # trials in flight that are named
 
 
 @dataclass(slots=True)
@@ -20,15 +28,27 @@ class News:
     """What has happened so far."""
 
     total: int
+    subjects: tuple[str, ...] = ()
+    control: RunControl = field(default_factory=RunControl)
     before: int = 0  # finished by earlier processes of this run
     done: int = 0
     verdicts: Counter[Verdict] = field(default_factory=Counter)
+    done_by: Counter[str] = field(default_factory=Counter)
+    passed_by: Counter[str] = field(default_factory=Counter)
     spent: Usage = NO_USAGE
     started: float = field(default_factory=time.monotonic)
 
+    @classmethod
+    def of(cls, plan: Plan, control: RunControl) -> Self:
+        return cls(plan.size, tuple(spec.name for spec in plan.subjects), control)
+
     def add(self, record: Record) -> None:
+        verdict = record.verdict
         self.done += 1
-        self.verdicts[record.verdict] += 1
+        self.verdicts[verdict] += 1
+        self.done_by[record.subject] += 1
+        if verdict is Verdict.PASS:
+            self.passed_by[record.subject] += 1
         if record.spent != NO_USAGE:
             self.spent += record.spent
 
@@ -56,37 +76,71 @@ class News:
             parts.append(f"{self.lost} lost")
         if self.spent.cost is not None:
             parts.append(cost(self.spent.cost))
+        if left := self.seconds_left:
+            parts.append(f"about {duration(left)} left")
         return ", ".join(parts)
 
+    def about(self, subject: str) -> str:
+        """How one subject is doing, and which cases it is busy with."""
+        cases = [visible(case, _NAME) for name, case in list(self.control.in_flight.values()) if name == subject]
+        busy = f"; now {_few(cases)}" if cases else ""
+        return f"{self.passed_by[subject]:,} passed{busy}"
 
-@contextmanager
-def show_progress(console: Console, news: News) -> Iterator[Callable[[], None]]:
+    def in_flight(self) -> str:
+        busy = [f"{visible(name, _NAME)} on {visible(case, _NAME)}" for name, case in self.control.in_flight.values()]
+        return _few(busy)
+
+
+def _few(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+@asynccontextmanager
+async def show_progress(console: Console, news: News) -> AsyncIterator[Callable[[], None]]:
     """A display that fits where the output goes; call what it gives after each record."""
-    if not console.is_terminal:
-        yield Lines(console, news).told
+    if console.is_terminal:
+        with Bars(console, news):
+            yield lambda: None
         return
-    with Bar(console, news):
-        yield lambda: None
+    lines = Lines(console, news)
+    beat = asyncio.create_task(lines.beat())
+    try:
+        yield lines.told
+    finally:
+        beat.cancel()
+        with suppress(asyncio.CancelledError):
+            await beat
 
 
-class Bar(Progress):
-    """A bar that looks at the news when it is drawn, so that a record costs it nothing."""
+class Bars(Progress):
+    """Bars that look at the news when they are drawn, so that a record costs them nothing."""
 
     def __init__(self, console: Console, news: News) -> None:
         columns = (
-            TextColumn("trials"),
-            BarColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[details]}"),
-            TimeRemainingColumn(),
+            # One line for each bar, whatever is going on: what does not fit is cut.
+            TextColumn("{task.fields[details]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
         )
         super().__init__(*columns, console=console, transient=True)
         self._news = news
-        self.add_task("trials", total=news.total, details="")
+        self._all = self.add_task("trials", total=news.total, details="")
+        alone = len(news.subjects) < 2 or len(news.subjects) > _MOST_SUBJECTS
+        self._own = {} if alone else {name: self._bar(name) for name in news.subjects}
+
+    def _bar(self, subject: str) -> TaskID:
+        share = self._news.total // len(self._news.subjects)
+        return self.add_task(f"  {visible(subject, _NAME)}", total=share, details="")
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        for task in self.task_ids:  # none yet while this object is being made
-            self.update(task, completed=self._news.finished, details=self._news.details())
+        if self.task_ids:  # none yet while this object is being made
+            news = self._news
+            self.update(self._all, completed=news.finished, details=news.details())
+            for subject, task in getattr(self, "_own", {}).items():
+                # Of a run that was taken up again, only what is new is known for each subject.
+                self.update(task, completed=news.done_by[subject], details=news.about(subject))
         return super().get_renderables()
 
 
@@ -99,11 +153,17 @@ class Lines:
         self._next = time.monotonic() + _LINE_SECONDS
 
     def told(self) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + _LINE_SECONDS
+        if time.monotonic() >= self._next:
+            self._print()
+
+    async def beat(self) -> None:
+        """Says what is going on while nothing comes to its end."""
+        while True:
+            await asyncio.sleep(max(1.0, self._next + _LINE_SECONDS - time.monotonic()))
+            if time.monotonic() >= self._next + _LINE_SECONDS and self._news.control.in_flight:
+                self._print(f"; busy with {self._news.in_flight()}")
+
+    def _print(self, more: str = "") -> None:
+        self._next = time.monotonic() + _LINE_SECONDS
         news = self._news
-        left = news.seconds_left
-        about = f", about {duration(left)} left" if left else ""
-        self._console.print(f"{news.finished}/{news.total} trials, {news.details()}{about}")
+        self._console.print(f"{news.finished}/{news.total} trials, {news.details()}{more}", markup=False)

@@ -67,7 +67,7 @@ def read_scorer(text: str) -> ScorerSpec:
 def carry_out(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending) -> int:
     """Run what is left of a plan in its folder; returns the exit code."""
     options = replace(options, folder=folder.path)
-    interrupted = asyncio.run(_watch(plan, options, err()))
+    interrupted = asyncio.run(watch(plan, options, err()))
     summary = summarise(plan, folder.latest_records(plan))
     exported = [*door_of(plan).export(folder, plan, options), *write_ci_outputs(folder, plan, ending.outputs)]
     if ending.as_json:
@@ -115,15 +115,16 @@ def exit_code(summary: Summary, ending: Ending) -> int:
     return PASSED if summary.complete else UNDECIDED
 
 
-async def _watch(plan: Plan, options: RunOptions, console: Console) -> bool:
+async def watch(plan: Plan, options: RunOptions, console: Console) -> bool:
     """Run to the end, or until someone stops it; whether someone did."""
     control = RunControl()
-    news = News(plan.size)
-    with _ctrl_c(control, console), show_progress(console, news) as told:
-        async for record in run(plan, options, catalogue=door_of(plan).catalogue(plan, options), control=control):
-            news.before = control.finished_before
-            news.add(record)
-            told()
+    news = News.of(plan, control)
+    with _ctrl_c(control, console):
+        async with show_progress(console, news) as told:
+            async for record in run(plan, options, catalogue=door_of(plan).catalogue(plan, options), control=control):
+                news.before = control.finished_before
+                news.add(record)
+                told()
     if control.sandbox:
         console.print(f"commands ran in the {control.sandbox} sandbox")
     return control.draining
