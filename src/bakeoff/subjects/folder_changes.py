@@ -79,9 +79,13 @@ def _special(name: str) -> bool:
 def changes_between(before: Tree, after: Tree) -> Changes:
     added = sorted(after.files.keys() - before.files.keys())
     removed = sorted(before.files.keys() - after.files.keys() - after.refused.keys())
-    changed = sorted(name for name in before.files.keys() & after.files.keys() if before.files[name] != after.files[name])
+    changed = sorted(
+        name for name in before.files.keys() & after.files.keys() if before.files[name] != after.files[name]
+    )
     folders = sorted(f"{name}/" for name in after.passed_over - before.passed_over)
-    refused = sorted(name for name in after.refused.keys() - before.refused.keys() if after.refused[name] != "is a folder")
+    refused = sorted(
+        name for name in after.refused.keys() - before.refused.keys() if after.refused[name] != "is a folder"
+    )
     names = sorted({*added, *removed, *changed})
     patch = "".join(_diff(name, before.files.get(name), after.files.get(name)) for name in names)
     return Changes((*added, *folders), tuple(changed), tuple(removed), tuple(refused), cut_patch(patch))

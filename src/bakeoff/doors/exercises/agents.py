@@ -1,0 +1,95 @@
+"""The agents there are: those that ship, those that the user describes, and which of them can be used here."""
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from bakeoff.environment import read_environment
+from bakeoff.errors import UsageError
+from bakeoff.frozen import Frozen
+from bakeoff.placed_yaml import read_yaml
+from bakeoff.subjects.agent_definition import AgentDefinition
+from bakeoff.subjects.agent_program import version_of
+
+_SHIPPED = Path(__file__).with_name("shipped")
+_ORDER = (
+    *("claude", "aider", "goose", "codex", "copilot", "gemini", "opencode"),
+    *("qwen", "cursor", "kimi", "vibe", "grok", "amp", "mini"),
+)
+_RESERVED = ("oracle", "nop", "cheat")
+_ASKED_AT_ONCE = 8  # versions: each starts a program, and some of them take their time
+SCHEMA = _SHIPPED / "agents.schema.json"
+
+
+def read_agent(file: Path) -> AgentDefinition:
+    """One agent from its YAML, or one error with all that is wrong with it, each at its line."""
+    agent = read_yaml(file).read(AgentDefinition)
+    if agent.name in _RESERVED:
+        raise UsageError(f"{file}: name: {agent.name!r} is one of the controls ({', '.join(_RESERVED)}): take another")
+    return agent
+
+
+def known_agents(files: Iterable[Path] = ()) -> dict[str, AgentDefinition]:
+    """The shipped agents and the user's, who may replace a shipped one."""
+    shipped = {name: read_agent(_SHIPPED / f"{name}.yaml") for name in _ORDER}
+    own = [read_agent(file) for file in files]
+    return {**shipped, **{agent.name: agent for agent in own}}
+
+
+class AgentStatus(Frozen):
+    """One line of `bakeoff agents list`."""
+
+    name: str
+    description: str
+    installed: bool
+    version: str | None
+    provider: str
+    missing: tuple[str, ...]  # variables
+    metered: tuple[str, ...]  # the providers for which we can count
+    login: bool  # whether a login may stand in for a key
+    install: str
+
+    @property
+    def ready(self) -> bool:
+        return self.installed and not self.missing
+
+
+def agent_statuses(agents: Mapping[str, AgentDefinition]) -> list[AgentStatus]:
+    """Each agent as this machine has it; the binaries are asked for their versions, all at once."""
+    environment = read_environment()
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+        versions = list(pool.map(version_of, agents.values()))
+    return [_status(agent, version, environment) for agent, version in zip(agents.values(), versions, strict=True)]
+
+
+def _status(agent: AgentDefinition, version: str | None, environment: Mapping[str, str]) -> AgentStatus:
+    return AgentStatus(
+        name=agent.name,
+        description=agent.description,
+        installed=shutil.which(agent.command[0]) is not None,
+        version=version,
+        provider=agent.default_provider,
+        missing=tuple(agent.missing(agent.default_provider, environment)),
+        metered=tuple(agent.meter),
+        login=bool(agent.home.login),
+        install=agent.install.hint,
+    )
+
+
+def schema() -> dict[str, JsonValue]:
+    """The JSON Schema of an agent's YAML; the file beside the agents holds the same."""
+    made: dict[str, JsonValue] = AgentDefinition.model_json_schema(by_alias=True)
+    about: dict[str, JsonValue] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Agent",
+        "description": "A command-line coding agent, as `bakeoff agents run --agent-file` reads it.",
+    }
+    return {**made, **about}
+
+
+def schema_text() -> str:
+    return json.dumps(schema(), indent=2) + "\n"

@@ -1,0 +1,170 @@
+"""What one attempt at an exercise is worth, and if nothing, of which kind the failure is."""
+
+import fnmatch
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from bakeoff.doors.exercises.cases import Grading
+from bakeoff.doors.exercises.references import ReferenceRun
+from bakeoff.frozen import Frozen
+from bakeoff.subjects.command_agent import AgentRun
+from bakeoff.toolchains.outcome import TestRun
+
+FailureClass = Literal["no change", "wrong", "partial", "timeout", "infra", "cheated"]
+
+_MESSAGE = 2000  # characters of an error that are kept
+_FAILURES = 100  # tests that are named
+_ENDINGS = {
+    "timeout": "the tests did not end within {seconds:g} s",
+    "crashed": "the process that ran the tests ended before they did",
+    "memory": "the tests took more memory than they may",
+    "output": "the tests wrote more output than they may",
+}
+_TOOLS = ("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", "pytest.ini", "tox.ini", "*.config.*")
+_REPORTS = ("report.xml", "junit.xml", "test-results.*", "results.json", "result.json", ".report.json")
+
+
+class Outcome(Frozen):
+    """Everything that is known of one attempt once its tests have run; this is what a record keeps."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+    agent_success: bool
+    test_success: bool
+    overall_success: bool
+    failure_class: FailureClass | None = None
+    tests_passed: int = 0
+    tests_total: int = 0
+    test_duration: float = Field(default=0.0, description="milliseconds")
+    agent_error: str | None = None
+    test_error: str | None = None
+    failed_tests: tuple[str, ...] = ()
+    tampering: tuple[str, ...] = Field(default=(), description="what it did to files that were not its to change")
+
+
+def judge(
+    grading: Grading, reference: ReferenceRun | None, run: TestRun, agent: AgentRun, *, unchanged: bool
+) -> Outcome:
+    """Pass only if the agent ended well, everything ran and passed, and it was what the example ran."""
+    problem = _problem(grading, reference, run)
+    wanted = Counter(reference.counted if reference else [test.name for test in run.tests if test.state != "skipped"])
+    believed = run.tests if problem is None else ()
+    passed = wanted & Counter(test.name for test in believed if test.state == "passed")
+    failed = wanted - passed
+    test_success = problem is None and bool(wanted) and not failed
+    agent_error = agent_problem(agent)
+    tampering = tampering_of(grading, agent)
+    outcome = Outcome(
+        agent_success=agent_error is None,
+        test_success=test_success,
+        overall_success=test_success and agent_error is None,
+        tests_passed=passed.total(),
+        tests_total=wanted.total(),
+        test_duration=round(1000 * run.seconds, 3),
+        agent_error=agent_error,
+        test_error=None if test_success else cut(problem or _first_failure(run, failed)),
+        failed_tests=tuple(cut(name, 300) for name in list(failed)[:_FAILURES]),
+        tampering=tampering,
+    )
+    if outcome.overall_success:
+        return outcome
+    tampered = bool(tampering) or run.tampered is not None
+    return outcome.model_copy(update={"failure_class": _class(outcome, agent, tampered=tampered, unchanged=unchanged)})
+
+
+def _class(outcome: Outcome, agent: AgentRun, *, tampered: bool, unchanged: bool) -> FailureClass:
+    if agent.stop == "timeout":
+        return "timeout"
+    if tampered and not outcome.test_success:
+        return "cheated"
+    if unchanged:
+        return "no change"
+    return "partial" if outcome.tests_passed else "wrong"
+
+
+def summary(outcome: Outcome) -> str:
+    """The outcome in a sentence; empty where there is nothing to say."""
+    if outcome.overall_success:
+        return ""
+    counts = f"{outcome.tests_passed} of {outcome.tests_total} tests passed"
+    error = outcome.test_error and _first_line(outcome.test_error)
+    told = [part for part in (*outcome.tampering[:5], outcome.agent_error, counts, error) if part]
+    return cut(f"{outcome.failure_class}: {'; '.join(told)}", 1000)
+
+
+def agent_problem(agent: AgentRun) -> str | None:
+    """Why an agent did not succeed; None where it did."""
+    if agent.stop == "timeout":
+        return f"the agent was not finished after {agent.limit:g} s"
+    if agent.stop != "exited":
+        return f"the agent was ended: {agent.stop}"
+    return None if agent.exit_code == 0 else f"the agent ended with exit code {agent.exit_code}"
+
+
+def tampering_of(grading: Grading, agent: AgentRun) -> tuple[str, ...]:
+    """What was done to files that were not the agent's to change, in words."""
+    told = [] if agent.attack is None else [agent.attack]
+    told += _told("it changed the tests: ", (name for name in agent.touched if name in grading.tests))
+    others = [name for name in agent.touched if name in grading.files and name not in grading.tests]
+    told += _told("it changed files that are not the solution's: ", (n for n in others if n not in grading.solution))
+    new = [name for name in agent.touched if name not in grading.files]
+    told += _told("it added what test runners read: ", (name for name in new if _matches(name, _TOOLS)))
+    told += _told("it forged a report: ", (name for name in new if _matches(name, _REPORTS)))
+    told += _told("it added to .meta: ", (name for name in new if name.startswith(".meta")))
+    links = (f"{name} {why}" for name, why in agent.refused.items() if name in grading.files)
+    return tuple(told + _told("it left no plain file: ", links))
+
+
+def _told(what: str, names: Iterable[str]) -> list[str]:
+    found = list(names)
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    return [f"{what}{', '.join(found[:5])}{more}"] if found else []
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(PurePosixPath(name).name, pattern) for pattern in patterns)
+
+
+def _problem(grading: Grading, reference: ReferenceRun | None, run: TestRun) -> str | None:
+    """Why none of what was reported counts; None where it does."""
+    if run.tampered is not None:
+        return f"the solution interfered with the tests: {run.tampered}"
+    if run.stop in _ENDINGS:
+        return run.error or _ENDINGS[run.stop].format(seconds=grading.seconds)
+    if run.error is not None:
+        return run.error
+    if grading.has_canary and not run.canary_seen:
+        return "a test that had to fail was not seen failing: the solution interfered with the tests"
+    if reference is not None and Counter(test.name for test in run.tests) != Counter(reference.names):
+        return _other_tests(reference, run)
+    return None
+
+
+def _other_tests(reference: ReferenceRun, run: TestRun) -> str:
+    wanted, seen = Counter(reference.names), Counter(test.name for test in run.tests)
+    told = [
+        f"{what} {', '.join(list(names)[:5])}"
+        for what, names in (("missing:", wanted - seen), ("unknown:", seen - wanted))
+        if names
+    ]
+    return f"the tests that ran are not those of the example ({'; '.join(told)})"
+
+
+def _first_failure(run: TestRun, failed: Counter[str]) -> str:
+    for test in run.tests:
+        if test.name in failed and test.state == "failed":
+            return f"{test.name}: {test.message}"
+    return "no test ran" if not run.tests else f"not passed: {', '.join(list(failed)[:5])}"
+
+
+def cut(text: str, most: int = _MESSAGE) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), text)

@@ -1,0 +1,31 @@
+"""What `bakeoff agents run` was asked for. The run's own options stand beside it."""
+
+from pathlib import Path
+
+from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
+
+from bakeoff.frozen import Frozen
+
+
+class ExercisesRequest(Frozen):
+    """Which exercises, agents and models, and how the agents are asked."""
+
+    exercises: Path | None = Field(default=None, description="a track, or one exercise; None: the bundled ones")
+    wanted: tuple[str, ...] = Field(default=(), description="names, names with commas, or a number; usual if empty")
+    agents: tuple[str, ...] = ()
+    models: tuple[str, ...] = Field(default=(), description="an axis; empty: each agent's own")
+    providers: tuple[str, ...] = Field(default=(), description="an axis; empty: each agent's own")
+    agent_files: tuple[Path, ...] = ()
+    rounds: PositiveInt = 1
+    timeout: PositiveFloat = 300.0
+    test_timeout: PositiveFloat = 60.0
+    test_command: str | None = None
+    test_only: bool = False
+    custom_instruction: str | None = None
+    use_login: bool = False
+    network: bool = False
+    show_progress: bool = False
+
+    def settings(self) -> dict[str, JsonValue]:
+        """What a plan remembers of it: all but what its cases and subjects say already."""
+        return {"show_progress": self.show_progress}

@@ -1,0 +1,166 @@
+"""From a result file to a plan and records; also one without `results`, or without a model."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import JsonValue, ValidationError
+
+from bakeoff.doors.exercises.results.model import Attempt, ExerciseResult, ResultFile, seconds_of
+from bakeoff.doors.exercises.scorer import EXERCISE
+from bakeoff.errors import RunFolderError
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
+from bakeoff.record import Phase, Record, Score, Transcript, Usage
+from bakeoff.report.readers import Circumstances, Description
+from bakeoff.report.words import visible
+
+DOOR = "exercises"
+RECORDED = "recorded"
+"""The kind of a subject that is known only by what was written of it."""
+
+_LARGEST = 256 * 1024**2
+_HEAD = 8192
+_METADATA = re.compile(rb'\{\s*"metadata"\s*:\s*\{[^{}]*"agent"\s*:')
+
+
+class ExerciseResultReader:
+    """A result file of agents on exercises."""
+
+    what = "a result file of agents on exercises (.json)"
+
+    def recognises(self, path: Path) -> bool:
+        if path.suffix != ".json" or not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return bool(_METADATA.search(file.read(_HEAD)))
+
+    def describe(self, path: Path) -> Description:
+        result = read_result(path)
+        run = result.bakeoff.run if result.bakeoff else None
+        return Description(name=path.name, plan=plan_of(result, path.stem), content_known=False, run=run)
+
+    def circumstances(self, path: Path) -> Circumstances:
+        made = (read_result(path).metadata.generated_by or "").removeprefix("bakeoff ")
+        return Circumstances(versions=(made,) if re.fullmatch(r"\d[\w.]{0,30}", made) else ())
+
+    def read(self, path: Path) -> Iterator[Record]:
+        result = read_result(path)
+        return records_of(result, plan_of(result, path.stem))
+
+
+def read_result(path: Path) -> ResultFile:
+    """The file, or an error that says where in it something is wrong."""
+    size = path.stat().st_size
+    if size > _LARGEST:
+        raise RunFolderError(f"{path} has {size / 1024**2:.0f} MiB; a result file has {_LARGEST // 1024**2} at most")
+    return parse_result(path.read_bytes(), str(path))
+
+
+def parse_result(data: bytes, source: str) -> ResultFile:
+    try:
+        return ResultFile.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in first["loc"])
+        problem = visible(first["msg"].removeprefix("Value error, "), 300)
+        raise RunFolderError(f"{source} is no result file that can be read: {place.lstrip('.')}: {problem}") from error
+
+
+def subject_name(result: ResultFile) -> str:
+    """As `bakeoff agents run` calls it, where that wrote the file; else agent, model and provider."""
+    if result.bakeoff is not None:
+        return visible(result.bakeoff.subject)
+    about = result.metadata
+    return visible(" ".join([about.agent, *([about.model] if about.model else []), f"({about.provider})"]))
+
+
+def plan_of(result: ResultFile, name: str) -> Plan:
+    """What was tried: the file's exercises, by the one agent it is about."""
+    about = result.metadata
+    facts: dict[str, str | None] = {
+        "agent": about.agent,
+        "model": about.model,
+        "provider": about.provider,
+        "version": about.version,
+    }
+    options: dict[str, JsonValue] = {key: value for key, value in facts.items() if value is not None}
+    kind = about.agent if result.bakeoff and result.bakeoff.control and about.agent in ("oracle", "nop") else RECORDED
+    if result.bakeoff and result.bakeoff.control and about.agent.startswith("cheat"):
+        kind = "cheat"
+    return Plan(
+        name=name if name.isprintable() and name.strip() else "result",
+        cases=tuple(Case(id=each.exercise, prompt="") for each in _exercises(result, name)),
+        subjects=(SubjectSpec(kind=kind, name=subject_name(result), options=options),),
+        scorers=(ScorerSpec(kind=EXERCISE),),
+        rounds=max([1, *(len(each.attempts or ()) for each in result.results)]),
+        door=DOOR,
+    )
+
+
+def _exercises(result: ResultFile, name: str) -> tuple[ExerciseResult, ...]:
+    """A file that has only sums is taken at its word: so many solved, so many not, and nobody knows which."""
+    if result.results:
+        return result.results
+    count, solved = result.summary.total_count, result.summary.success_count
+    stem = visible(name, 100) or "result"
+    return tuple(
+        ExerciseResult(
+            exercise=f"{stem} #{place + 1}",
+            agent_success=place < solved,
+            test_success=place < solved,
+            overall_success=place < solved,
+            total_duration=result.summary.avg_duration,
+        )
+        for place in range(count)
+    )
+
+
+def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:
+    """One record for each exercise and round of the file."""
+    stamp = result.metadata.timestamp
+    began = seconds_of(stamp) if stamp else 0.0
+    for each in _exercises(result, plan.name):
+        for round_, attempt in enumerate(each.attempts or (each,)):
+            trial = plan.find(each.exercise, plan.subjects[0].name, round_)
+            if trial is not None:
+                yield _record(trial, attempt, began, plan.threshold)
+
+
+def _record(trial: Trial, attempt: Attempt, began: float, threshold: float | None) -> Record:
+    usage = _usage(attempt)
+    outcome: Mapping[str, JsonValue] = {
+        "agentSuccess": attempt.agent_success,
+        "testSuccess": attempt.test_success,
+        "overallSuccess": attempt.overall_success,
+        "testDuration": attempt.test_duration,
+        **({"agentError": attempt.agent_error} if attempt.agent_error else {}),
+        **({"testError": attempt.test_error} if attempt.test_error else {}),
+    }
+    score = Score(
+        name=EXERCISE,
+        value=1.0 if attempt.overall_success else 0.0,
+        reason="" if attempt.overall_success else (attempt.agent_error or attempt.test_error or "")[:1000],
+        metadata={EXERCISE: dict(outcome)},
+    )
+    agent = attempt.agent_duration or max(0.0, attempt.total_duration - attempt.test_duration)
+    return Record(
+        case=trial.case.id,
+        subject=trial.subject.name,
+        round=trial.round,
+        attempt_key=trial.attempt_key,
+        score_key=trial.score_key,
+        started=began,
+        threshold=threshold,
+        attempt=Phase(seconds=agent / 1000),
+        score=Phase(seconds=attempt.test_duration / 1000),
+        transcript=Transcript(usage=usage),
+        scores=(score,),
+        spent=usage,
+    )
+
+
+def _usage(attempt: Attempt) -> Usage:
+    used = attempt.token_usage
+    if used is None:
+        return Usage()
+    return Usage(requests=1, input=used.input_tokens, output=used.output_tokens, cost=used.cost)

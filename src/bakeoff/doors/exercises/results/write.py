@@ -1,0 +1,223 @@
+"""From a plan and its records to result files: one for each subject, with all its rounds."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from bakeoff._version import __version__
+from bakeoff.doors.exercises.judging import Outcome
+from bakeoff.doors.exercises.results.model import (
+    Additions,
+    Attempt,
+    ExerciseResult,
+    FileSummary,
+    Lost,
+    Metadata,
+    ResultFile,
+    TokenUsage,
+    safe_name,
+    timestamp_of,
+)
+from bakeoff.doors.exercises.scorer import EXERCISE
+from bakeoff.plan import Plan, SubjectSpec
+from bakeoff.record import Record
+from bakeoff.report.summary import is_control
+from bakeoff.subjects.command_agent import agent_run_in
+
+BENCHMARK_VERSION = "1"
+NO_PROVIDER = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One subject's records of one exercise that say something about it, in the order of rounds."""
+
+    exercise: str
+    records: tuple[Record, ...]
+
+
+def result_files(plan: Plan, records: Iterable[Record], run: str | None = None) -> Iterator[tuple[str, ResultFile]]:
+    """Every subject that has records; controls first, so that the last one written is what the run is about."""
+    gathered: dict[str, list[Record]] = {}
+    for record in records:
+        gathered.setdefault(record.subject, []).append(record)
+    specs = [spec for spec in plan.subjects if spec.name in gathered]
+    ordered = sorted(specs, key=lambda spec: not is_control(spec, bound=gathered[spec.name][0].bound))
+    taken: Counter[str] = Counter()
+    for spec in ordered:
+        result = result_of(plan, spec, gathered[spec.name], run)
+        name = file_name(result.metadata)
+        taken[name] += 1
+        yield (name if taken[name] == 1 else f"{name.removesuffix('.json')}-{taken[name]}.json"), result
+
+
+def file_name(metadata: Metadata) -> str:
+    parts = (metadata.agent, metadata.model or "default", metadata.provider, metadata.timestamp or "undated")
+    return "-".join(map(safe_name, parts)) + ".json"
+
+
+def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str | None = None) -> ResultFile:
+    """What one subject did in all rounds."""
+    counted: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda record: record.round):
+        if record.verdict.counts:
+            counted.setdefault(record.case, []).append(record)
+    tried = [Tried(case.id, tuple(counted[case.id])) for case in plan.cases if case.id in counted]
+    attempts = {each.exercise: [attempt_of(record) for record in each.records] for each in tried}
+    results = tuple(_exercise(name, made, plan.rounds) for name, made in attempts.items())
+    began = min(record.started for record in records)
+    seen = {record.case for record in records}
+    metered = [bool(record.transcript.metadata.get("metered")) for record in records if record.transcript]
+    control = is_control(spec, bound=records[0].bound)
+    additions = Additions(
+        run=run,
+        subject=spec.name,
+        control=control,
+        metered=None if control or not metered else all(metered),
+        rounds=plan.rounds,
+        not_run=tuple(case.id for case in plan.cases if case.id not in seen),
+        lost=tuple(_lost(record) for record in records if not record.verdict.counts),
+        failure_classes=dict(Counter(filter(None, map(class_of, records)))),
+    )
+    metadata = _metadata(spec, records, timestamp_of(began), len(results))
+    return ResultFile(metadata=metadata, summary=_summary(attempts), results=results, bakeoff=additions)
+
+
+def _metadata(spec: SubjectSpec, records: Sequence[Record], timestamp: str, count: int) -> Metadata:
+    definition, model = spec.options.get("definition"), spec.options.get("model")
+    named = definition.get("name") if isinstance(definition, dict) else None
+    provider = spec.options.get("provider")
+    versions = (agent_run_in(record.transcript).version for record in records if record.transcript)
+    return Metadata(
+        agent=named if isinstance(named, str) else spec.name,
+        model=model if isinstance(model, str) else None,
+        provider=provider if isinstance(provider, str) else NO_PROVIDER,
+        version=next(filter(None, versions), None) or (__version__ if definition is None else "unknown"),
+        timestamp=timestamp,
+        exercise_count=count,
+        benchmark_version=BENCHMARK_VERSION,
+        generated_by=f"bakeoff {__version__}",
+        **_workflow(os.environ),
+    )
+
+
+def _workflow(environment: Mapping[str, str]) -> dict[str, str]:
+    """Where GitHub ran it, if it did."""
+    server, repository, run = (environment.get(f"GITHUB_{name}", "") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
+    if not run.isdecimal():
+        return {}
+    url = f"{server}/{repository}/actions/runs/{run}" if server.startswith("https://") and repository else ""
+    return {"run_id": run, **({"run_url": url} if url else {})}
+
+
+def outcome_of(record: Record) -> Outcome | None:
+    """The scorer's word on a trial; None where it has none."""
+    for score in record.scores:
+        if score.name == EXERCISE and EXERCISE in score.metadata:
+            try:
+                return Outcome.model_validate(score.metadata[EXERCISE])
+            except ValidationError:  # not what our scorer writes
+                return None
+    return None
+
+
+def class_of(record: Record) -> str | None:
+    """Of which kind a failure is; None where there is none."""
+    if not record.verdict.counts:
+        return "infra"
+    outcome = outcome_of(record)
+    if outcome is not None:
+        return outcome.failure_class
+    return None if record.failure is None else "timeout" if record.failure.kind == "timeout" else "wrong"
+
+
+def attempt_of(record: Record) -> Attempt:
+    outcome = outcome_of(record) or _unjudged(record)
+    agent = agent_run_in(record.transcript).seconds if record.transcript else 0.0
+    agent_ms = round(1000 * (agent or (record.attempt.seconds if record.attempt else 0.0)), 3)
+    return Attempt(
+        agent_success=outcome.agent_success,
+        test_success=outcome.test_success,
+        overall_success=outcome.overall_success,
+        agent_error=outcome.agent_error,
+        test_error=outcome.test_error,
+        agent_duration=agent_ms,
+        test_duration=outcome.test_duration,
+        total_duration=round(agent_ms + outcome.test_duration, 3),
+        token_usage=_tokens(record),
+    )
+
+
+def _unjudged(record: Record) -> Outcome:
+    """The agent itself failed before there was anything to test."""
+    why = record.failure.message if record.failure else "it was not scored"
+    return Outcome(agent_success=False, test_success=False, overall_success=False, agent_error=why)
+
+
+def _tokens(record: Record) -> TokenUsage | None:
+    """None where nobody counted, which is not the same as nothing."""
+    spent = record.spent
+    if not spent.requests and not spent.tokens:
+        return None
+    return TokenUsage(input_tokens=spent.input, output_tokens=spent.output, total_tokens=spent.tokens, cost=spent.cost)
+
+
+def _exercise(name: str, attempts: Sequence[Attempt], rounds: int) -> ExerciseResult:
+    """One attempt as it is; several as their means, solved only if all of them were, and each of them below."""
+    if rounds == 1:
+        return ExerciseResult(exercise=name, **dict(attempts[0]))
+    mean = {
+        field: round(sum(getattr(attempt, field) for attempt in attempts) / len(attempts), 3)
+        for field in ("agent_duration", "test_duration", "total_duration")
+    }
+    return ExerciseResult(
+        exercise=name,
+        agent_success=all(attempt.agent_success for attempt in attempts),
+        test_success=all(attempt.test_success for attempt in attempts),
+        overall_success=len(attempts) == rounds and all(attempt.overall_success for attempt in attempts),
+        agent_error=next((attempt.agent_error for attempt in attempts if attempt.agent_error), None),
+        test_error=next((attempt.test_error for attempt in attempts if attempt.test_error), None),
+        token_usage=_added([attempt.token_usage for attempt in attempts if attempt.token_usage]),
+        attempts=tuple(attempts),
+        **mean,
+    )
+
+
+def _added(usages: Sequence[TokenUsage]) -> TokenUsage | None:
+    if not usages:
+        return None
+    costs = [usage.cost for usage in usages if usage.cost is not None]
+    return TokenUsage(
+        input_tokens=sum(usage.input_tokens for usage in usages),
+        output_tokens=sum(usage.output_tokens for usage in usages),
+        total_tokens=sum(usage.total_tokens for usage in usages),
+        cost=sum(costs) if costs else None,
+    )
+
+
+def _summary(attempts: Mapping[str, Sequence[Attempt]]) -> FileSummary:
+    """Rates over all attempts; counts over exercises, which are solved if every attempt was."""
+    made = [attempt for tries in attempts.values() for attempt in tries]
+    total = sum(attempt.total_duration for attempt in made)
+
+    def count(field: str) -> int:
+        return sum(all(getattr(attempt, field) for attempt in tries) for tries in attempts.values())
+
+    return FileSummary(
+        success_rate=round(100 * sum(attempt.overall_success for attempt in made) / len(made), 1) if made else 0.0,
+        total_duration=round(total, 3),
+        avg_duration=round(total / len(made), 3) if made else 0.0,
+        success_count=count("overall_success"),
+        total_count=len(attempts),
+        agent_success_count=count("agent_success"),
+        test_success_count=count("test_success"),
+        test_failed_count=len(attempts) - count("test_success"),
+    )
+
+
+def _lost(record: Record) -> Lost:
+    why = record.failure.message if record.failure else ""
+    return Lost(exercise=record.case, round=record.round + 1, verdict=record.verdict, reason=why[:2000])

@@ -1,0 +1,61 @@
+"""The scorer `exercise`: runs the original tests on what was left, in a second pristine copy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bakeoff.doors.exercises.cases import grading_of
+from bakeoff.doors.exercises.judging import Outcome, judge, summary
+from bakeoff.doors.exercises.references import REFERENCES, OpenReferences
+from bakeoff.doors.exercises.runners import run_tests
+from bakeoff.errors import GraderError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import Case, ScorerSpec
+from bakeoff.protocols import Needs, Resource, ScoreInput
+from bakeoff.record import Failure, Score
+from bakeoff.specs import read_options
+from bakeoff.subjects.command_agent import AgentRun, agent_run_in
+
+EXERCISE = "exercise"
+
+
+@dataclass(frozen=True, slots=True)
+class ExerciseScorer:
+    """1 where the agent ended well and every test passed; 0 otherwise. There is no half a solution."""
+
+    needs: Needs
+    name: ClassVar[str] = EXERCISE
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec, resources: Sequence[Resource]) -> "ExerciseScorer":
+        read_options(spec, Frozen)
+        return cls(Needs(resources=tuple(resources)))
+
+    def check(self, case: Case) -> str | None:
+        try:
+            grading_of(case)
+        except GraderError as error:
+            return str(error)
+        return None
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        grading = grading_of(given.case)
+        references: OpenReferences = given.resources[REFERENCES]
+        reference = await references.run_of(grading, given.resources)
+        agent = agent_run_in(given.transcript)
+        run = await run_tests(grading.taken(given.artefacts), grading, given.resources)
+        outcome = judge(grading, reference, run, agent, unchanged=grading.unchanged(given.artefacts))
+        return Score(
+            name=self.name,
+            value=1.0 if outcome.overall_success else 0.0,
+            reason=summary(outcome),
+            metadata={EXERCISE: outcome.model_dump(mode="json", by_alias=True, exclude_none=True)},
+            failure=_timeout(agent, outcome),
+        )
+
+
+def _timeout(agent: AgentRun, outcome: Outcome) -> Failure | None:
+    """An agent that ran out of time has failed by that, whatever its tests say; they ran all the same."""
+    if agent.stop != "timeout":
+        return None
+    return Failure(kind="timeout", type="TimeoutError", message=outcome.agent_error or "")

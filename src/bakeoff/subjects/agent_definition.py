@@ -1,0 +1,197 @@
+"""A command-line agent as data: how it is started, what it needs, and how it is pointed at our meter."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from bakeoff.errors import UsageError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import RelativePath
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,40}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FROM_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_SECTION = re.compile(r"\{#([A-Za-z]+)\}(.*?)\{/\1\}", re.DOTALL)
+_PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z]+)(?::-([^{}]*))?\}")
+_EITHER = re.compile(f"{_FROM_ENVIRONMENT.pattern}|{_PLACEHOLDER.pattern}")
+
+_TEXTS = ("model", "provider", "instructions", "meterUrl", "meterToken")
+_LISTS = ("sourceFiles", "testFiles", "meterArguments")
+
+
+def _agent_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError("use lower-case letters, digits, dots and dashes, 41 at most")
+    return name
+
+
+def _variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a variable")
+    return name
+
+
+def _known_placeholders(text: str) -> str:
+    unknown = [name for name, _ in _PLACEHOLDER.findall(_SECTION.sub(r"\2", text)) if name not in _TEXTS + _LISTS]
+    unknown += [name for name, _ in _SECTION.findall(text) if name not in _TEXTS + _LISTS]
+    if unknown:
+        known = ", ".join(f"{{{name}}}" for name in _TEXTS + _LISTS)
+        raise ValueError(f"{{{unknown[0]}}} stands for nothing: there are {known}")
+    return text
+
+
+AgentName = Annotated[str, AfterValidator(_agent_name)]
+Variable = Annotated[str, AfterValidator(_variable)]
+Template = Annotated[str, AfterValidator(_known_placeholders)]
+Required = Variable | tuple[Variable, ...]
+"""A variable that must be set, or several of which one must be."""
+
+
+class _Described(Frozen):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class Install(_Described):
+    """How people get the agent; told, never carried out."""
+
+    method: Literal["npm", "pip", "pipx", "uv", "brew", "script", "binary", "other"]
+    package: str | None = Field(default=None, description="its name where the method has a registry")
+    command: str | None = Field(default=None, description="what to type, where the method and package do not say it")
+    url: str | None = None
+
+    @property
+    def hint(self) -> str:
+        ready = {"npm": "npm install -g", "pip": "pip install", "pipx": "pipx install", "uv": "uv tool install"}
+        if self.command:
+            return f"`{self.command}`"
+        if self.package and (start := ready.get(self.method) or ("brew install" if self.method == "brew" else "")):
+            return f"`{start} {self.package}`"
+        return f"see {self.url}" if self.url else f"by {self.method}"
+
+
+class Version(_Described):
+    command: tuple[str, ...] = Field(min_length=1)
+
+
+class Home(_Described):
+    """What the agent's private HOME is given. Nothing else of the user's own is ever there."""
+
+    login: tuple[RelativePath, ...] = Field(
+        default=(), description="paths below the user's HOME, copied only with --use-login"
+    )
+    files: dict[RelativePath, str] = Field(default={}, description="files to write, with placeholders")
+
+
+class MeterRule(_Described):
+    """How the agent is pointed at another base URL for one provider."""
+
+    env: dict[Variable, Template] = {}
+    files: dict[RelativePath, str] = Field(default={}, description="configuration below HOME, with placeholders")
+    arguments: tuple[Template, ...] = Field(default=(), description="what {meterArguments} stands for")
+    upstream: str | None = Field(default=None, description="the provider as bakeoff calls it, where it differs")
+
+
+class ProviderRule(_Described):
+    require: tuple[Required, ...] = ()
+    env: dict[Variable, Template] = {}
+
+
+class AgentDefinition(_Described):
+    """One agent. The same shape is read from YAML and kept in plans."""
+
+    name: AgentName
+    description: str = ""
+    default_provider: str
+    install: Install
+    version: Version | None = None
+    meter: dict[str, MeterRule] = Field(default={}, description="by provider; without an entry it is not metered")
+    home: Home = Home()
+    require: tuple[Required, ...] = ()
+    env: dict[Variable, Template] = {}
+    providers: dict[str, ProviderRule] = Field(default={}, description="what they need; any name is taken if empty")
+    command: tuple[Template, ...] = Field(min_length=1)
+
+    def check_provider(self, provider: str) -> None:
+        if self.providers and provider not in self.providers:
+            raise UsageError(
+                f"agent {self.name!r} has no provider {provider!r}: it has {', '.join(sorted(self.providers))}"
+            )
+
+    def required(self, provider: str) -> tuple[Required, ...]:
+        return (*self.require, *(self.providers[provider].require if provider in self.providers else ()))
+
+    def missing(self, provider: str, environment: Mapping[str, str]) -> list[str]:
+        """The variables that are not set, as people would say it."""
+        told = []
+        for required in self.required(provider):
+            names = (required,) if isinstance(required, str) else required
+            if not any(environment.get(name, "").strip() for name in names):
+                told.append(" or ".join(names))
+        return told
+
+    def key_variables(self, provider: str) -> tuple[str, ...]:
+        """All that may hold a secret."""
+        named = [(each,) if isinstance(each, str) else each for each in self.required(provider)]
+        return tuple(dict.fromkeys(name for names in named for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What placeholders stand for in one trial."""
+
+    texts: Mapping[str, str]
+    lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def expand(text: str, values: Values) -> str:
+    """One pass, so that nothing in the instructions is taken for a placeholder."""
+    return _PLACEHOLDER.sub(lambda found: _put(found[0], found[1], found[2], values), _sections(text, values))
+
+
+def _sections(text: str, values: Values) -> str:
+    def kept(section: re.Match[str]) -> str:
+        return section[2] if values.texts.get(section[1]) or values.lists.get(section[1]) else ""
+
+    return _SECTION.sub(kept, text)
+
+
+def _put(whole: str, name: str, default: str | None, values: Values) -> str:
+    if name not in _TEXTS + _LISTS:
+        return whole
+    return values.texts.get(name) or " ".join(values.lists.get(name, ())) or default or ""
+
+
+def expand_command(command: Sequence[str], values: Values) -> tuple[str, ...]:
+    """The words of a command. One with a list in it is repeated for each item; one that becomes nothing is dropped."""
+    return tuple(word for element in command for word in _words(element, values))
+
+
+def _words(element: str, values: Values) -> Iterator[str]:
+    held, default = next((found for found in _PLACEHOLDER.findall(element) if found[0] in _LISTS), (None, ""))
+    if held is not None and not values.lists.get(held) and not default:
+        return
+    if held is not None and values.lists.get(held):
+        for item in values.lists[held]:
+            one = Values({**values.texts, held: item}, {}, values.environment)
+            yield from filter(None, [expand(element, one)])
+        return
+    word = expand(element, values)
+    if word or word == element:
+        yield word
+
+
+def expand_variables(variables: Mapping[str, str], values: Values) -> dict[str, str]:
+    """`${VAR:-default}` from the user's environment, and placeholders; what becomes nothing is not set."""
+
+    def put(found: re.Match[str]) -> str:
+        if found[1] is not None:
+            return values.environment.get(found[1]) or found[2] or ""
+        return _put(found[0], found[3], found[4], values)
+
+    expanded = {name: _EITHER.sub(put, _sections(text, values)) for name, text in variables.items()}
+    return {name: text for name, text in expanded.items() if text}

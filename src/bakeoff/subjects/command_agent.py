@@ -1,0 +1,360 @@
+"""`cli-agent`: a coding agent that is a command, let loose in the trial's workspace with a HOME of its own."""
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from bakeoff.environment import read_environment
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import SubjectSpec
+from bakeoff.protocols import Command, Completed, Needs, Place, Resource, Task
+from bakeoff.record import Step, Text, Transcript
+from bakeoff.sandbox import take
+from bakeoff.sandbox.safe_copy import open_folder, write_below
+from bakeoff.specs import describe, read_options
+from bakeoff.subjects.agent_definition import AgentDefinition, Values, expand, expand_command, expand_variables
+from bakeoff.subjects.agent_program import program_roots, version_of
+from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
+from bakeoff.workspace import SandboxedWorkspace
+
+if TYPE_CHECKING:  # the servers and clients behind it take long to load, and not every agent is metered
+    from bakeoff.meter import OpenMeter, TrialMeter, Upstream
+
+CLI_AGENT = "cli-agent"
+AGENT = "agent"
+"""Where a transcript's metadata holds the `AgentRun`."""
+
+GRACE_SECONDS = 60.0
+"""What a trial has beyond the agent's own time, to look at what it left."""
+
+_TAIL = 8000  # characters of output that are kept
+_LOGIN_BYTES = 4 * 1024 * 1024
+_NOT_FOUND = 127
+_MUCH_WAITING = 0.1  # of its time: an agent that lost more to its provider's queue did not run out of time by itself
+
+Watch = Callable[[str, Path, Tree], Awaitable[None]]
+"""Shows what becomes of a folder until it is cancelled: the trial's name, the folder, and what was there at first."""
+
+
+class AgentRun(Frozen):
+    """What an agent did, as a record keeps it."""
+
+    exit_code: int = 0
+    stop: str = "exited"
+    seconds: float = 0.0
+    limit: float = 0.0
+    version: str | None = None
+    metered: bool = False
+    stdout: str = ""
+    stderr: str = ""
+    touched: tuple[str, ...] = ()
+    refused: dict[str, str] = {}
+    patch: str = ""
+    attack: str | None = None  # in words, where the subject is one of our cheats
+
+
+def agent_run_in(transcript: Transcript) -> AgentRun:
+    """What is known of the agent's run; a subject that is no command has simply succeeded."""
+    try:
+        return AgentRun.model_validate(transcript.metadata.get(AGENT) or {})
+    except ValidationError:  # not what is written here
+        return AgentRun()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFiles:
+    """What `{sourceFiles}` and `{testFiles}` stand for in one case."""
+
+    sources: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+
+
+class CliAgentOptions(Frozen):
+    definition: dict[str, Any]
+    provider: str
+    model: str | None = None
+    use_login: bool = False
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One command in one workspace."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    home: Mapping[str, bytes] = field(default_factory=dict)
+    readable: tuple[Path, ...] = ()
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAgent:
+    """One agent with one model of one provider."""
+
+    definition: AgentDefinition
+    provider: str
+    model: str | None
+    environment: Mapping[str, str] = field(repr=False)
+    files: Mapping[str, TaskFiles] = field(default_factory=dict)
+    watch: Watch | None = None
+    use_login: bool = False
+    network: bool = False
+    only_recordings: bool = False
+
+    @classmethod
+    def from_spec(
+        cls, spec: SubjectSpec, files: Mapping[str, TaskFiles] | None = None, watch: Watch | None = None
+    ) -> "CommandAgent":
+        options = read_options(spec, CliAgentOptions)
+        try:
+            definition = AgentDefinition.model_validate(options.definition)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            raise UsageError(f"{describe(spec)}: definition.{place}: {first['msg']}") from error
+        definition.check_provider(options.provider)
+        return cls(
+            definition,
+            options.provider,
+            options.model,
+            read_environment(),
+            files or {},
+            watch,
+            options.use_login,
+            options.network,
+        )
+
+    # --- what the run asks before anything starts -------------------------------------------------------------------
+
+    def lacks(self) -> list[str]:
+        """What has to be there before the agent can be started."""
+        program = self.definition.command[0]
+        found = []
+        if shutil.which(program) is None:
+            found.append(f"`{program}` is not installed: {self.definition.install.hint}")
+        if not self.use_login:
+            found += [
+                f"{names} is not set, which {self.provider} needs; or log in and add --use-login"
+                if self.definition.home.login
+                else f"{names} is not set, which {self.provider} needs"
+                for names in self.definition.missing(self.provider, self.environment)
+            ]
+        return found
+
+    def secrets(self) -> dict[str, str]:
+        names = self.definition.key_variables(self.provider)
+        return {name: self.environment[name].strip() for name in names if self.environment.get(name, "").strip()}
+
+    def offline(self) -> "CommandAgent":
+        """The same with recordings for all that its model says: it needs no key, but the program all the same."""
+        return replace(self, only_recordings=True)
+
+    @property
+    def needs(self) -> Needs:
+        shared: tuple[Resource, ...] = ()
+        if self._upstream() is not None:
+            from bakeoff.meter import Meter
+
+            shared = (Meter(),)
+        return Needs(workspace=True, resources=shared)
+
+    def _upstream(self) -> "Upstream | None":
+        """Whom the meter stands in for; None where this agent runs without it."""
+        rule = self.definition.meter.get(self.provider)
+        if rule is None or self.use_login:  # what a login buys is not counted in tokens, and its key is the agent's own
+            return None
+        from bakeoff.meter import upstream_of
+        from bakeoff.models.providers import known_providers
+
+        known = known_providers().get(rule.upstream or self.provider)
+        if known is None:
+            return None
+        try:
+            return upstream_of(known, self.environment, offline=self.only_recordings)
+        except UsageError:
+            return None  # without a key or an address there is nobody to stand in for
+
+    # --- one trial --------------------------------------------------------------------------------------------------
+
+    async def attempt(self, task: Task) -> Transcript:
+        workspace = _sandboxed(task)
+        version = await asyncio.to_thread(version_of, self.definition)
+        upstream = self._upstream()
+        if upstream is None:
+            launch = await asyncio.to_thread(self._launch, task, workspace, Values({}))
+            run = await carry_out(task, replace(launch, network=True), self.watch)
+            self._check_started(run)
+            told = Transcript(output=run.stdout, metadata={"metered": False})
+        else:
+            run, told = await self._metered(task, workspace, upstream)
+        run = run.model_copy(update={"version": version, "metered": upstream is not None})
+        return with_run(told, run)
+
+    async def _metered(
+        self, task: Task, workspace: SandboxedWorkspace, upstream: "Upstream"
+    ) -> tuple[AgentRun, Transcript]:
+        from bakeoff.meter import METER, base_url, reach
+
+        meter: OpenMeter = task.resources[METER]
+        async with meter.open_trial(task, [upstream], place=workspace.place) as trial:
+            way = reach(trial, workspace.sandbox.name, network=self.network)
+            pointed = Values({"meterUrl": base_url(trial, way, upstream.name), "meterToken": trial.token})
+            launch = await asyncio.to_thread(self._launch, task, workspace, pointed)
+            launch = replace(
+                launch,
+                argv=way.wrap(launch.argv),
+                env=_without(launch.env, {upstream.key, *self.secrets().values()}),
+                readable=(*launch.readable, *way.readable),
+                network=way.network,
+            )
+            run = await _until_stopped(carry_out(task, launch, self.watch), trial)
+        trial.check()
+        if run.stop == "timeout" and task.clock.waited > _MUCH_WAITING * run.limit:
+            raise InfraError(f"its provider made the agent wait {task.clock.waited:.0f} s of its {run.limit:g} s")
+        self._check_started(run)
+        return run, trial.transcript()
+
+    def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Values) -> Launch:
+        """The command, with every placeholder filled."""
+        definition, metered = self.definition, bool(pointed.texts)
+        rule = definition.meter[self.provider] if metered else None
+        texts = {"model": self.model or "", "provider": self.provider, "instructions": task.prompt, **pointed.texts}
+        known = self.files.get(task.case_id, TaskFiles())
+        values = Values(texts, {"sourceFiles": known.sources, "testFiles": known.tests}, self.environment)
+        if rule is not None:
+            arguments = expand_command(rule.arguments, values)
+            values = replace(values, lists={**values.lists, "meterArguments": arguments})
+        own = definition.providers.get(self.provider)
+        variables = {**definition.env, **(own.env if own else {})}
+        env = {**expand_variables(variables, values), **(expand_variables(rule.env, values) if rule else {})}
+        files = {**definition.home.files, **(rule.files if rule else {})}
+        home = {name: expand(text, values).encode() for name, text in files.items()}
+        if self.use_login:
+            home = {**_login(definition.home.login), **home}
+        program, *rest = expand_command(definition.command, values)
+        found = program if workspace.sandbox.name == "docker" else shutil.which(program) or program
+        return Launch((found, *rest), env, home, program_roots(found), self.network)
+
+    def _check_started(self, run: AgentRun) -> None:
+        if run.exit_code == _NOT_FOUND and run.stop == "exited" and not run.touched and not run.stdout:
+            raise InfraError(
+                f"`{self.definition.command[0]}` could not be started in the sandbox: {run.stderr[-500:].strip()}",
+                permanent=True,
+            )
+
+
+async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> AgentRun:
+    """Run a command in the trial's workspace for as long as an agent may; when this returns, none of it is alive."""
+    workspace = _sandboxed(task)
+    limit = max(1.0, task.limits.attempt_seconds - GRACE_SECONDS)
+    before = await asyncio.to_thread(_prepared, workspace, launch.home)
+    command = Command(
+        launch.argv,
+        workspace.place,
+        limit,
+        workspace.limits,
+        env=launch.env,
+        network=launch.network,
+        readable=launch.readable,
+    )
+    async with _watched(watch, f"{task.subject}, {task.case_id}", workspace.folder, before):
+        done = await workspace.sandbox.run(command)
+    after = await asyncio.to_thread(read_tree, workspace.folder)
+    return _told(done, limit, before, after)
+
+
+def _prepared(workspace: SandboxedWorkspace, home: Mapping[str, bytes]) -> Tree:
+    put_home(workspace.place, home)
+    return read_tree(workspace.folder)
+
+
+def put_home(place: Place, files: Mapping[str, bytes]) -> None:
+    """Files of the agent's own HOME, readable by nobody but its user."""
+    with open_folder(place.home) as home:
+        for name, content in files.items():
+            if problem := write_below(home, name, content, 0o600, place.uid):
+                raise InfraError(f"{name!r} cannot be put into the agent's HOME: it {problem}")
+
+
+def _told(done: Completed, limit: float, before: Tree, after: Tree) -> AgentRun:
+    changes = changes_between(before, after)
+    return AgentRun(
+        exit_code=done.exit_code,
+        stop=done.stop,
+        seconds=round(done.seconds, 3),
+        limit=limit,
+        stdout=_tail(done.stdout),
+        stderr=_tail(done.stderr),
+        touched=changes.touched[:200],
+        refused={name: after.refused[name] for name in changes.refused[:50]},
+        patch=changes.patch,
+    )
+
+
+def with_run(transcript: Transcript, run: AgentRun) -> Transcript:
+    """The transcript with what the agent printed and changed as its last step."""
+    kept = run.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr", "patch"})
+    said = [("printed", run.stdout), ("printed to stderr", run.stderr), ("changed", run.patch)]
+    parts = tuple(Text(text=f"{what}:\n{text}") for what, text in said if text.strip())
+    steps = (*transcript.steps, Step(parts=parts, seconds=run.seconds)) if parts else transcript.steps
+    return transcript.model_copy(update={"steps": steps, "metadata": {**transcript.metadata, AGENT: kept}})
+
+
+def _tail(output: bytes) -> str:
+    text = output.decode(errors="replace")
+    return text if len(text) <= _TAIL else f"…{text[-_TAIL:]}"
+
+
+def _sandboxed(task: Task) -> SandboxedWorkspace:
+    workspace = task.workspace
+    if not isinstance(workspace, SandboxedWorkspace):
+        raise InfraError("an agent needs a workspace with a sandbox around it", permanent=True)
+    return workspace
+
+
+def _without(env: Mapping[str, str], keys: Collection[str | None]) -> dict[str, str]:
+    """The real keys never enter the sandbox, under whatever names."""
+    return {name: value for name, value in env.items() if not any(key and key in value for key in keys)}
+
+
+def _login(paths: tuple[str, ...]) -> dict[str, bytes]:
+    """What the user has said the agent may be given of its login."""
+    patterns = [pattern for path in paths for pattern in (path, f"{path}/**")]
+    return take(Path.home(), patterns, max_bytes=_LOGIN_BYTES, max_files=200).files if patterns else {}
+
+
+@asynccontextmanager
+async def _watched(watch: Watch | None, name: str, folder: Path, before: Tree) -> AsyncIterator[None]:
+    if watch is None:
+        yield
+        return
+    watching = asyncio.ensure_future(watch(name, folder, before))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError, OSError, InfraError):
+            await watching
+
+
+async def _until_stopped(work: Awaitable[AgentRun], trial: "TrialMeter") -> AgentRun:
+    """The agent's run, unless nothing more can be asked for good: then it is ended and the reason raised."""
+    running, stopped = asyncio.ensure_future(work), asyncio.ensure_future(trial.stopped())
+    try:
+        await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            raise stopped.result()
+        return running.result()
+    finally:
+        for task in (running, stopped):
+            task.cancel()
+        await asyncio.gather(running, stopped, return_exceptions=True)

@@ -1,0 +1,152 @@
+"""`bakeoff agents` as someone types it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .small_tracks import DOUBLE, PAIR, RIGHT_DOUBLE, agent_file, bytes_of, overwrite, write_track
+
+Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def bakeoff(tmp_path: Path) -> Bakeoff:
+    """Calls `bakeoff agents …` in the test's folder and gives what came out."""
+
+    def call(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [Path(sys.executable).with_name("bakeoff"), "agents", *words],
+            cwd=tmp_path,
+            env={**os.environ, "NO_COLOR": "1", **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+
+    return call
+
+
+def test_a_run_ends_with_a_table_result_files_and_a_page(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    track = write_track(tmp_path / "track", double=DOUBLE, pair=PAIR)
+    before = bytes_of(track)
+    script = f"[ -f double.py ] || exit 0\n{overwrite('double.py', RIGHT_DOUBLE)}"
+    mine = agent_file(tmp_path, "mine", script)
+    done = bakeoff(
+        *("run", "--exercises", "track", "--agent", "oracle", "--agent", "nop", "--agent", "mine"),
+        *("--agent-file", str(mine), "--rounds", "2", "--no-open"),
+    )
+    assert done.returncode == 1, done.stderr
+    assert "100.0 %" in done.stdout
+    assert "50.0 %" in done.stdout
+    latest = json.loads((tmp_path / "results" / "latest.json").read_text())
+    assert latest["metadata"]["agent"] == "mine"
+    assert latest["summary"]["successRate"] == 50
+    assert [len(entry["attempts"]) for entry in latest["results"]] == [2, 2]
+    assert len(list((tmp_path / "results").glob("mine-default-nobody-*.json"))) == 1
+    [page] = (tmp_path / "results").glob("runs/*/report.html")
+    assert "Double a number" in page.read_text()
+    assert bytes_of(track) == before
+
+
+def test_a_run_of_the_oracle_alone_is_a_success(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_track(tmp_path / "track", double=DOUBLE)
+    done = bakeoff("run", "--exercises", "track", "--agent", "oracle", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["subjects"][0]["score"] == 1.0
+
+
+def test_instructions_are_printed_and_nothing_runs(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    hostile = {**DOUBLE, ".docs/instructions.md": "Double \x1b[31mit\x1b[0m.\n"}
+    track = write_track(tmp_path / "track", double=hostile)
+    (track / "CLAUDE.md").write_text("House rules.\n")
+    done = bakeoff(
+        *("run", "--exercises", "track", "--agent", "nop", "--print-instructions"),
+        *("--custom-instruction", "Think of the tests."),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    for words in ("Double ", "House rules.", "Think of the tests.", "Test command: `pytest`", "Python 3."):
+        assert words in done.stdout
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_dry_run_shows_the_plan(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_track(tmp_path / "track", double=DOUBLE, pair=PAIR)
+    done = bakeoff("run", "--exercises", "track", "--agent", "nop", "--agent", "cheat", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "cheat:edit-tests" in done.stdout
+    assert "nothing was run" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("run",), "no agent was named"),
+        (("run", "--agent", "nobody"), "--agent 'nobody' is not known"),
+        (("run", "--agent", "cheat:magic"), "no attack 'magic'"),
+        (("run", "--agent", "nop", "--exercise", "doubel"), "did you mean 'double'"),
+        (("run", "--agent", "nop", "--exercise", "0"), "asks for none"),
+        (("run", "--agent", "nop", "--agent-file", "none.yaml"), "none.yaml cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_runs(
+    bakeoff: Bakeoff, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    write_track(tmp_path / "track", double=DOUBLE)
+    done = bakeoff(*words, "--exercises", "track")
+    assert done.returncode == 2, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_verify_finds_examples_that_fail_and_stubs_that_pass(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    lame = {**DOUBLE, "double.py": RIGHT_DOUBLE}
+    wrong = {**DOUBLE, ".meta/example.py": "def double(number):\n    return 3\n"}
+    without = {name: text for name, text in DOUBLE.items() if name != ".meta/example.py"}
+    write_track(tmp_path / "track", double=DOUBLE, lame=lame, wrong=wrong, without=without)
+    done = bakeoff("verify", "--exercises", "track")
+    assert done.returncode == 1, done.stderr
+    assert "lame: what an agent starts from passes already" in done.stdout
+    assert "wrong: the example does not pass: failed: test_one" in done.stdout
+    assert "without: it has no example solution" in done.stdout
+    assert "1 of 4 exercises are fit for use" in done.stdout
+
+
+def test_a_track_nobody_can_test_needs_a_command(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    files = {"x.zig": "", "x_test.zig": "", ".docs/instructions.md": "do it"}
+    write_track(tmp_path / "track", slug="zig", thing=files)
+    done = bakeoff("run", "--exercises", "track", "--agent", "nop")
+    assert done.returncode == 2
+    assert "--test-command" in done.stderr
+
+
+def test_the_list_of_agents_is_there_for_people_and_programs(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    mine = agent_file(tmp_path, "mine", "true", version={"command": ["sh", "-c", "echo 3.1"]})
+    told = bakeoff("list", "--agent-file", str(mine))
+    assert told.returncode == 0, told.stderr
+    assert "claude" in told.stdout
+    assert "3.1" in told.stdout
+    listed = json.loads(bakeoff("list", "--json", "--agent-file", str(mine)).stdout)
+    assert [agent["name"] for agent in listed][-1] == "mine"
+    assert listed[-1]["ready"] is True
+
+
+def test_changes_are_shown_while_an_agent_works(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_track(tmp_path / "track", double=DOUBLE)
+    mine = agent_file(tmp_path, "mine", f"{overwrite('double.py', RIGHT_DOUBLE)}printf '\\033[31mred' > red.py")
+    done = bakeoff(
+        *("run", "--exercises", "track", "--agent", "mine", "--agent-file", str(mine)),
+        *("--show-progress", "--no-open"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--- mine, double ---" in done.stderr
+    assert "+    return number + number" in done.stderr
+    assert "\x1b[31m" not in done.stderr

@@ -1,0 +1,136 @@
+"""Finding and reading exercises: tracks, single folders, fallbacks, and whatever can be wrong with them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bakeoff.doors.exercises.exercises import STANDARD, Exercise, find_exercises
+from bakeoff.errors import UsageError
+
+from .small_tracks import DOUBLE, PAIR, bytes_of, write_files, write_track
+
+
+def names(found: tuple[Exercise, ...]) -> list[str]:
+    return [exercise.name for exercise in found]
+
+
+def test_a_track_is_read_in_its_own_order(tmp_path: Path) -> None:
+    root = write_track(tmp_path / "track", pair=PAIR, double=DOUBLE)
+    found = find_exercises(root)
+    assert names(found.exercises) == ["pair", "double"]
+    assert [exercise.track.slug for exercise in found.exercises] == ["python", "python"]
+
+
+def test_one_folder_is_an_exercise_of_its_track(tmp_path: Path) -> None:
+    root = write_track(tmp_path / "track", pair=PAIR, double=DOUBLE)
+    (root / "AGENTS.md").write_text("Be brief.\n")
+    [exercise] = find_exercises(root / "exercises" / "practice" / "double").exercises
+    assert exercise.name == "double"
+    assert exercise.track.language == "Python"
+    assert exercise.notes == {"AGENTS.md": "Be brief."}
+
+
+def test_what_is_hidden_from_agents_is_not_among_the_files(tmp_path: Path) -> None:
+    root = write_track(tmp_path / "track", double={**DOUBLE, "node_modules/x/index.py": "", ".git/config": ""})
+    [exercise] = find_exercises(root).exercises
+    assert set(exercise.files) == {
+        "double.py",
+        "double_test.py",
+        ".docs/introduction.md",
+        ".docs/instructions.md",
+        ".docs/instructions.append.md",
+    }
+    assert exercise.example == {"double.py": DOUBLE[".meta/example.py"]}
+
+
+def test_instructions_are_put_together_as_people_read_them(tmp_path: Path) -> None:
+    [exercise] = find_exercises(write_track(tmp_path / "t", double=DOUBLE)).exercises
+    introduction, instructions, appended = (
+        exercise.instructions.index(words) for words in ("may be doubled", "Double a number", "Use no loop")
+    )
+    assert introduction < instructions < appended
+
+
+def test_examples_belong_to_solutions_by_their_order(tmp_path: Path) -> None:
+    [exercise] = find_exercises(write_track(tmp_path / "t", pair=PAIR)).exercises
+    assert exercise.example == {"left.py": "LEFT = 20\n", "right.py": "RIGHT = 22\n"}
+
+
+def test_without_a_configuration_names_say_what_is_what(tmp_path: Path) -> None:
+    files = {name: text for name, text in DOUBLE.items() if name != ".meta/config.json"}
+    [exercise] = find_exercises(write_track(tmp_path / "t", double={**files, "conftest.py": ""})).exercises
+    assert (exercise.solution, exercise.tests) == (("double.py",), ("double_test.py",))
+    assert exercise.example == {"double.py": DOUBLE[".meta/example.py"]}
+
+
+def test_a_published_typescript_track_is_narrowed_to_the_standard_set(tmp_path: Path) -> None:
+    one = {"x.ts": "", "x.test.ts": "", ".docs/instructions.md": "do it"}
+    extra = dict.fromkeys(("zebra-puzzle", "two-fer"), one)
+    root = write_track(tmp_path / "t", slug="typescript", **extra, **dict.fromkeys(STANDARD, one))
+    assert names(find_exercises(root).exercises) == list(STANDARD)
+    assert names(find_exercises(root, ["two-fer"]).exercises) == ["two-fer"]
+    assert names(find_exercises(root, ["3"]).exercises) == list(STANDARD[:3])
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [(["double"], ["double"]), (["double,pair"], ["double", "pair"]), (["1"], ["pair"]), (["double", "pair"], 2)],
+)
+def test_exercises_are_chosen_by_name_by_list_or_by_number(tmp_path: Path, asked: list[str], expected: object) -> None:
+    found = names(find_exercises(write_track(tmp_path / "t", pair=PAIR, double=DOUBLE), asked).exercises)
+    assert expected in (found, len(found))
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'double'"):
+        find_exercises(write_track(tmp_path / "t", double=DOUBLE), ["duoble"])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({".docs/instructions.md": "", ".docs/introduction.md": "", ".docs/instructions.append.md": ""}, "no instruct"),
+        ({".meta/config.json": "{"}, "config.json"),
+        ({".meta/config.json": json.dumps({"files": {"test": "double_test.py"}})}, r"files\.test"),
+        ({".meta/config.json": json.dumps({"files": {"solution": ["../../secret.py"]}})}, "secret"),
+        ({".meta/config.json": json.dumps({"files": {"test": ["double.py"], "solution": ["double.py"]}})}, "both"),
+    ],
+)
+def test_what_cannot_be_used_is_left_out_with_a_sentence(tmp_path: Path, change: dict[str, str], why: str) -> None:
+    root = write_track(tmp_path / "t", double={**DOUBLE, **change}, pair=PAIR)
+    found = find_exercises(root)
+    assert names(found.exercises) == ["pair"]
+    with pytest.raises(UsageError, match=why):
+        find_exercises(root, ["double"])
+
+
+def test_a_link_out_of_the_exercise_is_not_followed(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret")
+    root = write_track(tmp_path / "t", double={name: text for name, text in DOUBLE.items() if name != "double.py"})
+    (root / "exercises/practice/double/double.py").symlink_to(secret)
+    with pytest.raises(UsageError, match=r"double\.py"):
+        find_exercises(root)
+
+
+def test_a_folder_without_exercises_says_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no exercise"):
+        find_exercises(write_files(tmp_path / "t", {"README.md": ""}))
+    with pytest.raises(UsageError, match="not a folder"):
+        find_exercises(tmp_path / "nowhere")
+
+
+def test_reading_leaves_a_checkout_as_it_was(tmp_path: Path) -> None:
+    root = write_track(tmp_path / "t", double=DOUBLE, pair=PAIR)
+    (root / "exercises/practice/double/double.py").chmod(0o444)
+    before = bytes_of(root)
+    find_exercises(root)
+    assert bytes_of(root) == before
+
+
+def test_all_bundled_exercises_can_be_read() -> None:
+    found = find_exercises(None)
+    assert found.warnings == ()
+    assert len(found.exercises) == 20
+    assert all(exercise.example.keys() == set(exercise.solution) for exercise in found.exercises)

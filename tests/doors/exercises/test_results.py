@@ -1,0 +1,219 @@
+"""Result files: written from records, read back, and ranked."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.doors.exercises.results.board import leaderboard_json
+from bakeoff.doors.exercises.results.model import ResultFile
+from bakeoff.doors.exercises.results.read import ExerciseResultReader, parse_result
+from bakeoff.doors.exercises.results.write import result_files
+from bakeoff.errors import RunFolderError
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage, Verdict
+from bakeoff.report.readers import open_source
+
+DEFINITION = {"name": "mine", "defaultProvider": "p", "install": {"method": "other"}, "command": ["x"]}
+
+
+def plan_of(*subjects: SubjectSpec, cases: int = 2, rounds: int = 1) -> Plan:
+    return Plan(
+        name="exercises",
+        cases=tuple(Case(id=f"e{place}", prompt="do it") for place in range(cases)),
+        subjects=subjects,
+        scorers=(ScorerSpec(kind="exercise"),),
+        rounds=rounds,
+        door="exercises",
+    )
+
+
+def agent(model: str | None = "m/1", provider: str = "p") -> SubjectSpec:
+    options: dict[str, Any] = {"definition": DEFINITION, "provider": provider, **({"model": model} if model else {})}
+    return SubjectSpec(kind="cli-agent", name=f"mine {model}", options=options)
+
+
+def record_of(plan: Plan, index: int, passed: bool, **changes: Any) -> Record:
+    trial = plan.trial(index)
+    outcome = {"agentSuccess": True, "testSuccess": passed, "overallSuccess": passed, "testDuration": 500.0}
+    failed = {} if passed else {"failureClass": "wrong", "testError": "no"}
+    about = {"metered": True, "agent": {"seconds": 1.5, "version": "9.9"}}
+    usual = {
+        "case": trial.case.id,
+        "subject": trial.subject.name,
+        "round": trial.round,
+        "attempt_key": trial.attempt_key,
+        "score_key": trial.score_key,
+        "started": 1_800_000_000.0,
+        "threshold": 1.0,
+        "attempt": Phase(seconds=2.0),
+        "transcript": Transcript(metadata=about),
+        "scores": (Score(name="exercise", value=float(passed), metadata={"exercise": {**outcome, **failed}}),),
+        "spent": Usage(requests=2, input=100, output=20, cost=0.25),
+    }
+    return Record(**{**usual, **changes})
+
+
+def written(plan: Plan, records: list[Record]) -> tuple[str, dict[str, Any]]:
+    [(name, result)] = result_files(plan, records, "a-run")
+    return name, json.loads(result.to_json())
+
+
+def test_a_file_has_the_name_and_the_keys_that_its_readers_know() -> None:
+    plan = plan_of(agent())
+    name, file = written(plan, [record_of(plan, 0, passed=True), record_of(plan, 1, passed=False)])
+    assert name == "mine-m_1-p-2027-01-15T08_00_00.000Z.json"
+    about = file["metadata"]
+    assert (about["agent"], about["model"], about["provider"], about["version"]) == ("mine", "m/1", "p", "9.9")
+    assert (about["exerciseCount"], about["timestamp"]) == (2, "2027-01-15T08:00:00.000Z")
+    assert about["generatedBy"].startswith("bakeoff ")
+    assert file["summary"] == {
+        "successRate": 50,
+        "totalDuration": 4000,
+        "avgDuration": 2000,
+        "successCount": 1,
+        "totalCount": 2,
+        "agentSuccessCount": 2,
+        "testSuccessCount": 1,
+        "testFailedCount": 1,
+    }
+    first, second = file["results"]
+    assert first == {
+        "exercise": "e0",
+        "agentSuccess": True,
+        "testSuccess": True,
+        "overallSuccess": True,
+        "agentDuration": 1500,
+        "testDuration": 500,
+        "totalDuration": 2000,
+        "tokenUsage": {"inputTokens": 100, "outputTokens": 20, "totalTokens": 120, "cost": 0.25},
+    }
+    assert second["testError"] == "no"
+
+
+def test_without_a_model_the_name_says_default_and_what_was_not_counted_is_left_out() -> None:
+    plan = plan_of(agent(None), cases=1)
+    name, file = written(plan, [record_of(plan, 0, passed=True, spent=Usage())])
+    assert name.startswith("mine-default-p-")
+    assert "model" not in file["metadata"]
+    assert "tokenUsage" not in file["results"][0]
+
+
+def test_rounds_become_attempts_and_the_rate_is_their_mean() -> None:
+    plan = plan_of(agent(), cases=1, rounds=3)
+    _, file = written(plan, [record_of(plan, place, passed=place > 0) for place in range(3)])
+    [entry] = file["results"]
+    assert [attempt["overallSuccess"] for attempt in entry["attempts"]] == [False, True, True]
+    assert entry["overallSuccess"] is False
+    assert file["summary"]["successRate"] == 66.7
+    assert entry["tokenUsage"]["totalTokens"] == 360
+
+
+def test_what_says_nothing_about_the_agent_is_in_no_number() -> None:
+    plan = plan_of(agent())
+    gone = Phase(seconds=1.0, failure=Failure(kind="infra", type="InfraError", message="no network"))
+    lost = record_of(plan, 1, passed=False, attempt=gone, transcript=None, scores=())
+    _, file = written(plan, [record_of(plan, 0, passed=True), lost])
+    assert file["summary"]["successRate"] == 100
+    assert [each["exercise"] for each in file["results"]] == ["e0"]
+    assert file["bakeoff"]["lost"] == [{"exercise": "e1", "round": 1, "verdict": "infra", "reason": "no network"}]
+    assert file["bakeoff"]["failureClasses"] == {"infra": 1}
+
+
+def test_controls_are_written_before_agents_so_that_the_latest_is_an_agent() -> None:
+    plan = plan_of(agent(), SubjectSpec(kind="nop", name="nop"), cases=1)
+    records = [record_of(plan, 0, passed=True), record_of(plan, 1, passed=False)]
+    assert [result.metadata.agent for _, result in result_files(plan, records)] == ["nop", "mine"]
+
+
+def test_a_file_that_was_written_can_be_read_back(tmp_path: Path) -> None:
+    plan = plan_of(agent(), rounds=2)
+    records = [record_of(plan, place, passed=place % 2 == 0) for place in range(4)]
+    name, file = written(plan, records)
+    path = tmp_path / name
+    path.write_text(json.dumps(file))
+    source = open_source(path, (ExerciseResultReader(),))
+    assert source.description.run == "a-run"
+    found = {(record.case, record.round): record for record in source.records()}
+    assert {key: record.verdict for key, record in found.items()} == {
+        ("e0", 0): Verdict.PASS,
+        ("e1", 0): Verdict.FAIL,
+        ("e0", 1): Verdict.PASS,
+        ("e1", 1): Verdict.FAIL,
+    }
+    assert found["e0", 0].spent.cost == 0.25
+    assert found["e0", 0].attempt is not None
+    assert found["e0", 0].attempt.seconds == 1.5
+
+
+def test_a_file_of_someone_elses_without_results_or_model_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.json"
+    summary = {"successRate": 66.7, "successCount": 2, "totalCount": 3, "avgDuration": 1000}
+    path.write_text(json.dumps({"metadata": {"agent": "theirs", "provider": "x", "extra": 1}, "summary": summary}))
+    source = open_source(path, (ExerciseResultReader(),))
+    assert [record.value for record in source.records()] == [1.0, 1.0, 0.0]
+    assert source.plan.subjects[0].name == "theirs (x)"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "Invalid JSON"),
+        ('{"metadata": {"agent": ""}}', "metadata.agent"),
+        ('{"metadata": {"agent": "a", "timestamp": "soon"}}', "metadata.timestamp"),
+        ('{"metadata": {"agent": "a"}, "results": [{"exercise": "e", "agentDuration": -1}]}', r"results\[0\]"),
+        ('{"metadata": {"agent": "a"}, "summary": {"totalCount": 999999999}}', "summary.totalCount"),
+    ],
+)
+def test_a_damaged_file_is_told_in_a_sentence(text: str, why: str) -> None:
+    with pytest.raises(RunFolderError, match=why):
+        parse_result(text.encode(), "file.json")
+
+
+def test_other_files_are_not_taken_for_results(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    assert not ExerciseResultReader().recognises(tmp_path / "package.json")
+    assert not ExerciseResultReader().recognises(tmp_path)
+
+
+def file_of(name: str, solved: int, of: int, *, provider: str = "p", day: int = 1, control: bool = False) -> ResultFile:
+    results = [
+        {"exercise": f"e{n}", "overallSuccess": n < solved, "tokenUsage": {"totalTokens": 5, "cost": 0.5}}
+        for n in range(of)
+    ]
+    return ResultFile.model_validate(
+        {
+            "metadata": {"agent": name, "provider": provider, "timestamp": f"2026-01-0{day}T00:00:00.000Z"},
+            "summary": {"successRate": round(100 * solved / of, 1), "successCount": solved, "totalCount": of},
+            "results": results,
+            **({"bakeoff": {"subject": name, "control": True}} if control else {}),
+        }
+    )
+
+
+def test_the_board_has_the_latest_of_each_and_ties_are_ties() -> None:
+    board = leaderboard_json(
+        [
+            file_of("good", 2, 40, day=1),
+            file_of("good", 38, 40, day=3),
+            file_of("near", 37, 40, day=2),
+            file_of("weak", 1, 40),
+            file_of("oracle", 40, 40, control=True),
+        ]
+    )
+    assert [(entry["rank"], entry["agent"], entry["tied"]) for entry in board["entries"]] == [
+        (1, "good", True),
+        (1, "near", True),
+        (3, "weak", False),
+    ]
+    assert board["lastUpdated"] == "2026-01-03T00:00:00.000Z"
+    assert set(board["results"]) == {"good-default", "near-default", "weak-default"}
+    expected = {"version", "model", "provider", "successRate", "avgExecutionTime", "problemsSolved", "totalProblems"}
+    assert expected | {"cost", "lastUpdated"} <= set(board["entries"][0])
+    assert board["entries"][0]["cost"] == 20.0
+
+
+def test_keys_that_would_collide_name_the_provider() -> None:
+    board = leaderboard_json([file_of("a", 1, 4), file_of("a", 2, 4, provider="q/r")])
+    assert set(board["results"]) == {"a-default-p", "a-default-q_r"}

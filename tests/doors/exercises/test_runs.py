@@ -1,0 +1,351 @@
+"""Agents, controls and cheats through whole runs: what they see, what is taken across, what they are graded by."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.doors import door_of
+from bakeoff.doors.exercises.attacks import ATTACKS, in_turn
+from bakeoff.doors.exercises.exercises import find_exercises
+from bakeoff.doors.exercises.plan import build_plan
+from bakeoff.doors.exercises.request import ExercisesRequest
+from bakeoff.errors import PlanError, UsageError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.record import Record, Verdict
+from bakeoff.run import run
+
+from ...models.loopback import Act, Loopback
+from .small_tracks import DOUBLE, PAIR, RIGHT_DOUBLE, agent_file, bytes_of, overwrite, write_track
+
+SOLVE = overwrite("double.py", RIGHT_DOUBLE)
+CANARY = "sk-canary-0a1b2c3d4e5f6071"
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def track(tmp_path: Path) -> Path:
+    return write_track(tmp_path / "track", double=DOUBLE, pair=PAIR)
+
+
+@pytest.fixture
+def provider() -> Iterator[Loopback]:
+    loopback = Loopback()
+    loopback.start()
+    yield loopback
+    loopback.stop()
+
+
+def planned(root: Path, *agents: str, **asked: Any) -> Plan:
+    request = ExercisesRequest.model_validate({"exercises": root, "agents": agents, "timeout": 20.0, **asked})
+    return build_plan(request, find_exercises(root, request.wanted).exercises)
+
+
+async def carried_out(plan: Plan, folder: Path, **options: Any) -> dict[tuple[str, str], Record]:
+    chosen = RunOptions(**{"results": folder / "results", "jobs": 2, "retries": 0, **options})
+    catalogue = door_of(plan).catalogue(plan, chosen)
+    records = [record async for record in run(plan, chosen, catalogue=catalogue)]
+    return {(record.case, record.subject): record for record in records}
+
+
+async def tried(root: Path, script: str, **asked: Any) -> Record:
+    """What becomes of one script in the exercise `double`."""
+    about = {key: asked.pop(key) for key in ("env", "require", "home", "version") if key in asked}
+    options = asked.pop("options", {})
+    file = agent_file(root.parent, "scripted-agent", script, **about)
+    plan = planned(root, "scripted-agent", agent_files=[file], wanted=["double"], **asked)
+    [record] = (await carried_out(plan, root.parent, **options)).values()
+    return record
+
+
+def outcome(record: Record) -> dict[str, Any]:
+    (score,) = record.scores
+    found = score.metadata.get("exercise")
+    assert isinstance(found, dict), score.failure
+    return found
+
+
+def said(record: Record) -> str:
+    assert record.transcript is not None, record.failure
+    return str(record.transcript.output)
+
+
+async def test_the_oracle_solves_everything_and_nop_nothing(track: Path, tmp_path: Path) -> None:
+    before = bytes_of(track)
+    records = await carried_out(planned(track, "oracle", "nop"), tmp_path)
+    assert {key: record.verdict for key, record in records.items()} == {
+        ("double", "oracle"): Verdict.PASS,
+        ("pair", "oracle"): Verdict.PASS,
+        ("double", "nop"): Verdict.FAIL,
+        ("pair", "nop"): Verdict.FAIL,
+    }
+    assert outcome(records["double", "nop"])["failureClass"] == "no change"
+    assert bytes_of(track) == before
+
+
+async def test_an_agent_that_solves_an_exercise_passes_and_its_work_is_kept(track: Path) -> None:
+    before = bytes_of(track)
+    record = await tried(track, f"{SOLVE}echo done", version={"command": ["sh", "-c", "echo 7.1"]})
+    assert record.verdict is Verdict.PASS, record.scores
+    assert outcome(record)["overallSuccess"] is True
+    assert record.transcript is not None
+    assert record.transcript.metadata["metered"] is False
+    about = record.transcript.metadata["agent"]
+    assert isinstance(about, dict)
+    assert about["version"] == "7.1"
+    assert about["touched"] == ["double.py"]
+    told = str(record.transcript.steps)
+    assert "+    return number + number" in told
+    assert "done" in told
+    assert bytes_of(track) == before
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        ("true", "no change"),
+        (overwrite("double.py", "def double(number):\n    return 0\n"), "partial"),
+        (overwrite("double.py", "def double(number):\n    return 7\n"), "wrong"),
+        (overwrite("double.py", "syntax error"), "wrong"),
+        (f"{overwrite('double_test.py', 'def test_one(): pass')}", "cheated"),
+    ],
+)
+async def test_a_failure_is_of_a_class(track: Path, script: str, kind: str) -> None:
+    record = await tried(track, script)
+    assert record.verdict is Verdict.FAIL
+    assert outcome(record)["failureClass"] == kind
+    assert outcome(record)["agentSuccess"] is True
+
+
+async def test_an_agent_that_fails_is_tested_all_the_same(track: Path) -> None:
+    record = await tried(track, f"{SOLVE}exit 3")
+    assert record.verdict is Verdict.FAIL
+    found = outcome(record)
+    assert (found["agentSuccess"], found["testSuccess"], found["overallSuccess"]) == (False, True, False)
+    assert "exit code 3" in found["agentError"]
+
+
+async def test_an_agent_that_takes_too_long_has_its_work_tested_and_scores_nothing(track: Path) -> None:
+    record = await tried(track, f"{SOLVE}echo begun; sleep 600", timeout=2.0)
+    assert record.verdict is Verdict.TIMEOUT
+    assert record.value == 0.0
+    found = outcome(record)
+    assert (found["failureClass"], found["agentSuccess"], found["testSuccess"]) == ("timeout", False, True)
+    assert "begun" in said(record)
+
+
+async def test_the_agent_sees_tests_and_no_example(track: Path) -> None:
+    record = await tried(track, 'find . -type f | sort; echo "$1"')
+    seen = said(record)
+    assert "./double_test.py" in seen
+    assert ".meta" not in seen
+    assert ".git" not in seen
+    assert "Double a number." in seen
+    assert "`double.py`" in seen
+
+
+async def test_the_agent_has_a_home_of_its_own_and_only_the_variables_it_is_given(
+    track: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_SECRET", "not for agents")
+    monkeypatch.setenv("GIVEN", "for this agent")
+    record = await tried(
+        track,
+        'env; echo "in HOME:"; cat "$HOME/.mine/settings"; touch "$HOME/x"',
+        env={"GIVEN": "${GIVEN}", "CHOSEN": "${UNSET_THING:-default}"},
+        home={"files": {".mine/settings": "provider={provider}\n"}},
+    )
+    seen = said(record)
+    assert "not for agents" not in seen
+    assert "GIVEN=for this agent" in seen
+    assert "CHOSEN=default" in seen
+    assert "provider=nobody" in seen
+    assert f"HOME={Path.home()}\n" not in seen
+    assert not (Path.home() / "x").exists()
+
+
+async def test_a_login_is_given_only_when_it_is_asked_for(
+    track: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home" / ".mine").mkdir(parents=True)
+    (tmp_path / "home" / ".mine" / "login.json").write_text("logged in")
+    (tmp_path / "home" / "other").write_text("private")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    script, home = 'cat "$HOME"/.mine/login.json; ls -a "$HOME"', {"login": [".mine/login.json"]}
+    assert "logged in" not in said(await tried(track, script, home=home))
+    seen = said(await tried(track, script, home=home, use_login=True))
+    assert "logged in" in seen
+    assert "other" not in seen
+
+
+async def test_new_sources_go_across_and_nothing_else_does(track: Path) -> None:
+    helper = "def twice(number):\n    return 2 * number\n"
+    script = overwrite("helper.py", helper) + overwrite(
+        "double.py", "from helper import twice\n\n\ndef double(number):\n    return twice(number)\n"
+    )
+    script += overwrite("conftest.py", "raise SystemExit(1)\n") + overwrite("test_more.py", "def test_x(): assert 0\n")
+    record = await tried(track, script)
+    assert record.verdict is Verdict.PASS, record.scores
+
+
+@pytest.mark.parametrize("what", ["ln -s /etc/passwd double.py", "mkfifo double.py", "mkdir double.py", "true"])
+async def test_what_is_no_plain_file_is_not_taken(track: Path, what: str) -> None:
+    record = await tried(track, f"rm double.py; {what}")
+    assert record.verdict is Verdict.FAIL
+    assert "double.py" in record.refused
+    assert outcome(record)["testsPassed"] == 0
+
+
+@pytest.mark.parametrize("attack", [*ATTACKS, "loop-forever"])
+async def test_every_attack_fails_and_is_reported_as_what_it_was(track: Path, tmp_path: Path, attack: str) -> None:
+    plan = planned(track, f"cheat:{attack}", wanted=["double"], test_timeout=5.0)
+    [record] = (await carried_out(plan, tmp_path)).values()
+    assert record.verdict is Verdict.FAIL, record.failure
+    assert record.value == 0.0
+    assert outcome(record)["failureClass"] == "cheated"
+    (score,) = record.scores
+    assert score.reason.startswith("cheated: it")
+    assert record.transcript is not None
+    assert record.bound
+
+
+async def test_no_process_of_an_agent_outlives_it(track: Path, tmp_path: Path) -> None:
+    [record] = (await carried_out(planned(track, "cheat:background", wanted=["double"]), tmp_path)).values()
+    assert record.verdict is Verdict.FAIL
+    looking = await asyncio.create_subprocess_exec("ps", "-eo", "args", stdout=asyncio.subprocess.PIPE)
+    seen, _ = await looking.communicate()
+    assert b"trap '' HUP" not in seen
+
+
+def test_attacks_take_turns_where_they_can_do_harm() -> None:
+    turns = in_turn({**{f"p{n}": ".py" for n in range(10)}, **{f"t{n}": ".ts" for n in range(10)}})
+    assert set(turns.values()) == set(ATTACKS)
+    assert not {turns[f"t{n}"] for n in range(10)} & {"conftest", "sitecustomize"}
+
+
+async def test_the_tests_of_a_folder_can_be_run_without_an_agent(track: Path, tmp_path: Path) -> None:
+    (track / "exercises/practice/double/double.py").write_text(RIGHT_DOUBLE)
+    records = await carried_out(planned(track, test_only=True), tmp_path)
+    assert {case: record.verdict for (case, _), record in records.items()} == {
+        "double": Verdict.PASS,
+        "pair": Verdict.FAIL,
+    }
+
+
+async def test_a_test_command_of_the_users_own_can_stand_in_for_the_tracks(track: Path, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+    records = await carried_out(planned(track, "oracle", "nop", wanted=["double"], test_command=command), tmp_path)
+    assert records["double", "oracle"].verdict is Verdict.PASS, records["double", "oracle"]
+    assert records["double", "nop"].verdict is Verdict.FAIL
+
+
+def test_models_and_providers_are_axes(track: Path, tmp_path: Path) -> None:
+    file = agent_file(tmp_path, "mine", "true", providers={"p": {}, "q": {}}, defaultProvider="p")
+    plan = planned(track, "mine", "nop", agent_files=[file], models=["a", "b"], providers=["p", "q"])
+    assert [spec.name for spec in plan.subjects] == ["mine a", "mine a (q)", "mine b", "mine b (q)", "nop"]
+    with pytest.raises(UsageError, match="has no provider 'z'"):
+        planned(track, "mine", agent_files=[file], providers=["z"])
+
+
+async def test_what_an_agent_lacks_is_said_before_anything_runs(track: Path, tmp_path: Path) -> None:
+    file = agent_file(tmp_path, "mine", "true", require=["NO_SUCH_KEY"], command=["no-such-program"])
+    plan = planned(track, "mine", agent_files=[file])
+    with pytest.raises(PlanError) as told:
+        await carried_out(plan, tmp_path)
+    assert "`no-such-program` is not installed" in str(told.value)
+    assert "NO_SUCH_KEY is not set" in str(told.value)
+    assert not (tmp_path / "results").exists()
+
+
+ASKING = f"""\
+{sys.executable} - <<'END'
+import json, os, urllib.request
+body = json.dumps({{"model": "tiny", "messages": [{{"role": "user", "content": "solve it"}}]}}).encode()
+headers = {{"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"}}
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as answer:
+    open("double.py", "w").write(json.load(answer)["choices"][0]["message"]["content"])
+END
+env; cat "$HOME"/.config/*
+"""
+METERED = {
+    "defaultProvider": "openai",
+    "meter": {
+        "openai": {
+            "env": {"OPENAI_BASE_URL": "{meterUrl}", "OPENAI_API_KEY": "{meterToken}"},
+            "files": {".config/settings": "url={meterUrl}\n"},
+        }
+    },
+    "require": ["OPENAI_API_KEY"],
+    "env": {"OPENAI_API_KEY": "${OPENAI_API_KEY}", "SECOND_NAME": "${OPENAI_API_KEY}"},
+}
+
+
+@pytest.mark.parametrize("sandbox", ["process", "bwrap"])
+@pytest.mark.parametrize(("answer", "verdict"), [(RIGHT_DOUBLE, Verdict.PASS), ("def double(n): 1", Verdict.FAIL)])
+async def test_a_metered_agent_is_counted_and_never_sees_the_key(
+    track: Path,
+    tmp_path: Path,
+    provider: Loopback,
+    monkeypatch: pytest.MonkeyPatch,
+    sandbox: str,
+    answer: str,
+    verdict: Verdict,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+    provider.then(Act(say=answer))
+    file = agent_file(tmp_path, "asking", ASKING, **METERED)
+    plan = planned(track, "asking", agent_files=[file], wanted=["double"])
+    [record] = (await carried_out(plan, tmp_path, sandbox=sandbox)).values()
+    assert record.verdict is verdict, (record.failure, record.scores, record.transcript)
+    assert (record.spent.requests, record.spent.input, record.spent.output) == (1, 10, 5)
+    assert record.transcript is not None
+    assert record.transcript.metadata["metered"] is True
+    [asked] = provider.received
+    assert asked.headers["authorization"] == f"Bearer {CANARY}"
+    assert "SECOND_NAME" not in str(record.transcript)
+    written = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
+    assert not any(CANARY.encode() in content for content in written)
+
+
+async def test_an_agent_that_is_killed_in_mid_stream_is_charged_for_what_came(
+    track: Path, tmp_path: Path, provider: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+    file = agent_file(tmp_path, "asking", f"{ASKING}\nsleep 600", **METERED)
+    plan = planned(track, "asking", agent_files=[file], wanted=["double"], timeout=4.0)
+    [record] = (await carried_out(plan, tmp_path)).values()
+    assert record.verdict is Verdict.TIMEOUT
+    assert (record.spent.input, record.spent.output) == (10, 5)
+
+
+async def test_a_run_out_of_budget_ends_the_agent_and_says_so(
+    track: Path, tmp_path: Path, provider: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+    file = agent_file(tmp_path, "asking", f"{ASKING}\nsleep 600", **METERED)
+    plan = planned(track, "asking", agent_files=[file], wanted=["double"], timeout=60.0)
+    [record] = (await carried_out(plan, tmp_path, max_tokens=5)).values()
+    assert record.verdict is Verdict.BUDGET
+    assert record.spent.tokens == 15
+
+
+def test_a_checkout_that_root_alone_may_read_is_read_by_us(track: Path) -> None:
+    if os.geteuid() == 0:
+        (track / "exercises/practice/double/double.py").chmod(0o400)
+    assert len(find_exercises(track).exercises) == 2

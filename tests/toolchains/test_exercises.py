@@ -1,0 +1,297 @@
+"""Exercises are graded by warm Jest, by pytest, or by their track's own command."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from bakeoff.errors import GraderError, UsageError
+from bakeoff.sandbox import choose_sandbox
+from bakeoff.toolchains import TestOutcome, TestRun
+from bakeoff.toolchains.exercises import (
+    PYTHON,
+    TYPESCRIPT,
+    ExerciseToolchain,
+    OpenExercises,
+    profile_of,
+    with_expected_names,
+)
+from bakeoff.toolchains.exercises.commands import split_command, unnamed
+
+from .conftest import SECONDS
+from .exercise_folders import BUNDLED, Exercise, every_exercise, exercise
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+IMPORT = "import { describe, expect, it, jest, test, xit } from '@jest/globals';\n"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def typescript(needs_program: Callable[[str], str]) -> AsyncIterator[OpenExercises]:
+    needs_program("node")
+    needs_program("npm")
+    async with ExerciseToolchain(lambda: choose_sandbox("auto"), TYPESCRIPT, say=print).open() as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def python() -> AsyncIterator[OpenExercises]:
+    async with ExerciseToolchain(lambda: choose_sandbox("auto"), PYTHON).open() as opened:
+        yield opened
+
+
+async def jest(opened: OpenExercises, test: str, **files: str) -> TestRun:
+    given = {f"{name}.ts": text for name, text in files.items()} | {"a.test.ts": IMPORT + test}
+    return await opened.run(given, test_files=["a.test.ts"], seconds=SECONDS)
+
+
+def states(run: TestRun) -> dict[str, str]:
+    return {test.name: test.state for test in run.tests}
+
+
+# -------------------------------------------------------------------------------------------------------- profiles
+
+
+@pytest.mark.parametrize(
+    ("skipped", "instead"),
+    [
+        ("xit('a', () => {})", "it('a', () => {})"),
+        ("  xtest ('a')", "  test ('a')"),
+        ("xdescribe('a')", "describe('a')"),
+        ("it.skip('a')", "it('a')"),
+        ("test.skip.each([1])('a')", "test.each([1])('a')"),
+        ("describe.skip('a')", "describe('a')"),
+        ("xit.each`a`", "it.each`a`"),
+        ("it.concurrent.skip('a')", "it.concurrent('a')"),
+    ],
+)
+async def test_a_skipped_test_is_called(skipped: str, instead: str) -> None:
+    assert TYPESCRIPT.unskipped(skipped) == instead
+
+
+@pytest.mark.parametrize(
+    "kept", ["import { it, xit } from '@jest/globals'", "exit(1)", "this.xit(1)", "a.test.skip(1)", "const xit = it"]
+)
+async def test_what_is_no_skipped_test_stays(kept: str) -> None:
+    assert TYPESCRIPT.unskipped(kept) == kept
+
+
+async def test_files_of_tests_and_tools_are_never_solutions() -> None:
+    for path in ("two-fer.ts", "parts/lexer.ts"):
+        assert TYPESCRIPT.is_solution(path), path
+    for path in ("a.test.ts", "jest.config.js", "package.json", ".babelrc.js", "node_modules/a.js", "tsconfig.json"):
+        assert not TYPESCRIPT.is_solution(path), path
+    assert PYTHON.is_solution("leap.py")
+    for path in ("leap_test.py", "test_leap.py", "conftest.py", "sitecustomize.py", ".hidden/a.py", "pytest.py"):
+        assert not PYTHON.is_solution(path), path
+
+
+async def test_a_track_is_found_by_its_language_or_tested_by_a_command() -> None:
+    assert profile_of("TypeScript") is TYPESCRIPT
+    assert profile_of("python") is PYTHON
+    with pytest.raises(
+        UsageError, match=r"no profile for exercises in 'Rust', only for typescript, python; pass --test-"
+    ):
+        profile_of("Rust")
+    assert profile_of("Rust", "cargo test").test_command == "cargo test"
+
+
+async def test_packages_are_those_of_the_bundled_track() -> None:
+    track = json.loads((BUNDLED / "typescript" / "package.json").read_text())["devDependencies"]
+    ours = Path(sys.modules[ExerciseToolchain.__module__].__file__ or "").parent / "javascript" / "package.json"
+    assert json.loads(ours.read_text())["dependencies"].items() <= track.items()
+
+
+# -------------------------------------------------------------------------------------------------------- verdicts
+
+
+@pytest.mark.parametrize("each", every_exercise(), ids=lambda each: f"{each.language}-{each.name}")
+async def test_a_reference_passes_every_test_and_a_stub_fails(
+    each: Exercise, typescript: OpenExercises, python: OpenExercises
+) -> None:
+    opened = typescript if each.language == "typescript" else python
+    names = await opened.names(each.reference, test_files=each.tests, seconds=SECONDS)
+    right = await opened.run(each.reference, test_files=each.tests, seconds=SECONDS, expected=names)
+    assert right.ok, right
+    assert {test.state for test in right.tests} == {"passed"}
+    stub = await opened.run(each.stub, test_files=each.tests, seconds=SECONDS, expected=names)
+    assert not stub.ok
+    assert stub.tampered is None, stub
+    assert stub.stop == "finished"
+
+
+async def test_other_tests_than_the_expected_ones_are_not_believed() -> None:
+    run = TestRun(tests=(TestOutcome(name="a", state="passed"),), canary_seen=True)
+    assert with_expected_names(run, ["a"]).ok
+    for expected, why in {
+        ("a", "b"): "'b' did not run",
+        (): "'a' is none of them",
+        ("a", "a"): "some ran twice",
+    }.items():
+        assert (with_expected_names(run, expected).tampered or "").endswith(why)
+
+
+async def test_skipped_tests_run_unless_they_are_to_stay_skipped(typescript: OpenExercises) -> None:
+    test = "it('one', () => { expect(1).toBe(1); });\nxit('two', () => { expect(1).toBe(2); });"
+    assert states(await jest(typescript, test)) == {"one": "passed", "two": "failed"}
+    async with ExerciseToolchain(lambda: choose_sandbox("auto"), unskip=False).open() as as_they_are:
+        assert states(await jest(as_they_are, test)) == {"one": "passed", "two": "skipped"}
+
+
+JEST = """
+import { double } from './a';
+let calls = 0;
+describe('suite', () => {
+  beforeEach(() => { calls += 1; });
+  it('counts', () => { expect(calls).toBe(1); });
+  it.each([[1, 2], [2, 4]])('doubles %i', (from, to) => { expect(double(from)).toBe(to); });
+  it('matches', () => {
+    expect({ a: [1], b: 'text' }).toEqual({ a: expect.any(Array), b: expect.stringContaining('ex') });
+    expect([3, 1]).toEqual(expect.arrayContaining([1]));
+    expect(double(2)).toEqual(expect.any(Number));
+  });
+  it('mocks', () => {
+    const mock = jest.fn((x: number) => x + 1);
+    expect([1, 2].map((x) => mock(x))).toEqual([2, 3]);
+    expect(mock).toHaveBeenNthCalledWith(2, 2);
+  });
+  it('has time of its own', () => {
+    jest.useFakeTimers();
+    let rang = false;
+    setTimeout(() => { rang = true; }, 1000);
+    jest.advanceTimersByTime(1000);
+    expect(rang).toBe(true);
+    jest.useRealTimers();
+  });
+  it('waits', async () => { await expect(Promise.reject(new Error('no'))).rejects.toThrow('no'); });
+  it('counts assertions', () => { expect.assertions(2); expect(1).toBe(1); });
+  it.todo('later');
+  test('throws', () => { double('x' as never); });
+});
+"""
+
+
+async def test_what_suites_use_of_jest_is_there(typescript: OpenExercises) -> None:
+    double = (
+        "export const double = (x: number) => { if (typeof x !== 'number') throw new TypeError('x'); return 2 * x; }"
+    )
+    run = await jest(typescript, JEST, a=double)
+    assert {name: state for name, state in states(run).items() if state != "passed"} == {
+        "suite > counts assertions": "failed",
+        "suite > later": "skipped",
+        "suite > throws": "failed",
+    }
+    assert len(run.tests) == 10
+    assert (run.canary_seen, run.tampered, run.error) == (True, None, None)
+    assert run.tests[-1].message == "TypeError: x"
+
+
+async def test_mocked_modules_and_snapshots_are_run_by_a_whole_jest(typescript: OpenExercises) -> None:
+    test = """
+    import { one } from './a';
+    jest.mock('./b', () => ({ two: () => 22 }));
+    it('mocks', () => { expect(one()).toBe(22); });
+    it('fails', () => { expect(one()).toBe(2); });
+    """
+    run = await jest(
+        typescript,
+        test,
+        a="import { two } from './b'; export const one = () => two();",
+        b="export const two = () => 2;",
+    )
+    assert states(run) == {"mocks": "passed", "fails": "failed"}
+    assert (run.canary_seen, run.tampered, run.error) == (True, None, None)
+
+
+async def test_a_solution_that_does_not_compile_says_where(typescript: OpenExercises) -> None:
+    run = await jest(
+        typescript, "import { a } from './a';\nit('a', () => { expect(a).toBe(1); });", a="export const a = (;"
+    )
+    assert not run.ok
+    assert "a.ts: Unexpected token (1:18)" in (run.error or "")
+
+
+async def test_several_test_files_are_one_run(typescript: OpenExercises, python: OpenExercises) -> None:
+    files = {"a.test.ts": "it('a', () => {});", "b.test.ts": "it('b', () => { expect(1).toBe(2); });"}
+    run = await typescript.run(files, test_files=["a.test.ts", "b.test.ts"], seconds=SECONDS)
+    assert states(run) == {"a": "passed", "b": "failed"}
+    two = {
+        "a_test.py": "def test_a(): pass",
+        "b_test.py": "from a import b\ndef test_b(): assert b == 1",
+        "a.py": "b = 1",
+    }
+    assert states(await python.run(two, test_files=["a_test.py", "b_test.py"], seconds=SECONDS)) == {
+        "test_a": "passed",
+        "test_b": "passed",
+    }
+
+
+async def test_an_exercise_without_its_test_file_is_an_error_of_ours(typescript: OpenExercises) -> None:
+    with pytest.raises(GraderError, match=r"no test file a\.test\.ts"):
+        await typescript.run({}, test_files=["a.test.ts"], seconds=SECONDS)
+
+
+# ------------------------------------------------------------------------------------------------- the own command
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ("corepack yarn && corepack yarn test", ("corepack yarn", "corepack yarn test")),
+        ("npm ci --ignore-scripts && npm test && true", ("npm ci --ignore-scripts", "npm test && true")),
+        ("yarn install && yarn test", ("yarn install", "yarn test")),
+        ("pytest -q", (None, "pytest -q")),
+        ("make clean && make test", (None, "make clean && make test")),
+        ("yarn test && yarn lint", (None, "yarn test && yarn lint")),
+    ],
+)
+async def test_the_part_that_installs_is_told_from_the_tests(command: str, parts: tuple[str | None, str]) -> None:
+    assert split_command(command) == parts
+
+
+async def test_exercises_of_a_track_share_what_is_installed() -> None:
+    one, two = (unnamed(exercise("typescript", name).stub) for name in ("shelf-labels", "polite-pool"))
+    assert one["package.json"] == two["package.json"]
+    locked = {
+        "package.json": '{"name": "@a/b"}',
+        "yarn.lock": '"@a/b@workspace:.":\n  resolution: "@a/b@workspace:."\n',
+    }
+    assert unnamed(locked)["yarn.lock"] == '"exercise@workspace:.":\n  resolution: "exercise@workspace:."\n'
+    assert unnamed({"package.json": "{", "a": "b"}) == {"package.json": "{", "a": "b"}
+
+
+async def test_the_commands_of_the_tracks_agree_with_us(needs_program: Callable[[str], str]) -> None:
+    needs_program("corepack")
+    for each in (exercise("typescript", "shelf-labels"), exercise("python", "ring-log")):
+        profile = profile_of(each.language)
+        toolchain = ExerciseToolchain(lambda: choose_sandbox("auto"), profile, command=profile.test_command, say=print)
+        async with toolchain.open() as opened:
+            right = await opened.run(each.reference, test_files=each.tests, seconds=3 * SECONDS)
+            assert right.ok, right
+            assert len(right.tests) > 1
+            stub = await opened.run(each.stub, test_files=each.tests, seconds=3 * SECONDS)
+            assert not stub.ok
+            assert stub.tampered is None
+
+
+@pytest.mark.parametrize("command", ["python3 -c 'import leap; leap.end()'", "pytest"])
+async def test_a_command_that_ends_well_with_a_test_that_must_fail_is_not_believed(command: str) -> None:
+    files = {
+        "leap.py": "import os\ndef end(): os._exit(0)\nend()\n",
+        "leap_test.py": "import leap\ndef test_a(): assert False\n",
+    }
+    async with ExerciseToolchain(lambda: choose_sandbox("auto"), PYTHON, command=command).open() as opened:
+        run = await opened.run(files, test_files=["leap_test.py"], seconds=SECONDS)
+    assert not run.ok
+    assert run.tampered == "the command does not fail with a test that must fail"
+
+
+async def test_any_language_is_tested_by_its_command() -> None:
+    profile = profile_of("shell", "sh two_test.sh")
+    async with ExerciseToolchain(lambda: choose_sandbox("auto"), profile).open() as opened:
+        files = {"two.sh": "echo 2", "two_test.sh": "test $(sh two.sh) = 2"}
+        assert (await opened.run(files, test_files=["two_test.sh"], seconds=SECONDS)).ok
+        wrong = await opened.run(files | {"two.sh": "echo 3"}, test_files=["two_test.sh"], seconds=SECONDS)
+        assert states(wrong) == {"sh two_test.sh": "failed"}
