@@ -14,7 +14,8 @@ from bakeoff.limits import Limits
 from bakeoff.plan import Case, Files
 from bakeoff.subjects.command_agent import GRACE_SECONDS
 
-_SCORE_SECONDS = 900.0  # waits for a free worker, and perhaps for the reference; a run of tests has its own limit
+_LIMITS = Limits(score_seconds=900.0, processes=512, disk_mb=2048, output_kb=16 * 1024)
+"""Of a trial: agents talk a lot. Scoring waits for a free worker, and perhaps for the example; tests have their own."""
 _SOURCE_FOLDERS = ("src", "lib")
 
 
@@ -72,7 +73,7 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
         hidden={name: exercise.files[name] for name in exercise.tests},
         reference=dict(exercise.example),
         tags={key: value for key, value in tags.items() if value},
-        limits=Limits(attempt_seconds=request.timeout + GRACE_SECONDS, score_seconds=_SCORE_SECONDS, processes=512),
+        limits=_LIMITS.model_copy(update={"attempt_seconds": request.timeout + GRACE_SECONDS}),
     )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pydantic import JsonValue
+
 from bakeoff.doors.exercises.cases import grading_of
 from bakeoff.doors.exercises.judging import Outcome, judge, summary
 from bakeoff.doors.exercises.references import REFERENCES, OpenReferences
@@ -17,6 +19,8 @@ from bakeoff.specs import read_options
 from bakeoff.subjects.command_agent import AgentRun, agent_run_in
 
 EXERCISE = "exercise"
+FAILURE_CLASS = "failure_class"
+"""Where a score's metadata names the kind of failure, for reports that count them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +53,15 @@ class ExerciseScorer:
             name=self.name,
             value=1.0 if outcome.overall_success else 0.0,
             reason=summary(outcome),
-            metadata={EXERCISE: outcome.model_dump(mode="json", by_alias=True, exclude_none=True)},
+            metadata=_kept(outcome),
             failure=_timeout(agent, outcome),
         )
+
+
+def _kept(outcome: Outcome) -> dict[str, JsonValue]:
+    """What a record keeps; reports count failures by their class."""
+    classed: dict[str, JsonValue] = {FAILURE_CLASS: outcome.failure_class} if outcome.failure_class else {}
+    return {EXERCISE: outcome.model_dump(mode="json", by_alias=True, exclude_none=True), **classed}
 
 
 def _timeout(agent: AgentRun, outcome: Outcome) -> Failure | None:

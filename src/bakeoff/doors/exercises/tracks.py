@@ -1,6 +1,7 @@
 """Tracks: what a language's exercises look like, and which names in them belong to tests, configuration and tools."""
 
 import fnmatch
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -18,20 +19,7 @@ _TOOL_NAMES = (
 _TOOL_FOLDERS = frozenset(
     {"node_modules", "__mocks__", "__tests__", "__snapshots__", "test", "tests", ".git", ".meta", ".docs", ".yarn"}
 )
-_STANDARD_MODULES = (
-    "pytest",
-    "_pytest",
-    "pluggy",
-    "iniconfig",
-    "packaging",
-    "unittest",
-    "jest",
-    "vitest",
-    "typing",
-    "builtins",
-    "site",
-)
-"""A source file of such a name would stand in for what the tests are run with."""
+_RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "jest", "vitest"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +62,7 @@ def is_protected_name(path: str) -> bool:
     """Whether a file of this name would be read by tests, configuration or tools, and not by the solution alone."""
     pure = PurePosixPath(path)
     hidden = any(part.startswith(".") for part in pure.parts)
-    tool = any(fnmatch.fnmatchcase(pure.name, pattern) for pattern in _TOOL_NAMES) or pure.stem in _STANDARD_MODULES
-    return hidden or tool or bool(_TOOL_FOLDERS & set(pure.parts[:-1])) or is_test_name(path)
+    tool = any(fnmatch.fnmatchcase(pure.name, pattern) for pattern in _TOOL_NAMES) or pure.stem in _RUNNERS
+    # Beside the solution it would be imported instead of Python's own, also by the tests.
+    standard = pure.suffix == ".py" and pure.stem in sys.stdlib_module_names
+    return hidden or tool or standard or bool(_TOOL_FOLDERS & set(pure.parts[:-1])) or is_test_name(path)

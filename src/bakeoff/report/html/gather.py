@@ -191,7 +191,10 @@ class _Collector:
 
 
 def failure_class(record: Record) -> str:
-    """The type of the error, or the scorers that were not content."""
+    """What a scorer calls it; else the type of the error, or the scorers that were not content."""
+    named = (score.metadata.get("failure_class") for score in record.scores)
+    if called := next((name for name in named if isinstance(name, str) and name), None):
+        return visible(called, 80)
     if record.failure:
         return visible(record.failure.type, 80)
     unhappy = sorted({score.name for score in record.scores if score.value is not None and score.value < 1})
