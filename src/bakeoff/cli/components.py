@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from bakeoff.cli import running
 from bakeoff.cli.console import err, out
 from bakeoff.cli.plans import print_dry_run, print_plan
 from bakeoff.cli.running import FAILED, INTERRUPTED, PASSED, Ending, carry_out
@@ -70,10 +71,9 @@ def _carry_out(plan: Plan, options: RunOptions, ending: Ending, *, opened: bool)
 
 def write_pages(folder: RunFolder, *, opened: bool) -> None:
     """The run's page, the index over all of them, and the browser on the former."""
-    from bakeoff.cli.reports import show, write_pages_of
+    from bakeoff.cli.reports import show
 
-    page, index = write_pages_of(folder)
-    err().print(f"wrote {page}\nwrote {index}", markup=False)
+    page = running.write_pages(folder)
     if opened:
         show(page)
 

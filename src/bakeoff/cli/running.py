@@ -45,7 +45,7 @@ def resume_run(name: str, options: RunOptions, ending: Ending) -> int:
     folder = find_run(options.results, name)
     if not options.sandbox:
         options = replace(options, sandbox=str(folder.beginning().get("sandbox_wanted") or "auto"))
-    return carry_out(folder.read_plan(), folder, options, ending)
+    return _carry_on(folder.read_plan(), folder, options, ending)
 
 
 def rescore_run(name: str, scorers: list[str], options: RunOptions, ending: Ending) -> int:
@@ -53,7 +53,24 @@ def rescore_run(name: str, scorers: list[str], options: RunOptions, ending: Endi
     plan = folder.read_plan()
     if scorers:
         plan = plan.model_copy(update={"scorers": tuple(map(read_scorer, scorers))})
-    return carry_out(plan, folder, options, ending)
+    return _carry_on(plan, folder, options, ending)
+
+
+def _carry_on(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending) -> int:
+    """Pages that the run made at its first end would tell of that time, so they are made again."""
+    code = carry_out(plan, folder, options, ending)
+    if door_of(plan).pages and not ending.as_json:
+        write_pages(folder)
+    return code
+
+
+def write_pages(folder: RunFolder) -> Path:
+    """The run's page, which is given back, and the index over all of them."""
+    from bakeoff.cli.reports import write_pages_of
+
+    page, index = write_pages_of(folder)
+    err().print(f"wrote {page}\nwrote {index}", markup=False)
+    return page
 
 
 def read_scorer(text: str) -> ScorerSpec:

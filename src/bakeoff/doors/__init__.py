@@ -29,6 +29,9 @@ _DOORS = {
 class Door:
     """What the commands that serve all doors ask one for. These answers are those for a plan that no door made."""
 
+    pages = False
+    """Whether its users expect a run's page and the index to be there at the end, without asking for them."""
+
     def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:  # noqa: ARG002 - for doors to use
         """The subjects, scorers and tools of its plans."""
         return default_catalogue()

@@ -16,7 +16,7 @@ from bakeoff.doors.components.results.read import (
     records_of,
 )
 from bakeoff.doors.components.results.write import result_files, result_of
-from bakeoff.errors import BakeoffError, RunFolderError
+from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
 from bakeoff.record import Reasoning, Record, Text, ToolCall, Verdict
 from bakeoff.report.compare import compare_sources
@@ -52,9 +52,12 @@ def expected_of(form: str) -> Any:
         raw = {
             "tests": [{**test, "steps": raw["steps"], "resultWriteContent": raw["resultWriteContent"]}],
             "metadata": raw.get("metadata")
-            or {"mcpEnabled": False, "mcpServerUrl": None, "timestamp": None, "model": "unknown"},
+            or {
+                **dict.fromkeys(("mcpServerUrl", "mcpTransportType", "timestamp")),
+                "mcpEnabled": False,
+                "model": "unknown",
+            },
         }
-    raw["metadata"].setdefault("mcpTransportType", None)
     return raw
 
 
@@ -265,7 +268,7 @@ USAGE = ("tests", 0, "steps", 0, "usage", "inputTokens")
         (changed("metadata", "timestamp", to="0001-01-01T00:00:00+23:00"), r"metadata\.timestamp: .* is no time"),
         (changed("metadata", "mcpTransportType", to="pigeon"), r"metadata\.mcpTransportType: .*'HTTP' or 'StdIO'"),
         (changed("metadata", "totalCost", "totalCost", to="free"), r"metadata\.totalCost\.totalCost: .*number"),
-        (changed("metadata", "cacheSimulation", "more", to={"a": 1}), r"metadata\.cacheSimulation\.more"),
+        (changed("metadata", "cacheSimulation", "more", to=float("inf")), r"metadata\.cacheSimulation\.more"),
         (changed("bakeoff", to={"round": 0}), r"bakeoff\."),
         (b'{"steps": [{"content": 5}]}', r"read: steps\[0\]\.content: "),
     ],
@@ -296,11 +299,54 @@ def test_a_file_beyond_all_measure_is_refused_unread(tmp_path: Path) -> None:
         _ = source_of(file).plan
 
 
-def test_a_file_without_tests_is_refused_where_it_would_be_shown(tmp_path: Path) -> None:
+def test_a_file_without_tests_is_read_shown_and_written_again(tmp_path: Path) -> None:
     file = tmp_path / "result.json"
     file.write_text('{"tests": [], "metadata": {"model": "m"}}')
-    with pytest.raises(BakeoffError, match=r"result\.json: plan 'result' has no cases"):
-        _ = source_of(file).plan
+    assert read_again(file) == {"tests": [], "metadata": {"model": "m"}}
+    page = write_run_page(import_result(file, tmp_path / "run"), tmp_path / "page.html")
+    assert "(no tests)" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r"cut \ud83d", "cut \ufffd"),
+        (r"\uDE00 back to front \uD83D\u0041", "\ufffd back to front \ufffdA"),
+        (r"whole \ud83d\ude00", "whole \U0001f600"),
+        (r"a path \\ud800", "a path \\ud800"),
+    ],
+)
+def test_half_of_a_character_is_replaced(written: str, read: str, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    file.write_text('{"tests": [{"testName": "t", "prompt": "' + written + '"}], "metadata": {"model": "m"}}')
+    assert read_result(file).tests[0].prompt == read
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"content": [], "finishReason": "tool_call", "usage": None, "warnings": None, "response": None},
+        {"content": [], "finishReason": "content_filter", "usage": {"inputTokens": 3, "cachedInputTokens": None}},
+        {"content": [], "finishReason": "", "usage": {}, "warnings": [], "response": {}},
+        {"content": []},
+        {"finishReason": "stop", "usage": {"totalTokens": 0}},
+    ],
+)
+def test_a_step_has_neither_more_nor_less_than_it_had(step: Any, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    raw = {"tests": [{"testName": "t", "steps": [step]}], "metadata": {"model": "m"}}
+    file.write_text(json.dumps(raw))
+    assert read_again(file) == raw
+
+
+def test_metadata_has_neither_more_nor_less_than_it_had(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    cost = {"inputCost": 1, "outputCost": 0, "totalCost": 1, "inputTokens": 5, "outputTokens": 0}
+    cached = {"simulatedCostWithCache": 1, "cacheHits": 0, "cacheWriteTokens": 0, "note": "guessed", "more": [None]}
+    about = {"mcpEnabled": True, "model": "m", "pricingKey": None, "totalCost": cost, "cacheSimulation": cached}
+    test = {"testName": "t", "prompt": "p"}
+    file.write_text(json.dumps({"tests": [{**test, "stars": 5}], "metadata": about, "more": True}))
+    assert read_again(file) == {"tests": [test], "metadata": about}
 
 
 def test_the_file_is_valid_against_its_own_model() -> None:

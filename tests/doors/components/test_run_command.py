@@ -92,6 +92,41 @@ def test_a_server_that_hides_our_tool_or_cannot_start_ends_it_before_any_model_i
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize(("tool", "ours"), [("resultwrite", "ResultWrite"), ("Test_component", "TestComponent")])
+def test_a_server_with_a_tool_that_could_be_taken_for_ours_is_refused(
+    bakeoff: Bakeoff, tmp_path: Path, tool: str, ours: str
+) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER)
+    done = bakeoff("run", "--model", "scripted:hi", "--mcp", server_of(tmp_path, tool))
+    assert done.returncode == 2
+    assert f"the tool {tool!r} of MCP server" in done.stderr
+    assert f"differs from the built-in {ours!r} in nothing but case" in " ".join(done.stderr.split())
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_run_that_is_taken_up_again_leaves_one_set_of_files_and_new_pages(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER)
+    model = scripted(tmp_path / "model.json", [calling("ResultWrite", ADDER["reference.py"])])
+    results = tmp_path / "results"
+    bakeoff("run", "--model", model, "--rounds", "4", "--jobs", "1", "--no-open")
+    first = sorted(results.glob("result-*"))
+    (page,) = results.glob("runs/*/report.html")
+    for made in (page, results / "index.html"):
+        made.unlink()
+    journal = page.with_name("journal.jsonl")
+    journal.write_bytes(journal.read_bytes().splitlines(keepends=True)[0])  # only its beginning: all is run again
+    done = bakeoff("resume", "latest")
+    assert done.returncode == 0, done.stderr
+    assert sorted(results.glob("result-*")) == first
+    assert len(first) == 8
+    assert done.stderr.count("report.html") == 1
+    assert page.exists()
+    assert (results / "index.html").exists()
+    page.unlink()
+    assert bakeoff("rescore", "latest").returncode == 0
+    assert page.exists()
+
+
 def test_with_and_without_a_server_are_two_subjects_that_are_compared(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER, shout=SHOUT)
     model = scripted(

@@ -2,18 +2,23 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bakeoff.doors import door_of
+from bakeoff.doors.components.cases import grading_of
 from bakeoff.doors.components.plan import build_plan
+from bakeoff.doors.components.references import reference_key
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import find_suites
+from bakeoff.journal import JournalWriter
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record, ToolCall
+from bakeoff.redact import Redactor
 from bakeoff.run import run
 from bakeoff.rundir import RunFolder, run_folders
 
@@ -116,6 +121,24 @@ async def test_a_model_that_only_talks_has_handed_nothing_in(tmp_path: Path) -> 
     assert (record.verdict, record.value) == ("fail", 0.0)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"content": "x" * 500_001}, "`content` has 500,001 characters, and 500,000 are the most"),
+        ({"code": "x"}, "takes `content`, a text with the whole component; it was given code"),
+    ],
+)
+async def test_a_result_that_was_refused_is_told_from_one_that_was_never_given(
+    tmp_path: Path, arguments: Any, told: str
+) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    model = scripted(tmp_path / "model.json", [{"call": [{"name": "ResultWrite", "arguments": arguments}]}])
+    record = (await carried_out(planned(suites, models=[model], max_steps=1), tmp_path))["adder", model]
+    error = verification(record)["error"]
+    assert error.startswith("no component was handed in: `ResultWrite` was called and refused: ")
+    assert told in error
+
+
 @pytest.mark.parametrize(("priced", "cost"), [(True, 3e-3), (False, None)])
 async def test_without_pricing_tokens_are_counted_and_nothing_is_said_of_money(
     tmp_path: Path, priced: bool, cost: float | None
@@ -152,6 +175,15 @@ async def test_a_validator_that_objects_fails_the_component_and_one_that_breaks_
     assert records["shout", upper].value == 0.0
     assert records["shout", broken].verdict == "grader"
     assert "no idea" in str(records["shout", broken].failure)
+
+
+async def test_a_suite_whose_validator_is_broken_counts_for_nobody(tmp_path: Path) -> None:
+    broken = {**SHOUT, "validator.py": "def validate(code):\n    raise RuntimeError('no idea')\n"}
+    picky = {**SHOUT, "validator.py": SHOUT["validator.py"].replace("'BROKEN' in code", "not code")}
+    suites = write_suites(tmp_path / "suites", broken=broken, picky=picky)
+    records = await carried_out(planned(suites, models=["oracle", "nop"]), tmp_path)
+    assert [records["broken", subject].verdict for subject in ("oracle", "nop")] == ["grader", "grader"]
+    assert [records["picky", subject].verdict for subject in ("oracle", "nop")] == ["pass", "fail"]
 
 
 async def test_a_reference_that_fails_its_own_tests_is_the_suites_fault(tmp_path: Path) -> None:
@@ -195,6 +227,23 @@ async def test_every_subject_and_round_has_a_result_file_and_its_page(tmp_path: 
     oracle = json.loads(next(path for path in written if "oracle" in path.name).read_text())
     assert oracle["tests"][0]["resultWriteContent"] == RIGHT
     assert oracle["metadata"]["unitTestTotals"] == {"total": 2, "passed": 2, "failed": 0, "score": 100}
+    assert {path.stat().st_mode & 0o777 for path in written} == {0o644}, "they are made to be passed on"
+
+
+async def test_a_trial_that_is_tried_again_is_written_into_the_file_it_had(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    plan = planned(suites, models=["oracle", "nop"], rounds=2)
+    await carried_out(plan, tmp_path)
+    options = RunOptions(results=tmp_path / "results")
+    (folder,) = run_folders(options.results)
+    for place in (folder.path, folder.path.with_name("renamed")):
+        folder = RunFolder(folder.path.rename(place))
+        first = list(door_of(plan).export(folder, plan, options))
+        with JournalWriter(folder.journal_file, Redactor({})) as journal:
+            for record in list(folder.latest_records(plan)):
+                journal.append_record(record.model_copy(update={"started": record.started + 5000}))
+        assert list(door_of(plan).export(folder, plan, options)) == first
+    assert len(list(options.results.glob("result-*"))) == 16, "four files and pages for each name of the run"
 
 
 @pytest.mark.slow
@@ -222,6 +271,54 @@ async def test_a_svelte_component_is_tested_by_vitest(tmp_path: Path, needs_prog
     assert all(records["button", model].verdict == "fail" for model in models.values())
 
 
+@pytest.mark.slow
+async def test_what_goes_wrong_outside_of_tests_fails_a_svelte_component_and_leaves_its_counts(
+    tmp_path: Path, needs_program: Callable[[str], str]
+) -> None:
+    needs_program("node")
+    more = (
+        'import { beforeAll } from "vitest";\n'
+        'describe("loud", () => {\n'
+        '  beforeAll(() => { if (globalThis.loud) throw new Error("too loud"); });\n'
+        '  it("is heard", () => expect(1).toBe(1));\n'
+        "});\n"
+    )
+    named = {**BUTTON, "suite.toml": 'test = "button.test.ts"\n', "button.test.ts": BUTTON["test.ts"] + more}
+    del named["test.ts"]
+    suites = write_suites(tmp_path / "suites", button=named)
+    answers = {
+        "loud": BUTTON["Reference.svelte"].replace(
+            "<script>", "<script module>\nglobalThis.loud = 1;\n</script>\n<script>"
+        ),
+        "rejecting": BUTTON["Reference.svelte"].replace(
+            "<script>", '<script>\nPromise.reject(new Error("left alone"));'
+        ),
+    }
+    models = {
+        name: scripted(tmp_path / f"{name}.json", [calling("ResultWrite", text)]) for name, text in answers.items()
+    }
+    records = await carried_out(planned(suites, models=["oracle", *models.values()]), tmp_path)
+    assert records["button", "oracle"].verdict == "pass", records["button", "oracle"].failure
+    found = {name: verification(records["button", model]) for name, model in models.items()}
+    counts = {name: (one["passed"], one["numPassed"], one["numTests"]) for name, one in found.items()}
+    assert counts == {"loud": (False, 2, 3), "rejecting": (False, 3, 3)}, found
+    assert "left alone" in found["rejecting"]["error"]
+    assert {records["button", model].verdict for model in models.values()} == {"fail"}
+    assert {records["button", model].value for model in models.values()} == {2 / 3}
+
+
+def test_a_reference_is_known_by_its_tests_and_by_what_runs_them(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder=ADDER)
+    grading = grading_of(planned(suites, models=["nop"]).cases[0])
+    keys = {reference_key(grading, toolchain) for toolchain in ("", "node-1", "node-2")}
+    keys |= {
+        reference_key(replace(grading, test_file="other.py"), ""),
+        reference_key(replace(grading, reference=""), ""),
+    }
+    assert len(keys) == 5
+    assert reference_key(grading, "node-1") in keys
+
+
 async def test_two_runs_of_one_second_do_not_take_each_others_files(tmp_path: Path) -> None:
     suites = write_suites(tmp_path / "suites", adder=ADDER)
     plan = planned(suites, models=["nop"])
@@ -229,7 +326,7 @@ async def test_two_runs_of_one_second_do_not_take_each_others_files(tmp_path: Pa
     options = RunOptions(results=tmp_path / "results")
     (folder,) = run_folders(options.results)
     first, _ = door_of(plan).export(folder, plan, options)
-    twin = RunFolder(folder.path.rename(folder.path.with_name("another")))
+    twin = RunFolder(folder.path.rename(folder.path.with_name(f"{folder.name}-2")))
     second, _ = door_of(plan).export(twin, plan, options)
     assert second.name == f"{first.stem}-2.json"
     assert first.exists()

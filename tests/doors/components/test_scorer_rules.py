@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.components.cases import Grading
-from bakeoff.doors.components.references import ReferenceRun, reference_problem
 from bakeoff.doors.components.results.model import Verification
-from bakeoff.doors.components.tools import told
+from bakeoff.doors.components.tools import told, why_nothing
 from bakeoff.doors.components.verification import judge, summary
+from bakeoff.record import Step, ToolCall, Transcript
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, ValidationOutcome
+from bakeoff.toolchains.references import ReferenceRun, reference_problem
 
 GRADING = Grading("counter", "vitest", "Component.svelte", "test.ts", {"test.ts": ""}, "<p/>", 10.0)
 NAMES = ("counter > starts", "counter > counts", "counter > resets")
@@ -72,7 +73,8 @@ def test_what_the_validator_objects_to_fails_while_the_counts_are_what_ran() -> 
         (ran("pp", NAMES[:2]), "missing: counter > resets"),
         (ran("pppp", (*NAMES, "counter > bonus")), "unknown: counter > bonus"),
         (ran("pppp", (*NAMES, NAMES[0])), "unknown: counter > starts"),
-        (ran(error="an error outside of the tests"), "outside of the tests"),
+        (ran("pp", NAMES[:2], error="the module broke off"), "the module broke off"),
+        (ran(error="broken", canary_seen=False), "broken"),
     ],
 )
 def test_a_run_that_is_not_whole_or_not_to_be_believed_is_0_of_n_with_the_reason(run: TestRun, why: str) -> None:
@@ -81,6 +83,16 @@ def test_a_run_that_is_not_whole_or_not_to_be_believed_is_0_of_n_with_the_reason
     assert found.error is not None
     assert why in found.error
     assert why in summary(found)
+
+
+@pytest.mark.parametrize(("states", "passed", "value"), [("ppf", 2, 2 / 3), ("ppp", 3, 2 / 3), ("fff", 0, 0.0)])
+def test_an_error_outside_of_the_tests_fails_the_component_and_leaves_the_counts(
+    states: str, passed: int, value: float
+) -> None:
+    found = judged(ran(states, error="unhandled rejection: no network"), FINE)
+    assert (found.passed, found.num_passed, found.num_failed, found.value) == (False, passed, 3 - passed, value)
+    assert found.error == "unhandled rejection: no network"
+    assert "no network" in summary(found)
 
 
 def test_a_test_that_the_component_had_skipped_is_not_passed() -> None:
@@ -125,8 +137,19 @@ def test_what_a_component_throws_is_kept_only_in_part() -> None:
     ],
 )
 def test_a_reference_serves_only_if_it_passes_its_own_tests(run: TestRun, why: str | None) -> None:
-    problem = reference_problem(GRADING, run)
+    problem = reference_problem(run, canary=True)
     assert problem is None if why is None else problem is not None and why in problem
+
+
+def test_the_last_refusal_says_why_there_is_nothing() -> None:
+    calls = [
+        ToolCall(name="ResultWrite", arguments={}, error="takes `content`"),
+        ToolCall(name="ResultWrite", arguments='{"content": "half', error="its arguments are not JSON"),
+        ToolCall(name="lookup", error="no such page"),
+    ]
+    told = why_nothing(Transcript(steps=(Step(parts=tuple(calls)),)))
+    assert told == "no component was handed in: `ResultWrite` was called and refused: its arguments are not JSON"
+    assert why_nothing(Transcript(steps=(Step(parts=(calls[2],)),))).endswith("`ResultWrite` was not called")
 
 
 def test_the_test_tool_answers_in_the_shape_that_models_know() -> None:

@@ -109,6 +109,7 @@ def test_a_suite_file_chooses_runner_and_names(tmp_path: Path) -> None:
         ("component = '../Component.svelte'", "suite.toml:2: component: '../Component.svelte' does not stay inside"),
         ("runner = 'junit'", "`command` goes with runner 'junit'"),
         ("component = 'a'\ntest = 'a'", "must all have names of their own"),
+        ("validator = 'validator.rb'", "`validator` is 'validator.rb', and must end in .ts or .py"),
         ("runner =", "at line 2"),
     ],
 )

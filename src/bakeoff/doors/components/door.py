@@ -1,7 +1,7 @@
 """The components door: what the commands that serve all doors ask of it."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -11,7 +11,7 @@ from bakeoff.catalogue import Catalogue, default_catalogue
 from bakeoff.doors import Door
 from bakeoff.doors.components.attacks import ATTACKS
 from bakeoff.doors.components.cases import grading_of
-from bakeoff.doors.components.references import References
+from bakeoff.doors.components.references import REFERENCES
 from bakeoff.doors.components.runners import toolchains_for
 from bakeoff.doors.components.scorer import SUITE, SuiteScorer
 from bakeoff.doors.components.tools import component_tools
@@ -34,6 +34,8 @@ _READABLE = 0o644  # result files are made to be passed on
 class ComponentsDoor(Door):
     """Suites, the tools that models are given in them, and the result files that come of it."""
 
+    pages = True
+
     def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:
         tools = partial(component_tools, test_tool=plan.settings.get("test_tool", True) is True)
         scorer = partial(SuiteScorer.from_spec, resources=grading_resources(plan, options))
@@ -47,27 +49,30 @@ class ComponentsDoor(Door):
     def export(self, folder: RunFolder, plan: Plan, options: RunOptions) -> Iterator[Path]:
         """One result file a subject and round, and its page beside it."""
         from bakeoff.doors.components.results.read import ResultFileReader
-        from bakeoff.doors.components.results.write import result_files
+        from bakeoff.doors.components.results.write import Origin, result_files
         from bakeoff.report.html import write_source_page
         from bakeoff.report.readers import Source
 
         records = list(folder.latest_records(plan))
-        for name, result in result_files(plan, records, _sizes(records), folder.label):
-            path = _place(options.results, name, folder.label)
+        written: set[Path] = set()
+        for name, result in result_files(plan, records, _sizes(records), Origin(folder.label, _began(folder))):
+            path = _place(options.results, name, folder.label, written)
+            written.add(path)
             write_atomically(path, result.to_json(), _READABLE)  # records hold no secret, so neither does this
             yield path
-            yield write_source_page(Source(path, ResultFileReader()), path.with_suffix(".html"), sections=self.sections)
+            source = Source(path, ResultFileReader())
+            yield write_source_page(source, path.with_suffix(".html"), sections=self.sections, mode=_READABLE)
 
 
 def grading_resources(plan: Plan, options: RunOptions) -> tuple[Resource, ...]:
     """What grading shares: the references' test names, and warm workers for as many as can be busy at once."""
     slots = max(1, min(options.jobs, os.cpu_count() or 1))
     gradings = [grading_of(case) for case in plan.cases]
-    return (References(), *toolchains_for(gradings, sandbox_of(options), slots))
+    return (REFERENCES, *toolchains_for(gradings, sandbox_of(options), slots))
 
 
-def _place(results: Path, name: str, run: str) -> Path:
-    """Under its name, unless another run of the same second has that already."""
+def _place(results: Path, name: str, run: str, written: Collection[Path]) -> Path:
+    """Under its name, unless another run of the same second has that. Its own older file is replaced."""
     from bakeoff.doors.components.results.read import read_result
 
     path = results / name
@@ -78,10 +83,20 @@ def _place(results: Path, name: str, run: str) -> Path:
             added = read_result(path).bakeoff
         except RunFolderError:  # half of a file, or somebody else's
             added = None
-        if added is not None and added.run == run:
+        if added is not None and added.run == run and path not in written:
             return path
         path = results / f"{name.removesuffix('.json')}-{number}.json"
     raise AssertionError("counting has no end")
+
+
+def _began(folder: RunFolder) -> str | None:
+    """When the run began, however often it is taken up again: its name says so, or else its journal's oldest record."""
+    from bakeoff.doors.components.results.names import started_at, timestamp_of
+
+    if (stamp := started_at(folder.name)) is not None:
+        return stamp
+    first = min((entry.started for entry in folder.entries() if isinstance(entry, Record)), default=None)
+    return None if first is None else timestamp_of(first)
 
 
 def _sizes(records: Sequence[Record]) -> dict[str, int]:

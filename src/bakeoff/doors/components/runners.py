@@ -9,6 +9,8 @@ from bakeoff.toolchains.outcome import TestRun, TestRunner, ValidationOutcome
 from bakeoff.toolchains.validators import validate
 
 VITEST = "vitest"
+USUAL_TESTS = ("test.ts", "test.svelte.ts")
+"""What Vitest's runner looks for by itself."""
 VALIDATOR_SECONDS = 30.0
 
 
@@ -46,8 +48,12 @@ def _opened(grading: Grading, resources: Mapping[str, Any]) -> Any:
 
 async def run_tests(content: str, grading: Grading, resources: Mapping[str, Any]) -> TestRun:
     """Run the tests on a component."""
+    files = grading.with_component(content)
+    if grading.runner == VITEST and grading.test_file not in USUAL_TESTS:
+        named: TestRun = await resources[VITEST].run(files, seconds=grading.seconds, test=grading.test_file)
+        return named
     runner: TestRunner = _opened(grading, resources)
-    return await runner.run(grading.with_component(content), seconds=grading.seconds)
+    return await runner.run(files, seconds=grading.seconds)
 
 
 async def run_validator(content: str, grading: Grading, resources: Mapping[str, Any]) -> ValidationOutcome | None:
@@ -57,6 +63,11 @@ async def run_validator(content: str, grading: Grading, resources: Mapping[str, 
     kind = _kind(grading)
     runner = resources[VITEST] if kind == "ts" else _opened(grading, resources)
     return await validate(runner, content, grading.validator, kind, VALIDATOR_SECONDS)
+
+
+def toolchain_of(grading: Grading, resources: Mapping[str, Any]) -> str:
+    """Which installed toolchain grades it: Vitest's folder is named by its packages and its Node."""
+    return str(resources[VITEST].toolchain.name) if grading.runner == VITEST else ""
 
 
 def _kind(grading: Grading) -> Literal["ts", "py"]:

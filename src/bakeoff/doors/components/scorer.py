@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bakeoff.doors.components.cases import grading_of
-from bakeoff.doors.components.tools import submission
-from bakeoff.doors.components.verification import summary, verify_component
+from bakeoff.doors.components.tools import submission, why_nothing
+from bakeoff.doors.components.verification import summary, verify_component, verify_nothing
 from bakeoff.errors import GraderError
 from bakeoff.frozen import Frozen
 from bakeoff.plan import Case, ScorerSpec
@@ -39,7 +39,10 @@ class SuiteScorer:
     async def __call__(self, given: ScoreInput) -> Score:
         grading = grading_of(given.case)
         content = submission(given.transcript, given.artefacts, grading.component)
-        verification = await verify_component(content, grading, given.resources)
+        if content is None:
+            verification = await verify_nothing(why_nothing(given.transcript), grading, given.resources)
+        else:
+            verification = await verify_component(content, grading, given.resources)
         return Score(
             name=self.name,
             value=verification.value,

@@ -23,6 +23,7 @@ SUITE_FILE = "suite.toml"
 _LARGEST = 1024 * 1024  # bytes of one file of a suite
 _TESTS = ("test.ts", "test.svelte.ts")
 _VALIDATORS = ("validator.ts", "validator.py")
+_VALIDATOR_ENDINGS = (".ts", ".py")  # which say what runs it
 _SIGNS = ("Reference.svelte", "prompt.md", *_TESTS, SUITE_FILE)  # a folder with none of these was not meant as a suite
 _LANGUAGES = {".svelte": "svelte", ".py": "python", ".ts": "ts", ".tsx": "tsx", ".js": "js", ".jsx": "jsx"}
 
@@ -57,6 +58,8 @@ class Layout(Frozen):
             raise ValueError("`command` goes with runner 'junit', and with no other")
         if self.canary is not None and self.runner != "junit":
             raise ValueError("`canary` is for runner 'junit': the others draw one of their own")
+        if self.validator is not None and Path(self.validator).suffix not in _VALIDATOR_ENDINGS:
+            raise ValueError(f"`validator` is {self.validator!r}, and must end in {' or '.join(_VALIDATOR_ENDINGS)}")
         graded = [name for name in (self.test, self.validator, *self.files) if name]
         if self.component in graded or len(set(graded)) < len(graded):
             raise ValueError("component, test, validator and files must all have names of their own")

@@ -35,6 +35,14 @@ def submission(transcript: Transcript, artefacts: Mapping[str, str], component: 
     return artefacts.get(component)
 
 
+def why_nothing(transcript: Transcript) -> str:
+    """Why there is no component: a call that was refused is another mistake than none at all."""
+    refused = [call.error for call in transcript.tool_calls if call.name == RESULT_WRITE and call.error is not None]
+    if not refused:
+        return f"no component was handed in: `{RESULT_WRITE}` was not called"
+    return f"no component was handed in: `{RESULT_WRITE}` was called and refused: {refused[-1]}"
+
+
 def _parameters(case: Case) -> dict[str, JsonValue]:
     described = f"The complete content of {', '.join(case.reference)}"
     return {

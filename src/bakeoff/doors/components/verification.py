@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from bakeoff.doors.components.cases import Grading
-from bakeoff.doors.components.references import REFERENCES, OpenReferences, ReferenceRun
+from bakeoff.doors.components.references import reference_of
 from bakeoff.doors.components.results.model import FailedTest, Validation, Verification
 from bakeoff.doors.components.runners import run_tests, run_validator
 from bakeoff.toolchains.outcome import TestRun, ValidationOutcome
+from bakeoff.toolchains.references import ReferenceRun
 
 _MESSAGE = 4000  # characters of an error that are kept: what a component throws may be of any length
 _FAILURES = 200  # tests that are named
@@ -31,15 +32,23 @@ def summary(found: Verification) -> str:
     return cut(f"{counts}; {'; '.join(told)}" if told else counts, 1000)
 
 
-async def verify_component(content: str | None, grading: Grading, resources: Mapping[str, Any]) -> Verification:
-    """What a component is worth. None is one that was never handed in: it fails every test there is."""
-    references: OpenReferences = resources[REFERENCES]
-    reference = await references.run_of(grading, resources)
-    if content is None:
-        return _unrun(grading, reference, "no component was handed in: `ResultWrite` was not called")
+async def verify_component(content: str, grading: Grading, resources: Mapping[str, Any]) -> Verification:
+    """What a component is worth."""
+    reference = await reference_of(grading, resources)
     validation = await run_validator(content, grading, resources)
     run = await run_tests(content, grading, resources)
     return judge(grading, reference, run, validation)
+
+
+async def verify_nothing(why: str, grading: Grading, resources: Mapping[str, Any]) -> Verification:
+    """One that was never handed in fails every test there is.
+
+    The validator is asked about the reference: a suite whose validator is broken must count for nobody, or those who
+    handed something in would be measured by fewer tests than those who did not.
+    """
+    reference = await reference_of(grading, resources)
+    await run_validator(grading.reference, grading, resources)
+    return _unrun(grading, reference, cut(why))
 
 
 def judge(
@@ -47,19 +56,20 @@ def judge(
 ) -> Verification:
     """Pass only if the validator is content, everything ran and passed, and it was what the reference ran."""
     problem = _problem(grading, reference, run)
+    outside = None if run.error is None else cut(run.error)  # it fails the component, and leaves its tests their word
     refused = validation is not None and not validation.valid
     wanted = Counter(reference.counted)
     believed = run.tests if problem is None else ()
     passed = wanted & Counter(test.name for test in believed if test.state == "passed")
     failed = wanted - passed
-    return Verification(
+    return Verification.known(
         test_name=grading.suite,
-        passed=problem is None and not refused and not failed,
+        passed=problem is None and outside is None and not refused and not failed,
         num_tests=wanted.total(),
         num_passed=passed.total(),
         num_failed=failed.total(),
         duration=round(1000 * run.seconds, 3),
-        error=problem,
+        error=problem or outside,
         failed_tests=_failures(run, failed),
         validation=_validation(validation),
         validation_failed=True if refused else None,
@@ -72,13 +82,13 @@ def _problem(grading: Grading, reference: ReferenceRun, run: TestRun) -> str | N
         return cut(f"the component interfered with the tests: {run.tampered}")
     if run.stop in _ENDINGS:
         return cut(run.error or _ENDINGS[run.stop].format(seconds=grading.seconds))
-    if run.error is not None:
+    unseen = grading.has_canary and not run.canary_seen
+    others = Counter(test.name for test in run.tests) != Counter(reference.names)
+    if run.error is not None and (unseen or others):
         return cut(run.error)
-    if grading.has_canary and not run.canary_seen:
+    if unseen:
         return "a test that had to fail was not seen failing: the component interfered with the tests"
-    if Counter(test.name for test in run.tests) != Counter(reference.names):
-        return _other_tests(reference, run)
-    return None
+    return _other_tests(reference, run) if others else None
 
 
 def _other_tests(reference: ReferenceRun, run: TestRun) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from bakeoff.doors.components.cases import Grading, case_of, grading_of
-from bakeoff.doors.components.references import as_reference, reference_problem
 from bakeoff.doors.components.results.model import Verification
 from bakeoff.doors.components.runners import run_tests, run_validator, toolchains_for
 from bakeoff.doors.components.suites import Suite
@@ -14,6 +13,7 @@ from bakeoff.doors.components.verification import judge, summary
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.protocols import Sandbox
 from bakeoff.resources import open_resources
+from bakeoff.toolchains.references import as_reference, reference_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ async def _check(suite: Suite, grading: Grading, resources: Mapping[str, Any]) -
     started = asyncio.get_running_loop().time()
     try:
         run = await run_tests(suite.reference, grading, resources)
-        if (why := reference_problem(grading, run)) is not None:
+        if (why := reference_problem(run, canary=grading.has_canary)) is not None:
             return Check(suite, problems=(f"the reference does not pass: {why}",), seconds=run.seconds)
         reference = as_reference(run)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bakeoff.files import PRIVATE
 from bakeoff.plan import Plan
 from bakeoff.record import LOST, Record, Verdict
 from bakeoff.report.html import chunks
@@ -80,13 +81,18 @@ def write_run_page(
     return _write(folder, lambda sink: gather(folder, sink), path, sections, served)
 
 
-def write_source_page(source: Source, path: Path, *, sections: Sections = no_sections) -> Path:
+def write_source_page(source: Source, path: Path, *, sections: Sections = no_sections, mode: int = PRIVATE) -> Path:
     """The same page of whatever a reader knows, such as a result file."""
-    return _write(source.path, lambda sink: gather_source(source, sink), path, sections, None)
+    return _write(source.path, lambda sink: gather_source(source, sink), path, sections, None, mode)
 
 
 def _write(
-    what: RunFolder | Path, gathered: Callable[[Sink], RunData], path: Path, sections: Sections, served: Served | None
+    what: RunFolder | Path,
+    gathered: Callable[[Sink], RunData],
+    path: Path,
+    sections: Sections,
+    served: Served | None,
+    mode: int = PRIVATE,
 ) -> Path:
     trials = TrialTable()
     with tempfile.TemporaryFile() as data:
@@ -106,7 +112,7 @@ def _write(
         page = Page("run", "run.html", served)
         halves = page.halves(**_with_sections(content, sections(run)))
         data.writelines(page.data())
-        write_page(path, halves, data)
+        write_page(path, halves, data, mode)
     return path
 
 

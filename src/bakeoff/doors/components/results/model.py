@@ -1,12 +1,13 @@
 """The result file, field by field, under the names it has there.
 
-What is unknown is left out of the file, except for the few fields that are written as null. Fields that are not in
-the table are passed over on reading; what this project adds stands under the one key `bakeoff`.
+An object is written with the fields that it was made with, so that one that was read has neither more nor less than it
+had. In what we make ourselves (`known`), what is unknown is left out, except for the few fields written as null there.
+Fields that are not in the table are passed over on reading; what this project adds stands under the one key `bakeoff`.
 """
 
 import math
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -87,11 +88,16 @@ class Filed(Frozen):
     )
     written_as_null: ClassVar[frozenset[str]] = frozenset()
 
+    @classmethod
+    def known(cls, **given: Any) -> Self:
+        """One of our own making, by the names of its fields."""
+        return cls(**{name: value for name, value in given.items() if value is not None or name in cls.written_as_null})
+
     @model_serializer(mode="wrap")
-    def _known(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {
-            name: value for name, value in handler(self).items() if value is not None or name in self.written_as_null
-        }
+    def _as_made(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = type(self).model_fields
+        made = {fields[name].alias or name if name in fields else name for name in self.model_fields_set}
+        return {name: value for name, value in handler(self).items() if name in made or name == "type"}
 
 
 class TextBlock(Filed):
@@ -105,8 +111,6 @@ class ReasoningBlock(Filed):
 
 
 class ToolCallBlock(Filed):
-    written_as_null = frozenset({"input"})
-
     type: Literal["tool-call"] = "tool-call"
     tool_call_id: Short
     tool_name: Short
@@ -114,8 +118,6 @@ class ToolCallBlock(Filed):
 
 
 class ToolResultBlock(Filed):
-    written_as_null = frozenset({"output"})
-
     type: Literal["tool-result"] = "tool-result"
     tool_call_id: Short
     tool_name: Short
@@ -171,14 +173,9 @@ class StepUsage(Filed):
 class StepResult(Filed):
     content: tuple[Block, ...] = Field(default=(), max_length=_MOST)
     finish_reason: Short = "unknown"
-    usage: StepUsage = StepUsage()
+    usage: StepUsage | None = None
     warnings: tuple[Free, ...] | None = None
     response: dict[str, Free] | None = None
-
-    @field_validator("usage", mode="before")
-    @classmethod
-    def _unmeasured(cls, usage: Any) -> Any:
-        return {} if usage is None else usage
 
 
 class FailedTest(Filed):
@@ -207,18 +204,19 @@ class Verification(Filed):
 
     @property
     def value(self) -> float:
-        """The share of the suite's tests that counts. What did not pass is never a whole."""
+        """The share of the suite's tests that counts. What did not pass lacks a test at least, so it is never a whole:
+        an error outside of all tests fails a component though each of them passed."""
         if self.passed:
             return 1.0
-        if self.validation_failed or self.num_passed >= self.num_tests:
+        if self.validation_failed or not self.num_tests:
             return 0.0
-        return self.num_passed / self.num_tests
+        return min(self.num_passed, self.num_tests - 1) / self.num_tests
 
 
 class SuiteResult(Filed):
     """One test of the file, which is one suite."""
 
-    written_as_null = frozenset({"resultWriteContent", "verification"})
+    written_as_null = frozenset({"result_write_content", "verification"})
 
     test_name: Called
     prompt: str = ""
@@ -249,10 +247,10 @@ class TotalCost(Filed):
 
 
 class SimulatedCache(Filed):
-    """`cacheSimulation`. Other numbers in it are kept: the format leaves room for them."""
+    """`cacheSimulation`. Whatever else is in it is kept: the format leaves room for more."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Number | None] = Field(init=False)
+    __pydantic_extra__: dict[str, Free] = Field(init=False)
 
     simulated_cost_with_cache: Number
     cache_hits: Count
@@ -267,7 +265,7 @@ class UnitTestTotals(Filed):
 
 
 class Metadata(Filed):
-    written_as_null = frozenset({"mcpServerUrl", "mcpTransportType", "timestamp"})
+    written_as_null = frozenset({"mcp_server_url", "mcp_transport_type", "timestamp"})
 
     mcp_enabled: StrictBool = False
     mcp_server_url: Short | None = None
@@ -319,6 +317,16 @@ class Additions(Filed):
     trials: tuple[TrialFacts, ...] = Field(default=(), max_length=_MOST)
 
 
+_UNKNOWN = {
+    "mcpEnabled": False,
+    "mcpServerUrl": None,
+    "mcpTransportType": None,
+    "timestamp": None,
+    "model": "unknown",
+}
+"""The metadata of a file that was written when there was none."""
+
+
 class ResultFile(Filed):
     """One subject in one round."""
 
@@ -333,8 +341,8 @@ class ResultFile(Filed):
         if not isinstance(data, dict) or "tests" in data or "steps" not in data:
             return data
         one = {name: value for name, value in data.items() if name not in ("metadata", "bakeoff")}
-        rest = {"metadata": data["metadata"]} if data.get("metadata") is not None else {}
-        return {"tests": [{"testName": LEGACY_NAME, **one}], **rest}
+        test = {"testName": LEGACY_NAME, "prompt": "", "resultWriteContent": None, "verification": None, **one}
+        return {"tests": [test], "metadata": data.get("metadata") or _UNKNOWN}
 
     @field_validator("tests")
     @classmethod

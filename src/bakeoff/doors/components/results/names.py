@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9.]")
 _STAMP = re.compile(r"result-(\d{4}-\d{2}-\d{2})-(\d{2})-(\d{2})-(\d{2})(?!\d)")
+_RUN_STAMP = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2})(?!\d)")
 _LONGEST = 100  # of a model's or servers' name in a file name, which a file system allows 255 bytes for
 
 
@@ -55,7 +56,15 @@ def told_apart(names: Iterable[str]) -> list[str]:
 
 def stamp_in(name: str) -> str | None:
     """The time in a result file's name."""
-    found = _STAMP.match(name)
+    return _stamp(_STAMP.match(name))
+
+
+def started_at(run: str) -> str | None:
+    """The time in the name of a run's folder: that at which it began, however often it is taken up again."""
+    return _stamp(_RUN_STAMP.match(run))
+
+
+def _stamp(found: re.Match[str] | None) -> str | None:
     if found is None:
         return None
     day, *clock = found.groups()

@@ -1,19 +1,26 @@
 """From a result file to a plan and records, whichever of its forms it has."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from bakeoff.doors.components.results.kept import NOTES, RECORDED, SUITE, VERIFICATION, RecordedSubject, TranscriptNotes
+from bakeoff.doors.components.results.kept import (
+    KEPT_AS,
+    NOTES,
+    RECORDED,
+    SUITE,
+    VERIFICATION,
+    RecordedSubject,
+    TranscriptNotes,
+)
 from bakeoff.doors.components.results.model import (
     Additions,
     Metadata,
     ResultFile,
-    StepResult,
     SuiteResult,
     TrialFacts,
 )
@@ -30,11 +37,14 @@ from bakeoff.rundir import RunFolder
 
 DOOR = "components"
 COMPONENT = "Component.svelte"
+NO_TESTS = Case(id="(no tests)", prompt="")
+"""The case of a file without tests, which nobody has run: a plan has one at least."""
 
 _LARGEST = 256 * 1024**2
 _HEAD = 4096
 _NAME = re.compile(r"result-\d{4}-\d{2}-\d{2}-.*\.json")
 _BEGINS = re.compile(rb'\s*\{\s*"(tests|steps|resultWriteContent)"\s*:')
+_ESCAPES = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
 _METADATA_FIRST = re.compile(rb'\s*\{\s*"metadata"\s*:\s*\{[^{}]*"(mcpEnabled|mcpServerUrl)"\s*:')
 
 
@@ -92,10 +102,15 @@ def read_result(path: Path) -> ResultFile:
 
 def parse_result(data: bytes, source: str) -> ResultFile:
     try:
-        return ResultFile.model_validate_json(data)
+        return ResultFile.model_validate_json(_ESCAPES.sub(_whole, data))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise RunFolderError(f"{source} is no result file that can be read: {_sentence(first, data)}") from error
+
+
+def _whole(escape: re.Match[bytes]) -> bytes:
+    """JavaScript writes half of a character, such as where a text was cut, as an escape that stands for nothing."""
+    return rb"\ufffd" if escape["half"] else escape[0]
 
 
 def _sentence(error: ErrorDetails, data: bytes) -> str:
@@ -112,7 +127,7 @@ def plan_of(result: ResultFile, name: str) -> Plan:
     """What was tried: the file's tests, by the one subject it is about."""
     return Plan(
         name=name if name.isprintable() and name.strip() else "result",
-        cases=tuple(Case(id=test.test_name, prompt=test.prompt) for test in result.tests),
+        cases=tuple(Case(id=test.test_name, prompt=test.prompt) for test in result.tests) or (NO_TESTS,),
         subjects=(_subject(result.metadata, result.bakeoff),),
         scorers=(ScorerSpec(kind=SUITE),),
         door=DOOR,
@@ -120,23 +135,13 @@ def plan_of(result: ResultFile, name: str) -> Plan:
 
 
 def _subject(metadata: Metadata, added: Additions | None) -> SubjectSpec:
-    options = RecordedSubject(
-        model=metadata.model,
-        mcp_enabled=metadata.mcp_enabled,
-        mcp_server=metadata.mcp_server_url,
-        mcp_transport=metadata.mcp_transport_type,
-        recorded=metadata.timestamp,
-        pricing_key=metadata.pricing_key,
-        price=metadata.pricing,
-        cost=metadata.total_cost,
-        cached=metadata.cache_simulation,
-        units=metadata.unit_test_totals,
-        additions=added.model_copy(update={"trials": ()}) if added else None,
-    )
+    had = {KEPT_AS[name]: getattr(metadata, name) for name in metadata.model_fields_set}
+    more = {"additions": added.model_copy(update={"trials": ()})} if added else {}
+    options = RecordedSubject(**{"model": metadata.model, **had, **more})
     return SubjectSpec(
         kind=RECORDED,
         name=added.subject if added else _name(metadata),
-        options=options.model_dump(mode="json", exclude_defaults=True),
+        options=options.model_dump(mode="json", exclude_unset=True),
     )
 
 
@@ -168,7 +173,7 @@ class _Import:
     cost: float | None
 
     def record(self, threshold: float | None) -> Record:
-        transcript = _transcript(self.test.steps)
+        transcript = _transcript(self.test)
         facts, written = self.facts, self.test.result_write_content
         return Record(
             case=self.trial.case.id,
@@ -227,13 +232,14 @@ class _Import:
         return (Score(name=SUITE, reason="the file has no verification"),)
 
 
-def _transcript(steps: Sequence[StepResult]) -> Transcript:
-    read = [read_step(step) for step in steps]
-    notes = TranscriptNotes(steps=tuple(notes for _, notes in read))
+def _transcript(test: SuiteResult) -> Transcript:
+    read = [read_step(step) for step in test.steps]
+    absent = tuple(name for name in SuiteResult.model_fields if name not in test.model_fields_set)
+    notes = TranscriptNotes(absent=absent, steps=tuple(notes for _, notes in read))
     return Transcript(
         steps=tuple(step for step, _ in read),
         usage=sum((step.usage for step, _ in read), NO_USAGE),
-        metadata={NOTES: notes.model_dump(mode="json", exclude_defaults=True)} if read else {},
+        metadata={NOTES: notes.model_dump(mode="json", exclude_defaults=True)} if read or absent else {},
     )
 
 
@@ -250,4 +256,5 @@ def _shares(result: ResultFile) -> list[float | None]:
 
 
 def _tokens(test: SuiteResult) -> int:
-    return sum((step.usage.input_tokens or 0) + (step.usage.output_tokens or 0) for step in test.steps)
+    used = [step.usage for step in test.steps if step.usage is not None]
+    return sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in used)

@@ -42,14 +42,20 @@ def extract_result_write_content(steps: Iterable[Step]) -> str | None:
 
 def write_step(step: Step, notes: StepNotes = OURS) -> StepResult:
     order = _usual_order(step.parts) if notes.order is None else notes.order
+    fields = {
+        "content": tuple(_block(step.parts[place], place, half) for place, half in order),
+        "finish_reason": _their_reason(step) if notes.finish_reason is None else notes.finish_reason,
+        "usage": _write_usage(step.usage, notes),
+        "warnings": notes.warnings,
+        "response": notes.response,
+        **dict.fromkeys(notes.null),
+    }
+    return StepResult(**{name: value for name, value in fields.items() if name not in notes.absent})
+
+
+def _their_reason(step: Step) -> str:
     reason = step.finish_reason or "unknown"
-    return StepResult(
-        content=tuple(_block(step.parts[place], place, half) for place, half in order),
-        finish_reason=_OUR_REASONS.get(reason, reason),
-        usage=_write_usage(step.usage, notes),
-        warnings=notes.warnings,
-        response=notes.response,
-    )
+    return _OUR_REASONS.get(reason, reason)
 
 
 def _usual_order(parts: Sequence[Part]) -> Order:
@@ -71,11 +77,12 @@ def _block(part: Part, place: int, half: Half) -> Block:
 def _tool_block(call: ToolCall, place: int, half: Half) -> Block:
     called = (call.id if call.id is not None else f"call-{place + 1}")[:LONGEST]  # both are the model's own words
     name = call.name[:LONGEST]
-    if half == "part":
-        return ToolCallBlock(tool_call_id=called, tool_name=name, input=call.arguments)
-    given = call.arguments if half == "result" else None
+    given: dict[str, JsonValue] = {"input": call.arguments} if half in ("part", "result", "silent") else {}
+    if half in ("part", "bare"):
+        return ToolCallBlock(tool_call_id=called, tool_name=name, **given)
     output: JsonValue = call.result if call.error is None else {"error": call.error}
-    return ToolResultBlock(tool_call_id=called, tool_name=name, input=given, output=output)
+    returned = {"output": output} if half in ("result", "output") else {}
+    return ToolResultBlock(tool_call_id=called, tool_name=name, **given, **returned)
 
 
 def _write_usage(usage: Usage, notes: StepNotes) -> StepUsage:
@@ -85,6 +92,7 @@ def _write_usage(usage: Usage, notes: StepNotes) -> StepUsage:
         "total_tokens": usage.tokens if notes.total_tokens is None else notes.total_tokens,
         "cached_input_tokens": usage.cache_read,
         "reasoning_tokens": usage.reasoning,
+        **dict.fromkeys(notes.null_counts),
     }
     return StepUsage(**{name: count for name, count in counts.items() if name not in notes.unknown})
 
@@ -93,30 +101,43 @@ def read_step(step: StepResult) -> tuple[Step, StepNotes]:
     reader = _Reader()
     for block in step.content:
         reader.take(block)
-    usage, total, unknown = _read_usage(step.usage)
+    counts = step.usage or StepUsage()
+    usage = _read_usage(counts)
+    reason = _THEIR_REASONS.get(step.finish_reason, step.finish_reason)
+    read = Step(parts=tuple(reader.parts), usage=usage, finish_reason=reason)
     order = tuple(reader.order)
+    absent, null = _lacking(step)
+    unknown, null_counts = _lacking(counts)
     notes = StepNotes(
         warnings=step.warnings,
         response=step.response,
-        total_tokens=total,
+        total_tokens=None if counts.total_tokens == usage.tokens else counts.total_tokens,
+        finish_reason=None if _their_reason(read) == step.finish_reason else step.finish_reason,
+        absent=absent,
+        null=null,
         unknown=unknown,
+        null_counts=null_counts,
         order=None if order == _usual_order(reader.parts) else order,
     )
-    reason = _THEIR_REASONS.get(step.finish_reason, step.finish_reason)
-    return Step(parts=tuple(reader.parts), usage=usage, finish_reason=reason), notes
+    return read, notes
 
 
-def _read_usage(usage: StepUsage) -> tuple[Usage, int | None, tuple[str, ...]]:
-    read = Usage(
+def _lacking(filed: StepResult | StepUsage) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields that an object of the file does not have, and those that are null in it."""
+    had = filed.model_fields_set
+    names = type(filed).model_fields
+    absent = tuple(name for name in names if name not in had)
+    return absent, tuple(name for name in names if name in had and getattr(filed, name) is None)
+
+
+def _read_usage(usage: StepUsage) -> Usage:
+    return Usage(
         requests=1,
         input=usage.input_tokens or 0,
         output=usage.output_tokens or 0,
         cache_read=usage.cached_input_tokens or 0,
         reasoning=usage.reasoning_tokens or 0,
     )
-    unknown = tuple(name for name in StepUsage.model_fields if getattr(usage, name) is None)
-    total = usage.total_tokens
-    return read, None if total == read.tokens else total, unknown
 
 
 @dataclass(slots=True)
@@ -135,7 +156,8 @@ class _Reader:
                 self._add(Reasoning(text=block.text))
             case ToolCallBlock():
                 self.waiting[block.tool_call_id] = len(self.parts)
-                self._add(ToolCall(name=block.tool_name, arguments=block.input, id=block.tool_call_id))
+                call = ToolCall(name=block.tool_name, arguments=block.input, id=block.tool_call_id)
+                self._add(call, "part" if "input" in block.model_fields_set else "bare")
             case ToolResultBlock():
                 self._finish(block, block.output, None)
             case ToolErrorBlock():
@@ -148,7 +170,7 @@ class _Reader:
         self.parts.append(part)
 
     def _finish(self, block: ToolResultBlock | ToolErrorBlock, result: JsonValue, error: str | None) -> None:
-        half: Half = "output" if block.input is None else "result"
+        half = _half_of(block)
         place = self.waiting.get(block.tool_call_id)
         call = None if place is None else self.parts[place]
         if place is None or not isinstance(call, ToolCall) or not _same(call, block):
@@ -157,11 +179,18 @@ class _Reader:
             return
         del self.waiting[block.tool_call_id]
         self.parts[place] = call.model_copy(update={"result": result, "error": error})
-        self.order.append((place, "result" if call.arguments is None else half))
+        self.order.append((place, half))
+
+
+def _half_of(block: ToolResultBlock | ToolErrorBlock) -> Half:
+    told = isinstance(block, ToolErrorBlock) or "output" in block.model_fields_set
+    if "input" in block.model_fields_set:
+        return "result" if told else "silent"
+    return "output" if told else "nothing"
 
 
 def _same(call: ToolCall, block: ToolResultBlock | ToolErrorBlock) -> bool:
-    return call.name == block.tool_name and (block.input is None or call.arguments == block.input)
+    return call.name == block.tool_name and ("input" not in block.model_fields_set or call.arguments == block.input)
 
 
 def _as_text(error: JsonValue) -> str:

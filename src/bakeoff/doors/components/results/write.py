@@ -1,12 +1,13 @@
 """From a plan and its records to result files: one for each subject and round."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from bakeoff._version import __version__
 from bakeoff.doors.components.costs import bill_of
-from bakeoff.doors.components.results.kept import RECORDED, SUITE, VERIFICATION, RecordedSubject, notes_in
+from bakeoff.doors.components.results.kept import KEPT_AS, RECORDED, SUITE, VERIFICATION, RecordedSubject, notes_in
 from bakeoff.doors.components.results.model import (
     Additions,
     Metadata,
@@ -31,16 +32,29 @@ Sizes = Mapping[str, int]
 """How many tests a suite has, by its name; needed only for what never came to be graded."""
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The run that records are of. Its beginning stands in names and files, as that of a trial changes with a retry."""
+
+    run: str | None = None
+    began: str | None = None  # None: unknown, and the first trial's is taken
+
+
+NOWHERE = Origin()
+
+
 def result_files(
-    plan: Plan, records: Iterable[Record], sizes: Sizes | None = None, run: str | None = None
+    plan: Plan, records: Iterable[Record], sizes: Sizes | None = None, origin: Origin = NOWHERE
 ) -> Iterator[tuple[str, ResultFile]]:
-    """Every subject and round that has records, under the name its file is to have."""
-    gathered: dict[tuple[int, str], list[Record]] = {}
+    """Every subject and round that has records, under the name its file is to have. One that was read needs none."""
+    gathered: dict[tuple[int, str], list[Record]] = {
+        (0, spec.name): [] for spec in plan.subjects if spec.kind == RECORDED
+    }
     for record in records:
         gathered.setdefault((record.round, record.subject), []).append(record)
     subjects = [spec.name for spec in plan.subjects]
     order = sorted(gathered, key=lambda key: (key[0], subjects.index(key[1])))
-    made = [result_of(plan, subject, round_, gathered[round_, subject], sizes, run) for round_, subject in order]
+    made = [result_of(plan, subject, round_, gathered[round_, subject], sizes, origin) for round_, subject in order]
     yield from zip(told_apart(file_name(result) for result in made), made, strict=True)
 
 
@@ -60,7 +74,7 @@ def result_of(
     round_: int,
     records: Iterable[Record],
     sizes: Sizes | None = None,
-    run: str | None = None,
+    origin: Origin = NOWHERE,
 ) -> ResultFile:
     """What one subject did in one round, which counts from 0 as in records. Records of others are passed over."""
     spec = next((spec for spec in plan.subjects if spec.name == subject), None)
@@ -73,10 +87,10 @@ def result_of(
     tests = tuple(_suite(case, record, sizes or {}) for case, record in pairs)
     ours = [record for _, record in pairs]
     servers = _servers(spec)
-    metadata, written = _metadata(plan, spec, servers, ours)
-    additions = Additions(
+    metadata, written = _metadata(plan, spec, servers, ours, origin.began)
+    additions = Additions.known(
         version=__version__,
-        run=run,
+        run=origin.run,
         subject=subject,
         kind=spec.kind,
         round=round_ + 1,
@@ -94,34 +108,25 @@ def result_of(
 
 def _recorded(subject: RecordedSubject, pairs: Sequence[tuple[Case, Record]]) -> ResultFile:
     """What was read is written as it was: no total is computed, and none is added that was not there."""
-    metadata = Metadata(
-        mcp_enabled=subject.mcp_enabled,
-        mcp_server_url=subject.mcp_server,
-        mcp_transport_type=subject.mcp_transport,
-        timestamp=subject.recorded,
-        model=subject.model,
-        pricing_key=subject.pricing_key,
-        pricing=subject.price,
-        total_cost=subject.cost,
-        cache_simulation=subject.cached,
-        unit_test_totals=subject.units,
-    )
+    had = subject.model_fields_set
+    metadata = Metadata(**{name: getattr(subject, option) for name, option in KEPT_AS.items() if option in had})
     added = subject.additions
     if added is not None:
         added = added.model_copy(update={"trials": tuple(_facts(record) for _, record in pairs)})
-    return ResultFile(tests=tuple(_recorded_suite(*pair) for pair in pairs), metadata=metadata, bakeoff=added)
+    return ResultFile.known(tests=tuple(_recorded_suite(*pair) for pair in pairs), metadata=metadata, bakeoff=added)
 
 
 def _recorded_suite(case: Case, record: Record) -> SuiteResult:
     transcript = record.transcript or Transcript()
     notes = notes_in(transcript)
-    return SuiteResult(
-        test_name=case.id,
-        prompt=case.prompt,
-        steps=tuple(write_step(step, notes.of(place)) for place, step in enumerate(transcript.steps)),
-        result_write_content=next(iter(record.artefacts.values()), None),
-        verification=verification_of(record),
-    )
+    fields = {
+        "test_name": case.id,
+        "prompt": case.prompt,
+        "steps": tuple(write_step(step, notes.of(place)) for place, step in enumerate(transcript.steps)),
+        "result_write_content": next(iter(record.artefacts.values()), None),
+        "verification": verification_of(record),
+    }
+    return SuiteResult(**{name: value for name, value in fields.items() if name not in notes.absent})
 
 
 def _suite(case: Case, record: Record, sizes: Sizes) -> SuiteResult:
@@ -162,21 +167,27 @@ def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
         return None
     tests = sizes.get(record.case, 0)
     return Verification(
-        test_name=record.case, passed=False, num_tests=tests, num_passed=0, num_failed=tests, error=failure.message
+        test_name=record.case,
+        passed=False,
+        num_tests=tests,
+        num_passed=0,
+        num_failed=tests,
+        duration=0.0,
+        error=failure.message,
     )
 
 
 def _metadata(
-    plan: Plan, spec: SubjectSpec, servers: Sequence[Server], records: Sequence[Record]
+    plan: Plan, spec: SubjectSpec, servers: Sequence[Server], records: Sequence[Record], began: str | None
 ) -> tuple[Metadata, float | None]:
     """And what was paid for writing to a cache, which the file's own table has no place for."""
     model = spec.options.get("model")
-    began = min((record.started for record in records), default=None)
+    first = min((record.started for record in records), default=None)
     facts = Metadata(
         mcp_enabled=bool(servers),
         mcp_server_url=servers[0].address if servers else None,
         mcp_transport_type=servers[0].transport if servers else None,
-        timestamp=None if began is None else timestamp_of(began),
+        timestamp=began or (None if first is None else timestamp_of(first)),
         model=model if isinstance(model, str) else spec.name,
     )
     bill = bill_of(records) if plan.settings.get("pricing", True) else None
@@ -230,7 +241,7 @@ def _facts(record: Record) -> TrialFacts:
     failure = record.failure
     fine = record.verdict in (Verdict.PASS, Verdict.RECORDED)
     reason = failure.message if failure else "; ".join(score.reason for score in record.scores if score.reason)
-    return TrialFacts(
+    return TrialFacts.known(
         test_name=record.case,
         verdict=record.verdict,
         reason=None if fine else reason or None,
