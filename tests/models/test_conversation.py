@@ -130,6 +130,25 @@ async def test_numbers_that_json_does_not_know_are_told_and_the_model_goes_on(
     assert "the arguments are not JSON" in told(provider)[0]
 
 
+async def test_half_a_surrogate_pair_is_mended_where_it_comes_in_and_the_model_goes_on(
+    provider: Loopback, ask: Ask
+) -> None:
+    provider.then(Act(say="a \ud83d b", calls=(("echo", '{"a\\ud83d": ["\\ud83d"]}'),)), Act(say="yes \ude00"))
+    heard: list[Mapping[str, JsonValue]] = []
+
+    def echo(given: Mapping[str, JsonValue]) -> JsonValue:
+        heard.append(given)
+        return "of a tool \ud83d"
+
+    record = await ask(kind="agent", catalogue=offering(echo=echo))
+    assert record.failure is None
+    assert record.transcript is not None
+    assert record.transcript.output == "yes ?"
+    assert heard == [{"a?": ["?"]}]
+    assert told(provider) == ["of a tool ?"]
+    assert len(provider.received) == 2
+
+
 async def test_the_first_call_of_a_tool_that_ends_the_attempt_ends_it(provider: Loopback, ask: Ask) -> None:
     handed_in: list[Any] = []
     provider.then(

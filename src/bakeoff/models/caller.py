@@ -26,6 +26,7 @@ from bakeoff.models.gate import Busy
 from bakeoff.models.names import ModelName
 from bakeoff.models.prices import Price, cost_of
 from bakeoff.models.replay import Question, Recordings, question
+from bakeoff.models.text import well_formed, well_formed_json
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
 from bakeoff.tracing import OFF, TRACING, Attributes, Tracing
@@ -161,7 +162,7 @@ class Caller:
             return ModelResponse(parts=[TextPart(refused)], finish_reason="content_filter", metadata=_NOT_PASSED_ON)
         if self.remote and not _is_whole(response):
             raise Busy(f"{name}: the stream ended before the answer did")
-        return _with_json(response)
+        return _with_json(_sendable(response))
 
     async def _request(
         self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
@@ -186,6 +187,19 @@ def _about_response(response: ModelResponse) -> Attributes:
         "gen_ai.usage.input_tokens": usage.input if usage else None,
         "gen_ai.usage.output_tokens": usage.output if usage else None,
     }
+
+
+def _sendable(response: ModelResponse) -> ModelResponse:
+    """A model's text may hold half of a surrogate pair, which JSON can spell and no request can carry back."""
+    parts = [replace(part, **_mended(part)) for part in response.parts]
+    return replace(response, parts=parts, provider_details=well_formed(response.provider_details))
+
+
+def _mended(part: ModelResponsePart) -> dict[str, Any]:
+    said = {name: getattr(part, name, None) for name in ("content", "args", "tool_name", "tool_call_id")}
+    if isinstance(said["args"], str):
+        said["args"] = well_formed_json(said["args"])
+    return {name: well_formed(value) for name, value in said.items() if isinstance(value, str | dict)}
 
 
 def _with_json(response: ModelResponse) -> ModelResponse:

@@ -1,9 +1,10 @@
-"""pytest as a toolchain: one sandboxed process for each candidate, with a test of ours that must fail among its own."""
+"""pytest as a toolchain: a sandbox for each candidate, with tests of ours that must fail among the suite's own."""
 
 import json
+import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,25 @@ from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.canary import Canary, plain
 from bakeoff.toolchains.junit import ended_by_limit, last_words
-from bakeoff.toolchains.outcome import TestOutcome, TestRun
+from bakeoff.toolchains.outcome import RunStop, TestOutcome, TestRun
+from bakeoff.toolchains.planted import Planted, plant
 from bakeoff.toolchains.python import interpreter, pytest_folders
 
 LIMITS = Limits(memory_mb=2048, processes=128, disk_mb=256, output_kb=4096)
+PARENT = Path(__file__).with_name("pytest_parent.py").read_text(encoding="utf-8")
 HARNESS = Path(__file__).with_name("pytest_harness.py").read_text(encoding="utf-8")
+_FINISHED: RunStop = "finished"
+_FORGED = "its result is not pytest's"
 
 
 class _Report(Frozen):
     tests: tuple[TestOutcome, ...]
-    error: str
-    changed: str | None
+    exit_code: int | None
+    forged: bool
+    error: str = ""
+    interrupted: str = ""
+    changed: str = ""
+    odd: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +68,69 @@ class OpenPytest:
         chosen = test_file or self.test_file
         if chosen not in files:
             raise GraderError(f"{chosen!r} is not among the files: {', '.join(sorted(files))}")
-        canary = Canary()
+        planted = plant(well_formed(files[chosen]))
+        proof = secrets.token_hex(16)
         job: dict[str, Any] = {
             "file": chosen,
-            "source": files[chosen],
+            "source": planted.source,
             "folders": [str(folder) for folder in self.folders],
+            "outside": list(planted.expected) if planted.outside else [],
+            "proof": proof,
+            "harness": HARNESS,
         }
-        job |= {"canary": canary.name, "word": canary.word, "place": canary.place, "proof": canary.proof}
         async with open_place() as place:
-            put_files(place, {name: text.encode() for name, text in files.items() if name != chosen})
-            argv = (interpreter(self.sandbox), "-I", "-B", "-c", HARNESS)
+            put_files(place, {name: text.encode(errors="replace") for name, text in files.items() if name != chosen})
+            argv = (interpreter(self.sandbox), "-I", "-B", "-c", PARENT)
             command = Command(argv, place, seconds, self.limits, stdin=json.dumps(job).encode(), readable=self.folders)
             done = await self.sandbox.run(command)
-        return _judged(canary, done)
+        return _judged(proof, planted, done)
 
 
-def _judged(canary: Canary, done: Completed) -> TestRun:
+def well_formed(text: str) -> str:
+    """Half of a surrogate pair, which JSON can hold and no file can, is shown as a question mark."""
+    return text.encode(errors="replace").decode()
+
+
+def _judged(proof: str, planted: Planted, done: Completed) -> TestRun:
     if done.stop != "exited":
         return ended_by_limit(done)
-    before, found, text = done.stdout.decode(errors="replace").partition(canary.proof)
+    before, found, text = done.stdout.decode(errors="replace").partition(proof)
     if not found or before:
-        error = f"its process ended with exit code {done.exit_code} before its tests did: {last_words(done)}"
-        return TestRun(error=error, stop="crashed", seconds=done.seconds)
+        return _crashed(done, done.exit_code)
     try:
         report = _Report.model_validate_json(text)
     except ValidationError:
-        return TestRun(error="what came back is no result", seconds=done.seconds, tampered="its result is not pytest's")
-    tampered = f"it replaced `{report.changed}`, which the tests are built on" if report.changed else None
+        return TestRun(error="what came back is no result", seconds=done.seconds, tampered=_FORGED)
+    if report.exit_code is not None:
+        return _crashed(replace(done, stdout=b""), report.exit_code)  # which was our own word
+    canary = Canary()
     tests = [test.model_copy(update={"message": plain(test.message)}) for test in report.tests]
-    return canary.judge(tests, error=plain(report.error) or None, seconds=done.seconds, tampered=tampered)
+    kept = [test for test in tests if test.name not in planted.expected]
+    error, stop = plain(report.error) or None, _FINISHED
+    if _all_failed(planted, tests):
+        error = error if kept or error else "there is no test in it"
+        kept.append(TestOutcome(name=canary.name, state="failed"))
+    if report.interrupted and not report.forged:
+        error, stop = f"{report.interrupted}, which ended the run: no further test ran", "crashed"
+    return canary.judge(kept, error=error, seconds=done.seconds, stop=stop, tampered=_tampered(report))
+
+
+def _crashed(done: Completed, code: int) -> TestRun:
+    error = f"its process ended with exit code {code} before its tests did: {last_words(done)}"
+    return TestRun(error=error, stop="crashed", seconds=done.seconds)
+
+
+def _all_failed(planted: Planted, tests: list[TestOutcome]) -> bool:
+    """Each of the tests that must fail did so once, and for its own reason."""
+    failed = [
+        test.name for test in tests if test.state == "failed" and planted.expected.get(test.name, "\0") in test.message
+    ]
+    return bool(failed) and sorted(failed) == sorted(planted.expected)
+
+
+def _tampered(report: _Report) -> str | None:
+    if report.forged:
+        return _FORGED
+    if report.changed:
+        return f"it replaced `{report.changed}`, which the tests are built on"
+    return f"its result cannot be compared: {report.odd}" if report.odd else None

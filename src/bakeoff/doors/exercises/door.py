@@ -30,6 +30,8 @@ _READABLE = 0o644  # result files are made to be passed on
 class ExercisesDoor(Door):
     """Exercises, the agents that are let loose on them, and the result files that come of it."""
 
+    pages = True
+
     def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:
         gradings = [grading_of(case) for case in plan.cases]
         slots = max(1, min(options.jobs, os.cpu_count() or 1))
