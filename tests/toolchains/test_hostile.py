@@ -65,11 +65,11 @@ ATTACKS = {
     "evaluates itself as a test": Attack(
         "import * as self from './Component.svelte'; String.prototype.endsWith = () => false;"
         " Map.prototype.get = () => {}; import('./Component.svelte?again'); expect.extend({}); void self;",
-        says="expect is not defined",
+        says="'endsWith'",
     ),
     "brings a module of its own": Attack(
         "Object.prototype['evil.ts'] = 'expect.extend({})'; Object.hasOwn = () => true; import('./evil.ts');",
-        says="Cannot find module './evil.ts'",
+        says="evil.ts, object is not extensible",
     ),
     "imports the queries": Attack(
         "import { screen } from '@testing-library/svelte'; screen.getByText;", says="cannot import"
@@ -82,13 +82,13 @@ ATTACKS = {
         says="extend",
     ),
     "takes Vitest's state": Attack("globalThis.__vitest_worker__.current.mode = 'skip';", says="undefined"),
-    "makes all things equal": Attack("Object.is = () => true;", double=WRONG, says="`is`"),
+    "makes all things equal": Attack("Object.is = () => true;", double=WRONG, says="read only property 'is'"),
     "makes all things equal while a test runs": Attack(
         "const is = Object.is; Object.is = () => true; $effect(() => () => { Object.is = is; });",
         double=WRONG,
-        says="`is`",
+        says="read only property 'is'",
     ),
-    "replaces promises": Attack("globalThis.Promise = class extends Promise {};", says="`Promise`"),
+    "replaces promises": Attack("globalThis.Promise = class extends Promise {};", says="read only property 'Promise'"),
     "breaks arrays for its successors": Attack("Array.prototype.map = () => []; globalThis.poison = 1;", says="map"),
     "rewrites results on their way": Attack(
         "Object.defineProperty(Array.prototype, 'toJSON', { value: () => 'passed' });",
@@ -100,7 +100,24 @@ ATTACKS = {
         double=WRONG,
     ),
     "swallows what is thrown": Attack(
-        "Promise.prototype.then = function () { return this; };", "timeout", double=WRONG, seconds=LIMIT
+        "Promise.prototype.then = function () { return this; };", double=WRONG, says="read only property 'then'"
+    ),
+    "makes texts equal for a moment": Attack(
+        "const real = String.prototype.includes;"
+        " Reflect.defineProperty(String.prototype, 'includes', { value: () => true, configurable: true });"
+        " queueMicrotask(() => { String.prototype.includes = real; });",
+        double=WRONG,
+        says="read only property 'includes'",
+    ),
+    "shows stacks of its own": Attack("Error.prepareStackTrace = () => 'mine';", says="prepareStackTrace"),
+    "answers every query": Attack(
+        "Object.defineProperty(Node.prototype, 'textContent', { get: () => '8' });",
+        double=WRONG,
+        says="redefine property: textContent",
+    ),
+    "imports its test": Attack("import * as own from './test.ts'; void own;", says="cannot import ./test.ts"),
+    "waits at its top level": Attack(
+        "</script><script module>await 0;", says="top-level await is not supported in a component here"
     ),
     "leaves a rejection": Attack("Promise.reject(new Error('left behind'));", says="left behind"),
     "throws later": Attack("setTimeout(() => { throw new Error('too late'); });", says="too late"),
@@ -127,6 +144,89 @@ async def test_an_attack_fails_in_its_limit_and_alone(vitest: OpenVitest, name: 
     assert hostile.stop == attack.stop, hostile
     assert attack.says in all_text(hostile), hostile
     assert right.ok, right
+
+
+EMPTY_BUT_RIGGED = """<script module>
+Object.defineProperty(Object.prototype, 'result', { configurable: true, get() { return undefined; }, set(v) {
+  delete Object.prototype.result; this.result = v;
+  const rig = (task) => { if (task.type !== 'test') return task.tasks.forEach(rig);
+    if (/^holds /.test(task.name)) return;
+    const told = { state: 'pass', errors: [] };
+    const own = new Proxy({}, { get: (t, k) => told[k], set: () => true });
+    Object.defineProperty(task, 'result', { get: () => own, set() {}, configurable: true }); };
+  rig(this.file ?? this);
+} });
+</script>"""
+
+
+async def test_an_empty_component_cannot_rig_the_results_through_a_setter_of_all_objects(vitest: OpenVitest) -> None:
+    run = await vitest.run({**RIGHT, "Component.svelte": EMPTY_BUT_RIGGED}, seconds=SECONDS)
+    assert not run.ok, run
+    assert not [test for test in run.tests if test.state == "passed"]
+    quiet = EMPTY_BUT_RIGGED.replace(
+        "Object.defineProperty(Object.prototype", "Reflect.defineProperty(Object.prototype"
+    )
+    run = await vitest.run({**RIGHT, "Component.svelte": quiet}, seconds=SECONDS)
+    assert [test.state for test in run.tests] == ["failed"] * 3
+
+
+RUNES_TEST = "import { count } from './counter.svelte.ts';\ntest('counts', () => { expect(count()).toBe(3); });"
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "expect.extend({ toBe: () => ({ pass: true }) });",
+        "import { expect } from 'vitest'; expect.extend({ toBe: () => ({ pass: true }) });",
+        "import fs from 'node:fs'; fs.writeFileSync('x', '');",
+        "await 0; vi.mock('vitest');",
+        "vi.mock('vitest'); expect.extend({});",
+    ],
+)
+async def test_a_candidate_that_is_a_module_of_runes_has_no_rights_of_a_test(vitest: OpenVitest, attack: str) -> None:
+    right = "let n = $state(3); export const count = () => n;"
+    assert (await vitest.run({"counter.svelte.ts": right, "test.ts": RUNES_TEST}, seconds=SECONDS)).ok
+    hostile = f"{attack}\n{right.replace('3', '4')}"
+    run = await vitest.run({"counter.svelte.ts": hostile, "test.ts": RUNES_TEST}, seconds=SECONDS)
+    assert not run.ok, run
+    assert not run.tests or run.tests[0].state == "failed"
+
+
+async def test_what_calls_itself_a_matcher_equals_nothing(vitest: OpenVitest) -> None:
+    test = "import { value } from './value.ts';\ntest('equal', () => { expect(value).toEqual({ a: 1 }); });\n"
+    test += "test('called', () => { const f = vi.fn(); f(value); expect(f).toHaveBeenCalledWith(5); });\n"
+    test += "test('own', () => { expect({ a: 1 }).toEqual({ a: expect.any(Number) }); });"
+    files = {"value.ts": "export const value: any = { asymmetricMatch: () => true };", "test.ts": test}
+    run = await vitest.run(files, seconds=SECONDS)
+    assert [each.state for each in run.tests] == ["failed", "failed", "passed"], run
+
+
+FRESH_TEST = """
+import { render, screen } from '@testing-library/svelte';
+import Component from './Component.svelte';
+vi.mock('./word', () => ({ word: 'mocked' }));
+test('shows the word', () => { render(Component); expect(screen.getByText('mocked')).toBeInTheDocument(); });
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("import fs from 'node:fs'; void fs;", "cannot import node:fs"),
+        ("import { expect } from 'vitest'; void expect;", "cannot import vitest"),
+        ("import source from './test.ts?raw'; void source;", "cannot import ./test.ts?raw"),
+        ("const name = 'node:fs'; import(name);", "a name that is not written out"),
+        ("String.prototype.includes = () => true;", "read only property 'includes'"),
+        ("Object.prototype.result = 1;", "not extensible"),
+        ("process.getBuiltinModule('node:fs');", "getBuiltinModule"),
+    ],
+)
+async def test_a_whole_vitest_keeps_the_same_doors_closed(vitest: OpenVitest, script: str, says: str) -> None:
+    files = {"word.ts": "export const word = 'real';", "test.ts": FRESH_TEST}
+    component = f"<script>import {{ word }} from './word'; {script}</script><p>{{word}}</p>"
+    run = await vitest.run({**files, "Component.svelte": component}, seconds=SECONDS)
+    assert not run.ok, run
+    assert says in all_text(run)
 
 
 async def test_after_every_attack_a_right_component_still_passes(vitest: OpenVitest) -> None:

@@ -221,6 +221,123 @@ async def test_a_suite_that_mocks_modules_is_given_to_a_fresh_vitest(vitest: Ope
     assert [test.name for test in run.tests] == ["mocks"]
 
 
+async def test_the_test_file_can_have_another_name(vitest: OpenVitest) -> None:
+    files = {"Component.svelte": counter(), "counter.test.ts": COUNTER_TEST}
+    run = await vitest.run(files, seconds=SECONDS, test="counter.test.ts")
+    assert run.ok, run
+    mocking = f"{COUNTER_TEST}\nvi.mock('./nothing', () => ({{}}));"
+    fresh = await vitest.run({**files, "counter.test.ts": mocking}, seconds=SECONDS, test="counter.test.ts")
+    assert [test.name for test in fresh.tests] == [test.name for test in run.tests]
+    assert fresh.ok, fresh
+    missing = await vitest.run(files, seconds=SECONDS, test="other.test.ts")
+    assert missing.error == "there is no other.test.ts"
+
+
+async def test_half_a_character_is_no_reason_to_disbelieve_a_run(vitest: OpenVitest) -> None:
+    long = "throw new Error('x'.repeat(3999) + '\\u{1F600}'.repeat(9))"
+    source = f"test('long', () => {{ {long}; }}); test('half \\ud83d', () => {{ throw new Error('\\ud83d'); }});"
+    files = {"Component.svelte": "", "test.ts": source}
+    for run in (
+        await vitest.run(files, seconds=SECONDS),
+        await run_fresh(vitest.sandbox, vitest.toolchain, files, seconds=120.0),
+    ):
+        assert run.tampered is None
+        assert [test.name for test in run.tests] == ["long", "half \ufffd"]
+        assert run.tests[1].message == "\ufffd"
+
+
+async def test_a_test_may_replace_chance_time_and_even_what_is_built_in(vitest: OpenVitest) -> None:
+    warm = """
+    test('chance', () => { vi.spyOn(Math, 'random').mockReturnValue(0.5); expect(Math.random()).toBe(0.5); });
+    test('now', () => { vi.spyOn(Date, 'now').mockReturnValue(7); expect(Date.now()).toBe(7); });
+    test('time', () => {
+      vi.useFakeTimers();
+      vi.setSystemTime(new Date(0));
+      expect([new Date().getTime(), Date.now()]).toEqual([0, 0]);
+      vi.useRealTimers();
+    });
+    test('errors have names', () => {
+      const error = new Error('a');
+      error.name = 'B';
+      error.toString = () => 'c';
+      expect([error.name, `${error}`]).toEqual(['B', 'c']);
+    });
+    describe('', () => { test('inner', () => {}); });
+    """
+    run = await vitest.run({"Component.svelte": "", "test.ts": warm}, seconds=SECONDS)
+    assert run.ok, run
+    assert run.tests[-1].name == " > inner"
+    spying = "test('text', () => { vi.spyOn(JSON, 'parse').mockReturnValue(1); expect(JSON.parse('2')).toBe(1); });"
+    assert (await vitest.run({"Component.svelte": "", "test.ts": spying}, seconds=SECONDS)).ok
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "expect(__dirname).toContain('/')",
+        "expect(import.meta.filename).toContain('test.ts')",
+        "globalThis.expect(vi).toBe(globalThis.vi)",
+        "expect((await import('./text.ts?raw')).default).toBe('export {}')",
+        "expect((await import('svelte/compiler')).compile).toBeTypeOf('function')",
+    ],
+)
+async def test_a_suite_that_needs_more_than_a_worker_has_it(vitest: OpenVitest, body: str) -> None:
+    files = {"Component.svelte": "", "text.ts": "export {}", "test.ts": f"test('more', async () => {{ {body}; }});"}
+    run = await vitest.run(files, seconds=SECONDS)
+    assert run.ok, run
+
+
+async def test_the_word_only_in_a_comment_skips_nothing_in_a_fresh_vitest(vitest: OpenVitest) -> None:
+    source = "// test.only is not used\ntest('runs', () => {});\n/* describe.only */"
+    run = await run_fresh(vitest.sandbox, vitest.toolchain, {"test.ts": source}, seconds=120.0)
+    assert [test.state for test in run.tests] == ["passed"]
+    assert run.ok
+
+
+async def test_a_run_whose_tests_are_all_skipped_is_not_ok(vitest: OpenVitest) -> None:
+    run = await vitest.run({"Component.svelte": "", "test.ts": "test.skip('a', () => {});"}, seconds=SECONDS)
+    assert [test.state for test in run.tests] == ["skipped"]
+    assert not run.ok
+
+
+async def test_a_component_may_ask_where_it_runs(vitest: OpenVitest) -> None:
+    component = f"<script module>import {{ BROWSER }} from 'esm-env'; void BROWSER;</script>{counter()}"
+    run = await vitest.run({**RIGHT, "Component.svelte": component}, seconds=SECONDS)
+    assert run.ok, run
+
+
+async def test_what_ran_out_of_time_on_a_busy_machine_is_run_once_more_with_twice_the_time(opened: Opening) -> None:
+    slow = "test('slow', async () => { await new Promise((done) => setTimeout(done, 4000)); });"
+    async with opened(slots=2) as vitest:
+        vitest.is_busy = lambda: False
+        run = await vitest.run({"Component.svelte": "", "test.ts": slow}, seconds=3.0)
+        assert (run.stop, run.error) == ("timeout", "the tests did not end within 3 s")
+        vitest.is_busy = lambda: True
+        run = await vitest.run({"Component.svelte": "", "test.ts": slow}, seconds=3.0)
+        assert run.ok, run
+
+
+async def test_a_worker_that_somebody_else_killed_is_not_the_candidates_fault(opened: Opening) -> None:
+    slow = "test('slow', async () => { await new Promise((done) => setTimeout(done, 2000)); });"
+    async with opened() as vitest:
+        ours = below(os.getpid()) & set(processes_called("start.cjs"))
+        running = asyncio.create_task(vitest.run({"Component.svelte": "", "test.ts": slow}, seconds=SECONDS))
+        while vitest._waiting[0].alive and len(below(os.getpid()) & set(processes_called("start.cjs"))) <= len(ours):
+            await asyncio.sleep(0.01)
+        for pid in [pid for pid in ours if not below(pid)]:  # the worker, not what watches over it
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        run = await running
+        assert run.ok, run
+
+
+async def test_the_compilers_own_limit_is_named(opened: Opening) -> None:
+    async with opened() as vitest:
+        run = await vitest.run(RIGHT, seconds=0.0001)
+        assert run.error == "the component was not compiled within 0.0002 s"
+        assert (await vitest.run(RIGHT, seconds=SECONDS)).ok
+
+
 async def test_every_kind_of_candidate_fares_as_in_a_fresh_vitest(vitest: OpenVitest) -> None:
     chosen = [CANDIDATES[number] for number in (0, 6, 10, 25)]
     for candidate in chosen:

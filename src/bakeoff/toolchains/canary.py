@@ -1,5 +1,6 @@
 """The test that must fail: drawn anew for each grading, so that nothing written beforehand can know it."""
 
+import json
 import re
 import secrets
 from collections.abc import Iterable
@@ -8,6 +9,8 @@ from dataclasses import dataclass, field
 from bakeoff.toolchains.outcome import RunStop, TestOutcome, TestRun
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_NAMES = re.compile(r"""\b(?:test|it)(?:\.\w+)*\(\s*(['"`])((?:(?!\1)[^\\\n$%])+)\1""")
+_MOST_TRIES = 20
 _UNSEEN = "the canary test, which must fail, was not seen failing: assertions do not work as they should"
 
 
@@ -40,6 +43,26 @@ class Canary:
         if not seen and not tampered and stop == "finished" and (kept or error is None):
             tampered = _UNSEEN
         return TestRun(tests=kept, error=error, stop=stop, seconds=seconds, canary_seen=seen, tampered=tampered)
+
+
+def named_like(source: str) -> str:
+    """A name that could stand among those of a suite's tests, and does not: nothing in it tells that it is a canary."""
+    names = [found[2].split() for found in _NAMES.finditer(source) if found[2].strip()] or [["works", "as", "told"]]
+    for _ in range(_MOST_TRIES):
+        first, second = secrets.choice(names), secrets.choice(names)
+        name = " ".join([*first[: (len(first) + 1) // 2], *second[len(second) // 2 :]])
+        if name not in source:
+            return name
+    return f"{' '.join(secrets.choice(names))} {secrets.token_hex(4)}"
+
+
+def well_formed(answer: str | bytes) -> bytes:
+    """The same JSON with every half of a character replaced; what is no JSON is left for the reader to refuse."""
+    try:
+        value = json.loads(answer)
+    except (ValueError, RecursionError):
+        return answer.encode() if isinstance(answer, str) else answer
+    return json.dumps(value, ensure_ascii=False).encode(errors="replace")
 
 
 def plain(text: str) -> str:

@@ -1,8 +1,11 @@
 // Turns a suite's files into scripts that a worker can run. It reads what the candidate wrote and runs none of it.
 import net from 'node:net';
+import path from 'node:path';
 import readline from 'node:readline';
+import * as acorn from 'acorn';
 import esbuild from 'esbuild';
 import { compile, compileModule } from 'svelte/compiler';
+import { beyondUs } from './beyond.mjs';
 
 const MOST_KEPT = 500;
 const TARGET = {
@@ -14,15 +17,6 @@ const TARGET = {
   },
   logLevel: 'silent',
 };
-// What only Vite and a whole Vitest can do: module mocks, snapshots, and what a script cannot hold.
-const BEYOND = [
-  [/\bvi(?:test)?\s*\.\s*(?:mock|doMock|unmock|doUnmock|hoisted|importActual|importMock|resetModules|dynamicImportSettled)\b/, 'it mocks modules'],
-  [/\bto(?:Match|ThrowErrorMatching)\w*Snapshot\b/, 'it uses snapshots'],
-  [/\bimport\.meta\.glob\b/, 'it uses import.meta.glob'],
-  [/from\s*['"][^'"]*\?(?:raw|url|inline|worker)['"]/, 'it imports by a query'],
-  [/@vitest-environment\b/, 'it chooses its environment'],
-];
-
 const kept = new Map();
 
 async function scriptOf(name, source) {
@@ -68,23 +62,64 @@ function said(name, error) {
 
 const ENTRY = /^test\.(?:svelte\.)?[jt]s$/;
 
-async function prepare({ files, entry = Object.keys(files).find((name) => ENTRY.test(name)) }) {
+// The test alone decides how it is run. What else is there is the candidate's.
+async function prepare({ files, test }) {
+  const entry = test ?? Object.keys(files).find((name) => ENTRY.test(name));
   if (entry === undefined) return { error: 'there is no test.ts or test.svelte.ts' };
-  for (const [pattern, why] of BEYOND) {
-    for (const [name, source] of Object.entries(files)) {
-      if (!name.endsWith('.svelte') && pattern.test(source)) return { fresh: why };
-    }
-  }
+  if (!Object.hasOwn(files, entry)) return { error: `there is no ${entry}` };
   const modules = {};
   for (const [name, source] of Object.entries(files)) {
+    if (name === entry) continue;
     try {
       modules[name] = await scriptOf(name, source);
     } catch (error) {
-      if (/Top-level await/.test(error.message)) return { fresh: `${name} awaits at its top level` };
-      return { error: said(name, error) };
+      return { error: said(name, error).replace(/Top-level await.*/, 'top-level await is not supported in a component here') };
     }
   }
+  const why = beyondUs(files[entry]);
+  if (why) return forFresh(why, modules, entry);
+  try {
+    modules[entry] = await scriptOf(entry, files[entry]);
+  } catch (error) {
+    return /Top-level await/.test(error.message) ? forFresh('it awaits at its top level', modules, entry) : { error: said(entry, error) };
+  }
   return { modules, entry };
+}
+
+// In a whole Vitest a candidate could import what it likes; so what it imports is looked at before.
+function forFresh(why, modules, entry) {
+  for (const [name, script] of Object.entries(modules)) {
+    for (const asked of requiredBy(script)) {
+      if (asked === null) return { error: `${name} imports by a name that is not written out` };
+      if (!mayImport(asked, name, entry)) return { error: `${name} cannot import ${asked}: a component has Svelte and the files beside it` };
+    }
+  }
+  return { fresh: why, entry };
+}
+
+function mayImport(asked, name, entry) {
+  if (/^(?:svelte(?:\/(?!compiler$|server$|internal\/server).*)?|esm-env)$/.test(asked)) return true;
+  if (!/^\.{1,2}\/[^?#]*$/.test(asked)) return false;
+  const target = path.posix.normalize(path.posix.join(path.posix.dirname(name), asked));
+  return !target.startsWith('..') && target.replace(/\.[jt]s$/, '') !== entry.replace(/\.[jt]s$/, '');
+}
+
+// Every `import` has become a `require` by now; a candidate has none of its own.
+function requiredBy(script) {
+  const found = [];
+  const visit = (node) => {
+    if (node.type === 'CallExpression' && node.callee.type === 'Identifier' && node.callee.name === 'require') found.push(literal(node.arguments[0]));
+    if (node.type === 'ImportExpression') found.push(literal(node.source));
+    for (const value of Object.values(node)) {
+      for (const child of Array.isArray(value) ? value : [value]) if (typeof child?.type === 'string') visit(child);
+    }
+  };
+  visit(acorn.parse(script, { ecmaVersion: 'latest', allowReturnOutsideFunction: true }));
+  return found;
+}
+
+function literal(node) {
+  return typeof node?.value === 'string' ? node.value : null;
 }
 
 // A validator may import for its value what is installed here, so it is bundled; its types are gone before that.

@@ -9,6 +9,7 @@ const vm = require('node:vm');
 const { Console } = require('node:console');
 const { Writable } = require('node:stream');
 const { isBuiltin } = require('node:module');
+const { BINDINGS, freezeBuiltins, watchedObjects } = require('./builtins.mjs');
 
 const nodeRequire = require;
 const { writeSync } = fs;
@@ -36,6 +37,7 @@ let vitest; // what `import … from 'vitest'` gives to a test
 let provided; // modules for tests, by name
 let svelte; // modules for everyone, by name
 let runner;
+let tests; // how Vitest keeps the functions of its tests
 
 // ------------------------------------------------------------------------------------------------ before the job
 
@@ -57,6 +59,7 @@ async function warmUp(rehearsing) {
   for (const name of ['svelte', 'svelte/internal/client', 'svelte/store', 'svelte/reactivity']) svelte[name]();
   provided = testModules();
   runner = makeRunner();
+  tests = require('@vitest/runner');
   // What V8 keeps of the rehearsal is in the cache; here it is enough that Svelte has prepared the page.
   await (rehearsing ? rehearse() : mountOnce());
 }
@@ -153,10 +156,9 @@ function makeRunner() {
 }
 
 async function startTests(load, arrange) {
-  const { startTests: start } = require('@vitest/runner');
   runner.load = load;
   runner.arrange = arrange;
-  const [file] = await start([{ filepath: '/test.ts', testLocations: undefined }], runner);
+  const [file] = await tests.startTests([{ filepath: '/test.ts', testLocations: undefined }], runner);
   return file;
 }
 
@@ -182,7 +184,7 @@ async function rehearse() {
       expect({ a: [1] }).toEqual({ a: [1] });
       expect(vi.fn()).not.toHaveBeenCalled();
     });
-    vitest.test('fails', () => canaryTest('a word'));
+    vitest.test('fails', makeCanary({ word: 'a word', entry: 'test.ts', place: 0 }));
   });
   await act();
   cleanup();
@@ -194,14 +196,16 @@ async function rehearse() {
 // Who may import what is settled for each file before the first one runs, in tables without a prototype: whatever a
 // component then does to strings, maps or objects, a name leads to one of these entries with its own rights, or nowhere.
 class Modules {
-  constructor(sources) {
+  // What is not the test is the candidate's, whatever it is called.
+  constructor(sources, test) {
     this.entries = Object.create(null);
+    this.test = test;
     for (const name of Object.keys(sources)) {
-      const isComponent = name.endsWith('.svelte');
-      const names = ['require', 'module', 'exports', '__meta_env', ...(isComponent ? [] : TEST_NAMES)];
+      const isCandidate = name !== test;
+      const names = ['require', 'module', 'exports', '__meta_env', ...(isCandidate ? [] : TEST_NAMES)];
       const script = new vm.Script(`(function (${names.join(', ')}) {"use strict";${sources[name]}\n})`, { filename: name });
-      const find = isComponent ? (asked) => this.forComponent(asked, name) : (asked) => this.forTest(asked, name);
-      const extra = isComponent ? [] : TEST_NAMES.map((each) => vitest[each]);
+      const find = isCandidate ? (asked) => this.forCandidate(asked, name) : (asked) => this.forTest(asked, name);
+      const extra = isCandidate ? [] : TEST_NAMES.map((each) => vitest[each]);
       const make = script.runInThisContext();
       this.entries[name] = {
         __proto__: null, loaded: null, run: (made) => make(find, made, made.exports, __hidden.__vitest_worker__.metaEnv, ...extra),
@@ -223,8 +227,11 @@ class Modules {
     return made.exports;
   }
 
-  forComponent(asked, from) {
-    if (asked[0] === '.' || asked[0] === '/') return this.load(this.resolve(asked, from));
+  forCandidate(asked, from) {
+    if (asked[0] === '.' || asked[0] === '/') {
+      const name = this.resolve(asked, from);
+      if (name !== this.test) return this.load(name);
+    }
     if (svelte[asked]) return svelte[asked]();
     throw new Error(`${from} cannot import ${asked}: a component has Svelte and the files beside it`);
   }
@@ -268,23 +275,10 @@ function lockDoors() {
   }
 }
 
-// What assertions and the runner are built on. Whoever replaces one of these is not writing a component.
-const BINDINGS = [
-  ...['Object', 'Function', 'Array', 'String', 'Number', 'Boolean', 'Symbol', 'RegExp', 'Promise', 'Proxy', 'Reflect'],
-  ...['Map', 'Set', 'WeakMap', 'WeakSet', 'Error', 'TypeError', 'JSON'],
-];
+const same = Object.is;
 const bound = BINDINGS.map((name) => globalThis[name]);
 
-function watchedObjects() {
-  const made = [Object, Object.prototype, Function.prototype, Array, Array.prototype, String.prototype, Number.prototype];
-  made.push(Promise, Promise.prototype, Map.prototype, Set.prototype, WeakMap.prototype, RegExp.prototype, Reflect);
-  made.push(Error.prototype, Symbol.prototype, Boolean.prototype, Object.getPrototypeOf([][Symbol.iterator]()));
-  made.push(Object.getPrototypeOf(Object.getPrototypeOf(function* () {}.prototype)));
-  return made.map((object) => [object, Reflect.ownKeys(object).map((key) => [key, own(object, key)])]);
-}
-
-const same = Object.is;
-
+// They are frozen, so this finds what should not be possible, and names that only tests have.
 function changedBuiltin(watched) {
   for (let i = 0; i < watched.length; i++) {
     const [object, before] = watched[i];
@@ -303,34 +297,30 @@ function changedBuiltin(watched) {
   for (let i = 0; i < TEST_NAMES.length; i++) {
     if (own(globalThis, TEST_NAMES[i])) return TEST_NAMES[i];
   }
-  if (own(Object.prototype, 'toJSON') || own(Array.prototype, 'toJSON')) return 'toJSON';
   return null;
 }
 
-// The canary is a test that must fail, and must fail in every one of these ways.
-function canaryChecks(word) {
-  const { expect, vi } = vitest;
+// The canary is a test that must fail, and must fail in every one of these ways. Its script bears the name of the suite's
+// own, so that no stack tells them apart.
+const CANARY = `(function (expect, vi, document, within, word, other) { return () => {
   const lone = document.createElement('p');
   lone.textContent = word;
-  const { within } = require('@testing-library/dom');
-  return [
+  const checks = [
     () => expect(lone).toBeInTheDocument(),
-    () => expect(lone).toHaveTextContent(`${word}!`),
+    () => expect(lone).toHaveTextContent(other),
     () => expect(vi.fn()).toHaveBeenCalled(),
-    () => expect([word]).toEqual([`${word}!`]),
-    () => expect(word).toContain(`${word}!`),
+    () => expect([word]).toEqual([other]),
+    () => expect({ asymmetricMatch: () => true }).toEqual(word),
+    () => expect(word).toContain(other),
     () => expect(null).toBeTruthy(),
     () => expect(lone).not.toHaveTextContent(word),
     () => within(document.body).getByText(word),
-    () => expect(word).toBe(`${word}!`),
+    () => expect(word).toBe(other),
   ];
-}
-
-function canaryTest(word) {
   let last;
-  for (const check of canaryChecks(word)) {
+  for (let i = 0; i < checks.length; i++) {
     try {
-      check();
+      checks[i]();
     } catch (error) {
       last = error;
       continue;
@@ -338,10 +328,16 @@ function canaryTest(word) {
     return;
   }
   throw last;
+}; })`;
+
+function makeCanary({ word, entry, place }) {
+  const script = new vm.Script(CANARY, { filename: entry, lineOffset: Math.floor(place * 100) });
+  const { within } = require('@testing-library/dom');
+  return script.runInThisContext()(vitest.expect, vitest.vi, document, within, word, `${word}!`);
 }
 
 async function runSuite(job) {
-  const modules = new Modules(job.modules);
+  const modules = new Modules(job.modules, job.entry);
   const errors = [];
   const note = (kind, title) => (error) => {
     // As in Vitest: whoever listens for these takes care of them.
@@ -350,23 +346,55 @@ async function runSuite(job) {
   process.on('uncaughtException', note('uncaughtException', 'Uncaught Exception'));
   process.on('unhandledRejection', note('unhandledRejection', 'Unhandled Rejection'));
   const load = () => {
-    vitest.test(job.canary, () => canaryTest(job.word));
+    vitest.test(job.canary, makeCanary(job));
     return modules.load(job.entry);
   };
+  freezeBuiltins();
   const watched = watchedObjects();
+  const endings = new WeakMap();
   let changed = null;
   runner.inspect = () => {
     changed ??= changedBuiltin(watched);
   };
-  const file = await startTests(load, ({ tasks }) => {
+  const file = await startTests(load, (collected) => {
+    const { tasks } = collected;
     if (!tasks.length) return; // the test file could not be loaded
+    keepEndings(collected, endings);
     const [canary] = tasks.splice(0, 1);
     canary.mode = 'run'; // also where the suite runs only some of its tests
     tasks.splice(Math.floor(job.place * (tasks.length + 1)), 0, canary);
   });
   await new Promise((done) => soon(() => soon(done)));
   runner.inspect();
-  return report(job, file, errors, changed);
+  return report(job, file, errors, changed, endings);
+}
+
+// How each test's function ended the last time, in a place of our own: what Vitest notes of it must agree with that.
+function keepEndings({ tasks }, endings) {
+  for (const task of tasks) {
+    if (task.type === 'suite') {
+      keepEndings(task, endings);
+      continue;
+    }
+    const run = tests.getFn(task);
+    if (!run) continue; // one that is still to be written
+    tests.setFn(task, async () => {
+      endings.set(task, 'begun');
+      try {
+        await run();
+      } catch (error) {
+        endings.set(task, 'threw');
+        throw error;
+      }
+      endings.set(task, 'returned');
+    });
+  }
+}
+
+function stateOf(task, endings) {
+  const state = STATES[task.result?.state ?? task.mode] ?? 'failed';
+  if (state !== 'passed') return state;
+  return endings.get(task) === (task.fails ? 'threw' : 'returned') ? 'passed' : 'failed';
 }
 
 // ---------------------------------------------------------------------------------------------------- the result
@@ -380,7 +408,7 @@ function messageOf(error) {
   } catch {
     text = 'an error that cannot be shown';
   }
-  return text.length > MOST_MESSAGE ? `${text.slice(0, MOST_MESSAGE)}…` : text;
+  return (text.length > MOST_MESSAGE ? `${text.slice(0, MOST_MESSAGE)}…` : text).toWellFormed();
 }
 
 function messagesOf(result) {
@@ -392,33 +420,33 @@ function messagesOf(result) {
 
 const STATES = { __proto__: null, pass: 'passed', fail: 'failed', skip: 'skipped', todo: 'skipped' };
 
-function describeTests(task, prefix, found) {
+function describeTests(task, prefix, found, endings) {
   const tasks = task.tasks;
   for (let i = 0; i < tasks.length; i++) {
     const each = tasks[i];
-    const name = prefix ? `${prefix} > ${each.name}` : `${each.name}`;
+    const name = prefix === null ? `${each.name}` : `${prefix} > ${each.name}`;
     if (each.type === 'suite') {
-      describeTests(each, name, found);
+      describeTests(each, name, found, endings);
       continue;
     }
-    const state = STATES[each.result?.state ?? each.mode] ?? 'failed';
+    const state = stateOf(each, endings);
     const seconds = (each.result?.duration ?? 0) / 1000;
     const message = stringify(messagesOf(each.result));
-    found.text += `${found.text && ','}{"name":${stringify(name)},"state":"${state}","message":${message},"seconds":${+seconds || 0}}`;
+    found.text += `${found.text && ','}{"name":${stringify(name.toWellFormed())},"state":"${state}","message":${message},"seconds":${+seconds || 0}}`;
   }
   if (task.result?.errors?.length) found.errors += `${found.errors && '\n'}${messagesOf(task.result)}`;
 }
 
-function report(job, file, errors, changed) {
+function report(job, file, errors, changed, endings) {
   const found = { __proto__: null, text: '', errors: '' };
-  describeTests(file, '', found);
+  describeTests(file, null, found, endings);
   let error = found.errors;
   for (let i = 0; i < errors.length && i < 20; i++) error += `${error && '\n'}${errors[i]}`;
   return `{"proof":${stringify(job.proof)},"tests":[${found.text}],"error":${stringify(error)},"changed":${stringify(changed)}}`;
 }
 
 async function runValidator(job) {
-  const modules = new Modules(job.modules);
+  const modules = new Modules(job.modules, job.entry);
   let outcome;
   try {
     const loaded = modules.load(job.entry);
