@@ -148,3 +148,23 @@ def agents_list(agent_file: AgentFiles = None, as_json: AsJson = False) -> None:
     from bakeoff.cli.agents_run import list_agents
 
     list_agents(agent_file or [], as_json=as_json)
+
+
+@agents.command("leaderboard")
+def agents_leaderboard(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILES]...", help="Result files, or folders of them; all if left out."),
+    ] = None,
+    results: Results = Path("results"),
+    as_json: AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown instead of a table.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page that needs no network.")
+    ] = None,
+) -> None:
+    """Rank result files: the latest of each agent, model and provider, and which exercises each solved."""
+    from bakeoff.cli.agents_board import show_board
+    from bakeoff.cli.comparing import Shape
+
+    show_board(results, files or [], Shape(as_json, markdown, html))

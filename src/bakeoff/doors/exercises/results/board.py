@@ -1,4 +1,4 @@
-"""The leaderboard of many result files, as JSON: the latest word on each agent with each model and provider."""
+"""The leaderboard of many result files: the latest word on each agent with each model and provider."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,26 +10,48 @@ from bakeoff.stats import Cell, Interval, score_interval
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class Standing:
+    """One agent with one model of one provider, by its latest file."""
+
+    key: str
     result: ResultFile
     interval: Interval | None
+    rank: int
+    tied: bool
 
     @property
-    def rate(self) -> float:
-        return self.result.summary.success_rate
+    def cost(self) -> float | None:
+        """Of all that was counted; unknown is not 0."""
+        usages = [each.token_usage for each in self.result.results if each.token_usage]
+        costs = [usage.cost for usage in usages if usage.cost is not None]
+        return round(sum(costs), 6) if costs else None
 
 
 def leaderboard_json(results: Iterable[ResultFile]) -> dict[str, Any]:
     """`lastUpdated`, `results` by agent and model, and `entries`. Those whose intervals overlap share a rank."""
-    latest = latest_of(results)
-    standings = sorted(map(_standing, latest), key=lambda standing: -standing.rate)
-    keys = _keys([standing.result for standing in standings])
-    stamps = [result.metadata.timestamp for result in latest if result.metadata.timestamp]
+    standings = standings_of(results)
     return {
-        "lastUpdated": max(stamps, key=seconds_of) if stamps else None,
-        "results": {key: standing.result.as_json() for key, standing in zip(keys, standings, strict=True)},
-        "entries": [_entry(standing, standings) for standing in standings],
+        "lastUpdated": last_updated(standings),
+        "results": {standing.key: standing.result.as_json() for standing in standings},
+        "entries": [_entry(standing) for standing in standings],
     }
+
+
+def standings_of(results: Iterable[ResultFile]) -> tuple[Standing, ...]:
+    """Best first. A rank counts those that are better beyond doubt, so that what cannot be told apart shares one."""
+    latest = sorted(latest_of(results), key=lambda result: -result.summary.success_rate)
+    rated = [(result.summary.success_rate, _interval(result)) for result in latest]
+    ranks = [1 + sum(_better(other, one) for other in rated) for one in rated]
+    shared = Counter(ranks)
+    return tuple(
+        Standing(key, result, interval, rank, shared[rank] > 1)
+        for key, result, (_, interval), rank in zip(_keys(latest), latest, rated, ranks, strict=True)
+    )
+
+
+def last_updated(standings: Iterable[Standing]) -> str | None:
+    stamps = [stamp for standing in standings if (stamp := standing.result.metadata.timestamp)]
+    return max(stamps, key=seconds_of) if stamps else None
 
 
 def latest_of(results: Iterable[ResultFile]) -> list[ResultFile]:
@@ -52,13 +74,20 @@ def _when(result: ResultFile) -> float:
 def _keys(results: Sequence[ResultFile]) -> list[str]:
     short = [f"{safe_name(r.metadata.agent)}-{safe_name(r.metadata.model or 'default')}" for r in results]
     shared = Counter(short)
-    return [
+    longer = [
         f"{key}-{safe_name(result.metadata.provider)}" if shared[key] > 1 else key
         for key, result in zip(short, results, strict=True)
     ]
+    keys: list[str] = []
+    for key in longer:  # names that differ only in what a key cannot hold are numbered: nobody is lost
+        number = 1
+        while (numbered := key if number == 1 else f"{key}-{number}") in keys:
+            number += 1
+        keys.append(numbered)
+    return keys
 
 
-def _standing(result: ResultFile) -> _Standing:
+def _interval(result: ResultFile) -> Interval | None:
     cells = []
     for each in result.results:
         tries = each.attempts or (each,)
@@ -67,35 +96,31 @@ def _standing(result: ResultFile) -> _Standing:
     if not result.results:
         solved, count = result.summary.success_count, result.summary.total_count
         cells = [Cell(1, float(place < solved), float(place < solved)) for place in range(count)]
-    return _Standing(result, score_interval(cells))
+    return score_interval(cells)
 
 
-def _entry(standing: _Standing, all_of_them: Sequence[_Standing]) -> dict[str, Any]:
-    result = standing.result
-    about, summary = result.metadata, result.summary
-    costs = [each.token_usage.cost for each in result.results if each.token_usage and each.token_usage.cost is not None]
-    rank = 1 + sum(_better(other, standing) for other in all_of_them)
+def _entry(standing: Standing) -> dict[str, Any]:
+    about, summary, interval = standing.result.metadata, standing.result.summary, standing.interval
     return {
-        "rank": rank,
-        "tied": sum(1 + sum(_better(other, each) for other in all_of_them) == rank for each in all_of_them) > 1,
+        "rank": standing.rank,
+        "tied": standing.tied,
         "agent": about.agent,
         "version": about.version or "unknown",
         "model": about.model or "default",
         "provider": about.provider,
         "successRate": summary.success_rate,
-        "interval": [round(100 * standing.interval.low, 1), round(100 * standing.interval.high, 1)]
-        if standing.interval
-        else None,
+        "interval": [round(100 * interval.low, 1), round(100 * interval.high, 1)] if interval else None,
         "avgExecutionTime": summary.avg_duration,
         "problemsSolved": summary.success_count,
         "totalProblems": summary.total_count,
-        "cost": round(sum(costs), 6) if costs else None,  # unknown is not 0
+        "cost": standing.cost,
         "lastUpdated": about.timestamp,
     }
 
 
-def _better(one: _Standing, other: _Standing) -> bool:
+def _better(one: tuple[float, Interval | None], other: tuple[float, Interval | None]) -> bool:
     """Whether the evidence says so: intervals that overlap leave it open."""
-    if one.interval is None or other.interval is None:
+    (rate, interval), (other_rate, other_interval) = one, other
+    if interval is None or other_interval is None:
         return False
-    return one.rate > other.rate and not one.interval.overlaps(other.interval)
+    return rate > other_rate and not interval.overlaps(other_interval)

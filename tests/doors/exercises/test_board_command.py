@@ -1,0 +1,129 @@
+"""`bakeoff agents leaderboard` over result files as someone types it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Board = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Board:
+    """Calls `bakeoff agents leaderboard …` in the test's folder and gives what came out."""
+
+    def call(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "bakeoff", "agents", "leaderboard", *words],
+            cwd=tmp_path,
+            env={**os.environ, "NO_COLOR": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return call
+
+
+def write_result(folder: Path, agent: str, solved: int, of: int = 20, day: int = 1, **changes: Any) -> Path:
+    folder.mkdir(exist_ok=True)
+    results = [
+        {"exercise": f"e{place}", "overallSuccess": place < solved, "tokenUsage": {"totalTokens": 9, "cost": 0.25}}
+        for place in range(of)
+    ]
+    about = {"agent": agent, "provider": "p", "version": "1.2", "timestamp": f"2026-01-0{day}T00:00:00.000Z"}
+    summary = {"successRate": 100 * solved / of, "successCount": solved, "totalCount": of, "avgDuration": 2500}
+    path = folder / f"{agent.replace('/', '_')}-{day}.json"
+    path.write_text(json.dumps({"metadata": about, "summary": summary, "results": results, **changes}))
+    return path
+
+
+def test_json_has_the_latest_of_each_and_what_cannot_be_told_apart_shares_a_rank(board: Board, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    write_result(folder, "good", 1)
+    latest = write_result(folder, "good", 19, day=2)
+    write_result(folder, "near", 18)
+    write_result(folder, "weak", 0)
+    (folder / "latest.json").write_bytes(latest.read_bytes())
+    (folder / "package.json").write_text('{"name": "x"}')
+    done = board("--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["lastUpdated"] == "2026-01-02T00:00:00.000Z"
+    assert list(told["results"]) == ["good-default", "near-default", "weak-default"]
+    assert [(entry["agent"], entry["rank"], entry["tied"]) for entry in told["entries"]] == [
+        ("good", 1, True),
+        ("near", 1, True),
+        ("weak", 3, False),
+    ]
+    first = told["entries"][0]
+    assert (first["problemsSolved"], first["totalProblems"], first["successRate"]) == (19, 20, 95)
+    assert (first["cost"], first["avgExecutionTime"], first["version"]) == (5.0, 2500, "1.2")
+
+
+def test_markdown_and_the_page_have_the_ranks_and_every_exercise(board: Board, tmp_path: Path) -> None:
+    unmetered = {"subject": "free", "metered": False}
+    files = [write_result(tmp_path, "good", 2, 3), write_result(tmp_path, "free", 1, 3, bakeoff=unmetered)]
+    done = board(*map(str, files), "--markdown", "--html", "board.html")
+    assert done.returncode == 0, done.stderr
+    assert "| =1 | `good` |" in done.stdout
+    assert "| `e1` | 1/1 | 0/1 |" in done.stdout
+    assert "not metered" in done.stdout
+    page = (tmp_path / "board.html").read_text()
+    assert "2 agents may be first" in page
+    assert "not metered" in page
+    assert "good-default" in page
+
+
+def test_a_table_is_what_people_get_and_names_from_outside_do_no_harm(board: Board, tmp_path: Path) -> None:
+    path = write_result(tmp_path, "ev\x1b[31mil", 1, 2)
+    done = board(str(path))
+    assert done.returncode == 0, done.stderr
+    assert "=1" not in done.stdout
+    assert "ev\\x1b[31mil" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_damaged_file_of_a_folder_is_left_out_with_a_word_and_a_named_one_is_an_error(
+    board: Board, tmp_path: Path
+) -> None:
+    write_result(tmp_path / "results", "good", 1, 2)
+    damaged = tmp_path / "results" / "damaged.json"
+    damaged.write_text('{"metadata": {"agent": "", "provider": "p"}}')
+    done = board("--json")
+    assert done.returncode == 0, done.stderr
+    assert "damaged.json" in done.stderr
+    assert list(json.loads(done.stdout)["results"]) == ["good-default"]
+    refused = board(str(damaged))
+    assert refused.returncode == 2
+    assert "metadata.agent" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "no result file of agents"),
+        (("gone.json",), "gone.json is not there"),
+        (("--json", "--markdown"), "choose one"),
+    ],
+)
+def test_what_cannot_be_shown_is_told_in_a_sentence(board: Board, words: tuple[str, ...], why: str) -> None:
+    done = board(*words)
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_agents_whose_names_differ_only_in_signs_are_both_on_the_board(board: Board, tmp_path: Path) -> None:
+    write_result(tmp_path, "a/b", 1, 2)
+    write_result(tmp_path, "a?b", 2, 2)
+    done = board(".", "--json")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["results"]) == 2
