@@ -8,6 +8,10 @@ import typer
 agents = typer.Typer(
     help="Coding agents of the command line, on exercises.", rich_markup_mode=None, no_args_is_help=True
 )
+image = typer.Typer(
+    help="The image that agents run in with --sandbox docker.", rich_markup_mode=None, no_args_is_help=True
+)
+agents.add_typer(image, name="image")
 
 Exercises = Annotated[
     Path | None, typer.Option(metavar="DIR", help="A track's checkout or one exercise; bundled ones if left out.")
@@ -168,3 +172,21 @@ def agents_leaderboard(
     from bakeoff.cli.comparing import Shape
 
     show_board(results, files or [], Shape(as_json, markdown, html))
+
+
+@image.command("build")
+def agents_image_build(
+    engine: Annotated[str | None, typer.Option(help="docker or podman; the one that is there if left out.")] = None,
+    tag: Annotated[str, typer.Option(help="What the image is called.")] = "bakeoff-agents",
+    agent: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="All that come from a registry if left out. Repeat.")
+    ] = None,
+    agent_file: AgentFiles = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the command and the Containerfile, and build nothing.")
+    ] = False,
+) -> None:
+    """Build an image with Node, Python, git and agents."""
+    from bakeoff.cli.agents_image import build_image
+
+    build_image(engine, tag, agent or [], agent_file or [], dry_run=dry_run)

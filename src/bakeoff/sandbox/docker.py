@@ -46,6 +46,29 @@ class DockerSandbox:
             finished = await supervise(order, stdin=command.stdin, output_kb=command.limits.output_kb)
         return judged(finished)
 
+    def ask(self, *argv: str) -> str | None:
+        """What a command prints in a container with nothing of the host's; None where it fails or is not there."""
+        options = ("--rm", "--pull", "never", "--network", "none", "--read-only", "--cap-drop", "ALL")
+        options += ("--user", "1000:1000", "--tmpfs", "/tmp", "--env", "HOME=/tmp", "--workdir", "/tmp")  # noqa: S108
+        container = f"bakeoff-{secrets.token_hex(8)}"
+        words = [self.client, "run", "--name", container, *options, "--entrypoint", "", self.image_id, *argv]
+        try:
+            done = subprocess.run(
+                words,
+                env=client_environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=PROBE_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:  # the client is gone, its container is not
+            remove = [self.client, "rm", "--force", container]
+            subprocess.run(remove, env=client_environment(), capture_output=True, check=False)
+            return None
+        except OSError:
+            return None
+        return (done.stdout or done.stderr).decode(errors="replace") if done.returncode == 0 else None
+
     def order(self, command: Command, container: str) -> Order:
         argv = (self.client, "run", "--name", container, *self.options(command), self.image_id, *command.argv)
         epilogue = [

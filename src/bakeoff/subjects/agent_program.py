@@ -7,6 +7,7 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
+from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.environment import inherited, search_path
 from bakeoff.subjects.agent_definition import AgentDefinition
 
@@ -39,11 +40,29 @@ def _base_python(venv: Path) -> list[Path]:
     return [found.parent.parent] if found.exists() and not found.is_relative_to("/usr") else []
 
 
-def version_of(definition: AgentDefinition) -> str | None:
+def is_installed(program: str, image: DockerSandbox | None = None) -> bool:
+    """Whether a trial would find it: on this machine, or in the image that trials run in."""
+    if image is None:
+        return shutil.which(program) is not None
+    return _found_in(image, program)
+
+
+@lru_cache(maxsize=256)
+def _found_in(image: DockerSandbox, program: str) -> bool:
+    return image.ask("/bin/sh", "-c", 'command -v -- "$1"', "sh", program) is not None
+
+
+def version_of(definition: AgentDefinition, image: DockerSandbox | None = None) -> str | None:
     """What the program says of itself; None where it says nothing, or is not there."""
     if definition.version is None:
         return None
-    return _asked(definition.version.command)
+    command = definition.version.command
+    return _asked(command) if image is None else _asked_in(image, command)
+
+
+@lru_cache(maxsize=256)
+def _asked_in(image: DockerSandbox, command: tuple[str, ...]) -> str | None:
+    return _first_line(image.ask(*command) or "")
 
 
 @lru_cache(maxsize=256)
@@ -66,7 +85,9 @@ def _asked(command: tuple[str, ...]) -> str | None:
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-    lines = (done.stdout or done.stderr).decode(errors="replace").strip().splitlines()
-    if done.returncode != 0 or not lines:
-        return None
-    return "".join(char for char in lines[0] if char.isprintable())[:_LONGEST] or None
+    return _first_line((done.stdout or done.stderr).decode(errors="replace")) if done.returncode == 0 else None
+
+
+def _first_line(said: str) -> str | None:
+    lines = said.strip().splitlines()
+    return ("".join(char for char in lines[0] if char.isprintable())[:_LONGEST] or None) if lines else None

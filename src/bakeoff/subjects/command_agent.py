@@ -15,13 +15,14 @@ from bakeoff.environment import read_environment
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.frozen import Frozen
 from bakeoff.plan import SubjectSpec
-from bakeoff.protocols import Command, Completed, Needs, Place, Resource, Task
+from bakeoff.protocols import Command, Completed, Needs, Place, Resource, Sandbox, Task
 from bakeoff.record import Step, Text, Transcript
 from bakeoff.sandbox import take
+from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.safe_copy import open_folder, write_below
 from bakeoff.specs import describe, read_options
 from bakeoff.subjects.agent_definition import AgentDefinition, Values, expand, expand_command, expand_variables
-from bakeoff.subjects.agent_program import program_roots, version_of
+from bakeoff.subjects.agent_program import is_installed, program_roots, version_of
 from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
 from bakeoff.workspace import SandboxedWorkspace
 
@@ -109,10 +110,15 @@ class CommandAgent:
     use_login: bool = False
     network: bool = False
     only_recordings: bool = False
+    sandbox: Callable[[], Sandbox] | None = field(default=None, repr=False)  # where trials will run, if that is known
 
     @classmethod
     def from_spec(
-        cls, spec: SubjectSpec, files: Mapping[str, TaskFiles] | None = None, watch: Watch | None = None
+        cls,
+        spec: SubjectSpec,
+        files: Mapping[str, TaskFiles] | None = None,
+        watch: Watch | None = None,
+        sandbox: Callable[[], Sandbox] | None = None,
     ) -> "CommandAgent":
         options = read_options(spec, CliAgentOptions)
         try:
@@ -131,16 +137,21 @@ class CommandAgent:
             watch,
             options.use_login,
             options.network,
+            sandbox=sandbox,
         )
 
     # --- what the run asks before anything starts -------------------------------------------------------------------
 
     def lacks(self) -> list[str]:
         """What has to be there before the agent can be started."""
-        program = self.definition.command[0]
+        program, image = self.definition.command[0], self._image()
         found = []
-        if shutil.which(program) is None:
-            found.append(f"`{program}` is not installed: {self.definition.install.hint}")
+        if not is_installed(program, image):
+            found.append(
+                f"`{program}` is not installed: {self.definition.install.hint}"
+                if image is None
+                else f"`{program}` is not in the image: `bakeoff agents image build --agent {self.definition.name}`"
+            )
         if not self.use_login:
             found += [
                 f"{names} is not set, which {self.provider} needs; or log in and add --use-login"
@@ -149,6 +160,11 @@ class CommandAgent:
                 for names in self.definition.missing(self.provider, self.environment)
             ]
         return found
+
+    def _image(self) -> DockerSandbox | None:
+        """A container brings its own programs; what this machine has does not matter there."""
+        sandbox = self.sandbox() if self.sandbox else None
+        return sandbox if isinstance(sandbox, DockerSandbox) else None
 
     def secrets(self) -> dict[str, str]:
         names = self.definition.key_variables(self.provider)
@@ -187,7 +203,8 @@ class CommandAgent:
 
     async def attempt(self, task: Task) -> Transcript:
         workspace = _sandboxed(task)
-        version = await asyncio.to_thread(version_of, self.definition)
+        image = workspace.sandbox if isinstance(workspace.sandbox, DockerSandbox) else None
+        version = await asyncio.to_thread(version_of, self.definition, image)
         upstream = self._upstream()
         if upstream is None:
             launch = await asyncio.to_thread(self._launch, task, workspace, Values({}))

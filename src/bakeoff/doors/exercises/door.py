@@ -35,13 +35,14 @@ class ExercisesDoor(Door):
     def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:
         gradings = [grading_of(case) for case in plan.cases]
         slots = max(1, min(options.jobs, os.cpu_count() or 1))
-        resources = (References(), *runners_for(gradings, sandbox_of(options), slots))
+        sandbox = sandbox_of(options)
+        resources = (References(), *runners_for(gradings, sandbox, slots))
         files = {grading.exercise: TaskFiles(grading.solution, grading.tests) for grading in gradings}
         watch = _watcher() if plan.settings.get("show_progress") is True else None
         return (
             default_catalogue()
             .with_scorer(EXERCISE, partial(ExerciseScorer.from_spec, resources=resources))
-            .with_subject(CLI_AGENT, partial(CommandAgent.from_spec, files=files, watch=watch))
+            .with_subject(CLI_AGENT, partial(CommandAgent.from_spec, files=files, watch=watch, sandbox=sandbox))
             .with_subject("cheat", ExerciseCheat.from_spec)
         )
 
