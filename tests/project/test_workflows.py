@@ -101,7 +101,7 @@ def test_every_input_has_a_description_is_used_and_is_one_that_workflows_give() 
 
 
 def test_variables_of_scripts_are_set_where_they_are_used() -> None:
-    known = {"HOME", "GITHUB_PATH", "GITHUB_STEP_SUMMARY", "PATH"}
+    known = {"HOME", "GITHUB_STEP_SUMMARY", "PATH"}
     for path in FILES:
         for step in steps_of(path):
             used = set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", step.get("run", "")))
@@ -163,7 +163,6 @@ def test_what_is_installed_does_not_see_the_keys(tmp_path: Path) -> None:
         tmp_path,
         PATH=f"{programs}{os.pathsep}{os.environ['PATH']}",
         HOME=str(tmp_path),
-        GITHUB_PATH=str(tmp_path / "path"),
         NPM_PACKAGES="@a/b@1 *",
         PYTHON_PACKAGES="c",
         OPENAI_API_KEY="canary-9d3f",

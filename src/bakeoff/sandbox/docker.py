@@ -48,7 +48,7 @@ class DockerSandbox:
 
     def ask(self, *argv: str) -> str | None:
         """What a command prints in a container with nothing of the host's; None where it fails or is not there."""
-        options = ("--rm", "--pull", "never", "--network", "none", "--read-only", "--cap-drop", "ALL")
+        options = ["--rm", "--pull", "never", "--network", "none", "--read-only", "--cap-drop", "ALL"]
         options += ("--user", "1000:1000", "--tmpfs", "/tmp", "--env", "HOME=/tmp", "--workdir", "/tmp")  # noqa: S108
         container = f"bakeoff-{secrets.token_hex(8)}"
         words = [self.client, "run", "--name", container, *options, "--entrypoint", "", self.image_id, *argv]
