@@ -30,7 +30,8 @@ def show_board(results: Path, files: Sequence[Path], shape: Shape) -> None:
         )
     standings = standings_of(read)
     if shape.html:
-        err().print(f"written to {visible(str(_page(shape.html, standings)), 1000)}")
+        folders = {path if path.is_dir() else path.parent: None for path in files or [results]}
+        err().print(f"written to {visible(str(_page(shape.html, standings, list(folders))), 1000)}")
     if shape.as_json:
         out().file.write(harmless_json(json.dumps(leaderboard_json(read), indent=2)) + "\n")
     elif shape.markdown:
@@ -61,10 +62,10 @@ def _found(folder: Path) -> Iterator[ResultFile]:
                 err().print(f"warning: left out: {visible(str(error), 2000)}")
 
 
-def _page(path: Path, standings: Sequence[Standing]) -> Path:
+def _page(path: Path, standings: Sequence[Standing], folders: Sequence[Path]) -> Path:
     from bakeoff.doors.exercises.results.board_page import write_board_page
 
-    return write_board_page(path, standings)
+    return write_board_page(path, standings, folders)
 
 
 def _print(standings: Sequence[Standing]) -> None:

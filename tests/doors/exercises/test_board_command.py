@@ -82,6 +82,25 @@ def test_markdown_and_the_page_have_the_ranks_and_every_exercise(board: Board, t
     assert "good-default" in page
 
 
+def test_the_page_leads_to_the_runs_beside_the_files_and_nowhere_else(board: Board, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    write_result(folder, "here", 1, 2, bakeoff={"subject": "here", "run": "a-run"})
+    write_result(folder, "gone", 1, 2, bakeoff={"subject": "gone", "run": "../outside"})
+    write_result(folder, "bad", 1, 2, metadata={"agent": "bad", "runUrl": "javascript:alert(1)"})
+    write_result(folder, "odd", 1, 2, metadata={"agent": "odd", "runUrl": "https://["})
+    write_result(folder, "far", 1, 2, metadata={"agent": "far", "runUrl": "https://example.com/runs/7", "runId": "7"})
+    for name in ("runs/a-run", "outside"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "report.html").write_text("a page")
+    done = board("--html", "board.html")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "board.html").read_text()
+    assert "results/runs/a-run/report.html" in page
+    assert "outside/report.html" not in page
+    assert 'href="javascript' not in page
+    assert 'href="https://example.com/runs/7"' in page
+
+
 def test_a_table_is_what_people_get_and_names_from_outside_do_no_harm(board: Board, tmp_path: Path) -> None:
     path = write_result(tmp_path, "ev\x1b[31mil", 1, 2)
     done = board(str(path))

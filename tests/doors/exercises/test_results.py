@@ -217,3 +217,12 @@ def test_the_board_has_the_latest_of_each_and_ties_are_ties() -> None:
 def test_keys_that_would_collide_name_the_provider() -> None:
     board = leaderboard_json([file_of("a", 1, 4), file_of("a", 2, 4, provider="q/r")])
     assert set(board["results"]) == {"a-default-p", "a-default-q_r"}
+
+
+def test_the_middle_one_may_be_tied_with_both_its_neighbours() -> None:
+    board = leaderboard_json([file_of("first", 34, 40), file_of("middle", 25, 40), file_of("last", 15, 40)])
+    assert [(entry["rank"], entry["tiedWith"]) for entry in board["entries"]] == [
+        (1, ["middle-default"]),
+        (1, ["first-default", "last-default"]),
+        (2, ["middle-default"]),
+    ]

@@ -17,7 +17,11 @@ class Standing:
     result: ResultFile
     interval: Interval | None
     rank: int
-    tied: bool
+    tied_with: tuple[str, ...]  # the keys of those it cannot be told apart from
+
+    @property
+    def tied(self) -> bool:
+        return bool(self.tied_with)
 
     @property
     def cost(self) -> float | None:
@@ -28,7 +32,7 @@ class Standing:
 
 
 def leaderboard_json(results: Iterable[ResultFile]) -> dict[str, Any]:
-    """`lastUpdated`, `results` by agent and model, and `entries`. Those whose intervals overlap share a rank."""
+    """`lastUpdated`, `results` by agent and model, and `entries`. Those whose intervals overlap are tied."""
     standings = standings_of(results)
     return {
         "lastUpdated": last_updated(standings),
@@ -38,15 +42,20 @@ def leaderboard_json(results: Iterable[ResultFile]) -> dict[str, Any]:
 
 
 def standings_of(results: Iterable[ResultFile]) -> tuple[Standing, ...]:
-    """Best first. A rank counts those that are better beyond doubt, so that what cannot be told apart shares one."""
+    """Best first. A rank counts those that are better beyond doubt.
+
+    Being told apart is not handed on: the second may be tied with the first and with the third, and they not.
+    """
     latest = sorted(latest_of(results), key=lambda result: -result.summary.success_rate)
-    rated = [(result.summary.success_rate, _interval(result)) for result in latest]
-    ranks = [1 + sum(_better(other, one) for other in rated) for one in rated]
-    shared = Counter(ranks)
-    return tuple(
-        Standing(key, result, interval, rank, shared[rank] > 1)
-        for key, result, (_, interval), rank in zip(_keys(latest), latest, rated, ranks, strict=True)
-    )
+    rated = [(key, result, _interval(result)) for key, result in zip(_keys(latest), latest, strict=True)]
+    standings = []
+    for key, result, interval in rated:
+        one = (result.summary.success_rate, interval)
+        others = [(name, (other.summary.success_rate, its)) for name, other, its in rated if name != key]
+        rank = 1 + sum(_better(other, one) for _, other in others)
+        tied = tuple(name for name, other in others if not _better(other, one) and not _better(one, other))
+        standings.append(Standing(key, result, interval, rank, tied))
+    return tuple(standings)
 
 
 def last_updated(standings: Iterable[Standing]) -> str | None:
@@ -104,6 +113,7 @@ def _entry(standing: Standing) -> dict[str, Any]:
     return {
         "rank": standing.rank,
         "tied": standing.tied,
+        "tiedWith": list(standing.tied_with),
         "agent": about.agent,
         "version": about.version or "unknown",
         "model": about.model or "default",

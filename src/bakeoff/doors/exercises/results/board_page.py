@@ -1,7 +1,9 @@
 """The leaderboard of agents as a page: ranks, score against cost and time, and the exercise × agent matrix."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from bakeoff.doors.exercises.results.board import Standing, last_updated
 from bakeoff.doors.exercises.results.board_text import (
@@ -15,7 +17,7 @@ from bakeoff.doors.exercises.results.board_text import (
 )
 from bakeoff.doors.exercises.results.model import ExerciseResult
 from bakeoff.report.html.scores import interval_datum, score_plots
-from bakeoff.report.html.section_page import Masthead, write_section_page
+from bakeoff.report.html.section_page import Masthead, source_datum, write_section_page
 from bakeoff.report.sections import Column, Datum, Matrix, MatrixCell, Point, Section, Table, Tone, Value
 from bakeoff.report.words import UNKNOWN, duration, visible
 
@@ -23,8 +25,10 @@ _NAME = 120
 _MOST_EXERCISES = 2000  # a page has to stay light
 
 
-def write_board_page(path: Path, standings: Sequence[Standing]) -> Path:
-    sections = [_ranking(standings), _tradeoffs(standings), _matrix(standings)]
+def write_board_page(path: Path, standings: Sequence[Standing], folders: Sequence[Path] = ()) -> Path:
+    """`folders` are those of the result files: the runs below them have pages with every patch and log."""
+    runs = {standing.key: _run(path, standing, folders) for standing in standings}
+    sections = [_ranking(standings, runs), _tradeoffs(standings), _matrix(standings)]
     return write_section_page(path, _head(standings), [section for section in sections if section])
 
 
@@ -45,9 +49,9 @@ def _head(standings: Sequence[Standing]) -> Masthead:
     return Masthead(title="Leaderboard of agents", headline=headline, tiles=tiles)
 
 
-def _ranking(standings: Sequence[Standing]) -> Section:
+def _ranking(standings: Sequence[Standing], runs: Mapping[str, Value]) -> Section:
     columns = (
-        Column(title="Rank", align="end", help="= marks those that cannot be told apart"),
+        Column(title="Rank", align="end", help="how many are better beyond doubt, and one; = marks ties"),
         Column(title="Agent"),
         Column(title="Version"),
         Column(title="Model"),
@@ -58,9 +62,11 @@ def _ranking(standings: Sequence[Standing]) -> Section:
         Column(title="Time", align="end", help="mean of an attempt"),
         Column(title="Cost", align="end", help="of all attempts"),
         Column(title="Updated"),
+        Column(title="Run", help="patches and logs of every attempt"),
     )
+    rows = tuple((*_row(standing), runs[standing.key]) for standing in standings)
     notes = tuple(f"{text[0].upper()}{text[1:]}." for text in (TIES, TALLY))
-    table = Table(columns=columns, rows=tuple(map(_row, standings)), caption="Agents, best first", notes=notes)
+    table = Table(columns=columns, rows=rows, caption="Agents, best first", notes=notes)
     return Section(id="ranking", title="Ranking", blocks=(table,))
 
 
@@ -68,7 +74,7 @@ def _row(standing: Standing) -> tuple[Value, ...]:
     about, summary = standing.result.metadata, standing.result.summary
     rate, seconds = summary.success_rate, summary.avg_duration / 1000
     return (
-        Datum(text=rank_words(standing), sort=standing.rank),
+        Datum(text=rank_words(standing), sort=standing.rank, note=_tied(standing)),
         Datum(text=visible(about.agent, _NAME), tone="strong"),
         visible(about.version or "unknown", _NAME),
         visible(about.model or "default", _NAME),
@@ -80,6 +86,27 @@ def _row(standing: Standing) -> tuple[Value, ...]:
         Datum(text=cost_words(standing), sort=standing.cost),
         Datum(text=(about.timestamp or UNKNOWN)[:10], sort=about.timestamp),
     )
+
+
+def _run(page: Path, standing: Standing, folders: Sequence[Path]) -> Value:
+    """A link to the run's page where that is beside the result file, or else to where GitHub ran it."""
+    about, added = standing.result.metadata, standing.result.bakeoff
+    name = added.run if added is not None and added.run else ""
+    if name and Path(name).name == name:  # a file must not lead out of its folder
+        places = [folder / "runs" / name for folder in folders if (folder / "runs" / name).is_dir()]
+        return source_datum(page, name, str(places[0])) if places else visible(name, _NAME)
+    if not about.run_url:
+        return None
+    try:
+        return Datum(text=visible(about.run_id or "run", _NAME), href=about.run_url)
+    except ValidationError:  # not a link that a page may have
+        return visible(about.run_url, _NAME)
+
+
+def _tied(standing: Standing) -> str:
+    names = ", ".join(visible(key, 60) for key in standing.tied_with[:10])
+    more = " and more" if len(standing.tied_with) > 10 else ""
+    return f"cannot be told apart from {names}{more}" if names else ""
 
 
 def _tradeoffs(standings: Sequence[Standing]) -> Section | None:

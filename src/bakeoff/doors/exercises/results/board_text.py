@@ -7,7 +7,7 @@ from bakeoff.doors.exercises.results.model import ExerciseResult
 from bakeoff.report.outputs import Block, Column, Grid, Listing, Quote, Words, heading, paragraph
 from bakeoff.report.words import UNKNOWN, cost, duration, span
 
-TIES = "agents whose intervals overlap cannot be told apart and share a rank, which is marked with ="
+TIES = "a rank counts the agents that are better beyond doubt; = marks those whose interval overlaps another's"
 TALLY = "an exercise is solved if every attempt at it was; time is the mean of an attempt, cost that of all of them"
 NOT_METERED = "not metered"
 
