@@ -115,7 +115,8 @@ def root_file_system() -> bytes:
             archive.add(program, arcname=str(program))
         for name, program in (("usr/bin/python3", programs[0]), ("bin/sh", programs[1])):
             archive.add(program, arcname=name)
-        for path in needed_libraries(programs):
+        ctypes = (library / "lib-dynload").glob("_ctypes.*.so")  # with which tests of Python are graded
+        for path in needed_libraries([*programs, *ctypes]):
             archive.add(path.resolve(), arcname=str(path))
         archive.add(library, filter=without_bulk)
     return buffer.getvalue()
