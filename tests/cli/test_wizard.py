@@ -53,7 +53,10 @@ Open = Callable[..., Terminal]
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """Without keys, without what others remembered, and not in CI."""
-    usual = {name: value for name, value in os.environ.items() if name != "CI" and not name.endswith("_API_KEY")}
+    unwanted = ("CI", "COLUMNS", "LINES")  # the terminal has a size of its own
+    usual = {
+        name: value for name, value in os.environ.items() if name not in unwanted and not name.endswith("_API_KEY")
+    }
     places = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "BAKEOFF_CACHE": str(tmp_path / "cache")}
     return {**usual, **places, "NO_COLOR": "1"}
 

@@ -29,7 +29,8 @@ Choose = Callable[..., Terminal]
 @pytest.fixture
 def choose(tmp_path: Path) -> Iterator[Choose]:
     opened: list[Terminal] = []
-    environment = {name: value for name, value in os.environ.items() if name != "CI"} | {"NO_COLOR": "1"}
+    unwanted = ("CI", "COLUMNS", "LINES")  # the terminal's own size counts
+    environment = {name: value for name, value in os.environ.items() if name not in unwanted} | {"NO_COLOR": "1"}
 
     def start(columns: int = 100, words: tuple[str, ...] = ("-c", CHOOSE)) -> Terminal:
         opened.append(Terminal([sys.executable, *words], tmp_path, environment, columns))

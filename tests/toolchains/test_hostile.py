@@ -41,8 +41,11 @@ ATTACKS = {
     "loops in its script": Attack("while (true) {}", "timeout", seconds=LIMIT),
     "loops in an effect": Attack("$effect(() => { while (count >= 0) {} });", "timeout", seconds=LIMIT),
     "loops in a handler": Attack("", "timeout", step="while (true) {}", seconds=LIMIT),
+    # Slowly enough to meet the limit of time before that of memory, on a slow machine too.
     "never ends its microtasks": Attack(
-        "const again = () => Promise.resolve().then(again); again();", "timeout", seconds=LIMIT
+        "const again = async () => { for (let n = 0; n < 1e7; n++); await null; again(); }; again();",
+        "timeout",
+        seconds=LIMIT,
     ),
     "prints without end": Attack("for (;;) console.log('x'.repeat(10000));", "timeout", seconds=LIMIT),
     "exits with 0": Attack("process.exit(0);", says="process.exit"),

@@ -249,7 +249,7 @@ for top in ('/tmp', '/workspace', '/home', '/dev/shm', os.getcwd()):
         for name in names:
             try: text = open(os.path.join(folder, name), errors='replace').read()
             except OSError: continue
-            if 'import' + ' add' in text: found.append(os.path.join(folder, name))
+            if 'from solution import' + ' add' in text: found.append(os.path.join(folder, name))
 raise RuntimeError(f'found {found}')
 """
     found = await run(python, solution)
