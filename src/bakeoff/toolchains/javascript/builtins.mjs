@@ -7,8 +7,11 @@ export const BINDINGS = [
 ];
 // What tests have reason to replace, and no assertion goes by.
 const REPLACEABLE = new Map([[Math, ['random']], [Error, ['stackTraceLimit']]]);
-// Assigned to on objects that inherit them (`error.name = …`), which a property that cannot be written would refuse.
-const INHERITED = [Object.prototype, Function.prototype, Error.prototype, TypeError.prototype, RangeError.prototype, Promise.prototype];
+// Assigned to on objects that inherit them (`error.name = …`, the methods of SvelteSet, SvelteMap and SvelteDate), which a
+// property that cannot be written would refuse.
+const INHERITED = [
+  ...[Object, Function, Error, TypeError, RangeError, Promise, Map, Set, Date].map((kind) => kind.prototype),
+];
 const QUERIES = {
   Node: ['textContent', 'contains', 'getRootNode', 'isConnected', 'ownerDocument', 'parentNode', 'parentElement', 'childNodes', 'nodeType'],
   Element: ['querySelector', 'querySelectorAll', 'matches', 'closest', 'getAttribute', 'hasAttribute', 'classList', 'children', 'tagName', 'id'],
