@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # a run needs no pages
 _DOORS = {
     "components": "bakeoff.doors.components.door:ComponentsDoor",
     "exercises": "bakeoff.doors.exercises.door:ExercisesDoor",
-    "mcp": "bakeoff.doors.mcp_suite.door:McpDoor",
 }
 
 

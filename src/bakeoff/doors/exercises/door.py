@@ -10,7 +10,7 @@ from bakeoff.catalogue import Catalogue, default_catalogue
 from bakeoff.doors import Door
 from bakeoff.doors.exercises.attacks import ExerciseCheat
 from bakeoff.doors.exercises.cases import grading_of
-from bakeoff.doors.exercises.references import References
+from bakeoff.doors.exercises.references import REFERENCES
 from bakeoff.doors.exercises.runners import runners_for
 from bakeoff.doors.exercises.scorer import EXERCISE, ExerciseScorer
 from bakeoff.files import write_atomically
@@ -36,7 +36,7 @@ class ExercisesDoor(Door):
         gradings = [grading_of(case) for case in plan.cases]
         slots = max(1, min(options.jobs, os.cpu_count() or 1))
         sandbox = sandbox_of(options)
-        resources = (References(), *runners_for(gradings, sandbox, slots))
+        resources = (REFERENCES, *runners_for(gradings, sandbox, slots))
         files = {grading.exercise: TaskFiles(grading.solution, grading.tests) for grading in gradings}
         watch = _watcher() if plan.settings.get("show_progress") is True else None
         return (

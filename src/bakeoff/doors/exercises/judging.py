@@ -10,10 +10,10 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from bakeoff.doors.exercises.cases import Grading
-from bakeoff.doors.exercises.references import ReferenceRun
 from bakeoff.frozen import Frozen
 from bakeoff.subjects.command_agent import AgentRun
 from bakeoff.toolchains.outcome import TestRun
+from bakeoff.toolchains.references import ReferenceRun
 
 FailureClass = Literal["no change", "wrong", "partial", "timeout", "infra", "cheated"]
 

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from bakeoff.doors.exercises.cases import grading_of
 from bakeoff.doors.exercises.judging import Outcome, judge, summary
-from bakeoff.doors.exercises.references import REFERENCES, OpenReferences
+from bakeoff.doors.exercises.references import reference_of
 from bakeoff.doors.exercises.runners import run_tests
 from bakeoff.errors import GraderError
 from bakeoff.frozen import Frozen
@@ -44,8 +44,7 @@ class ExerciseScorer:
 
     async def __call__(self, given: ScoreInput) -> Score:
         grading = grading_of(given.case)
-        references: OpenReferences = given.resources[REFERENCES]
-        reference = await references.run_of(grading, given.resources)
+        reference = await reference_of(grading, given.resources)
         agent = agent_run_in(given.transcript)
         run = await run_tests(grading.taken(given.artefacts), grading, given.resources)
         outcome = judge(grading, reference, run, agent, unchanged=grading.unchanged(given.artefacts))

@@ -8,13 +8,13 @@ from typing import Any
 from bakeoff.doors.exercises.cases import Grading, case_of, grading_of
 from bakeoff.doors.exercises.exercises import Exercise
 from bakeoff.doors.exercises.judging import Outcome, judge, summary
-from bakeoff.doors.exercises.references import as_reference, reference_problem
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.runners import run_tests, runners_for
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.protocols import Sandbox
 from bakeoff.resources import open_resources
 from bakeoff.subjects.command_agent import AgentRun
+from bakeoff.toolchains.references import as_reference, reference_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ async def _check(exercise: Exercise, grading: Grading, resources: Mapping[str, A
     started = asyncio.get_running_loop().time()
     try:
         run = await run_tests(grading.reference, grading, resources)
-        if (why := reference_problem(grading, run)) is not None:
+        if (why := reference_problem(run, canary=grading.has_canary)) is not None:
             return Check(exercise, problems=(f"the example does not pass: {why}",), seconds=run.seconds)
         reference = as_reference(run)
         example = judge(grading, reference, run, AgentRun(), unchanged=False)
