@@ -121,8 +121,8 @@ def agents_run(
         replay=replay,
         recordings=recordings,
     )
-    ending = Ending(fail_under, exit_zero, as_json, CiOutputs(junit, markdown, github))
-    asked = Asked(dry_run=dry_run, print_instructions=print_instructions, opened=not no_open)
+    ending = Ending(fail_under, exit_zero, as_json, CiOutputs(junit, markdown, github), opened=not no_open)
+    asked = Asked(dry_run=dry_run, print_instructions=print_instructions)
     raise typer.Exit(run_agents(request, options, ending, asked))
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from bakeoff.cli.components import write_pages
 from bakeoff.cli.console import err, out
 from bakeoff.cli.plans import print_dry_run
 from bakeoff.cli.running import FAILED, PASSED, Ending, carry_out
@@ -31,7 +30,6 @@ class Asked:
 
     dry_run: bool = False
     print_instructions: bool = False
-    opened: bool = True
 
 
 def run_agents(request: ExercisesRequest, options: RunOptions, ending: Ending, asked: Asked) -> int:
@@ -47,11 +45,7 @@ def run_agents(request: ExercisesRequest, options: RunOptions, ending: Ending, a
     if left := ready(exercises, request):
         plan = build_plan(request, left)
     door_of(plan).catalogue(plan, options).cast(plan, offline=options.replay == "strict")
-    folder = new_run_folder(options.results, plan.name)
-    code = carry_out(plan, folder, options, ending)
-    if not ending.as_json:
-        write_pages(folder, opened=asked.opened)
-    return code
+    return carry_out(plan, new_run_folder(options.results, plan.name), options, ending)
 
 
 def exercises_of(request: ExercisesRequest) -> tuple[Exercise, ...]:

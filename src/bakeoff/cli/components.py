@@ -8,7 +8,6 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from bakeoff.cli import running
 from bakeoff.cli.console import err, out
 from bakeoff.cli.plans import print_dry_run, print_plan
 from bakeoff.cli.running import FAILED, INTERRUPTED, PASSED, Ending, carry_out
@@ -22,7 +21,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.report.words import visible
 from bakeoff.run import sandbox_of
-from bakeoff.rundir import RunFolder, new_run_folder
+from bakeoff.rundir import new_run_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,6 @@ class Asked:
 
     given: Collection[str] = ()  # what the command line has said, and so need not be asked
     dry_run: bool = False
-    opened: bool = True
 
 
 def run_components(request: ComponentsRequest, options: RunOptions, ending: Ending, asked: Asked) -> int:
@@ -53,29 +51,16 @@ def run_components(request: ComponentsRequest, options: RunOptions, ending: Endi
     if asked.dry_run:
         print_dry_run(plan, options.results)
         return PASSED
-    return _carry_out(build_plan(request, ready(suites)), options, ending, opened=asked.opened)
+    return _carry_out(build_plan(request, ready(suites)), options, ending)
 
 
-def _carry_out(plan: Plan, options: RunOptions, ending: Ending, *, opened: bool) -> int:
+def _carry_out(plan: Plan, options: RunOptions, ending: Ending) -> int:
     """All that can be wrong is found before the run has a folder: the plan first, which is quick, then the servers."""
     from bakeoff.doors.components.preflight import check_servers
 
     door_of(plan).catalogue(plan, options).cast(plan, offline=options.replay == "strict")
     asyncio.run(check_servers(plan))
-    folder = new_run_folder(options.results, plan.name)
-    code = carry_out(plan, folder, options, ending)
-    if not ending.as_json:
-        write_pages(folder, opened=opened)
-    return code
-
-
-def write_pages(folder: RunFolder, *, opened: bool) -> None:
-    """The run's page, the index over all of them, and the browser on the former."""
-    from bakeoff.cli.reports import show
-
-    page = running.write_pages(folder)
-    if opened:
-        show(page)
+    return carry_out(plan, new_run_folder(options.results, plan.name), options, ending)
 
 
 def suites_of(request: ComponentsRequest) -> tuple[Suite, ...]:

@@ -186,8 +186,8 @@ def run_components(
         recordings=recordings,
         trace=trace,
     )
-    asked = Asked(given=_given(context), dry_run=dry_run, opened=not no_open)
-    ending = Ending(fail_under, exit_zero, as_json, CiOutputs(junit, markdown, github))
+    asked = Asked(given=_given(context), dry_run=dry_run)
+    ending = Ending(fail_under, exit_zero, as_json, CiOutputs(junit, markdown, github), opened=not no_open)
     raise typer.Exit(run_components(request, options, ending, asked))
 
 

@@ -39,13 +39,14 @@ class Ending:
     exit_zero: bool = False
     as_json: bool = False
     outputs: CiOutputs = NO_OUTPUTS
+    opened: bool = False  # the browser is shown the page, where there is one
 
 
 def resume_run(name: str, options: RunOptions, ending: Ending) -> int:
     folder = find_run(options.results, name)
     if not options.sandbox:
         options = replace(options, sandbox=str(folder.beginning().get("sandbox_wanted") or "auto"))
-    return _carry_on(folder.read_plan(), folder, options, ending)
+    return carry_out(folder.read_plan(), folder, options, ending)
 
 
 def rescore_run(name: str, scorers: list[str], options: RunOptions, ending: Ending) -> int:
@@ -53,24 +54,7 @@ def rescore_run(name: str, scorers: list[str], options: RunOptions, ending: Endi
     plan = folder.read_plan()
     if scorers:
         plan = plan.model_copy(update={"scorers": tuple(map(read_scorer, scorers))})
-    return _carry_on(plan, folder, options, ending)
-
-
-def _carry_on(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending) -> int:
-    """Pages that the run made at its first end would tell of that time, so they are made again."""
-    code = carry_out(plan, folder, options, ending)
-    if door_of(plan).pages and not ending.as_json:
-        write_pages(folder)
-    return code
-
-
-def write_pages(folder: RunFolder) -> Path:
-    """The run's page, which is given back, and the index over all of them."""
-    from bakeoff.cli.reports import write_pages_of
-
-    page, index = write_pages_of(folder)
-    err().print(f"wrote {page}\nwrote {index}", markup=False)
-    return page
+    return carry_out(plan, folder, options, ending)
 
 
 def read_scorer(text: str) -> ScorerSpec:
@@ -92,13 +76,25 @@ def carry_out(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending
     else:
         print_summary(out(), summary)
         print_spending(err(), summary, folder)
-        for path in exported:
+        for path in (*exported, *_pages(plan, folder, ending)):
             err().print(f"wrote {path}", markup=False)
         err().print(f"\nkept in {folder.path}; see it again with `{command_for('runs show', folder, options)}`")
     if interrupted:
         err().print(f"interrupted; go on with `{command_for('resume', folder, options)}`")
         return INTERRUPTED
     return exit_code(summary, ending)
+
+
+def _pages(plan: Plan, folder: RunFolder, ending: Ending) -> tuple[Path, ...]:
+    """The run's page and the index, where its door has them made: anew each time a run is taken up again."""
+    if not door_of(plan).pages:
+        return ()
+    from bakeoff.cli.reports import show, write_pages_of
+
+    page, index = write_pages_of(folder)
+    if ending.opened:
+        show(page)
+    return page, index
 
 
 def command_for(what: str, folder: RunFolder, options: RunOptions) -> str:
