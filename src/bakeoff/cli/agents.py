@@ -5,6 +5,24 @@ from typing import Annotated
 
 import typer
 
+from bakeoff.cli.arguments import (
+    AsJson,
+    ExitZero,
+    FailUnder,
+    GitHub,
+    HtmlFile,
+    Jobs,
+    JunitFile,
+    KeepWorkspaces,
+    Markdown,
+    MarkdownFile,
+    NoOpen,
+    Recordings,
+    Replay,
+    Results,
+    Sandbox,
+)
+
 agents = typer.Typer(
     help="Coding agents of the command line, on exercises.", rich_markup_mode=None, no_args_is_help=True
 )
@@ -26,10 +44,6 @@ TestCommand = Annotated[
     str | None, typer.Option(metavar="COMMAND", help="Instead of the track's own; only its exit code counts.")
 ]
 TestTimeout = Annotated[float, typer.Option(min=1, metavar="SECONDS", help="For one run of an exercise's tests.")]
-Results = Annotated[Path, typer.Option(help="Where runs are kept.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Trials in flight at one time.")]
-Sandbox = Annotated[str, typer.Option(help="auto, process, bwrap or docker.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 @agents.command("run")
@@ -68,24 +82,16 @@ def agents_run(
         float | None, typer.Option(help="Stop at this many USD, also in the middle of a trial.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
-    keep_workspaces: Annotated[
-        bool, typer.Option("--keep-workspaces", help="Leave each trial's folder to be looked at.")
-    ] = False,
-    replay: Annotated[str, typer.Option(help="Of model calls: off, auto, record or strict.")] = "off",
-    recordings: Annotated[Path, typer.Option(help="Where recorded model calls are kept.")] = Path(
-        ".bakeoff/recordings"
-    ),
-    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
-    fail_under: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Succeed when every score is at least this.")
-    ] = None,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even if something failed.")] = False,
+    keep_workspaces: KeepWorkspaces = False,
+    replay: Replay = "off",
+    recordings: Recordings = Path(".bakeoff/recordings"),
+    no_open: NoOpen = False,
+    fail_under: FailUnder = None,
+    exit_zero: ExitZero = False,
     as_json: AsJson = False,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Also write JUnit XML.")] = None,
-    markdown: Annotated[
-        Path | None, typer.Option("--markdown", metavar="FILE", help="Also write Markdown, for a pull request.")
-    ] = None,
-    github: Annotated[bool, typer.Option("--github", help="Also write GitHub's annotations and step summary.")] = False,
+    junit: JunitFile = None,
+    markdown: MarkdownFile = None,
+    github: GitHub = False,
     results: Results = Path("results"),
 ) -> None:
     """Let agents solve exercises, and run the original tests on what they leave."""
@@ -162,10 +168,8 @@ def agents_leaderboard(
     ] = None,
     results: Results = Path("results"),
     as_json: AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown instead of a table.")] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page that needs no network.")
-    ] = None,
+    markdown: Markdown = False,
+    html: HtmlFile = None,
 ) -> None:
     """Rank result files: the latest of each agent, model and provider, and which exercises each solved."""
     from bakeoff.cli.agents_board import show_board
