@@ -1,7 +1,7 @@
 """Which kinds of subjects and scorers there are, and the building of those that a plan names."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeVar
@@ -28,6 +28,9 @@ class Cast:
     bound: Mapping[str, BoundSubject]  # those that are given the hidden parts of each case
     scorers: Mapping[str, Scorer]
     tools: "Tools"
+    rows: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # cases that were written in Python, by their ids
 
     def may_run_commands(self, plan: Plan) -> bool:
         """Whether some trial may want a workspace."""

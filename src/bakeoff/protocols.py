@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from bakeoff.calls import Clock
 from bakeoff.limits import Limits
 from bakeoff.plan import Case
-from bakeoff.record import Score, Transcript, Usage
+from bakeoff.record import Score, ToolCall, Transcript, Usage
 
 Stop: TypeAlias = Literal["exited", "timeout", "output", "memory", "disk", "cancelled", "killed"]
 """Why a command ended: `exited` by itself, `killed` with the supervisor that a command of our own user can end, and
@@ -197,6 +197,33 @@ class ScoreInput:
     pristine: Callable[[], AbstractAsyncContextManager[Workspace]]
     """A fresh workspace with the case's visible files, the artefacts, and the hidden files over them."""
     resources: Mapping[str, Any] = field(default_factory=dict)
+    row: Mapping[str, Any] = field(default_factory=dict)
+    """The case as its author wrote it, where that was in Python: its values need not be JSON."""
+    seconds: float | None = None  # that the attempt took, waiting for others left out
+
+    @property
+    def input(self) -> Any:
+        return self.row.get("input", self.case.prompt)
+
+    @property
+    def output(self) -> JsonValue:
+        return self.transcript.output
+
+    @property
+    def expected(self) -> Any:
+        return self.row.get("expected", self.case.expected)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return self.transcript.tool_calls
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the row holds, by its name."""
+        if not name.startswith("_") and name in self.row:
+            return self.row[name]
+        raise AttributeError(
+            f"a scorer is given no {name!r}: the row has {', '.join(map(repr, self.row)) or 'nothing'}"
+        )
 
 
 Scored: TypeAlias = Score | float | bool | None

@@ -259,6 +259,8 @@ class TrialRunner:
             artefacts=tried.artefacts,
             pristine=lambda: self._workspace(case, graded_files(case, tried.artefacts)),
             resources=self.resources,
+            row=self.cast.rows.get(case.id, {}),
+            seconds=tried.attempt.seconds - tried.attempt.waited if tried.attempt else None,
         )
         started = time.perf_counter()
         seconds = case.limits.score_seconds

@@ -1,0 +1,38 @@
+"""What one eval came to: the data that travels from a worker to the controller, and into every report."""
+
+from typing import Literal
+
+from pydantic import JsonValue
+
+from bakeoff.frozen import Frozen
+from bakeoff.record import Record, Usage
+
+Gate = Literal["mean", "pass@k", "pass^k"]
+
+
+class EvalOutcome(Frozen):
+    """One case of a suite, or one `to_eval`, with a record for each round."""
+
+    nodeid: str
+    suite: str  # what its users call it: the test function, or the name given to `describe_eval`
+    case: str
+    input: str  # as it is shown
+    expected: JsonValue = None
+    threshold: float | None = 1.0
+    gate: Gate = "mean"
+    null_as_zero: bool = False
+    records: tuple[Record, ...] = ()
+    score: float | None = None  # what the gate compares with the threshold
+    passed: bool | None = None  # None: recorded without a threshold, or not decided
+    problem: str | None = None  # why it could not be decided: a scorer that broke, a task that nobody could run
+
+    @property
+    def seconds(self) -> float:
+        return sum(record.attempt.seconds for record in self.records if record.attempt)
+
+    @property
+    def spent(self) -> Usage:
+        total = Usage()
+        for record in self.records:
+            total += record.spent
+        return total
