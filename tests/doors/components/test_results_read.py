@@ -9,7 +9,6 @@ import pytest
 from bakeoff.doors.components.results.model import ResultFile
 from bakeoff.doors.components.results.read import (
     ResultFileReader,
-    import_result,
     parse_result,
     plan_of,
     read_result,
@@ -17,13 +16,16 @@ from bakeoff.doors.components.results.read import (
 )
 from bakeoff.doors.components.results.write import result_files, result_of
 from bakeoff.errors import RunFolderError
+from bakeoff.journal import JournalWriter
 from bakeoff.plan import Plan
 from bakeoff.record import Reasoning, Record, Text, ToolCall, Verdict
+from bakeoff.redact import Redactor
 from bakeoff.report.compare import compare_sources
-from bakeoff.report.html.run_page import write_run_page
+from bakeoff.report.html.run_page import write_source_page
 from bakeoff.report.leaderboard import rank_sources
 from bakeoff.report.readers import Source, open_source
 from bakeoff.report.summary import summarise
+from bakeoff.rundir import RunFolder
 
 DATA = Path(__file__).parent / "data"
 FORMS = ["seed", "without-totals", "without-transport", "unverified", "single-test", "single-test-bare"]
@@ -61,6 +63,15 @@ def expected_of(form: str) -> Any:
     return raw
 
 
+def as_run(source: Source, folder: Path) -> RunFolder:
+    run = RunFolder(folder)
+    run.write_plan(source.plan, Redactor({}))
+    with JournalWriter(run.journal_file, Redactor({})) as journal:
+        for record in source.records():
+            journal.append_record(record)
+    return run
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_that_was_read_is_written_equal_in_every_field(form: str) -> None:
     assert read_again(DATA / f"{form}.json") == expected_of(form)
@@ -68,14 +79,14 @@ def test_a_file_that_was_read_is_written_equal_in_every_field(form: str) -> None
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_was_read_survives_a_run_folder(form: str, tmp_path: Path) -> None:
-    run = import_result(DATA / f"{form}.json", tmp_path / "run")
+    run = as_run(source_of(DATA / f"{form}.json"), tmp_path / "run")
     plan = run.read_plan()
     assert again(plan, list(run.latest_records(plan))) == expected_of(form)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_was_read_has_a_page(form: str, tmp_path: Path) -> None:
-    page = write_run_page(import_result(DATA / f"{form}.json", tmp_path / "run"), tmp_path / "page.html")
+    page = write_source_page(source_of(DATA / f"{form}.json"), tmp_path / "page.html")
     subject = source_of(DATA / f"{form}.json").plan.subjects[0].name
     assert subject in page.read_text()
 
@@ -303,7 +314,7 @@ def test_a_file_without_tests_is_read_shown_and_written_again(tmp_path: Path) ->
     file = tmp_path / "result.json"
     file.write_text('{"tests": [], "metadata": {"model": "m"}}')
     assert read_again(file) == {"tests": [], "metadata": {"model": "m"}}
-    page = write_run_page(import_result(file, tmp_path / "run"), tmp_path / "page.html")
+    page = write_source_page(source_of(file), tmp_path / "page.html")
     assert "(no tests)" in page.read_text()
 
 

@@ -27,13 +27,10 @@ from bakeoff.doors.components.results.model import (
 from bakeoff.doors.components.results.names import seconds_of, stamp_in
 from bakeoff.doors.components.results.steps import read_step
 from bakeoff.errors import RunFolderError
-from bakeoff.journal import JournalWriter
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Verdict
-from bakeoff.redact import Redactor
-from bakeoff.report.readers import Circumstances, Description, Source
+from bakeoff.report.readers import Circumstances, Description
 from bakeoff.report.words import visible
-from bakeoff.rundir import RunFolder
 
 DOOR = "components"
 COMPONENT = "Component.svelte"
@@ -75,17 +72,6 @@ class ResultFileReader:
     def read(self, path: Path) -> Iterator[Record]:
         result = read_result(path)
         return records_of(result, plan_of(result, path.stem))
-
-
-def import_result(path: Path, folder: Path) -> RunFolder:
-    """The file as a run, for whatever works on run folders only."""
-    source = Source(path, ResultFileReader())
-    run = RunFolder(folder)
-    run.write_plan(source.plan, Redactor({}))
-    with JournalWriter(run.journal_file, Redactor({})) as journal:
-        for record in source.records():
-            journal.append_record(record)
-    return run
 
 
 def read_result(path: Path) -> ResultFile:
