@@ -64,14 +64,14 @@ def test_values_are_those_of_yaml_1_2(text, value):
 
 def test_a_value_that_does_not_fit_is_named_with_its_line_key_and_value():
     assert problems("title: x\nitems:\n  - name: a\n  - name: b\n    count: 0\n") == [
-        "suite.yaml:5: items[1].count: 0: should be greater than or equal to 1",
-        "suite.yaml:4: items[1]: {'name': 'b', 'count': 0}: should be a valid string",
+        "suite.yaml:5: items[1].count: 0: has to be at least 1",
+        "suite.yaml:4: items[1]: an object with name, count: has to be a text",
     ]
 
 
 def test_all_problems_are_told_at_once():
     assert problems("rate: 1.7\ntitel: x\n") == [
-        "suite.yaml:1: rate: 1.7: should be less than or equal to 1",
+        "suite.yaml:1: rate: 1.7: has to be at most 1",
         "suite.yaml:2: titel: is not a key that is known here: did you mean 'title'?",
     ]
 

@@ -121,7 +121,8 @@ async def test_every_problem_of_a_plan_is_told_before_a_folder_is_made(tmp_path:
         "subject 'b' (cheat): no attack 'pray'; there are exit-early, forge-report, plead, replace-tests",
         "subject 'c' (function): module 'nowhere' cannot be imported: No module named 'nowhere'",
         "scorer 'regex': pattern '(' is not a regular expression: missing ), unterminated subpattern at position 0",
-        "scorer 'vibes': unknown kind 'vibes'; there are command, contains, exact, function, json, regex",
+        "scorer 'vibes': unknown kind 'vibes'; there are command, contains, cost, exact, factuality, function, json, "
+        "judge, latency, regex, semantic, structured, tool_calls",
     )
     assert not (tmp_path / "results").exists()
 

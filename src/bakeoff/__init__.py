@@ -12,6 +12,7 @@ from bakeoff._version import __version__
 if TYPE_CHECKING:
     from bakeoff.catalogue import Catalogue, default_catalogue
     from bakeoff.control import RunControl
+    from bakeoff.doors.pytest_plugin.suite import describe_eval, eval_suite
     from bakeoff.errors import BakeoffError, GraderError, InfraError, PlanError, SubjectError, UsageError
     from bakeoff.limits import Limits
     from bakeoff.models.providers import register_provider
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from bakeoff.rundir import RunFolder, find_run, new_run_folder
     from bakeoff.scorers import function_scorer
     from bakeoff.subjects import function_subject
+    from bakeoff.task_result import TaskResult
 
 _HOMES = {
     "bakeoff.catalogue": ("Catalogue", "default_catalogue"),
     "bakeoff.control": ("RunControl",),
+    "bakeoff.doors.pytest_plugin.suite": ("describe_eval", "eval_suite"),
     "bakeoff.errors": ("BakeoffError", "GraderError", "InfraError", "PlanError", "SubjectError", "UsageError"),
     "bakeoff.limits": ("Limits",),
     "bakeoff.models.providers": ("register_provider",),
@@ -38,6 +41,7 @@ _HOMES = {
     "bakeoff.rundir": ("RunFolder", "find_run", "new_run_folder"),
     "bakeoff.scorers": ("function_scorer",),
     "bakeoff.subjects": ("function_subject",),
+    "bakeoff.task_result": ("TaskResult",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -66,6 +70,7 @@ __all__ = [
     "SubjectSpec",
     "Summary",
     "Task",
+    "TaskResult",
     "Tool",
     "ToolCall",
     "Transcript",
@@ -74,6 +79,8 @@ __all__ = [
     "Verdict",
     "__version__",
     "default_catalogue",
+    "describe_eval",
+    "eval_suite",
     "find_run",
     "function_scorer",
     "function_subject",

@@ -33,3 +33,10 @@ class Budget:
         if options.max_seconds is not None and seconds >= options.max_seconds:
             return f"max_seconds {options.max_seconds:g} is reached"
         return None
+
+    def fits(self, more: Usage) -> bool:
+        """Whether this much more stays within the limits; what costs nobody knows how much does not."""
+        options, spent = self.options, self.spent
+        if options.max_cost is not None and (more.cost is None or (spent.cost or 0.0) + more.cost > options.max_cost):
+            return False
+        return options.max_tokens is None or spent.tokens + more.tokens <= options.max_tokens

@@ -106,6 +106,11 @@ class Clock:
                 self._deadline += pause
                 self._set_timer(self._deadline)
 
+    @property
+    def waited_so_far(self) -> float:
+        """With what is being waited now."""
+        return self.waited + (asyncio.get_running_loop().time() - self._paused_at if self._pauses else 0.0)
+
     def excuse(self, seconds: float) -> None:
         """Take back time that turned out not to be the coroutine's doing, such as a call that the provider lost."""
         self.waited += seconds

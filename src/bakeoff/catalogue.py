@@ -9,7 +9,18 @@ from typing import Any, TypeVar
 from bakeoff import scorers, subjects
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import BoundSubject, Checking, Choosy, Needs, Outbound, Resource, Scorer, Subject, Tool
+from bakeoff.protocols import (
+    BoundSubject,
+    Checking,
+    Choosy,
+    Impartial,
+    Needs,
+    Outbound,
+    Resource,
+    Scorer,
+    Subject,
+    Tool,
+)
 from bakeoff.specs import describe
 from bakeoff.subjects.cheat import ATTACKS, Attack
 
@@ -110,6 +121,7 @@ class Catalogue:
             for who, member in members.items():
                 problems += _few(_misfits(who, member, plan.cases))
         problems += _few(_without_scorer(judges, plan.cases))
+        problems += _prejudices(judges, plan.subjects)
         if problems:
             raise PlanError(problems)
         return Cast(free, bound, judges, self.tools)
@@ -130,10 +142,17 @@ def default_catalogue() -> Catalogue:
         scorers={
             "command": scorers.Command.from_spec,
             "contains": scorers.Contains.from_spec,
+            "cost": scorers.Cost.from_spec,
             "exact": scorers.Exact.from_spec,
+            "factuality": scorers.Factuality.from_spec,
             "function": scorers.Function.from_spec,
             "json": scorers.JsonMatch.from_spec,
+            "judge": scorers.Judge.from_spec,
+            "latency": scorers.Latency.from_spec,
             "regex": scorers.Regex.from_spec,
+            "semantic": scorers.Semantic.from_spec,
+            "structured": scorers.StructuredOutput.from_spec,
+            "tool_calls": scorers.ToolCalls.from_spec,
         },
     )
 
@@ -178,6 +197,18 @@ def _misfits(who: str, member: object, cases: Iterable[Case]) -> Iterator[str]:
     if isinstance(member, Checking):
         found = ((case, member.check(case)) for case in cases)
         yield from (f"case {case.id!r}, {who!r}: {problem}" for case, problem in found if problem)
+
+
+def _prejudices(judges: Mapping[str, Scorer], subjects: Iterable[SubjectSpec]) -> list[str]:
+    """Whose answers would be judged by the model that gave them."""
+    asked = [(subject.name, subject.options.get("model")) for subject in subjects]
+    return [
+        f"scorer {who!r}, subject {name!r}: {why}"
+        for who, judge in judges.items()
+        if isinstance(judge, Impartial)
+        for name, model in asked
+        if isinstance(model, str) and (why := judge.prejudice(model))
+    ]
 
 
 def _without_scorer(judges: Mapping[str, Scorer], cases: Iterable[Case]) -> Iterator[str]:

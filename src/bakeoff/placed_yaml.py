@@ -4,14 +4,15 @@ The words are those of YAML 1.2: `yes`, `on` and `2024-01-01` are texts. Nothing
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import AliasChoices, BaseModel, JsonValue, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from bakeoff.errors import PlanError, UsageError
@@ -55,21 +56,25 @@ class PlacedYaml:
         named = f"{written(key)}: " if key else ""
         return f"{self.where(key)}: {named}{what}"
 
-    def read(self, model: type[Model]) -> Model:
-        """The value as the model declares it, or one error with all that does not fit."""
+    def read(self, model: type[Model], examples: Mapping[str, str] | None = None) -> Model:
+        """The value as the model declares it, or one error with all that does not fit.
+
+        `examples` are what would be right, by the names of keys.
+        """
         try:
             return model.model_validate(self.value)
         except ValidationError as error:
-            raise ConfigError([self._unfit(item, model) for item in error.errors()]) from error
+            items = error.errors(include_url=False)
+            raise ConfigError([self._unfit(item, model, examples or {}) for item in items]) from error
 
-    def _unfit(self, item: ErrorDetails, model: type[BaseModel]) -> str:
+    def _unfit(self, item: ErrorDetails, model: type[BaseModel], examples: Mapping[str, str]) -> str:
         key = self._known(item["loc"])
         if item["type"] == "missing":
-            return self.problem((*key, item["loc"][-1]), "is missing")
+            key = (*key, item["loc"][-1])
+            return self.problem(key, f"is missing{_example(key, examples)}")
         if item["type"] == "extra_forbidden":
             return self.problem(key, f"is not a key that is known here{_near(key, model)}")
-        message = item["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        return self.problem(key, f"{shown(item['input'])}: {message}")
+        return self.problem(key, f"{in_our_words(item)}{_example(key, examples, item['type'])}")
 
     def _known(self, place: Key) -> Key:
         """Pydantic also names what is not in the file: members of unions, and items of lists that were made here."""
@@ -79,11 +84,88 @@ class PlacedYaml:
         return key
 
 
+def _example(key: Key, examples: Mapping[str, str], kind: str = "missing") -> str:
+    """What would be right, for what is missing, empty or of another kind; limits say it by themselves."""
+    told = kind == "missing" or kind.endswith(("_type", "too_short"))
+    return f": {examples[str(key[-1])]}" if told and key and str(key[-1]) in examples else ""
+
+
+def in_our_words(item: ErrorDetails) -> str:
+    """The value, and what would be right, of one thing that pydantic found."""
+    if item["type"] in ("value_error", "assertion_error"):  # written by us: the value is named where it may be
+        return item["msg"].partition(", ")[2]
+    hidden = {"env", "headers"} & set(item["loc"])  # values that may be secret
+    value = "" if hidden else f"{shown(item['input'])}: "
+    context = item.get("ctx", {})
+    limit = next((context[name] for name in ("ge", "gt", "le", "lt", "min_length") if name in context), None)
+    wanted = _WANTED.get(item["type"], "")
+    if item["type"] == "literal_error":
+        near = get_close_matches(str(item["input"]), re.findall(r"'([^']+)'", str(context["expected"])), n=1)
+        return f"{value}has to be {context['expected']}{f': did you mean {near[0]!r}?' if near else ''}"
+    if item["type"] == "string_type" and isinstance(item["input"], int | float):
+        wanted += ": put it in quotes"
+    return value + (wanted.format(_plain(limit)) if wanted else item["msg"].removeprefix("Input "))
+
+
+def _plain(limit: object) -> str:
+    return f"{limit:g}" if isinstance(limit, float) else str(limit)
+
+
+_WHOLE, _NUMBER, _TRUTH = "has to be a whole number", "has to be a number", "has to be true or false"
+_TEXT, _LIST, _OBJECT = "has to be a text", "has to be a list", "has to be an object, with keys and values"
+_WANTED = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), _WHOLE),
+    **dict.fromkeys(("float_type", "float_parsing"), _NUMBER),
+    **dict.fromkeys(("bool_type", "bool_parsing"), _TRUTH),
+    "string_type": _TEXT,
+    "string_too_short": "must not be empty",
+    **dict.fromkeys(("tuple_type", "list_type"), _LIST),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _OBJECT),
+    "too_short": "needs at least {}",
+    "greater_than_equal": "has to be at least {}",
+    "greater_than": "has to be more than {}",
+    "less_than_equal": "has to be at most {}",
+    "less_than": "has to be less than {}",
+    "path_type": _TEXT,
+}
+
+
 def _near(key: Key, model: type[BaseModel]) -> str:
-    """Of the keys at the top, the one that was probably meant."""
-    known = [name for field, info in model.model_fields.items() for name in (field, info.alias) if name]
-    near = get_close_matches(str(key[-1]), known, n=1) if len(key) == 1 else []
-    return f": did you mean {near[0]!r}?" if near else ""
+    """Of the keys that may stand there, the one that was probably meant, else all of them."""
+    owner = _model_at(model, key[:-1])
+    known = [name for field, info in owner.model_fields.items() for name in _spellings(field, info)] if owner else []
+    near = get_close_matches(str(key[-1]), known, n=1)
+    if not near:
+        folded = {name.casefold().replace("_", ""): name for name in known}
+        near = [name for bare, name in folded.items() if bare == re.sub("[_-]", "", str(key[-1])).casefold()]
+    if near:
+        return f": did you mean {near[0]!r}?"
+    return f": there are {', '.join(known)}" if known else ""
+
+
+def _spellings(field: str, info: FieldInfo) -> list[str]:
+    alias = info.validation_alias
+    if isinstance(alias, AliasChoices):
+        return [choice for choice in alias.choices if isinstance(choice, str)]
+    return [alias] if isinstance(alias, str) else [field]
+
+
+def _model_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:
+    """The model that a key leads to; None where its type cannot be told from the key."""
+    found: type[BaseModel] | None = model
+    for part in key:
+        if isinstance(part, int) or found is None:
+            continue  # items of a list, and values of an object, are of the type that led there
+        fields = {name: info for field, info in found.model_fields.items() for name in _spellings(field, info)}
+        found = _inner_model(fields[part].annotation) if part in fields else found
+    return found
+
+
+def _inner_model(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = (_inner_model(argument) for argument in get_args(annotation))
+    return next((model for model in inner if model is not None), None)
 
 
 def written(key: Key) -> str:
@@ -93,8 +175,12 @@ def written(key: Key) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as an error quotes it."""
-    text = repr(value)
+    """A value as an error quotes it. Of an object only its keys, for values further in may be secret."""
+    if isinstance(value, dict):
+        return f"an object with {', '.join(map(str, value))}"[:_LONGEST_SHOWN] if value else "{}"
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        return f"a list of {len(value)}"
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
@@ -116,7 +202,7 @@ def parse_yaml(text: str, file: Path) -> PlacedYaml:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError([f"{file}:{line}: this is not YAML: {error.problem or error.context}"]) from error
+        raise ConfigError([f"{file}:{line}: this is not YAML: {_in_plain_words(error)}"]) from error
     except yaml.YAMLError as error:
         raise ConfigError([f"{file}:1: this is not YAML: {str(error).splitlines()[0]}"]) from error
     except RecursionError as error:
@@ -124,6 +210,24 @@ def parse_yaml(text: str, file: Path) -> PlacedYaml:
     builder = _Builder(file)
     value = builder.value(node, ()) if node is not None else None
     return PlacedYaml(file, value, builder.lines)
+
+
+def _in_plain_words(error: yaml.MarkedYAMLError) -> str:
+    said = error.problem or error.context or "nobody knows why"
+    advice = next((advice for words, advice in _ADVICE.items() if words in said), "")
+    return f"{said}{advice and f': {advice}'}"
+
+
+_ADVICE = {
+    "'\\t'": "a tab stands here, indent with spaces",
+    "mapping values are not allowed": "put a text that has `: ` in it in quotes, and indent keys of one object alike",
+    "found another document": "keep one of the documents that `---` parts",
+    "expected <block end>": "lines of one list or object have to begin in the same column",
+    "while scanning a quoted scalar": "close the quotes",
+    "unexpected end of stream": "close the quotes",
+    "cannot start any token": "put the text in quotes",
+    "could not find expected ':'": "write a key as `key: value`",
+}
 
 
 class _Builder:

@@ -1,6 +1,7 @@
 """The seams: what is judged, what judges, and what runs commands. One method each; the data around them is frozen."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from pydantic import JsonValue
 from bakeoff.calls import Clock
 from bakeoff.limits import Limits
 from bakeoff.plan import Case
-from bakeoff.record import Score, ToolCall, Transcript, Usage
+from bakeoff.record import NO_USAGE, Score, Step, ToolCall, Transcript, Usage
 
 Stop: TypeAlias = Literal["exited", "timeout", "output", "memory", "disk", "cancelled", "killed"]
 """Why a command ended: `exited` by itself, `killed` with the supervisor that a command of our own user can end, and
@@ -40,6 +41,7 @@ class Command:
     stdin: bytes = b""
     network: bool = False  # honoured from `bwrap` up; the `process` rung cannot take it away
     readable: tuple[Path, ...] = ()  # further host paths to be seen read-only, such as a toolchain
+    time_up: asyncio.Event | None = None  # ends it as `seconds` do, where not every second counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,14 @@ class Outbound(Protocol):
         """The same, but with recordings for all it asks: used when nothing but recordings may answer."""
 
 
+def _nobody_counts(usage: Usage) -> None:
+    """For who scores outside a run."""
+
+
+def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
+    raise LookupError("only a run gives scorers a workspace")
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreInput:
     """What a scorer is given."""
@@ -200,6 +210,25 @@ class ScoreInput:
     row: Mapping[str, Any] = field(default_factory=dict)
     """The case as its author wrote it, where that was in Python: its values need not be JSON."""
     seconds: float | None = None  # that the attempt took, waiting for others left out
+    spend: Callable[[Usage], None] = _nobody_counts  # as a task's: what a judge uses is paid for too
+    asking: Task | None = None  # in a run, for a scorer that asks a model: whose budget, time and recordings it is
+
+    @classmethod
+    def of(
+        cls,
+        output: JsonValue = None,
+        *,
+        tool_calls: Sequence[ToolCall] = (),
+        usage: Usage = NO_USAGE,
+        seconds: float | None = None,
+        **row: Any,
+    ) -> Self:
+        """For calling a scorer oneself: an output, and the row it answers."""
+        steps = (Step(parts=tuple(tool_calls)),) if tool_calls else ()
+        case = Case(id=str(row.get("name", "case")), prompt=str(row.get("input", "")))
+        return cls(
+            case, Transcript(output=output, steps=steps, usage=usage), {}, _no_workspace, row=row, seconds=seconds
+        )
 
     @property
     def input(self) -> Any:
@@ -224,6 +253,14 @@ class ScoreInput:
         raise AttributeError(
             f"a scorer is given no {name!r}: the row has {', '.join(map(repr, self.row)) or 'nothing'}"
         )
+
+
+@runtime_checkable
+class Impartial(Protocol):
+    """A scorer that asks a model, which should not be the one whose answers it judges."""
+
+    def prejudice(self, model: str) -> str | None:
+        """Why it should not judge answers of that model, in a sentence; None where nothing is against it."""
 
 
 Scored: TypeAlias = Score | float | bool | None

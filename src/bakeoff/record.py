@@ -1,11 +1,21 @@
 """RECORD: what happened in one trial. Outcomes are stored; the verdict is derived from them."""
 
+from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from bakeoff.frozen import Frozen
+from bakeoff.jsonable import as_json
 
 SCHEMA = 1
 """Version of what is written to a journal; `bakeoff.journal` reads every older one."""
@@ -86,7 +96,11 @@ class Reasoning(_Tagged):
 
 
 class ToolCall(_Tagged):
-    """One call of a tool and what came back."""
+    """One call of a tool and what came back.
+
+    Whoever makes one by hand may say `timestamp` for `started` (seconds or milliseconds, a `datetime`, ISO text), give
+    a `type` of their own, which is kept as `kind`, and arguments, results and errors that are any object.
+    """
 
     type: Literal["tool"] = "tool"
     name: str
@@ -97,6 +111,82 @@ class ToolCall(_Tagged):
     parent_id: str | None = None
     started: float | None = None
     duration_ms: float | None = None
+    status: str | None = None
+    kind: str | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            arguments: Any = None,
+            result: Any = None,
+            error: Any = None,
+            status: str | None = None,
+            id: str | None = None,
+            parent_id: str | None = None,
+            timestamp: float | datetime | str | None = None,
+            duration_ms: float | None = None,
+            type: str = "tool",
+            started: float | None = None,
+            kind: str | None = None,
+        ) -> None: ...
+
+    @property
+    def timestamp(self) -> float | None:
+        return self.started
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _by_hand(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """What a journal holds is right at once; only the rest pays for leniency."""
+        try:
+            return handler(data)
+        except ValidationError:
+            if not isinstance(data, dict):
+                raise
+        return handler(_as_recorded(data))
+
+
+_OTHER_NAMES = {"parentId": "parent_id", "durationMs": "duration_ms", "timestamp": "started"}
+_MILLISECONDS = 1e11  # a time above this is in milliseconds, or three thousand years ahead
+
+
+def _as_recorded(given: dict[str, Any]) -> dict[str, Any]:
+    """A call as somebody wrote it, in the words of a record."""
+    data = {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
+    if data.get("type") != "tool":
+        kind = data.pop("type", None)
+        data |= {} if kind is None else {"kind": str(kind)}
+    if data.get("started") is not None:
+        data["started"] = _seconds(data["started"])
+    if data.get("error") is not None:
+        data["error"] = _error_text(data["error"])
+    for name in ("arguments", "result"):
+        data[name] = as_json(data.get(name))
+    if data.get("id") is not None:
+        data["id"] = str(data["id"])
+    return data
+
+
+def _seconds(moment: Any) -> Any:
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            return moment  # said to be wrong where it is checked
+    if isinstance(moment, datetime):
+        return moment.timestamp()
+    return moment / 1000 if isinstance(moment, int | float) and moment > _MILLISECONDS else moment
+
+
+def _error_text(error: Any) -> str:
+    if isinstance(error, BaseException):
+        return f"{type(error).__name__}: {error}"
+    if isinstance(error, dict) and isinstance(error.get("message"), str):
+        return str(error["message"])
+    return error if isinstance(error, str) else str(as_json(error))
 
 
 Part = Annotated[Text | Reasoning | ToolCall, Field(discriminator="type")]

@@ -8,6 +8,9 @@ from typing import Any
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Resource
 
+BUDGET = "budget"
+"""Under which key a run has what it may still spend."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)  # equal to any mapping of the same, as mappings are
 class Opened(Mapping[str, Any]):

@@ -21,7 +21,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.protocols import Sandbox
 from bakeoff.record import Record
-from bakeoff.resources import open_resources
+from bakeoff.resources import BUDGET, open_resources
 from bakeoff.resume import pending_jobs, what_is_done
 from bakeoff.rundir import RunFolder, new_run_folder
 from bakeoff.sandbox import choose_sandbox
@@ -76,7 +76,8 @@ async def run(
 async def _work(plan: Plan, options: RunOptions, cast: Cast, sandbox: Callable[[], Sandbox], desk: "Desk") -> None:
     """Everything between opening the resources and closing them, in one task."""
     traced = (OpenTelemetry(),) if options.trace else ()
-    async with open_resources(chain(traced, cast.resources()), _recordings(options)) as resources:
+    given = {**_recordings(options), BUDGET: desk.budget}
+    async with open_resources(chain(traced, cast.resources()), given) as resources:
         runner = TrialRunner(plan, cast, options, sandbox, resources, desk.control)
         desk.trials = asyncio.create_task(_trials(plan, LocalExecutor(runner, min(options.jobs, plan.size)), desk))
         await desk.trials

@@ -160,7 +160,7 @@ class TrialRunner:
             tries = job.prior.tries
         else:
             await self._try(trial, tally, tried)
-        scores, score_phase = await self._score(trial.case, tried)
+        scores, score_phase = await self._score(trial, tally, tried)
         return Record(
             case=trial.case.id,
             subject=trial.subject.name,
@@ -250,9 +250,10 @@ class TrialRunner:
             clock=Clock(trial.case.limits.attempt_seconds),
         )
 
-    async def _score(self, case: Case, tried: Tried) -> tuple[tuple[Score, ...], Phase | None]:
+    async def _score(self, trial: Trial, tally: Tally, tried: Tried) -> tuple[tuple[Score, ...], Phase | None]:
         if tried.transcript is None:
             return (), None
+        case = trial.case
         given = ScoreInput(
             case=case,
             transcript=tried.transcript,
@@ -261,21 +262,27 @@ class TrialRunner:
             resources=self.resources,
             row=self.cast.rows.get(case.id, {}),
             seconds=tried.attempt.seconds - tried.attempt.waited if tried.attempt else None,
+            spend=tally.add,
         )
+        task = partial(self._task, trial, tally, tried, None)
         started = time.perf_counter()
         seconds = case.limits.score_seconds
-        scores = [await _score_with(name, scorer, given, seconds) for name, scorer in self.cast.scorers.items()]
+        scores = [await _score_with(name, scorer, given, seconds, task) for name, scorer in self.cast.scorers.items()]
         return tuple(scores), Phase(seconds=time.perf_counter() - started)
 
     def _workspace(self, case: Case, files: Mapping[str, str]) -> AbstractAsyncContextManager[Workspace]:
         return open_workspace(self.sandbox(), files, case.limits, keep=self.options.keep_workspaces)
 
 
-async def _score_with(name: str, scorer: Scorer, given: ScoreInput, seconds: float) -> Score:
+async def _score_with(name: str, scorer: Scorer, given: ScoreInput, seconds: float, task: Callable[[], Task]) -> Score:
+    clock = Clock(seconds)
+    if hasattr(type(scorer), "needs"):  # only who wants something of the run asks others
+        given = replace(given, asking=replace(task(), clock=clock))
+
     async def score() -> Score:
         return as_score(name, await call(scorer, given))
 
-    scored, outcome = await phase(score, Clock(seconds), "grader", "grader")
+    scored, outcome = await phase(score, clock, "grader", "grader")
     return scored if scored is not None else Score(name=name, failure=outcome.failure)
 
 

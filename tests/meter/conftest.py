@@ -21,6 +21,7 @@ from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.protocols import Place, Task
 from bakeoff.record import NO_USAGE, Usage
 from bakeoff.redact import Redactor
+from bakeoff.resources import BUDGET
 
 from ..models.loopback import Loopback
 
@@ -45,8 +46,16 @@ class Books:
     def spend(self, usage: Usage) -> None:
         self.told.append(usage)
         self.spent += usage
-        if self.most_tokens is not None and self.spent.tokens >= self.most_tokens:
-            raise BudgetError(f"max_tokens {self.most_tokens} is reached: {self.spent.tokens} used")
+        if reason := self.exceeded():
+            raise BudgetError(reason)
+
+    def exceeded(self) -> str | None:
+        if self.most_tokens is None or self.spent.tokens < self.most_tokens:
+            return None
+        return f"max_tokens {self.most_tokens} is reached: {self.spent.tokens} used"
+
+    def fits(self, more: Usage) -> bool:
+        return self.most_tokens is None or self.spent.tokens + more.tokens <= self.most_tokens
 
     def count(self, usage: Usage) -> None:
         self.counted += usage
@@ -63,7 +72,7 @@ def task_of(books: Books, recordings: Recordings | None = None, **given: Any) ->
         "limits": Limits(),
         "spend": books.spend,
         "count": books.count,
-        "resources": {RECORDINGS: recordings} if recordings else {},
+        "resources": {BUDGET: books, **({RECORDINGS: recordings} if recordings else {})},
         "clock": Clock(300.0),
     }
     return Task(**{**usual, **given})

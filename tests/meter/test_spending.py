@@ -13,7 +13,7 @@ from openai import APIStatusError, AsyncOpenAI
 
 from bakeoff.calls import Clock
 from bakeoff.errors import BudgetError, InfraError, RunFolderError
-from bakeoff.meter import Meter, TrialMeter, Upstream, upstream_of
+from bakeoff.meter import Meter, OpenMeter, TrialMeter, Upstream, upstream_of
 from bakeoff.models.gate import Patience
 from bakeoff.models.providers import BUILT_IN
 from bakeoff.record import Usage
@@ -167,12 +167,12 @@ async def test_a_stream_that_ends_too_early_is_told_apart_from_a_whole_one(provi
 
 
 async def test_what_may_pass_is_tried_again_before_the_agent_hears_of_it(provider: Loopback, visit: Opening) -> None:
-    provider.then(failure(429, retry_after="0.01"), failure(500), failure(529), Act(cut=0), Act(say="at last"))
+    provider.then(failure(429, retry_after="0.01"), failure(500), failure(529), Act(say="at last"))
     clock = Clock(300.0)
     async with visit(clock=clock) as at:
         answer = await at.chat()
     assert answer.json()["choices"][0]["message"]["content"] == "at last"
-    assert len(provider.received) == 5
+    assert len(provider.received) == 4
     assert len(at.books.told) == 1, "errors cost nothing"
     assert clock.waited > 0.02, "waiting for a provider is not the agent's time"
 
@@ -184,7 +184,123 @@ async def test_a_stream_is_tried_again_while_nothing_of_it_has_been_passed_on(
     async with visit() as at:
         answer = await at.chat(stream=True)
     assert b"last" in answer.content
-    assert len(at.books.told) == 1
+    assert [told.output for told in at.books.told] == [0, 5], "the one that broke had begun, so somebody pays"
+    assert (about(at)["estimated"], about(at)["cut"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Act(say="word " * 100, cut=1),
+        Act(body=b"no gzip at all", headers={"content-encoding": "gzip"}),
+    ],
+)
+async def test_answers_that_break_are_paid_for_each_time_and_not_asked_for_without_end(
+    broken: Act, provider: Loopback, visit: Opening
+) -> None:
+    provider.plan = lambda _: broken
+    async with visit() as at:
+        answer = await at.chat()
+    assert answer.status_code == 502
+    assert len(provider.received) == len(at.books.told) == 3
+    assert all(told.input and told.output and told.cost for told in at.books.told)
+    assert about(at)["estimated"] == 3
+    assert isinstance(at.trial.failure, InfraError)
+
+
+async def test_a_budget_is_not_overshot_by_requests_that_are_sent_together(provider: Loopback, visit: Opening) -> None:
+    async with visit(books=Books(most_tokens=15)) as at:
+        answers = await asyncio.gather(*(at.chat() for _ in range(20)))
+    assert sorted(answer.status_code for answer in answers) == [200, *[402] * 19]
+    assert at.books.spent.tokens == 15
+    assert len(provider.received) == 1
+
+
+async def test_trials_of_a_run_share_what_is_left_of_its_budget(
+    meter: OpenMeter, provider: Loopback, upstream: Callable[..., Upstream]
+) -> None:
+    books = Books(most_tokens=15)
+    async with (
+        meter.open_trial(task_of(books), [upstream()]) as one,
+        meter.open_trial(task_of(books), [upstream()]) as two,
+        httpx2.AsyncClient(trust_env=False, timeout=60) as client,
+    ):
+
+        async def ask(trial: TrialMeter) -> int:
+            url = f"http://127.0.0.1:{trial.port}/openai/v1/chat/completions"
+            return (await client.post(url, json={"model": "tiny"}, headers={"x-api-key": trial.token})).status_code
+
+        statuses = await asyncio.gather(*(ask(trial) for trial in (one, two, one, two)))
+    assert sorted(statuses) == [200, 402, 402, 402]
+    assert one.out_of_budget is not None
+    assert two.out_of_budget is not None
+
+
+async def test_requests_that_fit_into_the_budget_together_are_sent_together(provider: Loopback, visit: Opening) -> None:
+    release = threading.Event()
+    provider.plan = lambda _: Act(hold=release)
+    async with visit(books=Books(most_tokens=400)) as at:
+        asking = [asyncio.create_task(at.chat(max_tokens=50)) for _ in range(8)]
+        while len(provider.received) < 6:  # of ten tokens and up to fifty each
+            await asyncio.sleep(0.01)
+        release.set()
+        answers = await asyncio.gather(*asking)
+    assert [answer.status_code for answer in answers] == [200] * 8
+    assert provider.most_in_flight < 8, "or they could have come to more than there was"
+
+
+async def test_what_an_answer_says_cannot_lose_its_count(provider: Loopback, visit: Opening) -> None:
+    provider.then(Act(calls=(("lift", '{"weight": 1e999}'),)))
+    async with visit() as at:
+        answer = await at.chat()
+    assert answer.status_code == 200
+    assert at.trial.failure is None
+    assert at.books.spent.tokens == 15
+    [call] = at.trial.transcript().tool_calls
+    assert call.arguments == '{"weight": 1e999}', "as the text it came in"
+
+
+async def test_an_answer_that_would_come_later_is_refused_for_nobody_would_count_it(
+    provider: Loopback, visit: Opening
+) -> None:
+    async with visit() as at:
+        later = await at.post("/openai/v1/responses", {"model": "tiny", "input": "hello", "background": True})
+        now = await at.post("/openai/v1/responses", {"model": "tiny", "input": "hello", "background": False})
+    assert (later.status_code, now.status_code) == (400, 200)
+    assert "background" in later.json()["error"]["message"]
+    assert len(provider.received) == 1
+
+
+def stream_of(*events: dict[str, Any]) -> Act:
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    return Act(body=body.encode(), headers={"content-type": "text/event-stream"})
+
+
+def chunk(text: str, finish: str | None = None, **usage: int) -> dict[str, Any]:
+    told = {"usage": {f"{name}_tokens": count for name, count in usage.items()}} if usage else {}
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}], **told}
+
+
+async def test_counts_that_come_with_every_event_are_final_with_the_last(provider: Loopback, visit: Opening) -> None:
+    provider.then(
+        stream_of(chunk("a", prompt=10, completion=1), chunk("b", "stop", prompt=10, completion=7)),
+        stream_of(chunk("a", prompt=10, completion=1), *[chunk("word " * 40)] * 4),
+    )
+    async with visit() as at:
+        await at.chat(stream=True)
+        assert "estimated" not in about(at)
+        await at.chat(stream=True)
+    assert [(told.input, told.output) for told in at.books.told] == [(10, 7), (10, 201)]
+    assert (about(at)["estimated"], about(at)["cut"]) == (1, 1)
+
+
+async def test_zeros_after_real_counts_say_nothing(provider: Loopback, visit: Opening) -> None:
+    zeros = {"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 0}}
+    provider.then(stream_of(chunk("a", "stop", prompt=10, completion=4), zeros))
+    async with visit() as at:
+        await at.chat(stream=True, stream_options={"include_usage": True})
+    assert (at.books.spent.input, at.books.spent.output) == (10, 4)
+    assert "estimated" not in about(at)
 
 
 async def test_a_stream_that_begins_with_being_overloaded_is_tried_again(provider: Loopback, visit: Opening) -> None:

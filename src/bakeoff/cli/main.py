@@ -33,6 +33,7 @@ from bakeoff.cli.arguments import (
     Trace,
 )
 from bakeoff.cli.crash import READER_GONE, accept_every_character, report_crash, shown
+from bakeoff.cli.mcp import mcp
 from bakeoff.cli.suites import run_components, verify
 from bakeoff.errors import BakeoffError, InfraError
 
@@ -47,6 +48,7 @@ app.add_typer(runs, name="runs")
 models = typer.Typer(help="Which models there are and what they cost.", rich_markup_mode=None, no_args_is_help=True)
 app.add_typer(models, name="models")
 app.add_typer(agents, name="agents")
+app.add_typer(mcp, name="mcp")
 
 
 def _print_version(wanted: bool) -> None:
@@ -272,6 +274,21 @@ def export(
     from bakeoff.cli.exporting import run_export
 
     raise typer.Exit(run_export(results, run, format_, output, subject))
+
+
+@app.command()
+def merge(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Of pytest --eval-json, one for each shard.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="A file, or `-` for stdout.")] = "-",
+    html: HtmlFile = None,
+    min_pass_rate: Annotated[float | None, typer.Option(min=0, max=1, help="As pytest's --eval-min-pass-rate.")] = None,
+    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="As pytest's --eval-min-score.")] = None,
+    baseline: Annotated[Path | None, typer.Option(metavar="FILE", help="As pytest's --eval-baseline.")] = None,
+) -> None:
+    """The evals of one run of pytest, from the files of its shards; exit 1 if a gate is not met."""
+    from bakeoff.cli.merging import run_merge
+
+    raise typer.Exit(run_merge(files, output, html, min_pass_rate, min_score, baseline))
 
 
 @app.command()

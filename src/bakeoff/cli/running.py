@@ -17,7 +17,7 @@ from rich.console import Console
 from bakeoff.cli.console import err, out
 from bakeoff.cli.progress import News, show_progress
 from bakeoff.control import RunControl
-from bakeoff.doors import door_of
+from bakeoff.doors import Ruling, door_of
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec
@@ -82,7 +82,7 @@ def carry_out(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending
     if interrupted:
         err().print(f"interrupted; go on with `{command_for('resume', folder, options)}`")
         return INTERRUPTED
-    return exit_code(summary, ending)
+    return exit_code(summary, ending, door_of(plan).ruling(folder, plan))
 
 
 def _pages(plan: Plan, folder: RunFolder, ending: Ending) -> tuple[Path, ...]:
@@ -116,8 +116,11 @@ def print_json(summary: Summary, folder: RunFolder) -> None:
     out().file.write(json.dumps(told, indent=2) + "\n")
 
 
-def exit_code(summary: Summary, ending: Ending) -> int:
+def exit_code(summary: Summary, ending: Ending, ruling: Ruling | None = None) -> int:
     """0 all passed, 1 something failed, 3 nothing failed but something is missing. Controls decide nothing."""
+    if ruling is not None and ending.fail_under is None:
+        failed = FAILED if not ending.exit_zero else PASSED
+        return {"passed": PASSED, "failed": failed, "undecided": UNDECIDED}[ruling]
     if ending.fail_under is not None:
         scores = [subject.score for subject in summary.judged]
         failed = any(score is not None and score < ending.fail_under for score in scores)

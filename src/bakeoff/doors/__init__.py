@@ -7,22 +7,27 @@ first. Doors never import each other, and nothing below imports them.
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from bakeoff.catalogue import Catalogue, default_catalogue
 from bakeoff.errors import UsageError
-from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
-from bakeoff.rundir import RunFolder
 
-if TYPE_CHECKING:  # a run needs no pages
+if TYPE_CHECKING:  # the pytest plugin is one of the doors, and every pytest run loads it
+    from bakeoff.catalogue import Catalogue
+    from bakeoff.options import RunOptions
+    from bakeoff.plan import Plan
     from bakeoff.report.html.gather import RunData
     from bakeoff.report.sections import Section
+    from bakeoff.rundir import RunFolder
 
 _DOORS = {
     "components": "bakeoff.doors.components.door:ComponentsDoor",
     "exercises": "bakeoff.doors.exercises.door:ExercisesDoor",
+    "mcp": "bakeoff.doors.mcp_suite.door:McpDoor",
+    "pytest": "bakeoff.doors.pytest_plugin.door:PytestDoor",
 }
+
+
+Ruling = Literal["passed", "failed", "undecided"]
 
 
 class Door:
@@ -31,20 +36,26 @@ class Door:
     pages = False
     """Whether its users expect a run's page and the index to be there at the end, without asking for them."""
 
-    def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:  # noqa: ARG002 - for doors to use
+    def catalogue(self, plan: "Plan", options: "RunOptions") -> "Catalogue":  # noqa: ARG002 - for doors to use
         """The subjects, scorers and tools of its plans."""
+        from bakeoff.catalogue import default_catalogue
+
         return default_catalogue()
 
     def sections(self, run: "RunData") -> Sequence["Section"]:  # noqa: ARG002
         """What its run pages show besides what every run page shows."""
         return ()
 
-    def export(self, folder: RunFolder, plan: Plan, options: RunOptions) -> Iterator[Path]:  # noqa: ARG002
+    def ruling(self, folder: "RunFolder", plan: "Plan") -> Ruling | None:  # noqa: ARG002
+        """Whether a run as a whole passed, where its door has a rule of its own; None: no trial may fail."""
+        return None
+
+    def export(self, folder: "RunFolder", plan: "Plan", options: "RunOptions") -> Iterator[Path]:  # noqa: ARG002
         """Write the door's own files, computed from the run's records; gives each path once it is there."""
         yield from ()
 
 
-def door_of(plan: Plan) -> Door:
+def door_of(plan: "Plan") -> Door:
     """The door that made a plan."""
     if plan.door is None:
         return Door()

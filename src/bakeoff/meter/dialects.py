@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bakeoff.meter.heard import Heard
+from bakeoff.meter.heard import Heard, Kind
 
 Data = Mapping[str, Any]
 
@@ -63,8 +63,8 @@ def _chat_event(heard: Heard, event: Data) -> None:
 
 
 def _chat_whole(heard: Heard, body: Data) -> None:
-    _chat(heard, body, "message")
     heard.whole = True
+    _chat(heard, body, "message")
 
 
 def _chat(heard: Heard, data: Data, message: str) -> None:
@@ -101,10 +101,10 @@ def _chat_usage(heard: Heard, usage: Data) -> None:
         cache_write=details.get("cache_write_tokens"),
         reasoning=written.get("reasoning_tokens"),
     )
-    heard.count(counts, final=True)
+    heard.count(counts, final=heard.whole)  # some repeat them with every event
     cost = usage.get("cost")
     if isinstance(cost, int | float) and 0 <= cost < 1e6:
-        heard.reported_cost = float(cost)
+        heard.reported_cost = max(float(cost), heard.reported_cost or 0.0)
 
 
 def _chat_tools(body: Data) -> Iterator[tuple[str, Any]]:
@@ -307,10 +307,10 @@ def _gemini_part(heard: Heard, part: Data) -> None:
         given = json.dumps(call.get("args") or {})
         heard.say(len(heard.pieces), "tool", given, name=call.get("name"), id=call.get("id"))
     elif part.get("text"):
-        kind = "reasoning" if part.get("thought") else "text"
+        kind: Kind = "reasoning" if part.get("thought") else "text"
         last = next(reversed(heard.pieces), None)
         grows = last is not None and heard.pieces[last].kind == kind
-        heard.say(last if grows else len(heard.pieces), "reasoning" if part.get("thought") else "text", part["text"])
+        heard.say(last if grows else len(heard.pieces), kind, part["text"])
 
 
 def _gemini_whole(heard: Heard, body: Data) -> None:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx2
 
-from bakeoff.errors import InfraError
+from bakeoff.errors import BudgetError, InfraError
 from bakeoff.meter.dialects import data_in
 from bakeoff.meter.events import EventSplitter, data_of, object_of, objects_of
 from bakeoff.meter.heard import Heard, characters_in
 from bakeoff.meter.recordings import MOST_BYTES as MOST_RECORDED
 from bakeoff.meter.recordings import ExchangeQuestion, RecordedExchange, body_fields
+from bakeoff.meter.reservations import most_of
 from bakeoff.meter.upstreams import Route, Upstream, address_of, answering_headers, key_headers
 from bakeoff.meter.words import Whole, out_of_budget, refusal
 from bakeoff.models.gate import Busy
@@ -30,6 +31,7 @@ _TOO_MUCH = {429, 503, 529}
 _NO_MONEY = (b"insufficient_quota", b"billing_hard_limit", b"exceeded your current quota")
 _NO_CREDIT = "Your credit balance is too low"
 _BUSY_EVENTS = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "server_error": 500}
+_MOST_BROKEN = 3  # answers to one request: each of them is paid for
 _DECODED = ("", "identity", "gzip", "deflate")  # by the client; anything else goes on as it is
 
 
@@ -68,11 +70,13 @@ class Exchange:
     trial: "TrialMeter"
     asked: Asked
     answering: Answering
+    question: ExchangeQuestion | None = None  # None for what is free
     price: Price | None = None
     heard: Heard = field(default_factory=Heard)
     counting_asked: bool = False  # the provider is asked for counts that the agent did not ask for
     sent: bool = False  # the provider may have begun to work
     begun: bool = False  # the agent has been given something
+    broken: int = 0  # answers that broke off before the agent was given anything
     started: float = field(default_factory=perf_counter)
     kept: bytearray = field(default_factory=bytearray)
     last: Whole | None = None  # what the provider said to the try that failed
@@ -81,17 +85,28 @@ class Exchange:
 
     async def run(self) -> None:
         """Answer, and book what was used whatever happens: a cancelled exchange has been paid for as well."""
-        question = self.trial.question(self.asked) if self.asked.route.dialect else None
-        if question is not None and await self._replayed(question):
+        if self.asked.route.dialect is None:  # free of charge
+            await self._ask()
             return
-        self.price = await self.trial.price(self.asked.upstream, self.asked.model) if question else None
+        self.question = self.trial.question(self.asked)
+        if await self._replayed(self.question):
+            return
+        self.price = await self.trial.price(self.asked.upstream, self.asked.model)
+        try:
+            async with self.trial.reserve(most_of(self.asked.data, self.price)):
+                await self._ask_and_book()
+        except BudgetError as spent:  # by others, while this one waited for room
+            self.trial.stop(spent)
+            await self.answering.whole(refusal(self.asked.upstream.family, 402, out_of_budget(spent)))
+
+    async def _ask_and_book(self) -> None:
         complete = False
         try:
             await self._ask()
             complete = True
         finally:
-            if question is not None and self.sent:
-                self._book(question, complete=complete)
+            if self.sent:
+                self._book(complete=complete)
 
     # --- replaying ------------------------------------------------------------------------------------------------
 
@@ -149,7 +164,7 @@ class Exchange:
         if (spent := self.trial.out_of_budget) is not None:  # by another request, while this one waited
             await self.answering.whole(refusal(self.asked.upstream.family, 402, out_of_budget(spent)))
             return
-        self.last, self.heard = None, Heard()
+        self.last, self.heard, self.status = None, Heard(), 0
         body = self._body()
         try:
             got = await self._send(body)
@@ -165,8 +180,20 @@ class Exchange:
         except httpx2.HTTPError as error:
             if self.begun:
                 raise StreamCut from error
+            raise self._lost(error) from error
+
+    def _lost(self, error: httpx2.HTTPError) -> Busy | InfraError:
+        """Nobody is paid for what cannot be reached; what had begun to answer has worked, and works again each time."""
+        name, what = self.asked.upstream.name, type(error).__name__
+        if not 200 <= self.status < 300:
             self.sent = False
-            raise self._busy(f"{self.asked.upstream.name} cannot be reached: {type(error).__name__}") from error
+            return self._busy(f"{name} cannot be reached: {what}")
+        if self.question is not None:
+            self._book(complete=False)
+        self.sent = False
+        self.broken += 1
+        message = f"{name} answered {self.status} and broke off: {what}"
+        return self._busy(message) if self.broken < _MOST_BROKEN else InfraError(message)
 
     def _busy(self, message: str, **how: Any) -> Busy | InfraError:
         """May pass; but a trial whose provider has been waited for in vain once is not kept waiting again."""
@@ -248,10 +275,16 @@ class Exchange:
         if got.is_stream_consumed:
             return self.last.body if self.last else b""
         body = bytearray()
-        async for chunk in got.aiter_bytes() if _is_readable(got) else got.aiter_raw():
-            body += chunk
-            if len(body) > MOST_ANSWER_BYTES:
-                raise InfraError(f"{self.asked.upstream.name} answered with more than {MOST_ANSWER_BYTES >> 20} MiB")
+        try:
+            async for chunk in got.aiter_bytes() if _is_readable(got) else got.aiter_raw():
+                body += chunk
+                if len(body) > MOST_ANSWER_BYTES:
+                    raise InfraError(
+                        f"{self.asked.upstream.name} answered with more than {MOST_ANSWER_BYTES >> 20} MiB"
+                    )
+        except httpx2.HTTPError:
+            self.heard.characters = max(len(body), got.num_bytes_downloaded)  # nobody can read it, and it was paid for
+            raise
         redacted = self.trial.redact(bytes(body))
         self.last = Whole(got.status_code, redacted, self.passed_headers)
         return redacted
@@ -300,16 +333,19 @@ class Exchange:
 
     # --- booking --------------------------------------------------------------------------------------------------
 
-    def _book(self, question: ExchangeQuestion, *, complete: bool) -> None:
+    def _book(self, *, complete: bool) -> None:
+        """Tell the run first: nothing in a model's words may lose the count."""
+        assert self.question is not None, "only what a model answers is booked"
         seconds = perf_counter() - self.started
         cut = not (complete and self.heard.whole)
         price = self.price or self.trial.listed_price(self.asked.upstream, self.heard.model)
         usage, estimated = self.heard.usage(price, characters_in(self.asked.data))
+        self.trial.spend(usage, cut=cut)
         step = Step(parts=self.heard.parts(), usage=usage, finish_reason=self.heard.finish, seconds=seconds)
-        self.trial.spend(usage, step, self.heard, self.asked, estimated=estimated, cut=cut)
+        self.trial.note(step, self.heard, self.asked, estimated=estimated, cut=cut, replayed=False)
         if not cut and len(self.kept) <= MOST_RECORDED:
             about = {"usage": usage, "estimated": estimated, "seconds": seconds, "status": self.status}
-            self.trial.record(question, {**about, "headers": self.passed_headers, **body_fields(bytes(self.kept))})
+            self.trial.record(self.question, {**about, "headers": self.passed_headers, **body_fields(bytes(self.kept))})
 
 
 def _is_readable(got: httpx2.Response) -> bool:

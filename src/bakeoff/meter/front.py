@@ -10,6 +10,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode
 
 from bakeoff.errors import InfraError
+from bakeoff.meter.dialects import RESPONSES
 from bakeoff.meter.exchange import Asked, Exchange, StreamCut, unpacked
 from bakeoff.meter.heard import depth_of
 from bakeoff.meter.trial import TrialMeter
@@ -234,6 +235,8 @@ def _asked(scope: Message, upstream: Upstream, route: Route, inner: str, body: b
     if route.method == "POST":
         data = _data(body)
     query = [(name, value) for name, value in _query(scope["query_string"].decode("latin-1")) if name != "key"]
+    if route.dialect is RESPONSES and data.get("background") not in (None, False):
+        raise Refused(400, "`background` is not passed on, for such an answer is not counted: ask without it")
     model = model_in(route, inner) or data.get("model")
     streams = ":stream" in inner or data.get("stream") is True
     return Asked(

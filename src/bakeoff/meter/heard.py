@@ -5,8 +5,8 @@ Providers are believed as far as their words make sense, and their words are kep
 
 import json
 from dataclasses import dataclass, field
-from math import ceil
-from typing import Any, Literal
+from math import ceil, isfinite
+from typing import Any, Literal, NoReturn
 
 from pydantic import JsonValue
 
@@ -20,7 +20,7 @@ Kind = Literal["text", "reasoning", "tool"]
 MOST_CHARACTERS = 200_000  # kept of one part
 MOST_PARTS = 256  # kept of one answer
 _DEEPEST = 50  # of a call's arguments: nobody nests more in good faith
-_MOST_TOKENS = 100_000_000
+MOST_TOKENS = 100_000_000
 _LONGEST_WORD = 20_000  # longer than any text without a space: an image or another file, which is not billed by letters
 
 
@@ -80,9 +80,9 @@ class Heard:
             piece.add(text)
 
     def count(self, counted: dict[str, object], *, final: bool) -> None:
-        """Take over counts. One that cannot be true leaves the answer without, and so to be estimated."""
-        believed = {name: value for name, value in counted.items() if _believable(value)}
-        self.counts.update(believed)  # type: ignore[arg-type]  # only numbers are believable
+        """Take over counts, which only grow. One that cannot be true leaves the answer without, to be estimated."""
+        believed = {name: value for name, value in counted.items() if isinstance(value, int) and _believable(value)}
+        self.counts.update({name: max(value, self.counts.get(name, 0)) for name, value in believed.items()})
         cached = self.counts.get("cache_read", 0) + self.counts.get("cache_write", 0)
         wrong = len(believed) < len(counted) or cached > self.counts.get("input", 0)
         if wrong or not (self.counts.get("input") or self.counts.get("output")):
@@ -110,20 +110,25 @@ class Heard:
 
 
 def _believable(count: object) -> bool:
-    return isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= _MOST_TOKENS
+    return isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS
 
 
 def arguments_of(text: str) -> JsonValue:
     """A call's arguments as data; as the text they came in, where that is no JSON that can be kept."""
     try:
-        arguments: JsonValue = json.loads(text, parse_constant=_refuse) if text else {}
+        arguments: JsonValue = json.loads(text, parse_constant=_refuse, parse_float=_finite) if text else {}
     except (ValueError, RecursionError):
         return text
     return arguments if depth_of(arguments) <= _DEEPEST else text
 
 
-def _refuse(constant: str) -> None:
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(number: str) -> float:
+    """`1e999` is JSON for every reader, and infinite for ours."""
+    return value if isfinite(value := float(number)) else _refuse(number)
 
 
 def depth_of(value: object) -> int:

@@ -11,6 +11,7 @@ from bakeoff.errors import UsageError
 from bakeoff.meter.front import Front
 from bakeoff.meter.listener import listen, sweep
 from bakeoff.meter.recordings import ExchangeStore
+from bakeoff.meter.reservations import Reservations
 from bakeoff.meter.trial import TrialMeter
 from bakeoff.meter.upstreams import Upstream
 from bakeoff.models.gate import USUAL_MOST, Gate, Patience
@@ -58,6 +59,7 @@ class OpenMeter:
         self._prices: dict[tuple[str, str], Price | None] = {}
         self._book = PriceBook()
         self._pricing = asyncio.Lock()  # all trials want to know at the same time
+        self.reservations = Reservations()
         self.redactor = Redactor({})
 
     @asynccontextmanager

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from bakeoff.models.gate import Gate
 from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.protocols import Task
 from bakeoff.record import Step, Transcript, Usage
+from bakeoff.resources import BUDGET
 
 if TYPE_CHECKING:
     from bakeoff.meter.meter import OpenMeter
@@ -85,6 +87,11 @@ class TrialMeter:
     def redact(self, data: bytes) -> bytes:
         return self.meter.redactor(data)
 
+    def reserve(self, most: Usage) -> AbstractAsyncContextManager[None]:
+        """Room in the run's budget for a request. Waiting for other trials is excused, for one's own requests not."""
+        clock = self.clock if len(self.exchanges) <= 1 else None
+        return self.meter.reservations.hold(self.task.resources.get(BUDGET), most, clock)
+
     async def price(self, upstream: Upstream, model: str) -> Price | None:
         with self.clock.paused():  # the list of prices may have to be fetched
             return upstream.price or await self.meter.price(upstream, model)
@@ -115,9 +122,8 @@ class TrialMeter:
         self._asked[first.digest] = turn + 1
         return first if turn == 0 else exchange_question(trial, path, asked.data, turn)
 
-    def spend(self, usage: Usage, step: Step, heard: Heard, asked: Asked, *, estimated: bool, cut: bool) -> None:
+    def spend(self, usage: Usage, *, cut: bool) -> None:
         """Tell the run, which may say that this was enough; the answer is paid for, so it is given all the same."""
-        self._note(step, heard, asked, estimated=estimated, cut=cut, replayed=False)
         if not cut:
             self.answered()
         try:
@@ -126,10 +132,10 @@ class TrialMeter:
             self.stop(error)
 
     def count(self, usage: Usage, step: Step, heard: Heard, asked: Asked, *, estimated: bool) -> None:
-        self._note(step, heard, asked, estimated=estimated, cut=False, replayed=True)
+        self.note(step, heard, asked, estimated=estimated, cut=False, replayed=True)
         self.task.count(usage)
 
-    def _note(self, step: Step, heard: Heard, asked: Asked, **how: bool) -> None:
+    def note(self, step: Step, heard: Heard, asked: Asked, **how: bool) -> None:
         model = asked.model or heard.model
         self.ledger.book(Booking(step, heard.text(), model, asked.upstream.provider.name, heard.characters, **how))
 

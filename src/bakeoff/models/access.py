@@ -5,6 +5,7 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 
 import httpx2
 from pydantic_ai.exceptions import UsageExtractionFailedWarning
@@ -43,8 +44,14 @@ class OpenProvider:
             self._models[name] = self._build(name)
         return self._models[name]
 
+    def knows_price(self, name: str) -> bool:
+        """Whether `price` has its answer already."""
+        return name in self._prices
+
     async def price(self, name: str) -> Price | None:
         """None where nobody knows a price. The first time may need the network, so it waits in a thread."""
+        if name in self._prices:
+            return self._prices[name]
         async with self._pricing:
             if name not in self._prices:
                 self._prices[name] = await asyncio.to_thread(self._book.price, self._price_name, name)
@@ -61,7 +68,7 @@ def _quietly() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what is asked for in every call is worked out once
 class ProviderAccess:
     """The resource. Models of one provider share it; each embedded model has a server, and so an access, of its own.
 
@@ -75,13 +82,13 @@ class ProviderAccess:
     most_in_flight: int = USUAL_MOST
     patience: Patience = field(default_factory=Patience)
 
-    @property
+    @cached_property
     def endpoint(self) -> str:
         """Which address is meant, without telling it: there may be a password inside."""
         url = self.provider.url(self.environment)
         return fingerprint(url)[:8] if url else ""
 
-    @property
+    @cached_property
     def key(self) -> str:
         provider = self.provider
         own = self.name.model if provider.wire == "embedded" else ""

@@ -82,6 +82,10 @@ class Caller:
         """
         if self._out_of_budget is not None:
             raise self._out_of_budget
+        if self.recordings.mode == "off":
+            answer = await self._ask(messages, parameters)
+            self._spend(answer.usage)
+            return answer
         asked = self._question(messages, parameters)
         if (recorded := self.recordings.find(asked)) is not None:
             self.task.count(recorded.usage)
@@ -114,8 +118,7 @@ class Caller:
         if self.provider is None:
             raise InfraError(f"{self.name}: replay is strict, so nothing but recordings may answer", permanent=True)
         provider = self.provider
-        with self.task.clock.paused():  # the list of prices may have to be fetched
-            price = (self.price or await provider.price(self.name.model)) if self.priced else None
+        price = await self._price(provider)
 
         async def call() -> tuple[ModelResponse, float]:
             model = self._model(provider)  # for each try: a server that died may be back at another address
@@ -128,6 +131,12 @@ class Caller:
         response, seconds = await provider.gate.pass_through(call, self.task.clock)
         usage = _FREE if response.metadata == _NOT_PASSED_ON else usage_of(response.usage, price)
         return Answer(response, usage or Usage(requests=1), seconds, usage is not None, False, price)
+
+    async def _price(self, provider: OpenProvider) -> Price | None:
+        if not self.priced or self.price is not None or provider.knows_price(self.name.model):
+            return (self.price or await provider.price(self.name.model)) if self.priced else None
+        with self.task.clock.paused():  # the list of prices may have to be fetched
+            return await provider.price(self.name.model)
 
     @property
     def tracing(self) -> Tracing:

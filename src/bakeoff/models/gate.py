@@ -33,6 +33,7 @@ class Patience:
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
     total_seconds: float = 300.0  # lost to waiting and to calls that failed, over all tries of one call
+    most_retries: int | None = None  # after which it is given up for good; None: as many as there is time for
 
 
 class Gate:
@@ -73,6 +74,8 @@ class Gate:
                 clock.excuse(busy.lost)
                 wait = self._wait(busy, tries)
                 lost += busy.lost + wait
+                if self._patience.most_retries is not None and tries > self._patience.most_retries:
+                    raise InfraError(f"{busy} (given up after {tries} tries)", permanent=True) from busy
                 if lost > self._patience.total_seconds:
                     raise InfraError(
                         f"{busy} (given up after {tries} tries; the next would have to wait {wait:.3g} s)",

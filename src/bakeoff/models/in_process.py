@@ -1,6 +1,7 @@
 """Models that live in this process: a provider of the user's own, and the scripted one that ships for tests."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,8 +17,6 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
@@ -27,38 +26,48 @@ from bakeoff.frozen import Frozen
 from bakeoff.models.providers import SimpleProvider
 from bakeoff.record import Usage
 
-_UNMEASURED = {"unmeasured": True}
+_UNMEASURED = RequestUsage(unmeasured_requests=1)
+"""Of a model that does not say what it used: a guess must not be booked."""
+
+_Answer = Callable[[list[ModelMessage]], Awaitable[ModelResponse]]
 
 
-class _Measured(WrapperModel):
-    """Takes back the usage that pydantic-ai guesses where none is known: a guess must not be booked."""
+class _InProcess(Model):
+    """A function as a model. pydantic-ai's own would count the words of every prompt to guess what it used."""
+
+    def __init__(self, name: str, answer: _Answer) -> None:
+        super().__init__()
+        self._name, self._answer = name, answer
+
+    @property
+    def model_name(self) -> str:
+        return self._name
+
+    @property
+    def system(self) -> str:
+        return "in-process"
 
     async def request(
         self,
         messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
+        model_settings: ModelSettings | None,  # noqa: ARG002 - the seam's
+        model_request_parameters: ModelRequestParameters,  # noqa: ARG002
     ) -> ModelResponse:
-        response = await super().request(messages, model_settings, model_request_parameters)
-        return (
-            replace(response, usage=RequestUsage(unmeasured_requests=1))
-            if response.metadata == _UNMEASURED
-            else response
-        )
+        return replace(await self._answer(messages), model_name=self._name)
 
 
 def simple_model(provider: SimpleProvider, name: str) -> Model:
     """A provider that only turns two texts into one, as a model."""
 
-    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:  # noqa: ARG001 - its shape
+    async def answer(messages: list[ModelMessage]) -> ModelResponse:
         reply = await call(provider.create_message, _text(messages, SystemPromptPart), _text(messages, UserPromptPart))
         if not isinstance(reply, str):
             raise InfraError(
                 f"model {name!r}: create_message returned {type(reply).__name__}, not a text", permanent=True
             )
-        return ModelResponse(parts=[TextPart(reply)], metadata=_UNMEASURED)
+        return ModelResponse(parts=[TextPart(reply)], usage=_UNMEASURED)
 
-    return _Measured(FunctionModel(answer, model_name=name))
+    return _InProcess(name, answer)
 
 
 def _text(messages: list[ModelMessage], kind: type[SystemPromptPart | UserPromptPart]) -> str:
@@ -114,13 +123,13 @@ def read_script(script: str) -> ModelScript:
 
 
 def _scripted(script: ModelScript, name: str) -> Model:
-    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:  # noqa: ARG001 - its shape
+    async def answer(messages: list[ModelMessage]) -> ModelResponse:
         step = sum(isinstance(message, ModelResponse) for message in messages)
         reply = script.reply(_text(messages, UserPromptPart), step)
         await asyncio.sleep(reply.seconds)
         return _response(reply, step)
 
-    return _Measured(FunctionModel(answer, model_name=name))
+    return _InProcess(name, answer)
 
 
 def _response(reply: Reply, step: int) -> ModelResponse:
@@ -133,7 +142,7 @@ def _response(reply: Reply, step: int) -> ModelResponse:
         parts.append(ToolCallPart(wanted.name, wanted.arguments, tool_call_id=f"call-{step}-{number}"))
     usage = reply.usage
     if usage is None:
-        return ModelResponse(parts=parts, metadata=_UNMEASURED)
+        return ModelResponse(parts=parts, usage=_UNMEASURED)
     measured = RequestUsage(
         input_tokens=usage.input,
         output_tokens=usage.output,

@@ -14,6 +14,7 @@ from pydantic_ai.providers import Provider as Dialect
 
 from bakeoff.errors import UsageError
 from bakeoff.models.providers import Provider
+from bakeoff.tape import OWN
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -49,9 +50,15 @@ def _client(base_url: str | None, idle_seconds: float | None) -> httpx2.AsyncCli
             follow_redirects=True,
             verify=httpx2.create_ssl_context(),  # an authority of one's own is believed on this machine too
             trust_env=not is_loopback(base_url),  # a proxy's own loopback is another one
+            event_hooks={"request": [_mark]},
         )
     except (ValueError, ImportError, OSError, httpx2.InvalidURL) as error:
         raise UsageError(f"the proxy or the certificates that the environment names are of no use: {error}") from error
+
+
+async def _mark(request: httpx2.Request) -> None:
+    """These calls have recordings of their own."""
+    request.extensions[OWN] = True
 
 
 def client_problem(base_url: str | None) -> str | None:

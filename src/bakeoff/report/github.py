@@ -61,7 +61,14 @@ def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str,
 
 def _annotation(level: str, record: Record) -> str:
     title = f"{record.subject}: {record.case} (round {record.round + 1})"
-    return f"::{level} title={_property(title)}::{_data(f'{record.verdict}: {why(record)}')}"
+    return command(level, title, f"{record.verdict}: {why(record)}")
+
+
+def command(level: str, title: str, text: str, *, file: str | None = None, line: int | None = None) -> str:
+    """An annotation, on a line of a file where it has one."""
+    places = {"file": file, "line": None if line is None else str(line), "title": title}
+    properties = ",".join(f"{name}={_property(value)}" for name, value in places.items() if value is not None)
+    return f"::{level} {properties}::{_data(text)}"
 
 
 def _data(text: str) -> str:

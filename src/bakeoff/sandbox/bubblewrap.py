@@ -41,7 +41,7 @@ class BubblewrapSandbox:
         check_user(command.place)
         with one_command_at_a_time(command.place):
             order = self.order(command)
-            finished = await supervise(order, stdin=command.stdin, output_kb=command.limits.output_kb)
+            finished = await supervise(order, command)
         return judged(finished)
 
     def order(self, command: Command) -> Order:

@@ -43,7 +43,7 @@ class DockerSandbox:
         container = f"bakeoff-{secrets.token_hex(8)}"
         with one_command_at_a_time(command.place):
             order = self.order(command, container)
-            finished = await supervise(order, stdin=command.stdin, output_kb=command.limits.output_kb)
+            finished = await supervise(order, command)
         return judged(finished)
 
     def ask(self, *argv: str) -> str | None:

@@ -50,7 +50,7 @@ class ProcessSandbox:
         )
         try:
             with one_command_at_a_time(place):
-                finished = await supervise(order, stdin=command.stdin, output_kb=command.limits.output_kb)
+                finished = await supervise(order, command)
         except SupervisorLost as problem:
             if place.uid is not None:
                 raise

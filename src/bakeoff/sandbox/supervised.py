@@ -215,6 +215,11 @@ class Conversation:
         report: Report = json.loads(received)
         return report
 
+    async def end_at(self, time_up: asyncio.Event | None) -> None:
+        if time_up is not None:
+            await time_up.wait()
+            self.say(b"timeout\n")
+
     def close(self) -> None:
         self.control.close()
         for channel in (self.stdin, self.stdout, self.stderr):
@@ -245,10 +250,11 @@ async def end_of(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-async def supervise(order: Order, *, stdin: bytes, output_kb: int) -> Finished:
+async def supervise(order: Order, command: Command) -> Finished:
     """Run one order to its end. A cancellation ends the command's whole tree before it is passed on."""
-    async with conversation(stdin, output_kb * 1024) as talk:
+    async with conversation(command.stdin, command.limits.output_kb * 1024) as talk:
         exchange = asyncio.ensure_future(talk.exchange(order))
+        ending = asyncio.ensure_future(talk.end_at(command.time_up))
         try:
             async with asyncio.timeout(order["seconds"] + GRACE_SECONDS):
                 report = await asyncio.shield(exchange)
@@ -260,6 +266,7 @@ async def supervise(order: Order, *, stdin: bytes, output_kb: int) -> Finished:
             report = None
         finally:
             exchange.cancel()
+            ending.cancel()
         for stream in (talk.stdout, talk.stderr):
             stream.drain()
     return finish(order, report, talk)

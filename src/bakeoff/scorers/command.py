@@ -2,8 +2,9 @@
 
 import secrets
 from collections import Counter
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Self
 from xml.etree import ElementTree
 
 from pydantic import Field, JsonValue
@@ -36,12 +37,27 @@ class CommandOptions(Frozen):
 class Command:
     """1 when the program succeeds; with JUnit XML, the share of tests that passed."""
 
-    options: CommandOptions
-    name: ClassVar[str] = "command"
+    argv: Sequence[str]
+    _: KW_ONLY
+    seconds: float = 60.0
+    junit: str | None = None
+    proof: bool = False
+    tests: Sequence[str] | None = None
+    name: str = "command"
+
+    def __post_init__(self) -> None:
+        checked = read_options(ScorerSpec(kind="command", options=self._options()), CommandOptions)
+        for name in ("argv", "tests"):
+            object.__setattr__(self, name, getattr(checked, name))
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:
-        return cls(read_options(spec, CommandOptions))
+        return cls(**dict(read_options(spec, CommandOptions)))
+
+    def _options(self) -> dict[str, JsonValue]:
+        tests: JsonValue = None if self.tests is None else list(self.tests)
+        argv: JsonValue = self.argv if isinstance(self.argv, str) else list(self.argv)
+        return {"argv": argv, "seconds": self.seconds, "junit": self.junit, "proof": self.proof, "tests": tests}
 
     def can_score(self, case: Case) -> bool:
         return bool(case.hidden)
@@ -51,27 +67,27 @@ class Command:
             return Score(name=self.name, reason="the case has no hidden files to grade with")
         proof = secrets.token_hex(16)
         async with given.pristine() as workspace:
-            done = await workspace.run(self.options.argv, seconds=self.options.seconds, stdin=f"{proof}\n".encode())
-            reports, _ = await workspace.collect((self.options.junit,) if self.options.junit else ())
+            done = await workspace.run(tuple(self.argv), seconds=self.seconds, stdin=f"{proof}\n".encode())
+            reports, _ = await workspace.collect((self.junit,) if self.junit else ())
         if done.exit_code == 127 and done.stop == "exited" and await self._is_missing(given):
-            raise GraderError(f"{self.options.argv[0]!r} was not found: {_last_line(done)}")
+            raise GraderError(f"{self.argv[0]!r} was not found: {_last_line(done)}")
         metadata: dict[str, JsonValue] = {"exit_code": done.exit_code, "stop": done.stop, "output": _tail(done)}
         if done.stop != "exited":
             return Score(name=self.name, value=0.0, reason=_why_ended(done), metadata=metadata)
-        if self.options.proof and proof.encode() not in done.stdout.splitlines():
+        if self.proof and proof.encode() not in done.stdout.splitlines():
             reason = "the program ended without the proof that it came to its end"
             return Score(name=self.name, value=0.0, reason=f"{reason}: {_last_line(done)}", metadata=metadata)
-        value, reason = self._by_exit_code(done) if self.options.junit is None else self._by_report(done, reports)
+        value, reason = self._by_exit_code(done) if self.junit is None else self._by_report(done, reports)
         return Score(name=self.name, value=value, reason=reason, metadata=metadata)
 
     async def _is_missing(self, given: ScoreInput) -> bool:
         """Whether our program is not there; a solution that ends with 127 must not be taken for that."""
-        program = self.options.argv[0]
+        program = self.argv[0]
         if "/" in program and not program.startswith("/"):
             return program in given.case.hidden  # otherwise it was for the subject to hand in
         async with given.pristine() as workspace:
             look = ("sh", "-c", 'command -v "$0"', program)
-            return not (await workspace.run(look, seconds=self.options.seconds)).ok
+            return not (await workspace.run(look, seconds=self.seconds)).ok
 
     def _by_exit_code(self, done: Completed) -> tuple[float, str]:
         return (1.0, "") if done.ok else (0.0, f"exit code {done.exit_code}: {_last_line(done)}")
@@ -79,13 +95,13 @@ class Command:
     def _by_report(self, done: Completed, reports: dict[str, str]) -> tuple[float, str]:
         report = next(iter(reports.values()), None)
         if report is None:
-            return 0.0, f"no {self.options.junit} was written; exit code {done.exit_code}: {_last_line(done)}"
+            return 0.0, f"no {self.junit} was written; exit code {done.exit_code}: {_last_line(done)}"
         try:
             outcomes = read_junit(report)
         except ValueError as error:
-            return 0.0, f"{self.options.junit} is not a JUnit report: {error}"
-        if self.options.tests is not None and sorted(self.options.tests) != sorted(name for name, _ in outcomes):
-            return 0.0, f"other tests were reported than {', '.join(self.options.tests)}"
+            return 0.0, f"{self.junit} is not a JUnit report: {error}"
+        if self.tests is not None and sorted(self.tests) != sorted(name for name, _ in outcomes):
+            return 0.0, f"other tests were reported than {', '.join(self.tests)}"
         counts = Counter(outcome for _, outcome in outcomes)
         if not outcomes:
             return 0.0, "no test ran"

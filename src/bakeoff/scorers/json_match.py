@@ -1,50 +1,167 @@
-"""`json` compares the output, as JSON, with what the case expects."""
+"""Scorers that read the output as JSON: `json` compares the whole, `structured` field by field."""
 
 import re
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Self
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Literal, Self
 
 from pydantic import JsonValue
 from pydantic_core import from_json
 
+from bakeoff.calls import call
 from bakeoff.frozen import Frozen
 from bakeoff.plan import Case, ScorerSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-from bakeoff.specs import read_options
+from bakeoff.scorers.values import STRICT, SUBSET, Comparison, Fuzzy, Match, a_few, plain, rules_of, shown
+from bakeoff.specs import describe, import_target, read_options
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
+_NOTHING = "the case expects no particular output"
+
+JsonWay = Literal["equal", "subset", "strict", "fuzzy"] | Callable[[Any, Any], Any]
 
 
 class JsonOptions(Frozen):
-    match: Literal["equal", "subset"] = "equal"
+    match: str = "equal"
+    fuzzy: Fuzzy | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JsonMatch:
-    """1 when the output is the expected JSON, or, with `subset`, has at least what is expected of objects."""
+    """1 when the output is the expected JSON.
 
-    options: JsonOptions = field(default_factory=JsonOptions)
-    name: ClassVar[str] = "json"
+    `equal` (or `strict`) overlooks nothing, `subset` lets objects have more than is expected, `fuzzy` overlooks more.
+    """
+
+    match: JsonWay = "equal"
+    _: KW_ONLY
+    fuzzy: Fuzzy | Mapping[str, Any] | None = None
+    name: str = "json"
+    rules: Fuzzy = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        way: Any = "strict" if self.match in ("equal", "subset") else self.match
+        rules = rules_of(f"scorer {self.name!r}", way, self.fuzzy)
+        object.__setattr__(self, "rules", SUBSET if self.match == "subset" else rules)
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:
-        return cls(read_options(spec, JsonOptions))
+        options = read_options(spec, JsonOptions)
+        return cls(way_of(options.match, spec), fuzzy=options.fuzzy)
 
     def can_score(self, case: Case) -> bool:
         return case.expected is not None
 
     async def __call__(self, given: ScoreInput) -> Score:
-        expected = given.case.expected
-        if expected is None:
-            return Score(name=self.name, reason="the case expects no particular output")
+        quick = self.match in ("equal", "subset", "strict")  # without patterns and functions, which take their time
+        scored: Score = self._scored(given) if quick else await call(self._scored, given)
+        return scored
+
+    def _scored(self, given: ScoreInput) -> Score:
+        if given.expected is None:
+            return Score(name=self.name, reason=_NOTHING)
         try:
-            actual, fenced = read_json(given.transcript.output)
+            actual, fenced = read_json(given.output)
         except ValueError as error:
             return Score(name=self.name, value=0.0, reason=f"the output is not JSON: {error}")
-        difference = first_difference(expected, actual, subset=self.options.match == "subset")
+        way: Any = "strict" if self.match in ("equal", "subset") else self.match
+        with Comparison(way, self.rules) as comparison:
+            difference = comparison.difference(plain(given.expected), actual)
         metadata: dict[str, JsonValue] = {"fenced": True} if fenced else {}
         return Score(name=self.name, value=float(difference is None), reason=difference or "", metadata=metadata)
+
+
+class StructuredOptions(Frozen):
+    match: str = "strict"
+    require_all: bool = True
+    allow_extras: bool = True
+    error_field: str | None = "error"
+    fuzzy: Fuzzy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredOutput:
+    """Compares the fields of the output's JSON object with those that are expected.
+
+    1 when all are right; otherwise 0, or without `require_all` the share that is. Fields beyond are no fault unless
+    `allow_extras` is off. An output whose `error_field` is filled, and was not expected to be, scores 0.
+    """
+
+    match: Match = "strict"
+    _: KW_ONLY
+    require_all: bool = True
+    allow_extras: bool = True
+    error_field: str | None = "error"
+    fuzzy: Fuzzy | Mapping[str, Any] | None = None
+    name: str = "structured"
+    rules: Fuzzy = field(init=False, repr=False, default=STRICT)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", rules_of(f"scorer {self.name!r}", self.match, self.fuzzy))
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        options = read_options(spec, StructuredOptions)
+        return cls(**{**dict(options), "match": way_of(options.match, spec)})
+
+    def can_score(self, case: Case) -> bool:
+        return case.expected is not None
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        return self._scored(given) if self.match == "strict" else await call(self._scored, given)
+
+    def _scored(self, given: ScoreInput) -> Score:
+        if given.expected is None:
+            return Score(name=self.name, reason=_NOTHING)
+        try:
+            actual, fenced = read_json(given.output)
+        except ValueError as error:
+            return self._score(0.0, f"the output is not JSON: {error}", {})
+        noted: dict[str, JsonValue] = {"fenced": True} if fenced else {}
+        expected = plain(given.expected)
+        if not isinstance(expected, dict):
+            expected, actual = {"output": expected}, {"output": actual}  # a list or a number is a field of its own
+        if not isinstance(actual, dict):
+            return self._score(0.0, f"the output is {shown(actual)}, not an object", noted)
+        if self.error_field and self.error_field not in expected and actual.get(self.error_field):
+            return self._score(0.0, f"the output has an error: {shown(actual[self.error_field])}", noted)
+        return self._by_fields(expected, actual, noted)
+
+    def _by_fields(self, expected: dict[str, Any], actual: dict[str, Any], noted: dict[str, JsonValue]) -> Score:
+        with Comparison(self.match, self.rules) as comparison:
+            wrong = [problem for name in expected if (problem := _field_problem(comparison, name, expected, actual))]
+        extras = [] if self.allow_extras else [name for name in actual if name not in expected]
+        right = len(expected) - len(wrong)
+        reasons = [a_few(wrong)] if wrong else []
+        reasons += [f"not expected: {a_few(list(map(shown, extras)))}"] if extras else []
+        value = share(right, len(expected), len(extras), require_all=self.require_all)
+        counts: dict[str, JsonValue] = {"matched": right, "expected": len(expected), "extra": len(extras)}
+        reason = "; ".join(reasons) or f"all {len(expected)} expected fields are right"
+        return self._score(value, reason, {**noted, **counts})
+
+    def _score(self, value: float, reason: str, noted: dict[str, JsonValue]) -> Score:
+        return Score(name=self.name, value=value, reason=reason, metadata={"rationale": reason, **noted})
+
+
+def _field_problem(
+    comparison: Comparison, name: str, expected: Mapping[str, Any], actual: Mapping[str, Any]
+) -> str | None:
+    if name not in actual:
+        return f"{name} is missing"
+    return comparison.difference(expected[name], actual[name], name)
+
+
+def share(matched: int, expected: int, extras: int, *, require_all: bool) -> float:
+    """The one rule for what is missing and what is too much."""
+    if matched == expected and not extras:
+        return 1.0
+    return 0.0 if require_all or not expected else matched / (expected + extras)
+
+
+def way_of(match: str, spec: ScorerSpec) -> Any:
+    """A way to compare that a plan names: one of ours, or `module:function`."""
+    return import_target(match, describe(spec)) if ":" in match else match
 
 
 def read_json(output: JsonValue) -> tuple[JsonValue, bool]:
@@ -56,23 +173,3 @@ def read_json(output: JsonValue) -> tuple[JsonValue, bool]:
     if opening is None or closing < 0:
         return from_json(output), False
     return from_json(output[opening.end() : closing]), True
-
-
-def first_difference(expected: JsonValue, actual: JsonValue, *, subset: bool, place: str = "$") -> str | None:
-    """Where two values part, or None. `True` is not 1, 1 equals 1.0, key order does not matter, list order does."""
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        keys = expected.keys() if subset else expected.keys() | actual.keys()
-        for key in sorted(keys):
-            if key not in actual or key not in expected:
-                return f"{place}.{key} is {'missing' if key in expected else 'not expected'}"
-            if found := first_difference(expected[key], actual[key], subset=subset, place=f"{place}.{key}"):
-                return found
-        return None
-    if isinstance(expected, list) and isinstance(actual, list):
-        if len(expected) != len(actual):
-            return f"{place} has {len(actual)} items, not {len(expected)}"
-        pairs = enumerate(zip(expected, actual, strict=True))
-        found_any = (first_difference(a, b, subset=subset, place=f"{place}[{i}]") for i, (a, b) in pairs)
-        return next((found for found in found_any if found), None)
-    same = expected == actual and isinstance(expected, bool) == isinstance(actual, bool)
-    return None if same else f"{place} is {actual!r}, not {expected!r}"

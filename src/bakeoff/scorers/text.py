@@ -4,10 +4,9 @@ import asyncio
 import json
 import re
 import sys
-from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
-from pydantic import JsonValue
 from pydantic_core import to_json
 
 from bakeoff.errors import GraderError, UsageError
@@ -15,7 +14,7 @@ from bakeoff.frozen import Frozen
 from bakeoff.plan import Case, ScorerSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-from bakeoff.specs import describe, read_options
+from bakeoff.specs import read_options
 
 _SEARCH = """
 import json, re, sys
@@ -24,11 +23,11 @@ sys.exit(0 if re.search(pattern, text, flags) else 3)
 """
 
 
-def as_text(output: JsonValue) -> str:
+def as_text(output: Any) -> str:
     """What a person would call the output's text."""
     if output is None:
         return ""
-    return output if isinstance(output, str) else to_json(output).decode()
+    return output if isinstance(output, str) else to_json(output, fallback=str).decode()
 
 
 class TextOptions(Frozen):
@@ -36,65 +35,68 @@ class TextOptions(Frozen):
     strip: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _TextScorer:
-    options: TextOptions = field(default_factory=TextOptions)
+    ignore_case: bool = False
+    strip: bool = True
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:
-        return cls(read_options(spec, TextOptions))
+        return cls(**dict(read_options(spec, TextOptions)))
 
     def can_score(self, case: Case) -> bool:
         return case.expected is not None
 
-    def normal(self, value: JsonValue) -> str:
+    def normal(self, value: Any) -> str:
         text = as_text(value)
-        text = text.strip() if self.options.strip else text
-        return text.casefold() if self.options.ignore_case else text
+        text = text.strip() if self.strip else text
+        return text.casefold() if self.ignore_case else text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exact(_TextScorer):
     """1 when the output is the expected text."""
 
-    name: ClassVar[str] = "exact"
+    name: str = "exact"
 
     async def __call__(self, given: ScoreInput) -> Score:
-        if given.case.expected is None:
+        if given.expected is None:
             return Score(name=self.name, reason="the case expects no particular output")
-        same = self.normal(given.transcript.output) == self.normal(given.case.expected)
+        same = self.normal(given.output) == self.normal(given.expected)
         return Score(
             name=self.name, value=float(same), reason="" if same else "the output differs from what is expected"
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Contains(_TextScorer):
     """1 when the output contains the expected text; with a list of texts, the share that it contains."""
 
-    name: ClassVar[str] = "contains"
+    name: str = "contains"
 
     def check(self, case: Case) -> str | None:
-        wanted = _wanted(case.expected)
-        if case.expected is None or (wanted and all(map(self.normal, wanted))):
+        return None if case.expected is None else self._problem(_wanted(case.expected))
+
+    def _problem(self, wanted: list[Any]) -> str | None:
+        if wanted and all(map(self.normal, wanted)):
             return None
         return "an empty expected text is contained in everything: say what the output must contain"
 
     async def __call__(self, given: ScoreInput) -> Score:
-        expected = given.case.expected
+        expected = given.expected
         if expected is None:
             return Score(name=self.name, reason="the case expects no particular output")
-        if problem := self.check(given.case):
-            raise GraderError(f"case {given.case.id!r}: {problem}")
         wanted = _wanted(expected)
-        output = self.normal(given.transcript.output)
+        if problem := self._problem(wanted):
+            raise GraderError(f"case {given.case.id!r}: {problem}")
+        output = self.normal(given.output)
         missing = [as_text(item) for item in wanted if self.normal(item) not in output]
         reason = f"missing: {', '.join(map(repr, missing))}" if missing else ""
         return Score(name=self.name, value=1 - len(missing) / len(wanted), reason=reason)
 
 
-def _wanted(expected: JsonValue) -> list[JsonValue]:
-    return expected if isinstance(expected, list) else [expected]
+def _wanted(expected: Any) -> list[Any]:
+    return list(expected) if isinstance(expected, list | tuple | set | frozenset) else [expected]
 
 
 class RegexOptions(Frozen):
@@ -106,31 +108,28 @@ class RegexOptions(Frozen):
 class Regex:
     """1 when the pattern is found in the output; without one of its own, the case's expected text is the pattern."""
 
-    pattern: re.Pattern[str] | None
-    flags: int = 0
+    pattern: str | re.Pattern[str] | None = None
+    _: KW_ONLY
+    ignore_case: bool = False
     seconds: float = 10.0  # a longer search is given up
-    name: ClassVar[str] = "regex"
+    name: str = "regex"
+
+    def __post_init__(self) -> None:
+        if self.pattern is not None and (problem := self._problem(self.pattern)):
+            raise UsageError(f"scorer {self.name!r}: pattern {problem}")
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:
-        options = read_options(spec, RegexOptions)
-        flags = re.IGNORECASE if options.ignore_case else 0
-        try:
-            return cls(None if options.pattern is None else re.compile(options.pattern, flags), flags)
-        except re.error as error:
-            raise UsageError(
-                f"{describe(spec)}: pattern {options.pattern!r} is not a regular expression: {error}"
-            ) from error
+        return cls(**dict(read_options(spec, RegexOptions)))
 
     async def __call__(self, given: ScoreInput) -> Score:
-        pattern = self.pattern
-        if pattern is None:
-            if given.case.expected is None:
-                return Score(name=self.name, reason="the case expects no particular output")
-            if problem := self.check(given.case):
-                raise GraderError(f"case {given.case.id!r}: {problem}")
-            pattern = re.compile(as_text(given.case.expected), self.flags)
-        found = await is_found(pattern, as_text(given.transcript.output), self.seconds)
+        wanted = given.expected if self.pattern is None else self.pattern
+        if wanted is None:
+            return Score(name=self.name, reason="the case expects no particular output")
+        if problem := self._problem(wanted):
+            raise GraderError(f"case {given.case.id!r}: expected {problem}; mend it, or use `contains`")
+        pattern = self._compiled(wanted)
+        found = await is_found(pattern, as_text(given.output), self.seconds)
         if found is None:
             reason = f"{pattern.pattern!r} was still being searched for after {self.seconds:g} s"
             return Score(name=self.name, value=0.0, reason=reason)
@@ -142,11 +141,20 @@ class Regex:
     def check(self, case: Case) -> str | None:
         if self.pattern is not None or case.expected is None:
             return None
+        problem = self._problem(case.expected)
+        return f"expected {problem}; mend it, or use `contains`" if problem else None
+
+    def _compiled(self, pattern: Any) -> re.Pattern[Any]:
+        if isinstance(pattern, re.Pattern):
+            return pattern
+        return re.compile(as_text(pattern), re.IGNORECASE if self.ignore_case else 0)
+
+    def _problem(self, pattern: Any) -> str | None:
         try:
-            re.compile(as_text(case.expected), self.flags)
+            compiled = self._compiled(pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            return f"expected {case.expected!r} is not a regular expression: {error}; mend it, or use `contains`"
-        return None
+            return f"{pattern!r} is not a regular expression: {error}"
+        return None if isinstance(compiled.pattern, str) else f"{pattern!r} is for bytes, and outputs are texts"
 
 
 async def is_found(pattern: re.Pattern[str], text: str, seconds: float) -> bool | None:

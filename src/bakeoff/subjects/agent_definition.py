@@ -1,8 +1,9 @@
 """A command-line agent as data: how it is started, what it needs, and how it is pointed at our meter."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
@@ -121,6 +122,22 @@ class AgentDefinition(_Described):
                 f"agent {self.name!r} has no provider {provider!r}: it has {', '.join(sorted(self.providers))}"
             )
 
+    def check_meter(self, provider: str, upstreams: Collection[str]) -> None:
+        """A rule that goes by no provider's name would leave the agent with the real key, and nobody would notice."""
+        for name, rule in self.meter.items():
+            place, upstream = f"agent {self.name!r}: meter.{name}", rule.upstream or name
+            if upstream not in upstreams:
+                near = get_close_matches(upstream, upstreams, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(upstreams))}"
+                raise UsageError(f"{place}{'.upstream' if rule.upstream else ''}: no provider {upstream!r}; {hint}")
+            if self.providers and name not in self.providers:
+                raise UsageError(f"{place}: the agent has no such provider: it has {', '.join(sorted(self.providers))}")
+        if self.meter and provider not in self.meter and provider not in self.providers:
+            raise UsageError(
+                f"agent {self.name!r}: `meter` has no rule for provider {provider!r}, only for "
+                f"{', '.join(sorted(self.meter))}: name {provider!r} in `providers` if it is to run without the meter"
+            )
+
     def required(self, provider: str) -> tuple[Required, ...]:
         return (*self.require, *(self.providers[provider].require if provider in self.providers else ()))
 
@@ -132,6 +149,12 @@ class AgentDefinition(_Described):
             if not any(environment.get(name, "").strip() for name in names):
                 told.append(" or ".join(names))
         return told
+
+    def handed_over(self, provider: str) -> tuple[str, ...]:
+        """The variables of the user's environment whose values the agent is given."""
+        rules = [rules[provider].env for rules in (self.providers, self.meter) if provider in rules]
+        texts = [text for variables in (self.env, *rules) for text in variables.values()]
+        return tuple(dict.fromkeys(found[1] for text in texts for found in _FROM_ENVIRONMENT.finditer(text)))
 
     def key_variables(self, provider: str) -> tuple[str, ...]:
         """All that may hold a secret."""

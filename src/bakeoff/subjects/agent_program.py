@@ -4,15 +4,31 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from bakeoff.protocols import Command, Sandbox
+from bakeoff.sandbox import open_place
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.environment import inherited, search_path
 from bakeoff.subjects.agent_definition import AgentDefinition
 
 _SECONDS = 15.0
 _LONGEST = 100
+_LOOK = """\
+found=$(command -v -- "$1") && [ -x "$found" ] || exit 1
+first=$(head -c 300 "$found" | tr -d '\\000' | head -n 1)
+case $first in "#!"*) ;; *) exit 0 ;; esac
+set -f
+set -- ${first#??}
+command -v -- "$1" || exit 1
+[ "${1##*/}" = env ] || exit 0
+shift
+[ "$1" != -S ] || shift
+command -v -- "$1"
+"""
+_MANAGED = {"versions", "installs"}  # where version managers keep what they have installed
 
 
 def program_roots(program: str) -> tuple[Path, ...]:
@@ -31,7 +47,38 @@ def _roots(path: Path) -> list[Path]:
     parts = path.parts
     if "node_modules" in parts:
         return [path, Path(*parts[: parts.index("node_modules") + 1])]
-    return [path]
+    prefix = path.parent.parent
+    managed = path.parent.name == "bin" and _MANAGED & {prefix.parent.name, prefix.parent.parent.name}
+    return [path, prefix] if managed else [path]
+
+
+def program_path(program: str) -> str | None:
+    """Where it lies on this machine; for the shim of a version manager, where the program behind it does."""
+    found = shutil.which(program)
+    return _behind(found) if found and is_shim(found) else found
+
+
+def is_shim(path: str) -> bool:
+    """Whether it is a script that looks for a version each time, in folders that no sandbox shows."""
+    return Path(path).parent.name == "shims"
+
+
+@lru_cache(maxsize=256)
+def _behind(shim: str) -> str | None:
+    """What the manager itself says; all that keep a folder of shims can be asked in the same way."""
+    root, name = Path(shim).parent.parent, Path(shim).name
+    manager = root.name.lstrip(".")
+    asked = shutil.which(str(root / "bin" / manager)) or shutil.which(manager)
+    if asked is None:
+        return None
+    try:
+        done = subprocess.run(
+            [asked, "which", name], capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    said = done.stdout.decode(errors="replace").strip() if done.returncode == 0 else ""
+    return shutil.which(said) if "/" in said and not is_shim(said) else None
 
 
 def _base_python(venv: Path) -> list[Path]:
@@ -43,13 +90,20 @@ def _base_python(venv: Path) -> list[Path]:
 def is_installed(program: str, image: DockerSandbox | None = None) -> bool:
     """Whether a trial would find it: on this machine, or in the image that trials run in."""
     if image is None:
-        return shutil.which(program) is not None
+        return program_path(program) is not None
     return _found_in(image, program)
 
 
 @lru_cache(maxsize=256)
 def _found_in(image: DockerSandbox, program: str) -> bool:
     return image.ask("/bin/sh", "-c", 'command -v -- "$1"', "sh", program) is not None
+
+
+async def is_found_in(sandbox: Sandbox, program: str, env: Mapping[str, str], readable: tuple[Path, ...]) -> bool:
+    """Whether the sandbox has the program, and the interpreter that its first line names; none of its code is run."""
+    async with open_place() as place:  # of its own: whatever has run elsewhere has left nothing here
+        argv = ("/bin/sh", "-c", _LOOK, "sh", program)
+        return (await sandbox.run(Command(argv, place, _SECONDS, env=env, readable=readable))).ok
 
 
 def version_of(definition: AgentDefinition, image: DockerSandbox | None = None) -> str | None:

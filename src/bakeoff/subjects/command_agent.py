@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from bakeoff.calls import Clock
 from bakeoff.environment import read_environment
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.frozen import Frozen
+from bakeoff.models.providers import known_providers
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Command, Completed, Needs, Place, Resource, Sandbox, Task
 from bakeoff.record import Step, Text, Transcript
-from bakeoff.sandbox import take
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.safe_copy import open_folder, write_below
 from bakeoff.specs import describe, read_options
 from bakeoff.subjects.agent_definition import AgentDefinition, Values, expand, expand_command, expand_variables
-from bakeoff.subjects.agent_program import is_installed, program_roots, version_of
+from bakeoff.subjects.agent_login import is_address, login_files, login_secrets
+from bakeoff.subjects.agent_program import is_found_in, is_installed, program_path, program_roots, version_of
 from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
 from bakeoff.workspace import SandboxedWorkspace
 
@@ -36,10 +38,11 @@ AGENT = "agent"
 GRACE_SECONDS = 60.0
 """What a trial has beyond the agent's own time, to look at what it left."""
 
+_CHANGED = "changed"
 _TAIL = 8000  # characters of output that are kept
-_LOGIN_BYTES = 4 * 1024 * 1024
 _NOT_FOUND = 127
-_MUCH_WAITING = 0.1  # of its time: an agent that lost more to its provider's queue did not run out of time by itself
+_MOST_TOUCHED = 200  # names that are kept
+_MOST_WAITING = 3600.0  # for its provider; a meter excuses no more
 
 Watch = Callable[[str, Path, Tree], Awaitable[None]]
 """Shows what becomes of a folder until it is cancelled: the trial's name, the folder, and what was there at first."""
@@ -111,6 +114,7 @@ class CommandAgent:
     network: bool = False
     only_recordings: bool = False
     sandbox: Callable[[], Sandbox] | None = field(default=None, repr=False)  # where trials will run, if that is known
+    limited: bool = False  # the run may spend only so much, which takes someone who counts
 
     @classmethod
     def from_spec(
@@ -119,6 +123,8 @@ class CommandAgent:
         files: Mapping[str, TaskFiles] | None = None,
         watch: Watch | None = None,
         sandbox: Callable[[], Sandbox] | None = None,
+        *,
+        limited: bool = False,
     ) -> "CommandAgent":
         options = read_options(spec, CliAgentOptions)
         try:
@@ -128,6 +134,7 @@ class CommandAgent:
             place = ".".join(map(str, first["loc"]))
             raise UsageError(f"{describe(spec)}: definition.{place}: {first['msg']}") from error
         definition.check_provider(options.provider)
+        definition.check_meter(options.provider, known_providers())
         return cls(
             definition,
             options.provider,
@@ -138,28 +145,42 @@ class CommandAgent:
             options.use_login,
             options.network,
             sandbox=sandbox,
+            limited=limited,
         )
 
     # --- what the run asks before anything starts -------------------------------------------------------------------
 
     def lacks(self) -> list[str]:
         """What has to be there before the agent can be started."""
+        missing = [] if self.use_login else self.definition.missing(self.provider, self.environment)
+        found = [
+            f"{names} is not set, which {self.provider} needs; or log in and add --use-login"
+            if self.definition.home.login
+            else f"{names} is not set, which {self.provider} needs"
+            for names in missing
+        ]
+        return [*self._lacks_program(), *(found or self._lacks_meter())]
+
+    def _lacks_program(self) -> list[str]:
         program, image = self.definition.command[0], self._image()
-        found = []
-        if not is_installed(program, image):
-            found.append(
-                f"`{program}` is not installed: {self.definition.install.hint}"
-                if image is None
-                else f"`{program}` is not in the image: `bakeoff agents image build --agent {self.definition.name}`"
-            )
-        if not self.use_login:
-            found += [
-                f"{names} is not set, which {self.provider} needs; or log in and add --use-login"
-                if self.definition.home.login
-                else f"{names} is not set, which {self.provider} needs"
-                for names in self.definition.missing(self.provider, self.environment)
-            ]
-        return found
+        if is_installed(program, image):
+            return []
+        if image is not None:
+            return [f"`{program}` is not in the image: `bakeoff agents image build --agent {self.definition.name}`"]
+        shim = shutil.which(program)
+        if shim is not None:
+            return [f"`{program}` is only a shim, {shim}, with no program behind it: choose a version that has one"]
+        return [f"`{program}` is not installed: {self.definition.install.hint}"]
+
+    def _lacks_meter(self) -> list[str]:
+        """Without the meter an agent has the real key and the network: that is never a surprise."""
+        try:
+            upstream = self._upstream()
+        except UsageError as error:
+            return [f"it cannot be metered: {error}; or add --use-login to run it unmetered, with what it has"]
+        if upstream is None and self.limited:
+            return [f"it is not metered with {self.provider}, so no limit on money or tokens can be kept: leave it out"]
+        return []
 
     def _image(self) -> DockerSandbox | None:
         """A container brings its own programs; what this machine has does not matter there."""
@@ -167,12 +188,29 @@ class CommandAgent:
         return sandbox if isinstance(sandbox, DockerSandbox) else None
 
     def secrets(self) -> dict[str, str]:
-        names = self.definition.key_variables(self.provider)
+        """The keys, whatever else of the user's environment the agent is given, and what its login holds."""
+        given = self._set(self.definition.handed_over(self.provider))
+        login = login_secrets(login_files(self.definition.home.login)) if self.use_login else {}
+        return {**login, **{name: value for name, value in given.items() if not is_address(value)}, **self._keys()}
+
+    def _keys(self) -> dict[str, str]:
+        return self._set(self.definition.key_variables(self.provider))
+
+    def _set(self, names: Iterable[str]) -> dict[str, str]:
         return {name: self.environment[name].strip() for name in names if self.environment.get(name, "").strip()}
 
     def offline(self) -> "CommandAgent":
         """The same with recordings for all that its model says: it needs no key, but the program all the same."""
-        return replace(self, only_recordings=True)
+        agent = replace(self, only_recordings=True)
+        name = self.definition.name
+        if agent._upstream() is None:
+            raise UsageError(
+                f"agent {name!r} is not metered with {self.provider}, so nothing that its model said is recorded: "
+                "leave out --replay strict"
+            )
+        if lacking := self._lacks_program():
+            raise UsageError(f"agent {name!r}: {lacking[0]}")
+        return agent
 
     @property
     def needs(self) -> Needs:
@@ -189,15 +227,9 @@ class CommandAgent:
         if rule is None or self.use_login:  # what a login buys is not counted in tokens, and its key is the agent's own
             return None
         from bakeoff.meter import upstream_of
-        from bakeoff.models.providers import known_providers
 
-        known = known_providers().get(rule.upstream or self.provider)
-        if known is None:
-            return None
-        try:
-            return upstream_of(known, self.environment, offline=self.only_recordings)
-        except UsageError:
-            return None  # without a key or an address there is nobody to stand in for
+        known = known_providers()[rule.upstream or self.provider]
+        return upstream_of(known, self.environment, offline=self.only_recordings)
 
     # --- one trial --------------------------------------------------------------------------------------------------
 
@@ -209,7 +241,7 @@ class CommandAgent:
         if upstream is None:
             launch = await asyncio.to_thread(self._launch, task, workspace, Values({}))
             run = await carry_out(task, replace(launch, network=True), self.watch)
-            self._check_started(run)
+            await self._check_started(run, workspace, launch)
             told = Transcript(output=run.stdout, metadata={"metered": False})
         else:
             run, told = await self._metered(task, workspace, upstream)
@@ -226,18 +258,16 @@ class CommandAgent:
             way = reach(trial, workspace.sandbox.name, network=self.network)
             pointed = Values({"meterUrl": base_url(trial, way, upstream.name), "meterToken": trial.token})
             launch = await asyncio.to_thread(self._launch, task, workspace, pointed)
-            launch = replace(
+            reaching = replace(
                 launch,
                 argv=way.wrap(launch.argv),
-                env=_without(launch.env, {upstream.key, *self.secrets().values()}),
+                env=_without(launch.env, {upstream.key, *self._keys().values()}),
                 readable=(*launch.readable, *way.readable),
                 network=way.network,
             )
-            run = await _until_stopped(carry_out(task, launch, self.watch), trial)
+            run = await _until_stopped(carry_out(task, reaching, self.watch), trial)
         trial.check()
-        if run.stop == "timeout" and task.clock.waited > _MUCH_WAITING * run.limit:
-            raise InfraError(f"its provider made the agent wait {task.clock.waited:.0f} s of its {run.limit:g} s")
-        self._check_started(run)
+        await self._check_started(run, workspace, launch)
         return run, trial.transcript()
 
     def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Values) -> Launch:
@@ -256,13 +286,17 @@ class CommandAgent:
         files = {**definition.home.files, **(rule.files if rule else {})}
         home = {name: expand(text, values).encode() for name, text in files.items()}
         if self.use_login:
-            home = {**_login(definition.home.login), **home}
+            home = {**login_files(definition.home.login), **home}
         program, *rest = expand_command(definition.command, values)
-        found = program if workspace.sandbox.name == "docker" else shutil.which(program) or program
+        found = program if workspace.sandbox.name == "docker" else program_path(program) or program
         return Launch((found, *rest), env, home, program_roots(found), self.network)
 
-    def _check_started(self, run: AgentRun) -> None:
-        if run.exit_code == _NOT_FOUND and run.stop == "exited" and not run.touched and not run.stdout:
+    async def _check_started(self, run: AgentRun, workspace: SandboxedWorkspace, launch: Launch) -> None:
+        """Nobody's failure is one that an agent can claim: whether its program is there we see for ourselves."""
+        if run.exit_code != _NOT_FOUND or run.stop != "exited" or run.touched or run.stdout:
+            return
+        searched = {name: value for name, value in launch.env.items() if name == "PATH"}
+        if not await is_found_in(workspace.sandbox, launch.argv[0], searched, launch.readable):
             raise InfraError(
                 f"`{self.definition.command[0]}` could not be started in the sandbox: {run.stderr[-500:].strip()}",
                 permanent=True,
@@ -274,19 +308,43 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
     workspace = _sandboxed(task)
     limit = max(1.0, task.limits.attempt_seconds - GRACE_SECONDS)
     before = await asyncio.to_thread(_prepared, workspace, launch.home)
+    time_up = asyncio.Event()
     command = Command(
         launch.argv,
         workspace.place,
-        limit,
+        limit + _MOST_WAITING,
         workspace.limits,
         env=launch.env,
         network=launch.network,
         readable=launch.readable,
+        time_up=time_up,
     )
-    async with _watched(watch, f"{task.subject}, {task.case_id}", workspace.folder, before):
+    async with (
+        _timed(task.clock, limit, time_up),
+        _watched(watch, f"{task.subject}, {task.case_id}", workspace.folder, before),
+    ):
         done = await workspace.sandbox.run(command)
-    after = await asyncio.to_thread(read_tree, workspace.folder)
+    after = await asyncio.to_thread(read_tree, workspace.folder, before.files)
     return _told(done, limit, before, after)
+
+
+@asynccontextmanager
+async def _timed(clock: Clock, limit: float, time_up: asyncio.Event) -> AsyncIterator[None]:
+    """Says when an agent's time is up; what it waits for a provider that is busy is not its time."""
+    timing = asyncio.create_task(_count_down(clock, limit, time_up))
+    try:
+        yield
+    finally:
+        timing.cancel()
+
+
+async def _count_down(clock: Clock, limit: float, time_up: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    end, left = loop.time() + limit - clock.waited_so_far, limit
+    while left > 0:
+        await asyncio.sleep(left)
+        left = end + clock.waited_so_far - loop.time()
+    time_up.set()
 
 
 def _prepared(workspace: SandboxedWorkspace, home: Mapping[str, bytes]) -> Tree:
@@ -311,7 +369,7 @@ def _told(done: Completed, limit: float, before: Tree, after: Tree) -> AgentRun:
         limit=limit,
         stdout=_tail(done.stdout),
         stderr=_tail(done.stderr),
-        touched=changes.touched[:200],
+        touched=changes.weightiest(_MOST_TOUCHED),
         refused={name: after.refused[name] for name in changes.refused[:50]},
         patch=changes.patch,
     )
@@ -320,10 +378,18 @@ def _told(done: Completed, limit: float, before: Tree, after: Tree) -> AgentRun:
 def with_run(transcript: Transcript, run: AgentRun) -> Transcript:
     """The transcript with what the agent printed and changed as its last step."""
     kept = run.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr", "patch"})
-    said = [("printed", run.stdout), ("printed to stderr", run.stderr), ("changed", run.patch)]
+    said = [("printed", run.stdout), ("printed to stderr", run.stderr), (_CHANGED, run.patch)]
     parts = tuple(Text(text=f"{what}:\n{text}") for what, text in said if text.strip())
     steps = (*transcript.steps, Step(parts=parts, seconds=run.seconds)) if parts else transcript.steps
     return transcript.model_copy(update={"steps": steps, "metadata": {**transcript.metadata, AGENT: kept}})
+
+
+def patch_in(transcript: Transcript) -> str:
+    """What the agent changed, as its last step has it."""
+    last = transcript.steps[-1].parts if transcript.steps else ()
+    head = f"{_CHANGED}:\n"
+    texts = [part.text for part in last if isinstance(part, Text) and part.text.startswith(head)]
+    return texts[-1].removeprefix(head) if texts else ""
 
 
 def _tail(output: bytes) -> str:
@@ -341,12 +407,6 @@ def _sandboxed(task: Task) -> SandboxedWorkspace:
 def _without(env: Mapping[str, str], keys: Collection[str | None]) -> dict[str, str]:
     """The real keys never enter the sandbox, under whatever names."""
     return {name: value for name, value in env.items() if not any(key and key in value for key in keys)}
-
-
-def _login(paths: tuple[str, ...]) -> dict[str, bytes]:
-    """What the user has said the agent may be given of its login."""
-    patterns = [pattern for path in paths for pattern in (path, f"{path}/**")]
-    return take(Path.home(), patterns, max_bytes=_LOGIN_BYTES, max_files=200).files if patterns else {}
 
 
 @asynccontextmanager

@@ -1,10 +1,12 @@
 """What a folder holds, and what was changed in it: for exercises as they are found, and for what an agent left."""
 
 import difflib
+import fnmatch
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePosixPath
 
 from bakeoff.errors import InfraError
 from bakeoff.paths import unfit
@@ -15,9 +17,18 @@ PASSED_OVER = frozenset(
 )
 """Folders that are history, or that tools fill: never read, only named."""
 
+_NO_FILE = ("is not there", "is a folder")  # why a file that was there is no longer
 _MOST_FILES = 500
 _MOST_BYTES = 8 * 1024 * 1024
 _LONGEST_PATCH = 200_000  # characters
+_LONGEST_DIFF = 50_000  # of one file in it
+
+_STEERING = (
+    *("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", "pytest.ini", "tox.ini", "setup.cfg"),
+    *("pyproject.toml", "package.json", "jest.config.*", "vitest.config.*", "babel.config.*", "tsconfig*.json"),
+    *("junit.xml", "report.xml", "results.json", "result.json", "test-results.*", ".report.json"),
+)
+"""Names that test runners and who reads their reports look for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +49,46 @@ class Changes:
     removed: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     patch: str = ""
+    known: frozenset[str] = frozenset()  # what was there before
 
     @property
     def touched(self) -> tuple[str, ...]:
         return tuple(sorted({*self.added, *self.changed, *self.removed, *self.refused}))
 
+    def weightiest(self, most: int) -> tuple[str, ...]:
+        """So many of what was touched, without the least interesting: nothing is hidden in a heap of files."""
+        return tuple(sorted(sorted(self.touched, key=partial(_weight, self.known))[:most]))
 
-def read_tree(folder: Path) -> Tree:
-    """Everything in a folder that may belong to the subject of anyone: links and oddities are refused, not followed."""
+
+def _weight(known: Collection[str], name: str) -> tuple[bool, bool, int, str]:
+    """What was there before comes first, then what steers tests, and what lies nearer to the top."""
+    return name not in known, not _steers(name), name.count("/"), name
+
+
+def _steers(name: str) -> bool:
+    return any(fnmatch.fnmatchcase(PurePosixPath(name).name, pattern) for pattern in _STEERING)
+
+
+def read_tree(folder: Path, known: Collection[str] = ()) -> Tree:
+    """Everything in a folder that may belong to the subject of anyone: links and oddities are refused, not followed.
+
+    Files that are `known`, and what steers tests beside them, have room whatever else there is.
+    """
     patterns, passed_over = _patterns(folder)
+    first = _read(folder, _first_patterns(known)) if known else Tree({}, {})
+    rest = _read(folder, patterns)
+    refused = {name: why for name, why in rest.refused.items() if name not in first.files}
+    refused |= {name: why for name, why in first.refused.items() if why not in _NO_FILE and name not in rest.files}
+    return Tree({**rest.files, **first.files}, refused, passed_over)
+
+
+def _first_patterns(known: Collection[str]) -> list[str]:
+    folders = {f"{parent}/" for name in known for parent in PurePosixPath(name).parents if str(parent) != "."}
+    beside = [f"{folder}{name}" for folder in ("", *sorted(folders)) if not _special(folder) for name in _STEERING]
+    return [*(name for name in known if not _special(name)), *beside]
+
+
+def _read(folder: Path, patterns: Iterable[str]) -> Tree:
     taken = take(folder, patterns, max_bytes=_MOST_BYTES, max_files=_MOST_FILES)
     texts: dict[str, str] = {}
     refused = {refusal.path: refusal.why for refusal in taken.refused}
@@ -57,7 +99,7 @@ def read_tree(folder: Path) -> Tree:
             texts[name] = data.decode()
         except UnicodeDecodeError:
             refused[name] = "not UTF-8 text"
-    return Tree(texts, refused, passed_over)
+    return Tree(texts, refused)
 
 
 def _patterns(folder: Path) -> tuple[list[str], frozenset[str]]:
@@ -83,12 +125,14 @@ def changes_between(before: Tree, after: Tree) -> Changes:
         name for name in before.files.keys() & after.files.keys() if before.files[name] != after.files[name]
     )
     folders = sorted(f"{name}/" for name in after.passed_over - before.passed_over)
+    known = frozenset((*before.files, *before.refused))
     refused = sorted(
-        name for name in after.refused.keys() - before.refused.keys() if after.refused[name] != "is a folder"
+        (name for name in after.refused.keys() - before.refused.keys() if after.refused[name] != "is a folder"),
+        key=partial(_weight, known),
     )
-    names = sorted({*added, *removed, *changed})
+    names = sorted({*added, *removed, *changed}, key=partial(_weight, known))
     patch = "".join(_diff(name, before.files.get(name), after.files.get(name)) for name in names)
-    return Changes((*added, *folders), tuple(changed), tuple(removed), tuple(refused), cut_patch(patch))
+    return Changes((*added, *folders), tuple(changed), tuple(removed), tuple(refused), cut_patch(patch), known)
 
 
 def cut_patch(patch: str) -> str:
@@ -98,7 +142,15 @@ def cut_patch(patch: str) -> str:
 def _diff(name: str, before: str | None, after: str | None) -> str:
     old, new = f"a/{name}" if before is not None else "/dev/null", f"b/{name}" if after is not None else "/dev/null"
     lines = difflib.unified_diff((before or "").splitlines(), (after or "").splitlines(), old, new, lineterm="")
-    return "".join(f"{line}\n" for line in lines)
+    patch = "".join(f"{line}\n" for line in lines)
+    return patch if len(patch) <= _LONGEST_DIFF else _cut_diff(patch)
+
+
+def _cut_diff(patch: str) -> str:
+    """What was taken away before what was added: a file that is blown up does not hide what it has lost."""
+    head, lines = patch.splitlines(keepends=True)[:2], patch.splitlines(keepends=True)[2:]
+    ordered = [line for line in lines if line[0] == "-"] + [line for line in lines if line[0] == "+"]
+    return f"{''.join((*head, *ordered))[:_LONGEST_DIFF]}\n… (the rest of this file is left out)\n"
 
 
 def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:

@@ -394,4 +394,5 @@ def main() -> None:
 
 _builtins = dict(vars(builtins))
 _made = list(made())
+say(ready=True)  # nothing of the candidate's has been imported yet
 main()

@@ -3,6 +3,8 @@
 It alone has the proof and the output that the host reads, and never imports anything of a candidate's. The process
 that does is started anew, not forked, so it holds no copy. For each test that it says it starts it is given a word,
 and its result counts only with that word, in that order.
+
+What goes wrong before `begun` is written, or before that process says that it is ready, is not the candidate's doing.
 """
 
 import contextlib
@@ -99,14 +101,17 @@ def main() -> None:
     close_to_others()
     job = json.load(sys.stdin)
     proof, harness = job.pop("proof"), job.pop("harness")
+    sys.stdout.write(job.pop("begun"))  # from here on the candidate may have a hand in whatever happens
+    sys.stdout.flush()
     argv = [sys.executable, "-I", "-B", "-c", harness]
     child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     dialogue = Dialogue(child)
     dialogue.say(job)
     tests: list[dict[str, Any]] = []
-    result: dict[str, Any] = {"tests": tests, "exit_code": None, "forged": False}
+    result: dict[str, Any] = {"tests": tests, "exit_code": None, "forged": False, "ready": False}
     try:
-        last = follow(dialogue, tests)
+        result["ready"] = dialogue.hear() == {"ready": True}
+        last = follow(dialogue, tests) if result["ready"] else None
         result |= last if last is not None else {"exit_code": child.wait()}
     except NotPytests:
         result["forged"] = True

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bakeoff.errors import GraderError
+from bakeoff.errors import GraderError, InfraError
 from bakeoff.frozen import Frozen
 from bakeoff.limits import Limits
 from bakeoff.protocols import Command, Completed, Sandbox
@@ -32,6 +32,7 @@ class _Report(Frozen):
     tests: tuple[TestOutcome, ...]
     exit_code: int | None
     forged: bool
+    ready: bool
     error: str = ""
     interrupted: str = ""
     changed: str = ""
@@ -69,12 +70,13 @@ class OpenPytest:
         if chosen not in files:
             raise GraderError(f"{chosen!r} is not among the files: {', '.join(sorted(files))}")
         planted = plant(well_formed(files[chosen]))
-        proof = secrets.token_hex(16)
+        begun, proof = secrets.token_hex(16), secrets.token_hex(16)
         job: dict[str, Any] = {
             "file": chosen,
             "source": planted.source,
             "folders": [str(folder) for folder in self.folders],
             "outside": list(planted.expected) if planted.outside else [],
+            "begun": begun,
             "proof": proof,
             "harness": HARNESS,
         }
@@ -83,7 +85,7 @@ class OpenPytest:
             argv = (interpreter(self.sandbox), "-I", "-B", "-c", PARENT)
             command = Command(argv, place, seconds, self.limits, stdin=json.dumps(job).encode(), readable=self.folders)
             done = await self.sandbox.run(command)
-        return _judged(proof, planted, done)
+        return _judged(begun, proof, planted, done)
 
 
 def well_formed(text: str) -> str:
@@ -91,16 +93,21 @@ def well_formed(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _judged(proof: str, planted: Planted, done: Completed) -> TestRun:
+def _judged(begun: str, proof: str, planted: Planted, done: Completed) -> TestRun:
     if done.stop != "exited":
         return ended_by_limit(done)
-    before, found, text = done.stdout.decode(errors="replace").partition(proof)
+    said = done.stdout.decode(errors="replace")
+    if not said.startswith(begun):
+        raise _unfit(done)
+    before, found, text = said.removeprefix(begun).partition(proof)
     if not found or before:
         return _crashed(done, done.exit_code)
     try:
         report = _Report.model_validate_json(text)
     except ValidationError:
         return TestRun(error="what came back is no result", seconds=done.seconds, tampered=_FORGED)
+    if not report.ready:
+        raise _unfit(done)
     if report.exit_code is not None:
         return _crashed(replace(done, stdout=b""), report.exit_code)  # which was our own word
     canary = Canary()
@@ -113,6 +120,13 @@ def _judged(proof: str, planted: Planted, done: Completed) -> TestRun:
     if report.interrupted and not report.forged:
         error, stop = f"{report.interrupted}, which ended the run: no further test ran", "crashed"
     return canary.judge(kept, error=error, seconds=done.seconds, stop=stop, tampered=_tampered(report))
+
+
+def _unfit(done: Completed) -> InfraError:
+    """Nothing of the candidate's was there yet: it is the Python that tests are run with, or its image."""
+    words = done.stderr.decode(errors="replace").strip()[-1000:] or f"it ended with exit code {done.exit_code}"
+    why = f"its Python cannot run pytest, which needs the whole standard library: {words}"
+    return InfraError(f"tests cannot be run in this sandbox: {why}", permanent=True)
 
 
 def _crashed(done: Completed, code: int) -> TestRun:

@@ -170,7 +170,7 @@ class OpenVitest:
             return _gone(gone, time.monotonic() - started)
         finally:
             self._end(worker)
-        return _judged(canary, answer, time.monotonic() - started)
+        return judge_answer(canary, answer, time.monotonic() - started)
 
     async def validate(self, code: str, source: str, seconds: float) -> ValidationOutcome:
         """Ask a validator in TypeScript; `GraderError` where it has no proper answer."""
@@ -183,7 +183,7 @@ class OpenVitest:
             except TimeoutError as problem:
                 raise GraderError(f"the validator did not answer within {seconds:g} s") from problem
             except PeerGone as gone:
-                why = _without_answer(gone.completed, 0.0).error
+                why = ended_without_answer(gone.completed, 0.0).error
                 raise GraderError(f"the validator gave no answer: {why}") from gone
 
     async def _validate(self, prepared: dict[str, Any], code: str, seconds: float) -> ValidationOutcome:
@@ -256,7 +256,8 @@ def _parsed(answer: bytes) -> dict[str, Any]:
     return value
 
 
-def _judged(canary: Canary, answer: bytes, seconds: float) -> TestRun:
+def judge_answer(canary: Canary, answer: bytes, seconds: float) -> TestRun:
+    """What a worker's answer is worth."""
     try:
         report = _Report.model_validate_json(well_formed(answer))
     except ValidationError:
@@ -272,14 +273,14 @@ def _judged(canary: Canary, answer: bytes, seconds: float) -> TestRun:
 
 def _gone(gone: PeerGone, seconds: float) -> TestRun:
     """How it ended; by a signal that we did not send, it may have been the machine's doing."""
-    run = _without_answer(gone.completed, seconds)
+    run = ended_without_answer(gone.completed, seconds)
     code = gone.completed.exit_code if gone.completed else 0
     if run.stop == "crashed" and (code < 0 or code > _SIGNALLED):
         raise _Unlucky(run) from gone
     return run
 
 
-def _without_answer(completed: Completed | None, seconds: float) -> TestRun:
+def ended_without_answer(completed: Completed | None, seconds: float) -> TestRun:
     """It ended before its tests did, which is its own doing."""
     if completed is None:
         return TestRun(error="what came back is no result", stop="crashed", seconds=seconds)

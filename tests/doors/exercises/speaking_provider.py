@@ -27,7 +27,7 @@ class SpeakingProvider:
 
     turns: list[Turn] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
-    answered: int = 0
+    models: list[str] = field(default_factory=list)  # that were asked for, one for each answer
 
     def __post_init__(self) -> None:
         provider = self
@@ -75,7 +75,7 @@ class SpeakingProvider:
     def answer(self, path: str, asked: Json) -> tuple[str, bytes]:
         if path.endswith("count_tokens"):
             return "application/json", json.dumps({"input_tokens": INPUT}).encode()
-        self.answered += 1
+        self.models.append(asked.get("model", "?"))
         wanted = bool(self.turns) and (bool(asked.get("tools")) or self.turns[0].tool is None)
         turn = self.turns.pop(0) if wanted else Turn()
         speak = {"chat/completions": _chat, "responses": _responses, "messages": _messages}

@@ -1,24 +1,36 @@
 """Real agents, as their makers publish them, against a provider on loopback: once they solve it, once they give up.
 
-They are looked for in the folders of BAKEOFF_AGENTS, which is written like PATH; without it there is nothing to test.
+Those that are fetched within seconds always are, in one version: together they speak all three wire formats. The others
+are looked for in the folders of BAKEOFF_AGENTS, which is written like PATH, and those found there come first.
 """
 
+import json
 import os
 import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from genai_prices import Usage, calc_price
 
-from bakeoff.record import Verdict
+from bakeoff.record import Record, Verdict
+from bakeoff.rundir import RunFolder
 
+from ...fetched import fetch_package
 from .small_tracks import DOUBLE, write_track
 from .speaking_provider import INPUT, OUTPUT, SpeakingProvider, Turn
-from .test_runs import carried_out, outcome, planned
 
 CANARY = "sk-canary-5f4e3d2c1b0a9988"
-SOLVE = "printf 'def double(number):\\n    return 2 * number\\n' > double.py"
 FOLDERS = os.environ.get("BAKEOFF_AGENTS", "")
-SUBMIT = Turn(tool="bash", arguments={"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"})
+FETCHED = {
+    "claude": "@anthropic-ai/claude-code@2.1.197",
+    "codex": "@openai/codex@0.166.0",
+    "qwen": "@qwen-code/qwen-code@0.15.10",
+}
+SOLVE = "printf 'def double(number):\\n    return 2 * number\\n' > double.py"
 EDIT = """\
 double.py
 ```python
@@ -29,48 +41,120 @@ double.py
 >>>>>>> REPLACE
 ```
 """
-SHELLS = {
-    ("claude", "anthropic", "claude-sonnet-4-5"): [
-        Turn(tool="Bash", arguments={"command": SOLVE, "description": "write"})
-    ],
-    ("codex", "openai", "gpt-5"): [Turn(tool="exec_command", arguments={"cmd": SOLVE})],
-    ("opencode", "anthropic", "claude-sonnet-4-5"): [
-        Turn(tool="bash", arguments={"command": SOLVE, "description": "write"})
-    ],
-    ("opencode", "openai", "gpt-5-mini"): [Turn(tool="bash", arguments={"command": SOLVE, "description": "write"})],
-    ("qwen", "openai", "tiny"): [Turn(tool="run_shell_command", arguments={"command": SOLVE, "is_background": False})],
-    ("mini", "openai", "openai/gpt-4o"): [Turn(tool="bash", arguments={"command": SOLVE}), SUBMIT],
-    ("aider", "openai", "openai/gpt-4o"): [Turn(say=EDIT)],
-}
-PRESENT = [key for key in SHELLS if FOLDERS and shutil.which(key[0], path=FOLDERS)]
 
-if PRESENT:
 
-    @pytest.mark.timeout(240)
-    @pytest.mark.parametrize("solving", [True, False], ids=["solves", "gives up"])
-    @pytest.mark.parametrize(("agent", "provider", "model"), PRESENT)
-    async def test_an_agent_works_in_its_sandbox_and_is_metered(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str, provider: str, model: str, solving: bool
-    ) -> None:
-        track = write_track(tmp_path / "track", double=DOUBLE)
-        turns = [*SHELLS[agent, provider, model]] if solving else [SUBMIT] if agent == "mini" else []
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("PATH", f"{FOLDERS}{os.pathsep}{os.environ['PATH']}")
-        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
-            monkeypatch.delenv(name, raising=False)
-        with SpeakingProvider(turns) as speaking:
-            for family, end in (("OPENAI", "/v1"), ("ANTHROPIC", "")):
-                monkeypatch.setenv(f"{family}_API_KEY", CANARY)
-                monkeypatch.setenv(f"{family}_BASE_URL", speaking.url + end)
-            plan = planned(track, agent, models=[model], providers=[provider], timeout=100.0)
-            [record] = (await carried_out(plan, tmp_path)).values()
-        told = (record.failure, record.scores, record.transcript)
-        assert record.verdict is (Verdict.PASS if solving else Verdict.FAIL), told
-        assert outcome(record)["testSuccess"] is solving
-        answered = speaking.answered
-        assert answered > 0
-        assert (record.spent.requests, record.spent.input) == (answered, answered * INPUT), told
-        assert record.spent.output == answered * OUTPUT
-        assert speaking.keys <= {CANARY, f"Bearer {CANARY}"}
-        written = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
-        assert not any(CANARY.encode() in content for content in written)
+@dataclass(frozen=True)
+class Part:
+    """What a model has an agent do: solve the exercise, or nothing."""
+
+    agent: str
+    provider: str
+    model: str
+    solve: Turn
+    end: tuple[Turn, ...] = ()
+
+    def turns(self, *, solving: bool) -> list[Turn]:
+        return [self.solve, *self.end] if solving else [*self.end]
+
+    @property
+    def is_to_be_had(self) -> bool:
+        return self.agent in FETCHED or bool(FOLDERS and shutil.which(self.agent, path=FOLDERS))
+
+    def price(self, models: list[str]) -> float:
+        """By the list alone, without anything of ours; some agents ask a second model for a title and the like."""
+        usage = Usage(input_tokens=INPUT, output_tokens=OUTPUT)
+        return float(sum(calc_price(usage, model, provider_id=self.provider).total_price for model in models))
+
+
+SUBMIT = Turn(tool="bash", arguments={"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"})
+BASH = Turn(tool="bash", arguments={"command": SOLVE, "description": "write"})
+PARTS = [
+    Part(
+        "claude",
+        "anthropic",
+        "claude-sonnet-4-5",
+        Turn(tool="Bash", arguments={"command": SOLVE, "description": "write"}),
+    ),
+    Part("codex", "openai", "gpt-5", Turn(tool="exec_command", arguments={"cmd": SOLVE})),
+    Part(
+        "qwen",
+        "openai",
+        "gpt-4o",
+        Turn(tool="run_shell_command", arguments={"command": SOLVE, "is_background": False}),
+    ),
+    Part("opencode", "anthropic", "claude-sonnet-4-5", BASH),
+    Part("opencode", "openai", "gpt-5-mini", BASH),
+    Part("mini", "openai", "openai/gpt-4o", Turn(tool="bash", arguments={"command": SOLVE}), (SUBMIT,)),
+    Part("aider", "openai", "openai/gpt-4o", Turn(say=EDIT)),
+]
+
+
+def search_path(agent: str) -> str:
+    folders = [FOLDERS] if FOLDERS else []
+    if agent in FETCHED and not (FOLDERS and shutil.which(agent, path=FOLDERS)):
+        folders.append(str(fetch_package(FETCHED[agent]) / ".bin"))
+    return os.pathsep.join([*folders, os.environ["PATH"]])
+
+
+def environment(part: Part, speaking: SpeakingProvider) -> dict[str, str]:
+    """A user's own, with a key that leads to the provider on loopback."""
+    proxies = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
+    env = {name: value for name, value in os.environ.items() if name.upper() not in proxies}
+    env |= {"PATH": search_path(part.agent), "NO_COLOR": "1"}
+    for family, end in (("OPENAI", "/v1"), ("ANTHROPIC", "")):
+        env |= {f"{family}_API_KEY": CANARY, f"{family}_BASE_URL": speaking.url + end}
+    return env
+
+
+def run_agent(part: Part, speaking: SpeakingProvider, folder: Path) -> Record:
+    words = ["agents", "run", "--agent", part.agent, "--model", part.model, "--provider", part.provider]
+    words += ["--exercises", str(write_track(folder / "track", double=DOUBLE)), "--timeout", "100", "--no-open"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bakeoff", *words],
+        cwd=folder,
+        env=environment(part, speaking),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert CANARY not in done.stdout + done.stderr
+    [run] = (folder / "results" / "runs").iterdir()
+    [record] = [entry for entry in RunFolder(run).entries() if isinstance(entry, Record)]
+    return record
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("solving", [True, False], ids=["solves", "gives up"])
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, id=f"{part.agent} {part.provider}") for part in PARTS if part.is_to_be_had]
+)
+def test_an_agent_works_in_its_sandbox_and_is_metered(tmp_path: Path, part: Part, solving: bool) -> None:
+    with SpeakingProvider(part.turns(solving=solving)) as speaking:
+        record = run_agent(part, speaking, tmp_path)
+    told = (record.failure, record.scores, record.transcript)
+    assert record.verdict is (Verdict.PASS if solving else Verdict.FAIL), told
+    assert speaking.keys <= {CANARY, f"Bearer {CANARY}"}
+    written = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()}
+    assert [path for path, content in written.items() if CANARY.encode() in content] == []
+    answers = len(speaking.models)
+    assert answers > 0
+    assert (record.spent.requests, record.spent.input, record.spent.output) == (
+        answers,
+        answers * INPUT,
+        answers * OUTPUT,
+    )
+    assert in_result_file(tmp_path, solving=solving) == {
+        "inputTokens": answers * INPUT,
+        "outputTokens": answers * OUTPUT,
+        "totalTokens": answers * (INPUT + OUTPUT),
+        "cost": pytest.approx(part.price(speaking.models)),
+    }
+
+
+def in_result_file(folder: Path, *, solving: bool) -> dict[str, Any]:
+    file = json.loads((folder / "results" / "latest.json").read_text())
+    [entry] = file["results"]
+    assert (entry["testSuccess"], entry["overallSuccess"]) == (solving, solving)
+    usage: dict[str, Any] = entry["tokenUsage"]
+    return usage

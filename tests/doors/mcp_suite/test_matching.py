@@ -153,14 +153,14 @@ def test_unlisted_parameters_are_fine_where_they_are_allowed_and_only_at_the_top
 @pytest.mark.parametrize(
     ("expected", "told"),
     [
-        ({"a": {"regex": "("}}, ("a", "'(' is not a regular expression")),
+        ({"a": {"regex": "("}}, ("a.regex", "'(' is not a regular expression")),
         ({"a": [{"value": "x", "approx": 1}]}, ("a[0]", "`approx` needs a number")),
-        ({"a": {"oneOf": []}}, ("a", "at least 1 item")),
-        ({"a": {"value": 1, "optional": "maybe"}}, ("a", "valid boolean")),
+        ({"a": {"oneOf": []}}, ("a.oneOf", "[]: needs at least 1")),
+        ({"a": {"value": 1, "optional": "maybe"}}, ("a.optional", "'maybe': has to be true or false")),
         ({"a": {"regex": "x", "oneOf": ["x"]}}, ("a", "exclude each other")),
         ({"a": {"value": 1, "any": True}}, ("a", "`value` has no meaning beside `any`")),
-        ({"a": {"value": {"b": {"regex": "["}}, "optional": True}}, ("a.value.b", "not a regular expression")),
-        ({"a": {"oneOf": [{"regex": "["}]}}, ("a.oneOf[0]", "not a regular expression")),
+        ({"a": {"value": {"b": {"regex": "["}}, "optional": True}}, ("a.value.b.regex", "not a regular expression")),
+        ({"a": {"oneOf": [{"regex": "["}]}}, ("a.oneOf[0].regex", "not a regular expression")),
     ],
 )
 def test_a_matcher_that_cannot_be_used_is_found_before_anything_runs(expected, told):

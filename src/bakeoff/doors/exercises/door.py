@@ -39,10 +39,12 @@ class ExercisesDoor(Door):
         resources = (REFERENCES, *runners_for(gradings, sandbox, slots))
         files = {grading.exercise: TaskFiles(grading.solution, grading.tests) for grading in gradings}
         watch = _watcher() if plan.settings.get("show_progress") is True else None
+        limited = options.max_cost is not None or options.max_tokens is not None
+        agent = partial(CommandAgent.from_spec, files=files, watch=watch, sandbox=sandbox, limited=limited)
         return (
             default_catalogue()
             .with_scorer(EXERCISE, partial(ExerciseScorer.from_spec, resources=resources))
-            .with_subject(CLI_AGENT, partial(CommandAgent.from_spec, files=files, watch=watch, sandbox=sandbox))
+            .with_subject(CLI_AGENT, agent)
             .with_subject("cheat", ExerciseCheat.from_spec)
         )
 

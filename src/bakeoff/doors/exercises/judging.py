@@ -1,15 +1,13 @@
 """What one attempt at an exercise is worth, and if nothing, of which kind the failure is."""
 
-import fnmatch
 from collections import Counter
-from collections.abc import Iterable
-from pathlib import PurePosixPath
 from typing import Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from bakeoff.doors.exercises.cases import Grading
+from bakeoff.doors.exercises.tampering import listed, meddling_of
 from bakeoff.frozen import Frozen
 from bakeoff.subjects.command_agent import AgentRun
 from bakeoff.toolchains.outcome import TestRun
@@ -25,17 +23,6 @@ _ENDINGS = {
     "memory": "the tests took more memory than they may",
     "output": "the tests wrote more output than they may",
 }
-_TOOLS = (
-    "conftest.py",
-    "package.json",
-    "sitecustomize.py",
-    "usercustomize.py",
-    "*.pth",
-    "pytest.ini",
-    "tox.ini",
-    "*.config.*",
-)
-_REPORTS = ("report.xml", "junit.xml", "test-results.*", "results.json", "result.json", ".report.json")
 
 
 class Outcome(Frozen):
@@ -54,11 +41,20 @@ class Outcome(Frozen):
     test_error: str | None = None
     failed_tests: tuple[str, ...] = ()
     tampering: tuple[str, ...] = Field(default=(), description="what was found to be done to tests, tools and files")
+    touched: tuple[str, ...] = Field(
+        default=(), description="further files that were not the agent's, changed in ways that grading cannot depend on"
+    )
     attack: str | None = Field(default=None, description="what one of our cheats says it did; no evidence of anything")
 
 
 def judge(
-    grading: Grading, reference: ReferenceRun | None, run: TestRun, agent: AgentRun, *, unchanged: bool
+    grading: Grading,
+    reference: ReferenceRun | None,
+    run: TestRun,
+    agent: AgentRun,
+    *,
+    patch: str = "",
+    unchanged: bool = False,
 ) -> Outcome:
     """Pass only if the agent ended well, everything ran and passed, and it was what the example ran."""
     problem = _problem(grading, reference, run)
@@ -68,7 +64,7 @@ def judge(
     failed = wanted - passed
     test_success = problem is None and bool(wanted) and not failed
     agent_error = agent_problem(agent)
-    tampering = tampering_of(grading, agent, run)
+    meddling = meddling_of(grading, agent, patch, run)
     outcome = Outcome(
         agent_success=agent_error is None,
         test_success=test_success,
@@ -79,12 +75,13 @@ def judge(
         agent_error=agent_error,
         test_error=None if test_success else cut(problem or _first_failure(run, failed)),
         failed_tests=tuple(cut(name, 300) for name in list(failed)[:_FAILURES]),
-        tampering=tampering,
+        tampering=meddling.tampering,
+        touched=meddling.touched,
         attack=agent.attack,
     )
     if outcome.overall_success:
         return outcome
-    tampered = bool(tampering) or agent.attack is not None
+    tampered = bool(meddling.tampering) or agent.attack is not None
     return outcome.model_copy(update={"failure_class": _class(outcome, agent, tampered=tampered, unchanged=unchanged)})
 
 
@@ -104,7 +101,8 @@ def summary(outcome: Outcome) -> str:
         return ""
     counts = f"{outcome.tests_passed} of {outcome.tests_total} tests passed"
     error = outcome.test_error and _first_line(outcome.test_error)
-    told = [part for part in (outcome.attack, *outcome.tampering[:5], outcome.agent_error, counts, error) if part]
+    also = outcome.touched and f"it also touched {listed(outcome.touched)}"
+    told = [part for part in (outcome.attack, *outcome.tampering[:5], outcome.agent_error, counts, error, also) if part]
     return cut(f"{outcome.failure_class}: {'; '.join(told)}", 1000)
 
 
@@ -115,30 +113,6 @@ def agent_problem(agent: AgentRun) -> str | None:
     if agent.stop != "exited":
         return f"the agent was ended: {agent.stop}"
     return None if agent.exit_code == 0 else f"the agent ended with exit code {agent.exit_code}"
-
-
-def tampering_of(grading: Grading, agent: AgentRun, run: TestRun) -> tuple[str, ...]:
-    """What was done to files that were not the agent's to change, and to the tests as they ran, in words."""
-    told = [] if run.tampered is None else [cut(f"it interfered with the tests: {run.tampered}", 300)]
-    told += _told("it changed the tests: ", (name for name in agent.touched if name in grading.tests))
-    others = [name for name in agent.touched if name in grading.files and name not in grading.tests]
-    told += _told("it changed files that are not the solution's: ", (n for n in others if n not in grading.solution))
-    new = [name for name in agent.touched if name not in grading.files]
-    told += _told("it added what test runners read: ", (name for name in new if _matches(name, _TOOLS)))
-    told += _told("it forged a report: ", (name for name in new if _matches(name, _REPORTS)))
-    told += _told("it added to .meta: ", (name for name in new if name.startswith(".meta")))
-    links = (f"{name} {why}" for name, why in agent.refused.items() if name in grading.files)
-    return tuple(told + _told("it left no plain file: ", links))
-
-
-def _told(what: str, names: Iterable[str]) -> list[str]:
-    found = list(names)
-    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-    return [f"{what}{', '.join(found[:5])}{more}"] if found else []
-
-
-def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatch.fnmatchcase(PurePosixPath(name).name, pattern) for pattern in patterns)
 
 
 def _problem(grading: Grading, reference: ReferenceRun | None, run: TestRun) -> str | None:

@@ -16,7 +16,7 @@ from bakeoff.plan import Case, ScorerSpec
 from bakeoff.protocols import Needs, Resource, ScoreInput
 from bakeoff.record import Failure, Score
 from bakeoff.specs import read_options
-from bakeoff.subjects.command_agent import AgentRun, agent_run_in
+from bakeoff.subjects.command_agent import AgentRun, agent_run_in, patch_in
 
 EXERCISE = "exercise"
 FAILURE_CLASS = "failure_class"
@@ -47,7 +47,8 @@ class ExerciseScorer:
         reference = await reference_of(grading, given.resources)
         agent = agent_run_in(given.transcript)
         run = await run_tests(grading.taken(given.artefacts), grading, given.resources)
-        outcome = judge(grading, reference, run, agent, unchanged=grading.unchanged(given.artefacts))
+        patch, unchanged = patch_in(given.transcript), grading.unchanged(given.artefacts)
+        outcome = judge(grading, reference, run, agent, patch=patch, unchanged=unchanged)
         return Score(
             name=self.name,
             value=1.0 if outcome.overall_success else 0.0,

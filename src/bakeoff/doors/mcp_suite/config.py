@@ -1,31 +1,60 @@
 """`mcp-testing-framework.yaml`: what it may say, and everything that can be wrong with it, with file, line and key."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, JsonValue, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import AliasChoices, Field, JsonValue, Strict, field_validator, model_validator
 
-from bakeoff.doors.mcp_suite.matching import matcher_problems
+from bakeoff.doors.mcp_suite.config_checks import (
+    SPELLINGS,
+    config_problems,
+    expected_calls,
+    near_names,
+    shape_problems,
+)
 from bakeoff.errors import UsageError
 from bakeoff.frozen import Frozen
-from bakeoff.mcp import ServerSpec
-from bakeoff.models.names import parse_model_name
-from bakeoff.placed_yaml import Key, PlacedYaml, gathered, read_yaml
+from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.placed_yaml import ConfigError, Key, PlacedYaml, gathered, read_yaml
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_MALFORMED = re.compile(r"\$\{(?![A-Za-z_][A-Za-z0-9_]*\})[^}]*\}?")
 _LEFT_TO_SERVERS = ("env", "headers")  # filled in where the server is started, so that no file of a run holds them
+
+# What is written is what is meant: "10" is no number, and true is not 1.
+Whole = Annotated[int, Strict()]
+Number = Annotated[float, Strict()]
+Truth = Annotated[bool, Strict()]
+
+_EXAMPLES = {
+    "modelsToTest": "list models, such as `- local:smollm2`",
+    "testCases": "list cases, each with a `prompt` and an `expectedOutput`",
+    "mcpServers": "list servers, each with a `name` and a `command` or `url`",
+    "expectedOutput": "write {serverName, toolName, parameters}, a list of these, or null where no tool is right",
+    "expectedToolUsage": "write {serverName, toolName, parameters}, a list of these, or null where no tool is right",
+    "parameters": "write the tool's parameters, such as `{city: Oslo}`",
+    "prompt": "write what a person would ask",
+    "serverName": "write the `name` of one of mcpServers",
+    "toolName": "write the tool's name as its server lists it",
+    "name": "write a name of its own",
+    "args": "write each word by itself, such as ['-y', 'mcp-server']",
+    "tags": "write a list such as [smoke]",
+    "providers": "write `name: module:Class`, or `name: https://host/v1`",
+    "retryConfig": "write {maxRetries, baseDelay, maxDelay}",
+    "modelSettings": "write {temperature, seed, maxTokens, timeout}",
+}
 
 
 class ExpectedCall(Frozen):
     """One call that should be made."""
 
-    serverName: str
-    toolName: str
+    serverName: str = Field(min_length=1)
+    toolName: str = Field(min_length=1)
     parameters: dict[str, JsonValue] = {}
 
 
@@ -34,37 +63,52 @@ class SuiteCase(Frozen):
 
     prompt: str = Field(min_length=1)
     expectedOutput: tuple[ExpectedCall, ...] | None = Field(
-        validation_alias=AliasChoices("expectedOutput", "expectedToolUsage"),
+        validation_alias=AliasChoices(*SPELLINGS),
         description="the call, a list of calls one after the other, or null where no tool should be called",
     )
     expectedResults: JsonValue = Field(
         default=None, description="what the tool's result has to hold; executes the tool"
     )
-    gradingPrompt: str | None = None
+    gradingPrompt: str | None = Field(default=None, min_length=1, description="instead of the one for all cases")
     name: str | None = Field(default=None, min_length=1)
     tags: tuple[str, ...] = ()
+
+    @field_validator("prompt")
+    @classmethod
+    def _says_something(cls, prompt: str) -> str:
+        if not prompt.strip():
+            raise ValueError(f"{prompt!r} is empty: write what a person would ask")
+        return prompt
 
     @field_validator("expectedOutput", mode="before")
     @classmethod
     def _one_or_several(cls, value: Any) -> Any:
         if isinstance(value, list) and not value:
-            raise ValueError("an empty list expects nothing: write null where no tool should be called")
+            raise ValueError("[] expects nothing: write null where no tool should be called")
         return [value] if isinstance(value, dict) else value
 
 
 class RetryConfig(Frozen):
     """What is done about a provider that is busy, in milliseconds."""
 
-    maxRetries: int = Field(default=3, ge=0)
-    baseDelay: float = Field(default=1000, ge=0)
-    maxDelay: float = Field(default=30000, ge=0)
+    maxRetries: Whole = Field(default=3, ge=0)
+    baseDelay: Number = Field(default=1000, ge=0)
+    maxDelay: Number = Field(default=30000, ge=0)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.maxDelay < self.baseDelay:
+            raise ValueError(f"maxDelay {self.maxDelay:g} is less than baseDelay {self.baseDelay:g}: raise it")
+        return self
 
 
 class ModelSettings(Frozen):
-    temperature: float = Field(default=0, ge=0)
-    seed: int | None = Field(default=None, description="the number of the round where left out")
-    maxTokens: PositiveInt = 1024
-    timeout: PositiveFloat = Field(default=60, description="seconds for one answer")
+    """How a model is asked."""
+
+    temperature: Number = Field(default=0, ge=0)
+    seed: Whole | None = Field(default=None, description="the number of the round where left out")
+    maxTokens: Whole = Field(default=1024, ge=1)
+    timeout: Number = Field(default=60, gt=0, description="seconds for one answer")
 
 
 class ProviderConfig(Frozen):
@@ -84,6 +128,30 @@ class ProviderConfig(Frozen):
             return value
         return {"baseUrl": value} if value.startswith(("http://", "https://")) else {"target": value}
 
+    @field_validator("target")
+    @classmethod
+    def _names_a_class(cls, target: str | None) -> str | None:
+        module, _, attribute = (target or "").partition(":")
+        parts = [*module.split("."), *attribute.split(".")]
+        if target is not None and not all(part.isidentifier() for part in parts):
+            raise ValueError(f"{target!r} names no class: write it as `module:Class`")
+        return target
+
+    @field_validator("baseUrl")
+    @classmethod
+    def _is_address(cls, url: str | None) -> str | None:
+        if url is not None and not _names_a_host(url):
+            raise ValueError(f"{url!r} is no address: write it as https://host/v1")
+        return url
+
+    @field_validator("apiKeyVariable")
+    @classmethod
+    def _is_variable(cls, name: str | None) -> str | None:
+        if name is not None and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+            # Not shown: somebody may have put the key itself here.
+            raise ValueError("this is not the name of a variable: write its name, such as MY_API_KEY, and not the key")
+        return name
+
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.target is None and self.baseUrl is None:
@@ -94,37 +162,35 @@ class ProviderConfig(Frozen):
 class SuiteConfig(Frozen):
     """All of a configuration, as the file spells it."""
 
-    testRound: int = Field(default=10, ge=1)
-    passThreshold: float | None = Field(default=None, ge=0, le=1, description="1 where left out")
-    suiteRule: Literal["all", "ratio"] = "all"
-    concurrencyLimit: int = Field(default=5, ge=1)
-    modelsToTest: tuple[str, ...] = Field(min_length=1)
+    testRound: Whole = Field(default=10, ge=1, description="how often each model is given each prompt")
+    passThreshold: Number | None = Field(
+        default=None, ge=0, le=1, description="the share of rounds that a case has to pass; 1 where left out"
+    )
+    suiteRule: Literal["all", "ratio"] = Field(
+        default="all", description="`all` cases have to pass, or a `ratio` of them that is the threshold"
+    )
+    concurrencyLimit: Whole = Field(default=5, ge=1, description="calls in flight at a time, all models together")
+    modelsToTest: tuple[str, ...] = Field(min_length=1, description="each as `provider:model`")
     testCases: tuple[SuiteCase, ...] = Field(min_length=1)
     mcpServers: tuple[ServerSpec, ...] = Field(min_length=1)
-    executeTools: bool = False
-    mode: Literal["json", "native", "agent"] = "json"
-    gradingPrompt: str | None = None
+    executeTools: Truth = Field(default=False, description="call the tools that models ask for, and look at results")
+    mode: Literal["json", "native", "agent"] = Field(
+        default="json", description="a JSON reply, the model's own function calling, or several steps with results"
+    )
+    gradingPrompt: str | None = Field(default=None, min_length=1, description="what the judge is to look for")
     judge: str | None = Field(default=None, description="the model that grades: `provider:model`")
-    extraParameters: Literal["reject", "allow"] = "reject"
-    strictJson: bool = False
+    allowSelfGrading: Truth = Field(default=False, description="the judge may be one of the models under test")
+    extraParameters: Literal["reject", "allow"] = Field(
+        default="reject", description="what is done about parameters that were not expected"
+    )
+    strictJson: Truth = Field(default=False, description="a reply with anything around its JSON fails")
     retryConfig: RetryConfig = RetryConfig()
     modelSettings: ModelSettings = ModelSettings()
     modelSettingsOf: dict[str, ModelSettings] = Field(default={}, description="for single models, by their names")
-    serverScope: Literal["run", "trial"] = "run"
+    serverScope: Literal["run", "trial"] = Field(
+        default="run", description="one server for all, or a fresh one for each trial"
+    )
     providers: dict[str, ProviderConfig] = {}
-
-    @field_validator("modelsToTest", mode="after")
-    @classmethod
-    def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            try:
-                parse_model_name(name)
-            except UsageError as error:
-                raise ValueError(str(error)) from error
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        if twice:
-            raise ValueError(f"{twice[0]!r} is listed twice: remove one")
-        return names
 
     @property
     def threshold(self) -> float:
@@ -149,30 +215,44 @@ class Suite:
 
 def read_suite(file: Path, environment: Mapping[str, str]) -> Suite:
     """Read and check one file. Nothing is called; all that is wrong is told at once."""
-    placed = _with_model_settings(_expanded(read_yaml(file), environment))
-    if not isinstance(placed.value, dict):
+    read = read_yaml(file)
+    if not isinstance(read.value, dict):
         raise UsageError(
             f"{file}:1: this is not a configuration: it has to have modelsToTest, testCases and mcpServers"
         )
-    config = placed.read(SuiteConfig)
-    gathered(list(_problems(placed, config)))
+    gathered(list(shape_problems(read)))
+    placed = _with_model_settings(_expanded(read, environment))
+    try:
+        config = placed.read(SuiteConfig, _EXAMPLES)
+    except ConfigError as error:  # the file has both kinds of settings under one key
+        raise ConfigError(
+            [problem.replace(": modelSettingsOf.", ": modelSettings.") for problem in error.problems]
+        ) from error
+    gathered(list(config_problems(placed, config)))
     return Suite(file, config, placed)
 
 
-def config_schema() -> dict[str, Any]:
-    """The JSON Schema that editors check and complete a configuration with."""
-    schema = SuiteConfig.model_json_schema(by_alias=False)
-    schema["title"] = "MCP evaluation"
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    for shape in (schema["$defs"]["SuiteCase"],):
-        shape["properties"]["expectedToolUsage"] = shape["properties"]["expectedOutput"]
-        shape["required"] = ["prompt"]
-    call = {"$ref": "#/$defs/ExpectedCall"}
-    expected = {"anyOf": [call, {"type": "array", "items": call, "minItems": 1}, {"type": "null"}]}
-    for name in ("expectedOutput", "expectedToolUsage"):
-        told = schema["$defs"]["SuiteCase"]["properties"][name].get("description", "")
-        schema["$defs"]["SuiteCase"]["properties"][name] = {**expected, "description": told}
-    return schema
+def unknown_tools(suite: Suite, tools: Iterable[ServerTool]) -> list[str]:
+    """A sentence, with its place and near names, for each call that is expected and that no server offers."""
+    offered: dict[str, list[str]] = {server.name: [] for server in suite.config.mcpServers}
+    for tool in tools:
+        offered.setdefault(tool.server, []).append(tool.name)
+    found: list[str] = []
+    for at, case in enumerate(suite.config.testCases):
+        for key, call in expected_calls(suite.lines, at, case):
+            if call.serverName not in offered:
+                what = f"no server is called {call.serverName!r}"
+                found.append(suite.lines.problem((*key, "serverName"), f"{what}{near_names(call.serverName, offered)}"))
+            elif call.toolName not in offered[call.serverName]:
+                what = f"{call.serverName!r} has no tool {call.toolName!r}"
+                near = near_names(call.toolName, offered[call.serverName], _owners(call.toolName, offered))
+                found.append(suite.lines.problem((*key, "toolName"), f"{what}{near}"))
+    return found
+
+
+def _owners(tool: str, offered: Mapping[str, list[str]]) -> str:
+    owners = [server for server, names in offered.items() if tool in names]
+    return f": {owners[0]!r} has one" if owners else ""
 
 
 def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
@@ -186,10 +266,7 @@ def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
             return [expand(inner, (*key, at)) for at, inner in enumerate(value)]
         if not isinstance(value, str):
             return value
-        for name in _VARIABLE.findall(value):
-            if name not in environment:
-                what = f"${{{name}}} is not set: set {name}, in the environment, in .env or in .env.local"
-                missing.append(placed.problem(key, what))
+        missing.extend(placed.problem(key, what) for what in _unset(value, key, environment))
         if key[:1] == ("mcpServers",) and len(key) > 2 and key[2] in _LEFT_TO_SERVERS:
             return value
         return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), value)
@@ -197,6 +274,15 @@ def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
     value = expand(placed.value, ())
     gathered(missing)
     return PlacedYaml(placed.file, value, placed.lines)
+
+
+def _unset(text: str, key: Key, environment: Mapping[str, str]) -> Iterator[str]:
+    for name in _VARIABLE.findall(text):
+        if name not in environment:
+            yield f"${{{name}}} is not set: set {name}, in the environment, in .env or in .env.local"
+    if key[:1] == ("mcpServers",):  # elsewhere, a prompt may well speak of `${…}`
+        for wrong in _MALFORMED.findall(text):
+            yield f"{wrong!r} is not a variable: write it as ${{NAME}}"
 
 
 def _with_model_settings(placed: PlacedYaml) -> PlacedYaml:
@@ -210,6 +296,7 @@ def _with_model_settings(placed: PlacedYaml) -> PlacedYaml:
     lines = dict(placed.lines)
     for key, line in placed.lines.items():
         if key[:1] == ("modelSettings",) and len(key) > 1 and key[1] in single:
+            lines[("modelSettingsOf",)] = placed.lines[key[:1]]
             lines[("modelSettingsOf", *key[1:])] = line
     value: dict[str, JsonValue] = {**placed.value, "modelSettings": common}
     if of:
@@ -217,49 +304,9 @@ def _with_model_settings(placed: PlacedYaml) -> PlacedYaml:
     return PlacedYaml(placed.file, value, lines)
 
 
-def _problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
-    yield from _twice(placed, "mcpServers", [server.name for server in config.mcpServers])
-    yield from _twice(placed, "testCases", [case.name for case in config.testCases])
-    for model in config.modelSettingsOf:
-        if model not in config.modelsToTest:
-            settings: Key = ("modelSettings", model)
-            yield placed.problem(settings, f"{model!r} is not among modelsToTest: add it there, or remove its settings")
-    for at, case in enumerate(config.testCases):
-        yield from _case_problems(placed, at, case)
-    if config.judge is not None:
-        try:
-            parse_model_name(config.judge)
-        except UsageError as error:
-            yield placed.problem(("judge",), str(error))
-    graded = config.gradingPrompt is not None or any(case.gradingPrompt for case in config.testCases)
-    if graded and config.judge is None:
-        key = ("gradingPrompt",) if config.gradingPrompt is not None else ("testCases",)
-        yield placed.problem(key, "a gradingPrompt needs a `judge: provider:model` to grade with")
-
-
-def _case_problems(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[str]:
-    spellings: tuple[Key, ...] = (("testCases", at, "expectedToolUsage"), ("testCases", at, "expectedOutput"))
-    base = next(key for key in spellings if key in placed.lines)
-    for place, call in enumerate(case.expectedOutput or ()):
-        inside = (*base, place) if (*base, place) in placed.lines else base
-        for name, problem in matcher_problems(call.parameters):
-            yield placed.problem((*inside, "parameters", *_parts(name)), problem)
-    if case.expectedResults is not None and case.expectedOutput is None:
-        yield placed.problem(("testCases", at, "expectedResults"), "has no meaning where no tool should be called")
-
-
-def _parts(place: str) -> Key:
-    """`a.b[0]` as a key."""
-    return tuple(int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", place))
-
-
-def _twice(placed: PlacedYaml, what: str, names: list[str] | list[str | None]) -> Iterator[str]:
-    seen: dict[str, int] = {}
-    for at, name in enumerate(names):
-        if name is None:
-            continue
-        if name in seen:
-            yield placed.problem(
-                (what, at, "name"), f"{name!r} is used twice, first by {what}[{seen[name]}]: rename one"
-            )
-        seen.setdefault(name, at)
+def _names_a_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
+    except ValueError:  # such as a bracket that is never closed
+        return False

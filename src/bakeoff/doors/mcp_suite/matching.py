@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from bakeoff.frozen import Frozen
+from bakeoff.placed_yaml import Key, in_our_words, written
 from bakeoff.scorers.text import is_found
 
 _SEARCH_SECONDS = 5.0
@@ -20,6 +21,8 @@ _LONGEST_SHOWN = 200
 
 class Matcher(Frozen):
     """How to compare one value. Without any of the ways, it has to equal `value`."""
+
+    model_config = ConfigDict(strict=True)  # "yes" is a text, not a truth
 
     value: JsonValue = None
     optional: bool = Field(default=False, description="may be left out; if it is there, it has to be right")
@@ -74,6 +77,10 @@ def is_matcher(expected: JsonValue) -> bool:
     return isinstance(expected, dict) and bool(expected) and expected.keys() <= _KEYS and expected.keys() != {"value"}
 
 
+def _inside(place: str, key: Key) -> str:
+    return f"{place}.{written(key)}" if key else place
+
+
 def matcher_problems(expected: JsonValue, place: str = "") -> list[tuple[str, str]]:
     """What is wrong with matchers anywhere in what is expected: (place, problem)."""
     found: list[tuple[str, str]] = []
@@ -82,7 +89,7 @@ def matcher_problems(expected: JsonValue, place: str = "") -> list[tuple[str, st
         try:
             Matcher.model_validate(expected)
         except ValidationError as error:
-            found = [(place, str(item["msg"]).removeprefix("Value error, ")) for item in error.errors()]
+            found = [(_inside(place, item["loc"]), in_our_words(item)) for item in error.errors(include_url=False)]
         if expected.get("exact") is True:
             return found
         inner: list[tuple[str, JsonValue]] = [(f"{place}.value", expected.get("value"))]

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -103,6 +103,7 @@ class RunData:
     foreign: int  # records of an earlier version of the plan
     unscored: int  # trials that the plan's present scorers have not scored yet
     torn: bool
+    folder: RunFolder | None = None  # where the records are, for the sections of doors
 
 
 Sink = Callable[[int, Record], None]
@@ -246,7 +247,8 @@ def gather(folder: RunFolder, sink: Sink) -> RunData:
     entries = read_journal_backwards(folder.journal_file) if folder.started else iter(())
     summary = summarise(plan, collector.counted(entries, sink))
     running, torn = folder.is_being_written(), folder.has_torn_line()
-    return _data(folder.label, collector, summary, running=running, torn=torn)
+    data = _data(folder.label, collector, summary, running=running, torn=torn)
+    return replace(data, folder=folder)
 
 
 def gather_source(source: Source, sink: Sink) -> RunData:

@@ -28,8 +28,8 @@ from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
 from bakeoff.toolchains.canary import Canary, plain
 from bakeoff.toolchains.exercises.jest import with_canary
 from bakeoff.toolchains.exercises.profiles import TrackProfile
+from bakeoff.toolchains.installing import install_once, output_of
 from bakeoff.toolchains.junit import LARGEST_REPORT, ended_by_limit, last_words, read_junit
-from bakeoff.toolchains.node import _make_read_only, _only_one, _output, _remove
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, TestState
 
 LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=2048, output_kb=4096)
@@ -110,43 +110,32 @@ class CommandRunner:
         wanted = {name: sorted(text.split("\n\n")) for name, text in manifests.items()}
         key = fingerprint(install, wanted, self.sandbox.name, platform.system(), platform.machine())
         folder = cache_folder() / "toolchains" / f"track-{self.profile.language}-{key[:16]}"
-        if folder.is_dir():
-            return folder
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        async with _only_one(folder.with_suffix(".lock")):
-            if not folder.is_dir():
-                self.say(f"Running `{install}` into {folder} (once for this track) …")
-                await self._install(install, manifests, folder)
-        return folder
+
+        async def fill(beside: Path) -> None:
+            await self._install(install, manifests, beside)
+
+        return await install_once(
+            folder, fill, lambda: self.say(f"Running `{install}` into {folder} (once for this track) …")
+        )
 
     async def _install(self, install: str, manifests: Mapping[str, str], folder: Path) -> None:
-        """In a sandbox with a network, then kept beside its place and renamed: nobody sees half of it."""
-        beside = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
-        try:
-            async with open_place() as place:
-                put_files(place, {name: text.encode() for name, text in manifests.items()})
-                env = await _registry_settings() | {"COREPACK_HOME": str(inside(self.sandbox, place).home / "corepack")}
-                argv = ("/bin/sh", "-c", install)
-                seen = tuple(Path(env[name]) for name in ("NODE_EXTRA_CA_CERTS",) if name in env)
-                command = Command(argv, place, INSTALL_SECONDS, LIMITS, env=env, network=True, readable=seen)
-                done = await self.sandbox.run(command)
-                if not done.ok:
-                    raise InfraError(
-                        f"`{install}` failed, is the registry in reach? {last_words(done)}", permanent=True
-                    )
-                await asyncio.to_thread(_keep, place, beside)
-            beside.rename(folder)
-        except BaseException:
-            _remove(beside)
-            raise
+        """In a sandbox with a network, then kept."""
+        async with open_place() as place:
+            put_files(place, {name: text.encode() for name, text in manifests.items()})
+            env = await _registry_settings() | {"COREPACK_HOME": str(inside(self.sandbox, place).home / "corepack")}
+            argv = ("/bin/sh", "-c", install)
+            seen = tuple(Path(env[name]) for name in ("NODE_EXTRA_CA_CERTS",) if name in env)
+            command = Command(argv, place, INSTALL_SECONDS, LIMITS, env=env, network=True, readable=seen)
+            done = await self.sandbox.run(command)
+            if not done.ok:
+                raise InfraError(f"`{install}` failed, is the registry in reach? {last_words(done)}", permanent=True)
+            await asyncio.to_thread(_keep, place, folder)
 
 
-def _keep(place: Place, beside: Path) -> None:
-    beside.mkdir()
+def _keep(place: Place, folder: Path) -> None:
     for source, name in ((place.work, "work"), (place.home / "corepack", "corepack")):
         if source.is_dir():
-            shutil.copytree(source, beside / name, symlinks=True)  # copies are ours, not the place's user's
-    _make_read_only(beside)
+            shutil.copytree(source, folder / name, symlinks=True)  # copies are ours, not the place's user's
 
 
 def _bring(prepared: Path, place: Place) -> None:
@@ -190,7 +179,7 @@ async def _registry_settings() -> dict[str, str]:
     npm = shutil.which("npm")
     if npm is None:
         return settings
-    registry = (await _output([npm, "config", "get", "registry"], Path("/"), seconds=60.0)).strip().rstrip("/")
+    registry = (await output_of([npm, "config", "get", "registry"], Path("/"), seconds=60.0)).strip().rstrip("/")
     if not registry.startswith(("http://", "https://")):
         return settings
     settings |= {"COREPACK_NPM_REGISTRY": registry, "YARN_NPM_REGISTRY_SERVER": registry}

@@ -19,7 +19,7 @@ from bakeoff.toolchains.junit import ended_by_limit, last_words
 from bakeoff.toolchains.node import WORKER_FLAGS
 from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.peers import Peer, PeerGone
-from bakeoff.toolchains.vitest import COMPILER_LIMITS, WORKER_LIMITS, OpenVitest, _judged, _without_answer
+from bakeoff.toolchains.vitest import COMPILER_LIMITS, WORKER_LIMITS, OpenVitest, ended_without_answer, judge_answer
 
 FRESH_LIMITS = Limits(memory_mb=2048, processes=256, disk_mb=256, output_kb=4096)
 
@@ -39,7 +39,7 @@ class OpenJest(OpenVitest):
                 error = f"the solution was not compiled within {seconds:.0f} s"
                 return TestRun(error=error, stop="timeout", seconds=time.monotonic() - started)
             except PeerGone as gone:
-                return _without_answer(gone.completed, time.monotonic() - started)
+                return ended_without_answer(gone.completed, time.monotonic() - started)
             if "fresh" in prepared:
                 return await run_whole_jest(self.sandbox, self.toolchain, question, seconds=seconds)
             return await self._test(prepared, seconds)
@@ -83,4 +83,4 @@ def _judged_whole(canary: Canary, done: Completed) -> TestRun:
         error = f"Jest ended with exit code {done.exit_code} and no result: {last_words(done)}"
         return TestRun(error=error, stop="crashed", seconds=done.seconds)
     report = json.dumps({"proof": canary.proof}).encode()[:-1] + b", " + text.strip().encode()[1:]
-    return _judged(canary, report, done.seconds)
+    return judge_answer(canary, report, done.seconds)

@@ -3,34 +3,20 @@
 // The candidate is hostile. Everything that is used after its first line has run is taken hold of here, before; the
 // test functions are handed to the test's own files and to nothing else; and the result is put together from
 // primitive values, since a prototype may have been changed under any object.
-const fs = require('node:fs');
-const net = require('node:net');
 const vm = require('node:vm');
-const { Console } = require('node:console');
-const { Writable } = require('node:stream');
 const { isBuiltin } = require('node:module');
 const { BINDINGS, freezeBuiltins, watchedObjects } = require('./builtins.mjs');
+const { connect, lockDoors, messageOf, oneLine, reallyExit, send } = require('./host.cjs');
 
 const nodeRequire = require;
-const { writeSync } = fs;
 const stringify = JSON.stringify;
 const parse = JSON.parse;
-const bufferFrom = Buffer.from.bind(Buffer);
-const subarray = Function.prototype.call.bind(Uint8Array.prototype.subarray);
 const own = Object.getOwnPropertyDescriptor;
-const sleep = Atomics.wait.bind(Atomics, new Int32Array(new SharedArrayBuffer(4)), 0, 0);
-const reallyExit = process.reallyExit.bind(process);
 const { setImmediate: soon } = globalThis;
 
-const MOST_MESSAGE = 4000;
 const TEST_NAMES = [
   ...['suite', 'test', 'describe', 'it', 'chai', 'expect', 'assert', 'expectTypeOf', 'assertType', 'vitest', 'vi'],
   ...['beforeAll', 'afterAll', 'beforeEach', 'afterEach', 'onTestFinished', 'onTestFailed', 'aroundEach', 'aroundAll'],
-];
-const ENTRANCES = [
-  ...['binding', '_linkedBinding', 'dlopen', 'getBuiltinModule', 'mainModule', '_getActiveHandles', 'reallyExit'],
-  ...['_getActiveRequests', '_debugProcess', '_debugEnd', '_kill', 'openStdin', 'report', 'stdin'],
-  ...['_rawDebug', 'setUncaughtExceptionCaptureCallback', 'abort', 'chdir', 'umask', 'execve', 'kill'],
 ];
 
 let vitest; // what `import … from 'vitest'` gives to a test
@@ -261,20 +247,6 @@ class Modules {
 
 // ------------------------------------------------------------------------------------------------------- the job
 
-function lockDoors() {
-  const sink = new Writable({ write: (_chunk, _encoding, done) => done() });
-  globalThis.console = new Console({ stdout: sink, stderr: sink });
-  process.exit = (code = process.exitCode || 0) => {
-    throw new Error(`process.exit unexpectedly called with "${code}"`);
-  };
-  for (const name of ENTRANCES) {
-    Object.defineProperty(process, name, { value: undefined, configurable: false, writable: true });
-  }
-  for (const name of ['stdout', 'stderr']) {
-    Object.defineProperty(process, name, { value: sink, configurable: false, writable: true });
-  }
-}
-
 const same = Object.is;
 const bound = BINDINGS.map((name) => globalThis[name]);
 
@@ -399,18 +371,6 @@ function stateOf(task, endings) {
 
 // ---------------------------------------------------------------------------------------------------- the result
 
-function messageOf(error) {
-  let text;
-  try {
-    const { name, message } = typeof error === 'object' && error !== null ? error : {};
-    text = typeof message === 'string' ? message : `${error}`;
-    if (typeof name === 'string' && name !== 'Error' && name !== 'AssertionError') text = `${name}: ${text}`;
-  } catch {
-    text = 'an error that cannot be shown';
-  }
-  return (text.length > MOST_MESSAGE ? `${text.slice(0, MOST_MESSAGE)}…` : text).toWellFormed();
-}
-
 function messagesOf(result) {
   const errors = result?.errors;
   let text = '';
@@ -457,36 +417,6 @@ async function runValidator(job) {
     outcome = stringify({ thrown: messageOf(error) });
   }
   return `{"proof":${stringify(job.proof)},"outcome":${outcome}}`;
-}
-
-function send(descriptor, text) {
-  let left = bufferFrom(`${text}\n`, 'utf8');
-  while (left.length > 0) {
-    try {
-      left = subarray(left, writeSync(descriptor, left));
-    } catch (error) {
-      if (error.code !== 'EAGAIN') return;
-      sleep(1);
-    }
-  }
-}
-
-function connect(address) {
-  return new Promise((resolve, reject) => {
-    const socket = net.connect(address, () => resolve(socket));
-    socket.on('error', reject);
-  });
-}
-
-function oneLine(socket) {
-  return new Promise((resolve) => {
-    const chunks = [];
-    socket.on('data', (chunk) => {
-      chunks.push(chunk);
-      if (chunk[chunk.length - 1] === 10) resolve(Buffer.concat(chunks).toString('utf8'));
-    });
-    socket.on('end', () => reallyExit(0)); // the host has no job for us
-  });
 }
 
 exports.start = async (address) => {

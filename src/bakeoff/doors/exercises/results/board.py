@@ -28,7 +28,7 @@ class Standing:
         """Of all that was counted; unknown is not 0."""
         usages = [each.token_usage for each in self.result.results if each.token_usage]
         costs = [usage.cost for usage in usages if usage.cost is not None]
-        return round(sum(costs), 6) if costs else None
+        return round(sum(costs), 12) if costs else None
 
 
 def leaderboard_json(results: Iterable[ResultFile]) -> dict[str, Any]:

@@ -51,12 +51,18 @@ def _shortly(number: float) -> int | float:
     return int(number) if float(number).is_integer() else round(number, 6)
 
 
+def _dollars(amount: float) -> int | float:
+    """To the last digit that a price has; a sum of floats has more, which are noise."""
+    return int(amount) if float(amount).is_integer() else round(amount, 12)
+
+
 def _said(value: Any) -> Any:
     """Some write null, or nothing, where there is no model."""
     return None if value in ("", "default") else value
 
 
 Number = Annotated[float, Field(ge=0, le=_LARGEST), PlainSerializer(_shortly, return_type=int | float)]
+Dollars = Annotated[float, Field(ge=0, le=_LARGEST), PlainSerializer(_dollars, return_type=int | float)]
 Count = Annotated[int, Field(ge=0, le=_LARGEST)]
 Short = Annotated[str, Field(min_length=1, max_length=500)]
 Long = Annotated[str, Field(max_length=100_000)]
@@ -97,7 +103,7 @@ class TokenUsage(_Written):
     input_tokens: Count = 0
     output_tokens: Count = 0
     total_tokens: Count = 0
-    cost: Number | None = None
+    cost: Dollars | None = None
 
 
 class Attempt(_Written):

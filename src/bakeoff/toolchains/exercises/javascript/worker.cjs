@@ -5,36 +5,22 @@
 // test functions are handed to the test file and to nothing else; and the result is put together from primitive
 // values, since a prototype may have been changed under any object.
 'use strict';
-const fs = require('node:fs');
 const Module = require('node:module');
-const net = require('node:net');
 const path = require('node:path');
 const vm = require('node:vm');
-const { Console } = require('node:console');
-const { Writable } = require('node:stream');
+const { connect, lockDoors, messageOf, oneLine, reallyExit, send } = require('./host.cjs');
 const { SAFE_MODULES } = require('./modules.cjs');
 
 const nodeRequire = require;
-const { writeSync } = fs;
 const stringify = JSON.stringify;
 const parse = JSON.parse;
-const bufferFrom = Buffer.from.bind(Buffer);
-const subarray = Function.prototype.call.bind(Uint8Array.prototype.subarray);
 const own = Object.getOwnPropertyDescriptor;
 const same = Object.is;
 const { ownKeys } = Reflect;
 const everything = Object.prototype;
 const has = Function.prototype.call.bind(Set.prototype.has);
-const sleep = Atomics.wait.bind(Atomics, new Int32Array(new SharedArrayBuffer(4)), 0, 0);
-const reallyExit = process.reallyExit.bind(process);
 const soon = globalThis.setImmediate;
 
-const MOST_MESSAGE = 4000;
-const ENTRANCES = [
-  ...['binding', '_linkedBinding', 'dlopen', 'getBuiltinModule', 'mainModule', '_getActiveHandles', 'reallyExit'],
-  ...['_getActiveRequests', '_debugProcess', '_debugEnd', '_kill', 'openStdin', 'report', 'stdin', 'getActiveResourcesInfo'],
-  ...['_rawDebug', 'setUncaughtExceptionCaptureCallback', 'abort', 'chdir', 'umask', 'execve', 'kill', 'loadEnvFile'],
-];
 
 // ------------------------------------------------------------------------------------------------ before the job
 
@@ -199,20 +185,6 @@ class Modules {
 
 // ------------------------------------------------------------------------------------------------------- the job
 
-function lockDoors() {
-  const sink = new Writable({ write: (_chunk, _encoding, done) => done() });
-  globalThis.console = new Console({ stdout: sink, stderr: sink });
-  process.exit = (code = process.exitCode || 0) => {
-    throw new Error(`process.exit unexpectedly called with "${code}"`);
-  };
-  for (const name of ENTRANCES) {
-    Object.defineProperty(process, name, { value: undefined, configurable: false, writable: true });
-  }
-  for (const name of ['stdout', 'stderr']) {
-    Object.defineProperty(process, name, { value: sink, configurable: false, writable: true });
-  }
-}
-
 // What assertions, the runner and its clock are built on. Whoever replaces one of these is not solving the exercise.
 const BINDINGS = [
   ...['Object', 'Function', 'Array', 'String', 'Number', 'Boolean', 'Symbol', 'RegExp', 'Promise', 'Proxy', 'Reflect'],
@@ -354,18 +326,6 @@ async function runSuite(job) {
 
 // ---------------------------------------------------------------------------------------------------- the result
 
-function messageOf(error) {
-  let text;
-  try {
-    const { name, message } = typeof error === 'object' && error !== null ? error : {};
-    text = typeof message === 'string' ? message : `${error}`;
-    if (typeof name === 'string' && name !== 'Error' && name !== 'AssertionError') text = `${name}: ${text}`;
-  } catch {
-    text = 'an error that cannot be shown';
-  }
-  return text.length > MOST_MESSAGE ? `${text.slice(0, MOST_MESSAGE)}…` : text;
-}
-
 function messagesOf(errors) {
   let text = '';
   for (let i = 0; i < errors.length && i < 20; i++) {
@@ -401,36 +361,6 @@ function report(job, root, unloaded, changed) {
   describeTests(job, root, '', found);
   const error = unloaded ?? messagesOf(state.getState().unhandledErrors);
   return `{"proof":${stringify(job.proof)},"tests":[${found.text}],"error":${stringify(error)},"changed":${stringify(changed)}}`;
-}
-
-function send(descriptor, text) {
-  let left = bufferFrom(`${text}\n`, 'utf8');
-  while (left.length > 0) {
-    try {
-      left = subarray(left, writeSync(descriptor, left));
-    } catch (error) {
-      if (error.code !== 'EAGAIN') return;
-      sleep(1);
-    }
-  }
-}
-
-function connect(address) {
-  return new Promise((resolve, reject) => {
-    const socket = net.connect(address, () => resolve(socket));
-    socket.on('error', reject);
-  });
-}
-
-function oneLine(socket) {
-  return new Promise((resolve) => {
-    const chunks = [];
-    socket.on('data', (chunk) => {
-      chunks.push(chunk);
-      if (chunk[chunk.length - 1] === 10) resolve(Buffer.concat(chunks).toString('utf8'));
-    });
-    socket.on('end', () => reallyExit(0)); // the host has no job for us
-  });
 }
 
 async function start(address) {

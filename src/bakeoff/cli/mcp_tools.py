@@ -1,0 +1,217 @@
+"""`bakeoff mcp lint`, `generate`, `init` and `schema`: what an author of servers needs besides evaluations."""
+
+import asyncio
+import json
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bakeoff.cli.console import err, out
+from bakeoff.cli.running import FAILED, PASSED
+from bakeoff.doors.mcp_suite.config import Suite, read_suite
+from bakeoff.doors.mcp_suite.find import find_configs, suite_environment
+from bakeoff.doors.mcp_suite.generate import Draft, added_to, cases_text, draft_cases, reworded, whole_config
+from bakeoff.doors.mcp_suite.lint import (
+    Linted,
+    as_sarif,
+    lint_blocks,
+    lint_servers,
+    lint_suite,
+    rules_of,
+    servers_of,
+)
+from bakeoff.errors import UsageError
+from bakeoff.files import write_atomically
+from bakeoff.mcp import McpHub, ServerSpec, ServerTool, parse_mcp_option
+from bakeoff.mcp.servers import told_apart
+from bakeoff.report.terminal import print_blocks
+from bakeoff.report.words import visible
+
+FAIL_ON = ("error", "warning", "never")
+_FOR_EVERYONE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Which servers: those of a configuration, of which some may be chosen by name, or some that are given directly."""
+
+    path: Path | None = None
+    only: Sequence[str] = ()
+    commands: Sequence[str] = ()
+    urls: Sequence[str] = ()
+
+    @property
+    def given(self) -> list[ServerSpec]:
+        found = [_given("--command", "stdio", command) for command in self.commands]
+        found += [_given("--url", "http", url) for url in self.urls]
+        if found and (self.path is not None or self.only):
+            raise UsageError("a server is given directly, and a configuration too: leave one of them out")
+        return found
+
+    def suites(self) -> list[tuple[Suite, dict[str, str]]]:
+        found = []
+        for file in find_configs(self.path):
+            environment = suite_environment(file.parent)
+            found.append((read_suite(file, environment), environment))
+        return found
+
+
+def _given(option: str, kind: str, text: str) -> ServerSpec:
+    try:
+        spec = parse_mcp_option(f"{kind}:{text}") if text.strip() else None
+    except UsageError as error:
+        raise UsageError(str(error).replace(f"--mcp '{kind}:", f"{option} '")) from error
+    if spec is None:
+        raise UsageError(f"{option} is empty: name a server")
+    return spec
+
+
+def lint(
+    servers: Servers, *, as_json: bool = False, sarif: Path | None = None, fail_on: str = "error", notes: bool = True
+) -> int:
+    """Show what is wrong with tools; 1 if something is as grave as `fail_on`."""
+    if fail_on not in FAIL_ON:
+        raise UsageError(f"--fail-on {fail_on!r}: has to be {', '.join(FAIL_ON[:-1])} or {FAIL_ON[-1]}")
+    linted = asyncio.run(_linted(servers))
+    if sarif is not None:
+        write_atomically(sarif, _json(as_sarif(linted)).encode(), _FOR_EVERYONE)
+        err().print(f"SARIF: {visible(str(sarif))}")
+    if as_json:
+        out().print(_json([_as_json(one) for one in linted]), end="", soft_wrap=True)
+    else:
+        _print(linted, notes=notes)
+    return FAILED if any(one.report.fails(fail_on) for one in linted) else PASSED
+
+
+async def _linted(servers: Servers) -> list[Linted]:
+    if given := servers.given:
+        return [Linted(await lint_servers(given))]
+    return [await lint_suite(suite, environment, servers.only) for suite, environment in servers.suites()]
+
+
+def _print(linted: Sequence[Linted], *, notes: bool) -> None:
+    for one in linted:
+        if len(linted) > 1:
+            out().print(f"\n{visible(str(one.file))}", style="bold")
+        print_blocks(out(), list(lint_blocks(one.report, notes=notes)))
+
+
+def _as_json(linted: Linted) -> dict[str, Any]:
+    report = linted.report
+    findings = [{**finding.model_dump(), "level": finding.level} for finding in report.findings]
+    return {
+        "file": None if linted.file is None else str(linted.file),
+        "servers": report.servers,
+        "tools": report.tools,
+        "findings": findings,
+        "rules": [rule.model_dump() for rule in rules_of(report)],
+        "tokens": [cost.model_dump() for cost in report.costs],
+    }
+
+
+def print_schema() -> int:
+    """The JSON Schema of a configuration."""
+    from bakeoff.doors.mcp_suite.schema import published_schema
+
+    out().print(published_schema(), end="", soft_wrap=True)
+    return PASSED
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
+
+
+def init(directory: Path, *, example: str = "getting-started", force: bool = False) -> int:
+    """Write an example, and say what to do with it."""
+    from bakeoff.doors.mcp_suite.examples import find_example, write_example
+
+    files = write_example(example, directory, force=force)
+    for file in files:
+        err().print(f"wrote {visible(str(file))}")
+    out().print("Now try:")
+    if directory.resolve() != Path.cwd():
+        out().print(f"  cd {visible(shlex.quote(str(directory)), 2000)}", soft_wrap=True)
+    for command in find_example(example).then:
+        out().print(f"  {command}")
+    return PASSED
+
+
+def generate(servers: Servers, *, model: str | None = None, per_tool: int = 2, output: Path | None = None) -> int:
+    """Print drafts of cases, or add them to a configuration."""
+    if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
+        servers = replace(servers, path=output)  # what the cases are added to names the servers
+    target = _Target.of(output)
+    specs, suite, environment = _one_suite(servers)
+    tools = asyncio.run(_tools(specs))
+    drafts, problems = draft_cases(tools, per_tool=per_tool, taken=target.names)
+    if model is not None:
+        drafts, kept = asyncio.run(reworded(drafts, tools, model, environment))
+        problems += kept
+    drafts = [draft for draft in drafts if draft.prompt not in target.prompts]
+    for problem in problems:
+        err().print(f"note: {visible(problem, 2000)}")
+    if not drafts:
+        raise UsageError("there is nothing to add: no tool has a case that is not there already")
+    if output is None:
+        whole = suite is None
+        text = whole_config(drafts, specs, [model or "local:smollm2"]) if whole else cases_text(drafts)
+        out().print(text, end="", soft_wrap=True)
+    else:
+        models = suite.config.modelsToTest if suite is not None else (model or "local:smollm2",)
+        target.write(drafts, suite.config.mcpServers if suite is not None else specs, models, environment)
+    err().print(f"{len(drafts)} cases of {len(tools)} tools: look at each before you rely on it")
+    return PASSED
+
+
+def _one_suite(servers: Servers) -> tuple[Sequence[ServerSpec], Suite | None, dict[str, str]]:
+    if given := servers.given:
+        return told_apart(given), None, suite_environment(Path())
+    suites = servers.suites()
+    if len(suites) > 1:
+        raise UsageError(f"{servers.path} has {len(suites)} suites: name one of them")
+    suite, environment = suites[0]
+    return servers_of(suite, environment, servers.only), suite, environment
+
+
+async def _tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:
+    async with McpHub(specs).open() as hub:
+        return await hub.tools()
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where cases go, and which are there already."""
+
+    file: Path | None
+    text: str | None = None
+    names: tuple[str, ...] = ()
+    prompts: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, file: Path | None) -> "_Target":
+        if file is None or not file.exists():
+            return cls(file)
+        suite = read_suite(file, suite_environment(file.parent))
+        cases = suite.config.testCases
+        names = tuple(case.name for case in cases if case.name)
+        return cls(file, file.read_text("utf-8"), names, frozenset(case.prompt for case in cases))
+
+    def write(
+        self,
+        drafts: Sequence[Draft],
+        servers: Sequence[ServerSpec],
+        models: Sequence[str],
+        environment: Mapping[str, str],
+    ) -> None:
+        """Beside its place first: only what can be read as a configuration takes it."""
+        assert self.file is not None, "there is somewhere to write to"
+        new = whole_config(drafts, servers, models) if self.text is None else added_to(self.text, drafts, self.file)
+        with tempfile.TemporaryDirectory() as folder:
+            trial = Path(folder, self.file.name)
+            trial.write_text(new, "utf-8")
+            read_suite(trial, environment)
+        write_atomically(self.file, new.encode(), _FOR_EVERYONE)
+        err().print(f"{'added to' if self.text is not None else 'wrote'} {visible(str(self.file))}")

@@ -1,0 +1,51 @@
+"""`bakeoff merge`: the evals of several shards of one run of pytest as one file, one page, one verdict."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bakeoff.cli.console import err
+from bakeoff.doors.pytest_plugin.reporting.blocks import summary_blocks
+from bakeoff.doors.pytest_plugin.reporting.ending import Keeper, write_html, write_json
+from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
+from bakeoff.doors.pytest_plugin.reporting.merging import merge_files
+from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
+from bakeoff.doors.pytest_plugin.reporting.shape import file_chunks, read_eval_file, summary_of
+from bakeoff.report.terminal import print_blocks
+from bakeoff.report.whole_files import refuse_unwritable
+from bakeoff.report.words import visible
+
+STDOUT = "-"
+MET, NOT_MET = 0, 1
+
+
+def run_merge(
+    files: Sequence[Path],
+    output: str,
+    html: Path | None,
+    min_pass_rate: float | None,
+    min_score: float | None,
+    baseline: Path | None,
+) -> int:
+    """Merge and judge; the summary goes to stderr, since stdout may have to be JSON."""
+    for option, target in (("--output", None if output == STDOUT else Path(output)), ("--html", html)):
+        if target is not None:
+            refuse_unwritable(option, target)
+    before = None if baseline is None else read_eval_file(baseline).outcomes
+    merged = merge_files(files)
+    summary = summary_of(Tallies.of(merged.outcomes), complete=merged.complete, shards=merged.shards)
+    gates = judge_gates(Gates(min_pass_rate, min_score, before, prefix="--"), merged.outcomes, summary.numbers)
+    summary = replace(summary, gates=gates)
+    print_blocks(err(), list(summary_blocks(summary)))
+    notes, keep = list(merged.notes), Keeper(os.environ)
+    if output == STDOUT:
+        sys.stdout.buffer.writelines(file_chunks(merged.outcomes, summary, keep))
+    else:
+        notes.append(write_json(merged.outcomes, summary, Path(output), keep))
+    if html is not None:
+        notes.append(write_html(list(map(keep, merged.outcomes)), summary, html))
+    for note in notes:
+        err().print(visible(note, 1000), markup=False)
+    return NOT_MET if any(gate.met is False for gate in gates) else MET

@@ -1,0 +1,96 @@
+"""Evaluating from Python: `evaluate(config)` gives a report, and tells of each round as it ends.
+
+from bakeoff.doors.mcp_suite.api import evaluate
+
+report = evaluate("mcp-testing-framework.yaml", progress=lambda news: print(news.done, "of", news.total))
+assert report.summary.allPass
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bakeoff.doors import door_of
+from bakeoff.doors.mcp_suite.config import Suite
+from bakeoff.doors.mcp_suite.preparing import prepare, read_suites
+from bakeoff.doors.mcp_suite.request import EvaluationRequest
+from bakeoff.doors.mcp_suite.results.model import Report
+from bakeoff.doors.mcp_suite.results.write import reported
+from bakeoff.errors import UsageError
+from bakeoff.options import RunOptions
+from bakeoff.record import Record
+from bakeoff.run import run
+from bakeoff.rundir import new_run_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an evaluation is, and the round that has just ended."""
+
+    suite: Path
+    done: int
+    total: int
+    record: Record
+
+    @property
+    def model(self) -> str:
+        return self.record.subject
+
+    @property
+    def passed(self) -> bool:
+        return self.record.verdict.value == "pass"
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def evaluate(
+    config: Path | str | EvaluationRequest,
+    *,
+    progress: OnProgress | None = None,
+    options: RunOptions | None = None,
+) -> Report:
+    """Evaluate one configuration. What cannot be run at all raises; what a model gets wrong is in the report."""
+    return asyncio.run(evaluate_async(config, progress=progress, options=options))
+
+
+async def evaluate_async(
+    config: Path | str | EvaluationRequest,
+    *,
+    progress: OnProgress | None = None,
+    options: RunOptions | None = None,
+) -> Report:
+    """The same, for a program that has an event loop already."""
+    reports = await evaluate_all(config, progress=progress, options=options)
+    if len(reports) > 1:
+        raise UsageError(f"{config} has {len(reports)} suites: use evaluate_all, which gives a report for each")
+    return reports[0]
+
+
+async def evaluate_all(
+    config: Path | str | EvaluationRequest,
+    *,
+    progress: OnProgress | None = None,
+    options: RunOptions | None = None,
+) -> tuple[Report, ...]:
+    """Every suite of a folder, one after the other."""
+    request = config if isinstance(config, EvaluationRequest) else EvaluationRequest(path=Path(config))
+    options = options or RunOptions()
+    suites = read_suites(request, options)
+    return tuple([await _evaluated(suite, request, options, progress) for suite in suites])
+
+
+async def _evaluated(
+    suite: Suite, request: EvaluationRequest, options: RunOptions, progress: OnProgress | None
+) -> Report:
+    prepared = await prepare(suite, request, options)
+    plan = prepared.plan
+    folder = new_run_folder(options.results, plan.name)
+    options = replace(prepared.options, folder=folder.path)
+    done = 0
+    async for record in run(plan, options, catalogue=door_of(plan).catalogue(plan, options)):
+        done += 1
+        if progress is not None:
+            progress(Progress(suite.file, done, plan.size, record))
+    return reported(folder, plan).report

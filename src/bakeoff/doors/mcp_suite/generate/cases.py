@@ -1,0 +1,153 @@
+"""From tools to drafts of cases: parameters that fit the schema, and a prompt that asks for them."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from bakeoff.doors.mcp_suite.generate.values import Made, Maker
+from bakeoff.doors.mcp_suite.matching import is_matcher
+from bakeoff.frozen import Frozen
+from bakeoff.mcp import ServerTool
+from bakeoff.mcp.words import visible
+
+_LONGEST_SENTENCE = 160
+
+
+class Draft(Frozen):
+    """A case that somebody should look at before it is relied on."""
+
+    name: str
+    prompt: str
+    server: str
+    tool: str
+    parameters: dict[str, JsonValue]  # as a configuration spells them, with matchers
+    values: dict[str, JsonValue]  # what the prompt speaks of
+
+    def as_case(self) -> dict[str, Any]:
+        call = {"serverName": self.server, "toolName": self.tool, "parameters": self.parameters}
+        return {"name": self.name, "prompt": self.prompt, "expectedOutput": call}
+
+
+def draft_cases(
+    tools: Sequence[ServerTool], *, per_tool: int = 2, taken: Sequence[str] = ()
+) -> tuple[list[Draft], list[str]]:
+    """The drafts, and why some tools have none. `taken` are names of cases that are there already."""
+    names = set(taken)
+    drafts: list[Draft] = []
+    problems: list[str] = []
+    for tool in tools:
+        made = list(_drafts(tool, names))[:per_tool]
+        drafts += made
+        if not made:
+            problems.append(
+                f"{visible(tool.server)}/{visible(tool.name)}: no parameters were found that fit its schema"
+            )
+    return drafts, problems
+
+
+def _drafts(tool: ServerTool, names: set[str]) -> Iterator[Draft]:
+    """What is required; then everything there is, if that is more."""
+    maker = Maker(tool.input_schema)
+    seen: list[dict[str, Made]] = []
+    for optional in (False, True):
+        made = {name: _printable(each) for name, each in maker.parameters(optional=optional).items()}
+        if made in seen or not _fits(maker, tool, made):
+            continue
+        seen.append(made)
+        parameters = {name: _expected(each) for name, each in made.items()}
+        if not optional:
+            parameters |= _defaults(tool.input_schema, made)
+        values = {name: each.value for name, each in made.items() if each.sure}
+        prompt = _prompt(tool, made)
+        yield Draft(
+            name=_name(tool, names),
+            prompt=prompt,
+            server=tool.server,
+            tool=tool.name,
+            parameters=parameters,
+            values=values,
+        )
+
+
+def _fits(maker: Maker, tool: ServerTool, made: Mapping[str, Made]) -> bool:
+    """All together: schemas may forbid combinations. Where a value is unsure, anything is accepted in its place."""
+    if not all(each.sure for each in made.values()):
+        return True
+    return maker.allows(tool.input_schema, {name: each.value for name, each in made.items()})
+
+
+def _printable(made: Made) -> Made:
+    """Texts of the server's that a configuration would read otherwise, or a terminal obey, are not repeated."""
+    return Made(made.value, made.sure and _is_plain(made.value))
+
+
+def _is_plain(value: JsonValue) -> bool:
+    if isinstance(value, str):
+        return value.isprintable() and "${" not in value and len(value) <= 1_000
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(_is_plain(name) and _is_plain(inner) for name, inner in value.items())
+    return True
+
+
+def _expected(made: Made) -> JsonValue:
+    if not made.sure:
+        return {"any": True}
+    return {"value": made.value, "exact": True} if _has_matcher(made.value) else made.value
+
+
+def _has_matcher(value: JsonValue) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return is_matcher(value) or any(map(_has_matcher, inner))
+
+
+def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, Made]) -> dict[str, JsonValue]:
+    """A model that spells out a default is right, too."""
+    properties = schema.get("properties")
+    found: dict[str, JsonValue] = {}
+    for name, part in properties.items() if isinstance(properties, dict) else ():
+        default = part.get("default") if isinstance(part, dict) else None
+        if name not in made and default is not None and _is_plain(default) and not _has_matcher(default):
+            found[name] = {"value": default, "optional": True}
+    return found
+
+
+def _name(tool: ServerTool, names: set[str]) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", tool.name)[:60]
+    at = 1
+    while f"{plain}-{at}" in names:
+        at += 1
+    names.add(f"{plain}-{at}")
+    return f"{plain}-{at}"
+
+
+def _prompt(tool: ServerTool, made: Mapping[str, Made]) -> str:
+    """The tool's own description as a request, with the values that the call should have."""
+    wanted = ", ".join(f"{_words(name)} {_said(each)}" for name, each in made.items())
+    return f"{_sentence(tool)}{f': {wanted}' if wanted else ''}."
+
+
+def _sentence(tool: ServerTool) -> str:
+    text = " ".join(tool.description.split())
+    first = re.split(r"(?<=[.!?])\s", text)[0].rstrip(".!?: ")
+    plain = visible(first, _LONGEST_SENTENCE).replace("${", "$ {")
+    return plain or f"Please {_words(tool.name)}"
+
+
+def _words(name: str) -> str:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_-]+", " ", name)
+    return visible(spaced.lower(), 60).replace("${", "$ {")
+
+
+def _said(made: Made) -> str:
+    if not made.sure:
+        return "of your choice"
+    if isinstance(made.value, str):
+        return f'"{made.value}"'
+    if isinstance(made.value, bool):
+        return "yes" if made.value else "no"
+    return json.dumps(made.value, ensure_ascii=False)

@@ -1,0 +1,336 @@
+"""Values that a JSON Schema allows, made from the schema alone. What is not sure to fit says so.
+
+Schemas are a server's: patterns are only ever tried on short texts, so that none can keep us busy for long.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
+from pydantic import JsonValue
+
+from bakeoff.doors.mcp_suite.lint.walk import without_patterns
+
+Schema = Mapping[str, JsonValue]
+
+_DEEPEST = 8
+_LONGEST_TRIED = 12  # characters of a text that a pattern is tried on
+_LONGEST_MADE = 1_000
+_MOST_ITEMS = 50
+
+_FORMATS = {
+    "date": "2026-03-04",
+    "date-time": "2026-03-04T10:30:00Z",
+    "time": "10:30:00Z",
+    "duration": "PT15M",
+    "email": "ada@example.com",
+    "hostname": "example.com",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uri": "https://example.com/page",
+    "url": "https://example.com/page",
+    "uri-reference": "/page",
+    "uuid": "123e4567-e89b-42d3-a456-426614174000",
+    "regex": "a+b",
+    "json-pointer": "/a/b",
+}
+# What a parameter of such a name is likely to mean; the first that occurs in it decides.
+_NAMES = {
+    "timezone": "Europe/Oslo",
+    "city": "Oslo",
+    "location": "Oslo",
+    "country": "Norway",
+    "language": "en",
+    "currency": "EUR",
+    "email": "ada@example.com",
+    "url": "https://example.com/page",
+    "uri": "https://example.com/page",
+    "path": "notes/todo.txt",
+    "file": "notes.txt",
+    "branch": "main",
+    "repo": "example",
+    "date": "2026-03-04",
+    "time": "10:30",
+    "user": "ada",
+    "name": "Ada",
+    "title": "Team meeting",
+    "query": "quarterly report",
+    "search": "quarterly report",
+    "topic": "solar power",
+    "message": "Hello there",
+    "text": "Hello there",
+    "content": "Hello there",
+    "id": "42",
+}
+_TRIED: tuple[str, ...] = (
+    "2026-03-04",
+    "10:30",
+    "abc",
+    "ABC",
+    "Abc",
+    "123",
+    "12",
+    "1",
+    "a",
+    "A",
+    "a1",
+    "A1",
+    "AB-123",
+    "abc-123",
+)
+_TRIED += ("abc_def", "EUR", "en", "en-US", "v1.2.3", "1.2.3", "#aabbcc", "a@b.example", "/a/b", "+4712345678", "1.5")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A value, and whether it is sure to be one that the schema allows."""
+
+    value: JsonValue
+    sure: bool = True
+
+
+class Maker:
+    """Makes values for the parts of one schema."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+
+    def parameters(self, *, optional: bool) -> dict[str, Made]:
+        """A value for each required property, or for every property there is."""
+        schema = self._resolved(self._root)
+        properties = schema.get("properties")
+        required = schema.get("required")
+        names = properties if isinstance(properties, dict) else {}
+        wanted = [str(name) for name in required] if isinstance(required, list) else []
+        chosen = [name for name in names if optional or name in wanted] + [name for name in wanted if name not in names]
+        made = {name: self.checked(names.get(name, {}), name) for name in chosen}
+        return {name: self._unusual(names.get(name), value) if optional else value for name, value in made.items()}
+
+    def _unusual(self, schema: JsonValue, made: Made) -> Made:
+        """Another value than the default, if there is one: only that shows whether the parameter was understood."""
+        if not isinstance(schema, dict) or schema.get("default") is None or made.value != schema["default"]:
+            return made
+        choices = schema.get("enum")
+        others: list[JsonValue] = list(choices) if isinstance(choices, list) else []
+        if isinstance(made.value, bool):
+            others = [not made.value]
+        elif isinstance(made.value, int):
+            others += [made.value + 1, made.value - 1]
+        fitting = (other for other in others if other != made.value and self.allows(schema, other))
+        other = next(fitting, None)
+        return made if other is None else Made(other)
+
+    def checked(self, schema: JsonValue, name: str) -> Made:
+        made = self._made(schema if isinstance(schema, dict) else {}, name, 0)
+        return Made(made.value, made.sure and self.allows(schema, made.value))
+
+    def allows(self, schema: Schema | JsonValue, value: JsonValue) -> bool:
+        """By the schema without its patterns, which `_text` has tried."""
+        if not isinstance(schema, Mapping):
+            return schema is not False
+        shared = {name: self._root[name] for name in ("$schema", "$defs", "definitions") if name in self._root}
+        plain = without_patterns({**shared, **schema})
+        if _leads_elsewhere(plain):
+            return False
+        try:
+            return bool(validator_for(plain, default=Draft202012Validator)(plain).is_valid(value))
+        except RecursionError:
+            return False
+
+    def _made(self, given: Schema, name: str, depth: int) -> Made:
+        if depth > _DEEPEST:
+            return Made(None, sure=False)
+        schema = self._resolved(given)
+        for keyword in ("const", "default"):
+            if keyword in schema and schema[keyword] is not None:
+                return Made(schema[keyword])
+        for keyword in ("examples", "enum"):
+            choices = schema.get(keyword)
+            if isinstance(choices, list) and choices:
+                return Made(choices[0])
+        for keyword in ("anyOf", "oneOf"):
+            if isinstance(choices := schema.get(keyword), list) and choices:
+                return self._chosen(schema, keyword, choices, name, depth)
+        return self._of_type(_type_of(schema), schema, name, depth)
+
+    def _chosen(self, schema: Schema, keyword: str, choices: list[JsonValue], name: str, depth: int) -> Made:
+        rest = {key: value for key, value in schema.items() if key != keyword}
+        for choice in choices:
+            if isinstance(choice, dict) and choice.get("type") != "null":
+                made = self._made({**rest, **choice}, name, depth + 1)
+                if made.sure and self.allows(schema, made.value):
+                    return made
+        return Made(None, sure=False)
+
+    def _of_type(self, kind: str, schema: Schema, name: str, depth: int) -> Made:
+        match kind:
+            case "object":
+                return self._object(schema, depth)
+            case "array":
+                return self._array(schema, name, depth)
+            case "integer" | "number":
+                return _number(schema, whole=kind == "integer")
+            case "boolean":
+                return Made(True)
+            case "null":
+                return Made(None)
+            case _:
+                return _text(schema, name)
+
+    def _object(self, schema: Schema, depth: int) -> Made:
+        properties = schema.get("properties")
+        required = schema.get("required")
+        inner = properties if isinstance(properties, dict) else {}
+        wanted = [str(name) for name in required] if isinstance(required, list) else list(inner)
+        made = {}
+        for name in wanted:
+            part = inner.get(name)
+            made[name] = self._made(part if isinstance(part, dict) else {}, name, depth + 1)
+        value: dict[str, JsonValue] = {name: each.value for name, each in made.items()}
+        return Made(value, all(each.sure for each in made.values()))
+
+    def _array(self, schema: Schema, name: str, depth: int) -> Made:
+        if isinstance(first := schema.get("prefixItems"), list):
+            made = [self._made(item if isinstance(item, dict) else {}, name, depth + 1) for item in first[:_MOST_ITEMS]]
+        else:
+            items = schema.get("items")
+            least = schema.get("minItems")
+            size = min(max(1, least if isinstance(least, int) else 1), _MOST_ITEMS)
+            one = self._made(items if isinstance(items, dict) else {}, name, depth + 1)
+            made = [one] * size
+            if schema.get("uniqueItems") and size > 1:
+                made = self._different(items if isinstance(items, dict) else {}, one, size)
+        return Made([each.value for each in made], all(each.sure for each in made))
+
+    def _different(self, schema: Schema, one: Made, size: int) -> list[Made]:
+        """Several that are not the same: the choices there are, or numbers, or texts with numbers."""
+        resolved = self._resolved(schema)
+        choices = resolved.get("enum")
+        if isinstance(choices, list):
+            return [Made(choice) for choice in choices[:size]]
+        value = one.value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            several: list[JsonValue] = [value + at for at in range(size)]
+        else:
+            several = [value if at == 0 else f"{value}{at}" for at in range(size)]
+        return [Made(each, one.sure and self.allows(resolved, each)) for each in several]
+
+    def _resolved(self, schema: Schema) -> Schema:
+        """With what it refers to, and with all that has to hold at once, in one place."""
+        found = dict(schema)
+        for _ in range(_DEEPEST):
+            reference = found.pop("$ref", None)
+            every = found.pop("allOf", None)
+            if reference is None and every is None:
+                break
+            if isinstance(reference, str):
+                found = {**self._referred(reference), **found}
+            for part in every if isinstance(every, list) else []:
+                found = _merged(found, part) if isinstance(part, dict) else found
+        return found
+
+    def _referred(self, reference: str) -> dict[str, JsonValue]:
+        place: Any = self._root if reference.startswith("#") else None
+        for part in reference.removeprefix("#").split("/"):
+            if part and isinstance(place, Mapping):
+                place = place.get(part.replace("~1", "/").replace("~0", "~"))
+        return dict(place) if isinstance(place, Mapping) else {"not": {}}
+
+
+def _leads_elsewhere(schema: Any) -> bool:
+    """Whether a reference cannot be followed here: what is checked is a part, and nothing is ever fetched."""
+    if isinstance(schema, list):
+        return any(map(_leads_elsewhere, schema))
+    if not isinstance(schema, dict):
+        return False
+    reference = schema.get("$ref")
+    outside = isinstance(reference, str) and not reference.startswith(("#/$defs/", "#/definitions/"))
+    return outside or "$dynamicRef" in schema or any(map(_leads_elsewhere, schema.values()))
+
+
+def _merged(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    merged: dict[str, JsonValue] = {**one, **other}
+    first, second = one.get("properties"), other.get("properties")
+    if isinstance(first, dict) and isinstance(second, dict):
+        merged["properties"] = {**first, **second}
+    needed, also = one.get("required"), other.get("required")
+    if isinstance(needed, list) and isinstance(also, list):
+        merged["required"] = [*needed, *(name for name in also if name not in needed)]
+    return merged
+
+
+def _type_of(schema: Schema) -> str:
+    given = schema.get("type")
+    if isinstance(given, list):
+        return next((str(kind) for kind in given if kind != "null"), "null")
+    if isinstance(given, str):
+        return given
+    hints = {"properties": "object", "items": "array", "prefixItems": "array", "minimum": "number", "maximum": "number"}
+    return next((kind for keyword, kind in hints.items() if keyword in schema), "string")
+
+
+def _number(schema: Schema, *, whole: bool) -> Made:
+    low = _limit(schema, "minimum", "exclusiveMinimum", 1 if whole else 1e-3)
+    high = _limit(schema, "maximum", "exclusiveMaximum", -1 if whole else -1e-3)
+    step = schema.get("multipleOf")
+    value: float = 5 if low is None and high is None else _between(low, high)
+    if isinstance(step, int | float) and step > 0:
+        value = math.ceil(value / step) * step
+    elif whole:
+        value = math.ceil(value)
+    if whole or float(value).is_integer():
+        value = int(value)
+    fits = (low is None or value >= low) and (high is None or value <= high)
+    return Made(value, fits)
+
+
+def _limit(schema: Schema, including: str, excluding: str, inwards: float) -> float | None:
+    limit = schema.get(including)
+    if isinstance(limit, int | float) and not isinstance(limit, bool):
+        return limit
+    limit = schema.get(excluding)
+    return limit + inwards if isinstance(limit, int | float) and not isinstance(limit, bool) else None
+
+
+def _between(low: float | None, high: float | None) -> float:
+    """A round number where there is one: 5 if it is allowed, else the nearer end."""
+    if low is not None and low > 5:
+        return low
+    if high is not None and high < 5:
+        return high
+    return 5
+
+
+def _text(schema: Schema, name: str) -> Made:
+    kind = schema.get("format")
+    if isinstance(kind, str) and kind in _FORMATS:
+        return Made(_FORMATS[kind], sure="pattern" not in schema)
+    pattern = schema.get("pattern")
+    if isinstance(pattern, str):
+        return _matching(pattern, schema)
+    known = next((value for part, value in _NAMES.items() if part in name.casefold()), "example")
+    return Made(_of_length(known, schema))
+
+
+def _matching(pattern: str, schema: Schema) -> Made:
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return Made("example", sure=False)
+    for text in _TRIED:
+        if len(text) <= _LONGEST_TRIED and compiled.search(text) and _of_length(text, schema) == text:
+            return Made(text)
+    return Made("example", sure=False)
+
+
+def _of_length(text: str, schema: Schema) -> str:
+    least, most = schema.get("minLength"), schema.get("maxLength")
+    if isinstance(least, int) and len(text) < least:
+        words = (f" {text}" for _ in count())
+        while len(text) < min(least, _LONGEST_MADE):
+            text += next(words)
+    return text[:most] if isinstance(most, int) and most >= 0 else text

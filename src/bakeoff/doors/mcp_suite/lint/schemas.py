@@ -1,0 +1,136 @@
+"""Schemas: whether models know what to send, and providers take them."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
+from pydantic import JsonValue
+
+from bakeoff.doors.mcp_suite.lint.rules import Finding
+from bakeoff.doors.mcp_suite.lint.walk import Part, Schema, parts_of, types_of, without_patterns
+from bakeoff.mcp import ServerTool
+from bakeoff.mcp.words import quoted
+
+_DEEPEST = 10
+_MOST_PARAMETERS = 20
+_AT_TOP = ("anyOf", "oneOf", "allOf", "not", "enum")
+_DROPPED = ("$schema", "additionalProperties")
+_REFERENCES = ("$ref", "$dynamicRef")
+_BOUNDS = ("maxLength", "enum", "const", "format", "pattern")
+_UNTYPED = ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref")
+_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+
+# What Google's function declarations have a place for; the others are in `_DROPPED` and `_REFERENCES`, or refused.
+_TAKEN_BY_GOOGLE = frozenset(
+    re.findall(
+        r"[$\w]+",
+        """type format title description nullable default example examples enum items prefixItems minItems maxItems
+        properties required minProperties maxProperties minimum maximum minLength maxLength pattern anyOf
+        propertyOrdering $id $comment $defs definitions""",
+    )
+)
+_FORMATS_OF_GOOGLE = ("enum", "date-time", "int32", "int64", "float", "double")
+
+
+def schema_findings(tool: ServerTool) -> Iterator[Finding]:
+    parts = list(parts_of(tool))
+    yield from _top(tool)
+    for part in parts:
+        if part.name is not None:
+            yield from _parameter(tool, part, part.name)
+        yield from _part(tool, part)
+    yield from _keywords(tool, parts)
+    deepest = max(part.depth for part in parts)
+    if deepest > _DEEPEST:
+        yield _of(tool, "schema-deep", f"its parameters are nested {deepest} levels deep, over {_DEEPEST}")
+
+
+def dropped_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
+    """One for each server: libraries that make schemas write these into all of them."""
+    for server in dict.fromkeys(tool.server for tool in tools):
+        own = [tool for tool in tools if tool.server == server]
+        for keyword in _DROPPED:
+            using = [tool for tool in own if any(keyword in part.schema for part in parts_of(tool))]
+            if using:
+                what = f"the schemas of {len(using)} of {len(own)} tools use {quoted(keyword)}"
+                yield Finding(rule="schema-keyword-dropped", server=server, what=what)
+
+
+def _top(tool: ServerTool) -> Iterator[Finding]:
+    choices = [keyword for keyword in _AT_TOP if keyword in tool.input_schema]
+    if choices:
+        yield _of(tool, "schema-union-at-top", f"its schema has {_quoted(choices)} at the top")
+    properties = tool.input_schema.get("properties")
+    if isinstance(properties, dict) and len(properties) > _MOST_PARAMETERS:
+        yield _of(tool, "many-parameters", f"it has {len(properties)} parameters, over {_MOST_PARAMETERS}")
+
+
+def _parameter(tool: ServerTool, part: Part, name: str) -> Iterator[Finding]:
+    if not _PROPERTY.fullmatch(name):
+        yield _of(tool, "parameter-name-not-portable", f"{quoted(name, 80)} is refused by Anthropic", part.place)
+    if not str(part.schema.get("description") or part.schema.get("title") or "").strip():
+        yield _of(tool, "parameter-description-missing", "it has no description", part.place)
+    if not any(keyword in part.schema for keyword in _UNTYPED):
+        yield _of(tool, "parameter-type-missing", "it has no type", part.place)
+    elif types_of(part.schema) == ["string"] and not any(bound in part.schema for bound in _BOUNDS):
+        yield _of(tool, "parameter-unbounded-string", "any text of any length is accepted", part.place)
+
+
+def _part(tool: ServerTool, part: Part) -> Iterator[Finding]:
+    schema = part.schema
+    if "array" in types_of(schema) and "items" not in schema and "prefixItems" not in schema:
+        yield _of(tool, "array-items-missing", "it is a list without `items`", part.place)
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    whole = "properties" in schema or "object" in types_of(schema)  # a branch of a choice speaks of what is around it
+    if whole and isinstance(properties, dict) and isinstance(required, list):
+        missing = [str(name) for name in required if str(name) not in properties]
+        if missing:
+            what = f"{_quoted(missing)} has to be given and is not among the properties"
+            yield _of(tool, "required-not-declared", what, part.place)
+    if "default" in schema and not _fits(schema, schema["default"], tool.input_schema):
+        what = f"its default {quoted(repr(schema['default']), 80)} does not fit its schema"
+        yield _of(tool, "default-does-not-fit", what, part.place)
+
+
+def _fits(schema: Schema, value: JsonValue, root: Schema) -> bool:
+    if _refers(schema):  # what it refers to is not at hand here
+        return True
+    validator = validator_for(root, default=Draft202012Validator)
+    return bool(validator(without_patterns(dict(schema))).is_valid(value))
+
+
+def _refers(value: JsonValue | Schema) -> bool:
+    if isinstance(value, dict):
+        return any(name in value for name in _REFERENCES) or any(map(_refers, value.values()))
+    return isinstance(value, list) and any(map(_refers, value))
+
+
+def _keywords(tool: ServerTool, parts: list[Part]) -> Iterator[Finding]:
+    """One finding for each kind, with all keywords of the tool: a list of each place would bury the rest."""
+    used = {keyword for part in parts for keyword in part.schema}
+    if references := sorted(used & set(_REFERENCES)):
+        yield _of(tool, "schema-reference", f"its schema uses {_quoted(references)}")
+    refused = sorted(used - _TAKEN_BY_GOOGLE - set(_DROPPED) - set(_REFERENCES))
+    refused += sorted({manner for part in parts for manner in _manners(part.schema)})
+    if refused:
+        yield _of(tool, "schema-keyword-refused", f"Google refuses {_quoted(refused)} in its schema")
+
+
+def _manners(schema: Schema) -> Iterator[str]:
+    """Keywords that are taken, with values that are not."""
+    if isinstance(schema.get("type"), list):
+        yield "a list of types"
+    text = schema.get("format")
+    if isinstance(text, str) and text not in _FORMATS_OF_GOOGLE:
+        yield f"format: {text}"
+    choices = schema.get("enum")
+    if isinstance(choices, list) and not all(isinstance(choice, str) for choice in choices):
+        yield "an enum of other things than texts"
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(quoted(name, 60) for name in names[:12]) + ("…" if len(names) > 12 else "")
+
+
+def _of(tool: ServerTool, rule: str, what: str, place: str = "") -> Finding:
+    return Finding(rule=rule, server=tool.server, tool=tool.name, parameter=place, what=what)

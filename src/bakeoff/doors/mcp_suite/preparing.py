@@ -1,0 +1,66 @@
+"""From what was asked for to plans that can be run: all that can be wrong is found before a model is called."""
+
+from dataclasses import dataclass
+
+from bakeoff.doors import door_of
+from bakeoff.doors.mcp_suite.config import Suite, read_suite, unknown_tools
+from bakeoff.doors.mcp_suite.find import find_configs, suite_environment
+from bakeoff.doors.mcp_suite.plan import build_plan, run_options
+from bakeoff.doors.mcp_suite.providers import check_models
+from bakeoff.doors.mcp_suite.request import EvaluationRequest
+from bakeoff.doors.mcp_suite.servers import hub_of
+from bakeoff.doors.mcp_suite.settings import evaluation_of
+from bakeoff.errors import BakeoffError, InfraError
+from bakeoff.options import RunOptions
+from bakeoff.placed_yaml import ConfigError
+from bakeoff.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A suite that only has to be run, and what its user should know before."""
+
+    suite: Suite
+    plan: Plan
+    options: RunOptions
+    warnings: tuple[str, ...] = ()
+
+
+def read_suites(request: EvaluationRequest, options: RunOptions) -> tuple[Suite, ...]:
+    """Every suite that was asked for, checked as far as it can be without asking anyone: files, models and keys."""
+    suites: list[Suite] = []
+    problems: list[str] = []
+    for file in find_configs(request.path):
+        try:
+            suite = read_suite(file, suite_environment(file.parent))
+            check_suite(suite, request, options)
+            suites.append(suite)
+        except BakeoffError as error:
+            problems.append(str(error))
+    if problems:
+        raise ConfigError(problems)
+    return tuple(suites)
+
+
+def check_suite(suite: Suite, request: EvaluationRequest, options: RunOptions) -> None:
+    """Unknown providers and missing keys, of all models at once."""
+    if options.replay != "strict" and not request.models:  # of a part, `cast` tells without the lines of the file
+        check_models(suite, suite_environment(suite.folder))
+    plan = build_plan(suite, request)
+    door_of(plan).catalogue(plan, options).cast(plan, offline=options.replay == "strict")
+
+
+async def prepare(suite: Suite, request: EvaluationRequest, options: RunOptions) -> Prepared:
+    """Ask the servers for their tools. One that does not start is told with the last lines of what it said."""
+    evaluation = evaluation_of(build_plan(suite, request))
+    try:
+        async with hub_of(evaluation.config.mcpServers, evaluation.environment()).open() as hub:
+            tools = await hub.tools()
+    except InfraError as error:
+        raise InfraError(f"{suite.file}: {error}\nnothing was run") from error
+    plan = build_plan(suite, request, tools)
+    config = evaluation_of(plan).config
+    warnings = list(unknown_tools(suite, tools))
+    if suite.config.passThreshold is None:
+        warnings.append(f"{suite.file}: passThreshold is not set: every round has to pass")
+    return Prepared(suite, plan, run_options(config, options), tuple(warnings))

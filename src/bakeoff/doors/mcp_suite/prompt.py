@@ -1,0 +1,109 @@
+"""What models are told in `json` mode: the rules, every tool of every server, and the form of the reply."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from pydantic import JsonValue
+
+from bakeoff.mcp import ServerTool
+
+PROMPT_VERSION = "1"
+"""Part of what tells attempts apart: other words may well lead to other replies."""
+
+_RULES = """\
+You choose tools. Below are MCP servers and the tools that each of them offers, with a description and the JSON Schema \
+of its parameters. Read what the user asks for, and reply with the call that serves it best.
+
+# Rules
+- Reply with JSON and nothing else: no explanation, no Markdown, no code fence.
+- Use the names of servers and tools exactly as they are written here.
+- Give the parameters that the request calls for, with the names and types of the tool's schema. Leave out what the \
+user did not ask for and the schema does not require.
+- Convert units and formats where the schema asks for others than the user gave.
+- If no tool serves the request, reply with null."""
+
+_ONE = """\
+# Form of the reply
+A JSON object with these three keys:
+{example}"""
+
+_SEVERAL = """
+Where a request takes several calls, reply with a JSON array of such objects, in the order of making them."""
+
+_KEPT_KEYWORDS = ("type", "properties", "required", "items", "enum", "const", "anyOf", "minItems", "maxItems")
+
+
+def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
+    """The same text for the same tools, whoever is asked."""
+    parts = [_RULES, "# Servers and tools", *_servers(tools)]
+    parts.append(_ONE.format(example=_example(tools)) + (_SEVERAL if sequences else ""))
+    return "\n\n".join(parts) + "\n"
+
+
+def _servers(tools: Sequence[ServerTool]) -> list[str]:
+    return [
+        "\n\n".join([f"## Server: {server}", *map(_described, offered)])
+        for server, offered in groupby(tools, key=lambda tool: tool.server)
+    ]
+
+
+def _described(tool: ServerTool) -> str:
+    lines = [f"### Tool: {tool.name}"]
+    if tool.description:
+        lines.append(tool.description.strip())
+    lines.append(f"Parameters: {json.dumps(tool.input_schema, ensure_ascii=False)}")
+    return "\n".join(lines)
+
+
+def _example(tools: Sequence[ServerTool]) -> str:
+    """Valid JSON of the right form, and of no tool: an example of one would be an answer to some request."""
+    name = tools[0].server if len({tool.server for tool in tools}) == 1 else "name of the server"
+    return json.dumps(
+        {
+            "serverName": name,
+            "toolName": "name of the tool",
+            "parameters": {"name of a parameter": "its value", "name of another": 42},
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def reply_schema(tools: Sequence[ServerTool], *, sequences: bool) -> dict[str, JsonValue]:
+    """The JSON Schema of a reply: a call of one of the tools, or null. For models that can be held to one."""
+    calls: list[JsonValue] = [_call_schema(tool) for tool in tools]
+    choices: list[JsonValue] = [*calls, {"type": "null"}]
+    if sequences:
+        choices.insert(len(calls), {"type": "array", "items": {"anyOf": calls}, "minItems": 2})
+    return {"anyOf": choices}
+
+
+def _call_schema(tool: ServerTool) -> dict[str, JsonValue]:
+    return {
+        "type": "object",
+        "properties": {
+            "serverName": {"const": tool.server},
+            "toolName": {"const": tool.name},
+            "parameters": _plain(tool.input_schema),
+        },
+        "required": ["serverName", "toolName", "parameters"],
+        "additionalProperties": False,
+    }
+
+
+def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Only what every grammar can be made of; the rest is the model's to obey. Nobody may add parameters."""
+    kept = {name: value for name, value in schema.items() if name in _KEPT_KEYWORDS}
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        kept["properties"] = {
+            name: _plain(value) if isinstance(value, dict) else {} for name, value in properties.items()
+        }
+    if isinstance(items := schema.get("items"), dict):
+        kept["items"] = _plain(items)
+    if isinstance(choices := schema.get("anyOf"), list):
+        kept["anyOf"] = [_plain(choice) for choice in choices if isinstance(choice, dict)]
+    if schema.get("type") == "object" and properties:
+        kept["additionalProperties"] = False
+    return kept

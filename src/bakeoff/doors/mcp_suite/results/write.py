@@ -1,0 +1,72 @@
+"""Writing the reports of one suite: `test-report-<time>.json`, `.md`, `.html`, and a log."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bakeoff.doors.mcp_suite.outcome import Outcome
+from bakeoff.doors.mcp_suite.plan import suite_name
+from bakeoff.doors.mcp_suite.results.build import Built, build_report
+from bakeoff.doors.mcp_suite.results.model import Report
+from bakeoff.doors.mcp_suite.results.text import describe, log_lines
+from bakeoff.doors.mcp_suite.settings import evaluation_of
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+from bakeoff.report.markdown import to_markdown
+from bakeoff.report.whole_files import whole_file, whole_text
+from bakeoff.rundir import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A suite's report, and the files that hold it."""
+
+    report: Report
+    outcome: Outcome
+    files: tuple[Path, ...]
+
+
+def write_reports(folder: RunFolder, plan: Plan) -> Iterator[Path]:
+    yield from reported(folder, plan).files
+
+
+def reported(folder: RunFolder, plan: Plan) -> Written:
+    """Made from the run's records alone, so that a run which is taken up again replaces its own files."""
+    built = build_report(plan, folder.latest_records(plan), folder.label, _began(folder))
+    return Written(built.report, built.outcome, tuple(_write(folder, plan, built)))
+
+
+def _write(folder: RunFolder, plan: Plan, built: Built) -> Iterator[Path]:
+    from bakeoff.doors.mcp_suite.sections import mcp_sections
+    from bakeoff.report.html import write_run_page
+
+    evaluation = evaluation_of(plan)
+    place = Path(evaluation.report)
+    stem = f"test-report-{file_stamp(built.report.timestamp)}"
+    with whole_file(place / f"{stem}.json") as path:
+        path.write_bytes(built.report.to_json())
+    yield place / f"{stem}.json"
+    with whole_text(place / f"{stem}.md") as file:
+        file.write(to_markdown(describe(built.report)))
+    yield place / f"{stem}.md"
+    yield write_run_page(folder, place / f"{stem}.html", sections=mcp_sections)
+    log = place / f"{_plain(suite_name(Path(evaluation.file)))}-{file_stamp(built.report.timestamp)}.log"
+    with whole_text(log) as file:
+        file.writelines(f"{line}\n" for line in log_lines(built.report))
+    yield log
+
+
+def file_stamp(timestamp: str) -> str:
+    return timestamp.replace(":", "-")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "suite"
+
+
+def _began(folder: RunFolder) -> float:
+    time = folder.beginning().get("time")
+    if isinstance(time, int | float):
+        return float(time)
+    return min((entry.started for entry in folder.entries() if isinstance(entry, Record)), default=0.0)

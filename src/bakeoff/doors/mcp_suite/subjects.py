@@ -1,0 +1,164 @@
+"""The models under test: asked for JSON, asked through their own function calling, or let loose with the tools."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+from pydantic import Field, JsonValue, PositiveInt
+
+from bakeoff.doors.mcp_suite.plan import AGENT_STEPS
+from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
+from bakeoff.doors.mcp_suite.servers import hub_of
+from bakeoff.doors.mcp_suite.settings import Evaluation
+from bakeoff.doors.mcp_suite.tool_names import offered_names
+from bakeoff.errors import InfraError, ToolError
+from bakeoff.frozen import Frozen
+from bakeoff.mcp import McpHub, OpenHub, ServerTool
+from bakeoff.models.gate import Patience
+from bakeoff.plan import SubjectSpec
+from bakeoff.protocols import Needs, Task, Tool
+from bakeoff.record import Transcript
+from bakeoff.specs import read_options
+from bakeoff.subjects.model import ModelOptions, ModelSubject
+
+Mode = Literal["json", "native", "agent"]
+_AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, say so in a sentence."
+
+
+class Retries(Frozen):
+    """What is done about a provider that is busy, in seconds."""
+
+    most: int = Field(default=3, ge=0)
+    first: float = Field(default=1.0, ge=0)
+    longest: float = Field(default=30.0, ge=0)
+
+
+class SuiteModelOptions(ModelOptions):
+    """What a suite may say of a model besides."""
+
+    retries: Retries = Retries()
+    constrained: bool = Field(default=False, description="the reply is held to the JSON Schema of a call")
+    max_steps: PositiveInt = AGENT_STEPS
+
+
+_OURS = ("retries", "constrained", "max_steps")
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteModel:
+    """One model in one mode. What it called is in its transcript; what came of it is the scorer's to find out."""
+
+    model: ModelSubject
+    mode: Mode
+    tools: tuple[ServerTool, ...]
+    own_hub: bool = False  # each trial has servers to itself
+    hub: McpHub | None = None
+    constrained: bool = False
+    offered: Mapping[str, ServerTool] = field(default_factory=dict)  # in function calling, by the names it has there
+
+    @classmethod
+    def from_spec(
+        cls, spec: SubjectSpec, mode: Mode, evaluation: Evaluation, environment: Mapping[str, str]
+    ) -> "SuiteModel":
+        options = read_options(spec, SuiteModelOptions)
+        model = _model(spec, options, environment)
+        tools, sequences = evaluation.tools, evaluation.sequences
+        if mode == "json":
+            told: dict[str, object] = {"system": system_prompt(tools, sequences=sequences)}
+            if options.constrained and tools:
+                told["output_schema"] = reply_schema(tools, sequences=sequences)
+            return cls(_with(model, told), mode, tools, constrained=options.constrained)
+        if mode == "native":
+            return cls(replace(model, uses_tools=True), mode, tools, offered=offered_names(tools))
+        servers = evaluation.config.mcpServers
+        hub = hub_of(servers, environment)
+        agent = replace(_with(model, {"system": _AGENT_PROMPT}), uses_tools=True, most_steps=options.max_steps)
+        own_hub = evaluation.config.serverScope == "trial"
+        return cls(replace(agent, servers=servers), mode, tools, own_hub, hub, offered=offered_names(tools))
+
+    def lacks(self) -> list[str]:
+        return self.model.lacks()
+
+    def secrets(self) -> Mapping[str, str]:
+        return self.model.secrets()
+
+    def offline(self) -> Self:
+        return replace(self, model=self.model.offline())
+
+    @property
+    def needs(self) -> Needs:
+        needs = self.model.needs
+        shared = (self.hub,) if self.hub is not None and not self.own_hub else ()
+        return replace(needs, resources=(*needs.resources, *shared))
+
+    async def attempt(self, task: Task) -> Transcript:
+        if self.mode == "json":
+            return self._noted(await self.model.attempt(task))
+        if self.hub is None:
+            offered = tuple(map(_pretended, self.offered.items()))
+            return self._noted(await self.model.attempt(replace(task, tools=offered)))
+        async with self._opened(self.hub, task) as hub:
+            await _refuse_others(hub, self.tools)
+            real = tuple(_real(name, tool, hub) for name, tool in self.offered.items())
+            return self._noted(await self.model.attempt(replace(task, tools=real)))
+
+    @asynccontextmanager
+    async def _opened(self, hub: McpHub, task: Task) -> AsyncIterator[OpenHub]:
+        if not self.own_hub:
+            yield task.resources[hub.key]
+            return
+        async with AsyncExitStack() as stack:
+            with task.clock.paused():  # starting servers is not the model's doing
+                opened = await stack.enter_async_context(hub.open())
+            yield opened
+
+    def _noted(self, transcript: Transcript) -> Transcript:
+        if not self.constrained and self.mode != "native":
+            return transcript
+        about: dict[str, JsonValue] = {**transcript.metadata, **({"constrained": True} if self.constrained else {})}
+        if self.mode == "native":
+            about.pop("out_of_steps", None)  # one answer is all that was asked for
+        return transcript.model_copy(update={"metadata": about})
+
+
+def model_of(spec: SubjectSpec, environment: Mapping[str, str]) -> ModelSubject:
+    """A model as a suite describes it, with keys that may lie beside the suite."""
+    return _model(spec, read_options(spec, SuiteModelOptions), environment)
+
+
+def _model(spec: SubjectSpec, options: SuiteModelOptions, environment: Mapping[str, str]) -> ModelSubject:
+    plain = {name: value for name, value in spec.options.items() if name not in _OURS}
+    model = ModelSubject.from_spec(spec.model_copy(update={"kind": "model", "options": plain}))
+    patience = Patience(options.retries.first, options.retries.longest, most_retries=options.retries.most)
+    return replace(model, access=replace(model.access, environment=environment, patience=patience))
+
+
+def _with(model: ModelSubject, changes: Mapping[str, object]) -> ModelSubject:
+    return replace(model, options=model.options.model_copy(update=dict(changes)))
+
+
+def _pretended(offer: tuple[str, ServerTool]) -> Tool:
+    """A tool that can be called, and does nothing: what the model asks for is all that is wanted."""
+    name, tool = offer
+
+    async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the shape of a tool
+        return None
+
+    return Tool(name, tool.description, tool.input_schema, call)
+
+
+def _real(name: str, tool: ServerTool, hub: OpenHub) -> Tool:
+    async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
+        result = await hub.call(tool.server, tool.name, arguments)
+        if result.is_error:
+            raise ToolError(result.text or f"the tool {tool.name!r} failed and did not say why")
+        return result.value
+
+    return Tool(name, tool.description, tool.input_schema, call)
+
+
+async def _refuse_others(hub: OpenHub, planned: Sequence[ServerTool]) -> None:
+    """A server that has changed since the plan was made would be judged by its former tools."""
+    if tuple(await hub.tools()) != tuple(planned):
+        raise InfraError("the servers offer other tools than when the run began: start a new run", permanent=True)

@@ -1,0 +1,134 @@
+"""How a failed eval is told: score against threshold, input, output, then each scorer, the worst first."""
+
+import asyncio
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.errors import BakeoffError
+from bakeoff.record import Failure, Record, Score
+
+_WIDTH = 100
+_LONGEST = 4000  # characters of an input or output that are shown
+_UNSCORED_LAST = 2.0
+
+
+_TOLD_BY_THE_OUTCOME = (BakeoffError, asyncio.CancelledError)  # a sentence, and a time that was up
+
+
+class EvalFailed(AssertionError):
+    """An eval whose score is too low, or that could not be scored. Its message is all there is to show."""
+
+    def __init__(self, outcome: EvalOutcome) -> None:
+        super().__init__(failure_text(outcome))
+        self.outcome = outcome
+
+
+def failure_of(outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> BaseException | None:
+    """What a test fails with: what its task raised, with the traceback of that, or the outcome in words.
+
+    A task that raised in every round, or never came to an end, fails whatever the threshold.
+    """
+    never = bool(outcome.records) and all(record.attempt and record.attempt.failure for record in outcome.records)
+    if not (outcome.problem or outcome.passed is False or never):
+        return None
+    if outcome.problem is None:
+        for _, error in sorted(errors.items(), key=lambda item: item[0]):
+            if not isinstance(error, _TOLD_BY_THE_OUTCOME):
+                return error
+    return EvalFailed(outcome)
+
+
+def failure_text(outcome: EvalOutcome) -> str:
+    """Everything about a failed eval, the reason first."""
+    return "\n".join([headline(outcome), *_body(outcome)])
+
+
+def headline(outcome: EvalOutcome) -> str:
+    """The failure in a line."""
+    if outcome.problem:
+        return f"could not be scored: {_line(outcome.problem)}"
+    record = _worst(outcome)
+    score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
+    against = "no threshold" if outcome.threshold is None else f"threshold {outcome.threshold:.2f}"
+    how = "" if outcome.gate == "mean" else f" ({outcome.gate} of {len(outcome.records)} rounds)"
+    if outcome.gate == "mean" and len(outcome.records) > 1:
+        how = f" (mean of {len(outcome.records)} rounds)"
+    failure = record.attempt.failure if record and record.attempt else None
+    why = f": {_line(_said(failure))}" if failure else ""
+    return f"{score}, {against}{how}{why}"
+
+
+def _body(outcome: EvalOutcome) -> Iterator[str]:
+    record = _worst(outcome)
+    if outcome.input:
+        yield from _field("input", outcome.input)
+    if record is not None and record.transcript is not None:
+        yield from _field("output", _text(record.transcript.output))
+    if outcome.expected is not None:
+        yield from _field("expected", _text(outcome.expected))
+    if record is None:
+        return
+    failure = record.attempt.failure if record.attempt else None
+    if failure is not None and failure.type == "IsolatedError":
+        yield from _field("raised", failure.message)
+    if len(outcome.records) > 1:
+        values = ", ".join("–" if each.value is None else f"{each.value:.2f}" for each in _in_order(outcome.records))
+        yield from _field("rounds", f"{values} (the worst is shown)")
+    for score in sorted(record.scores, key=_badness):
+        yield from _field(_line(score.name), _verdict(score))
+
+
+def _said(failure: Failure) -> str:
+    """The end of what another process sent as a traceback; any other message as it is."""
+    return failure.message.strip().splitlines()[-1] if failure.type == "IsolatedError" else failure.message
+
+
+def _worst(outcome: EvalOutcome) -> Record | None:
+    """The round with the lowest score; one that could not be scored comes first."""
+    return min(outcome.records, key=lambda record: -1.0 if record.value is None else record.value, default=None)
+
+
+def _in_order(records: Sequence[Record]) -> list[Record]:
+    return sorted(records, key=lambda record: record.round)
+
+
+def _badness(score: Score) -> float:
+    if score.failure is not None:
+        return -1.0
+    return _UNSCORED_LAST if score.value is None else score.value
+
+
+def _verdict(score: Score) -> str:
+    rationale = score.metadata.get("rationale")
+    reason = score.reason or (rationale if isinstance(rationale, str) else "")
+    if score.failure is not None:
+        kind = "" if score.failure.type == "GraderError" else f"{score.failure.type}: "
+        return f"failed  {kind}{score.failure.message}"
+    value = "unscored" if score.value is None else f"{score.value:.2f}"
+    return f"{value}  {reason}".rstrip() if reason != "unscored" else value
+
+
+def _field(name: str, text: str) -> Iterator[str]:
+    """A name, and a text beside it that is wrapped and indented."""
+    first, rest = f"  {name:<10}", " " * 12
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
+    for line in text.splitlines() or [""]:
+        pieces = textwrap.wrap(_line(line), _WIDTH - len(rest), drop_whitespace=False, replace_whitespace=False) or [""]
+        for piece in pieces:
+            yield f"{first} {piece}".rstrip() if len(first) < len(rest) else f"{first}{piece}".rstrip()
+            first = rest
+
+
+def _line(text: str) -> str:
+    """Without what a terminal would obey."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    from pydantic_core import to_json
+
+    return to_json(value, indent=2).decode()

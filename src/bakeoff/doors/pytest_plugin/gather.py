@@ -1,0 +1,112 @@
+"""What the evals of a session came to, on the one process that reports: the controller under xdist, else the only one.
+
+A process that runs items hands outcomes over with `hand_over`: beside the report where it reports itself, as JSON on the
+report where a controller does. The controller's `pytest_runtest_logreport` takes them from there, so that a test that is
+run again counts once.
+
+For reports, inside or after any hook that is given a report:
+
+    gathered(config)             every outcome so far, in the order in which pytest reported them
+    outcomes_of(config, report)  those of the report that is being logged (also in `pytest_report_teststatus`)
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
+    from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+
+_ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
+_FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for an attempt that does not count
+
+
+class Outcomes(Sequence["EvalOutcome"]):
+    """Outcomes in the order added, kept as JSON: a tenth of the memory, and nothing for the garbage collector to visit.
+
+    Each is read back when it is asked for, so go through them once rather than often.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[bytes | EvalOutcome] = []
+
+    def add(self, outcome: "EvalOutcome") -> None:
+        from pydantic_core import PydanticSerializationError
+
+        try:
+            self._kept.append(outcome.__pydantic_serializer__.to_json(outcome, exclude_defaults=True))
+        except PydanticSerializationError:  # lone surrogates, for which JSON has no words
+            self._kept.append(outcome)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [_read(kept) for kept in self._kept[place]]
+        return _read(self._kept[place])
+
+
+def _read(kept: "bytes | str | EvalOutcome") -> "EvalOutcome":
+    if not isinstance(kept, bytes | str):
+        return kept
+    from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+
+    return EvalOutcome.model_validate_json(kept)
+
+
+class Gathered:
+    """The outcomes of one session."""
+
+    def __init__(self) -> None:
+        self.outcomes = Outcomes()
+        self._made: dict[str, list[EvalOutcome]] = {}  # in this process, by node id; their report is not logged yet
+        self._logged: tuple[object, Sequence[EvalOutcome]] = (None, ())
+
+    def begin(self, nodeid: str) -> None:
+        """A test runs; what an earlier try of it left, and nobody logged, does not count."""
+        self._made.pop(nodeid, None)
+
+    def add(self, nodeid: str, outcome: "EvalOutcome") -> None:
+        """An outcome whose report is still to come."""
+        self._made.setdefault(nodeid, []).append(outcome)
+
+    def attach(self, report: pytest.TestReport) -> None:
+        """On a worker: let the report carry what belongs to it."""
+        if made := self._made.pop(report.nodeid, None):
+            setattr(report, _ON_REPORT, [outcome.model_dump_json(exclude_defaults=True) for outcome in made])
+
+    def take(self, report: pytest.TestReport) -> None:
+        """On the process that reports: keep what belongs to a report that is being logged."""
+        found = self._made.pop(report.nodeid, None) or _carried(report)
+        self._logged = (report, found)
+        if report.outcome in _FINAL:
+            for outcome in found:
+                self.outcomes.add(outcome)
+
+    def of(self, report: object) -> "Sequence[EvalOutcome]":
+        return self._logged[1] if self._logged[0] is report else ()
+
+
+def _carried(report: pytest.TestReport) -> "Sequence[EvalOutcome]":
+    texts: Sequence[str] = report.__dict__.pop(_ON_REPORT, ())
+    return [_read(text) for text in texts]
+
+
+_KEY = pytest.StashKey[Gathered]()
+
+
+def gathering(config: pytest.Config) -> Gathered:
+    """The session's one place for outcomes."""
+    return config.stash.setdefault(_KEY, Gathered())
+
+
+def gathered(config: pytest.Config) -> Outcomes:
+    """Every outcome so far, in the order reported; empty on a worker."""
+    return gathering(config).outcomes
+
+
+def outcomes_of(config: pytest.Config, report: Any) -> "Sequence[EvalOutcome]":
+    """The outcomes of the report that is being logged; none of any other."""
+    return gathering(config).of(report)

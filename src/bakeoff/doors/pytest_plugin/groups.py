@@ -1,0 +1,39 @@
+"""The items of a suite that differ in nothing but their row."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bakeoff.doors.pytest_plugin.rows import Row
+from bakeoff.doors.pytest_plugin.suite import Described
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """A suite with one set of parameters."""
+
+    described: Described
+    rows: list[Row]
+    location: tuple[str, int | None, str]  # file, line, and the name without the row
+    file: Path
+    around: tuple[str, str]  # of a row's id in the node id of its item
+    holder: Callable[[], Any] | None = None  # makes the object that a method is bound to
+    serial: str | None = None  # why one case is run at a time
+    skipped: str | None = None
+    error: BaseException | None = None  # what the user's code raised when it was asked for rows
+    places: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.places = {row.id: place for place, row in enumerate(self.rows)}
+
+    def case_id(self, row: Row) -> str:
+        return f"{self.around[0]}{row.id}{self.around[1]}"
+
+
+def serial_notes(items: Iterable[object]) -> list[str]:
+    """Which suites run one case at a time, and why."""
+    groups = dict.fromkeys(group for item in items if isinstance(group := getattr(item, "group", None), Group))
+    return [
+        f"evals: {group.location[2]} runs one case at a time: {group.serial}" for group in groups if group.serial
+    ]

@@ -1,0 +1,160 @@
+"""`isolate=True`: a task in a process of its own, which is killed with all it started when its time is up.
+
+The process imports the file of the function and looks the function up by its name; arguments and answer are copied.
+"""
+
+import asyncio
+import importlib
+import importlib.util
+import os
+import pickle
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bakeoff.errors import InfraError, SubjectError
+from bakeoff.record import Transcript
+
+_LONGEST_ANSWER = 64 * 1024 * 1024
+_PICKLING = (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError)  # what pickle is known to raise
+
+
+class IsolatedError(SubjectError):
+    """What a task raised in a process of its own; the message is the traceback from there."""
+
+
+async def call_isolated(function: "partial[Any]") -> Transcript:
+    """The answer of a function that another process calls."""
+    request = _request(function)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        "import sys; sys.path[:] = sys.argv[1:]; from bakeoff.doors.pytest_plugin.isolation import serve; serve()",
+        *sys.path,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        answer, _ = await process.communicate(request)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # also what outlived it
+        await process.wait()
+    return _read(answer, process.returncode)
+
+
+def _request(function: "partial[Any]") -> bytes:
+    target = function.func
+    name, module = getattr(target, "__qualname__", ""), getattr(target, "__module__", "")
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if not name or "<" in name or file is None:
+        raise InfraError(
+            f"isolate=True: another process cannot find {name or target!r} by its name: define it at the top of a module",
+            permanent=True,
+        )
+    try:
+        arguments = pickle.dumps((function.args, function.keywords))
+    except _PICKLING as error:
+        raise InfraError(
+            f"isolate=True: what {name} is given cannot be handed to another process: {error}", permanent=True
+        ) from error
+    return pickle.dumps((module, str(Path(file).absolute()), name, arguments))
+
+
+def _read(answer: bytes, code: int | None) -> Transcript:
+    kind, _, text = answer.partition(b"\n")
+    if kind == b"answer":
+        return Transcript.model_validate_json(text)
+    if kind == b"unusable":
+        raise SubjectError(text.decode(errors="replace"))
+    if kind == b"infra":
+        raise InfraError(text.decode(errors="replace"), permanent=True)
+    if kind == b"raised":
+        raise IsolatedError(text.decode(errors="replace"))
+    raise SubjectError(f"the process of the task ended with exit code {code} before it had answered")
+
+
+def serve() -> None:
+    """In the child: call the function that is asked for, and write what came of it."""
+    answers = os.dup(1)
+    os.dup2(2, 1)  # what the task prints is no answer
+    kind, text = _answer(sys.stdin.buffer.read())
+    with os.fdopen(answers, "wb") as file:
+        file.write(kind + b"\n" + text[:_LONGEST_ANSWER])
+
+
+def _answer(request: bytes) -> tuple[bytes, bytes]:
+    from bakeoff.calls import call
+    from bakeoff.doors.pytest_plugin.tasks import transcript_of
+
+    module, file, name, arguments = pickle.loads(request)  # noqa: S301 - from the process that started this one
+    try:
+        function = _found(module, file, name)
+        positional, named = pickle.loads(arguments)  # noqa: S301
+    except (ImportError, AttributeError, SyntaxError, pickle.UnpicklingError) as error:
+        return b"infra", f"isolate=True: another process cannot use {module}.{name}: {error}".encode()
+    raised = _Raised()
+    with raised:
+        answer = asyncio.run(call(partial(function, *positional, **named)))
+    if raised.text:
+        return b"raised", raised.text.encode(errors="replace")
+    try:
+        return b"answer", transcript_of(answer).model_dump_json(exclude_defaults=True).encode()
+    except SubjectError as error:
+        return b"unusable", str(error).encode(errors="replace")
+
+
+class _Raised:
+    """Keeps what a task raises, as text: exceptions cannot always be copied."""
+
+    text = ""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if error is not None:
+            own = trace and _own_frames(trace)
+            self.text = "".join(traceback.format_exception(type(error), error, own))
+        return error is not None
+
+
+def _own_frames(trace: Any) -> Any:
+    """Without the frames that called the task."""
+    here = Path(__file__).parents[2]
+    outside = (here, Path(asyncio.__file__).parent)
+    while trace.tb_next and any(Path(trace.tb_frame.f_code.co_filename).is_relative_to(path) for path in outside):
+        trace = trace.tb_next
+    return trace
+
+
+def _found(module: str, file: str, name: str) -> Callable[..., Any]:
+    from bakeoff.doors.pytest_plugin.suite import EvalSuite
+
+    found: Any = _imported(module, file)
+    for part in name.split("."):
+        found = getattr(found, part)
+    function: Callable[..., Any] = found._bakeoff.function if isinstance(found, EvalSuite) else found
+    return function
+
+
+def _imported(module: str, file: str) -> Any:
+    """The module by its name where that gives the same file, as it does for what is installed; else by the file."""
+    if module != "__main__":
+        with suppress(ImportError):
+            found = importlib.import_module(module)
+            if getattr(found, "__file__", None) and Path(str(found.__file__)).samefile(file):
+                return found
+    spec = importlib.util.spec_from_file_location(module, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} cannot be imported")
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[module] = made
+    spec.loader.exec_module(made)
+    return made

@@ -1,0 +1,245 @@
+"""Evals as pytest's items: one for each row, light where the suite needs no fixtures."""
+
+import asyncio
+import inspect
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import _pytest
+import pluggy
+import pytest
+from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
+
+import bakeoff
+from bakeoff.doors.pytest_plugin.failures import EvalFailed, failure_of, headline
+from bakeoff.doors.pytest_plugin.gather import gathering
+from bakeoff.doors.pytest_plugin.groups import Group
+from bakeoff.doors.pytest_plugin.judging import outcome_of, undecided
+from bakeoff.doors.pytest_plugin.rows import Row, printable, read_rows
+from bakeoff.doors.pytest_plugin.session import session_of
+from bakeoff.doors.pytest_plugin.suite import Described, EvalSuite
+from bakeoff.errors import UsageError
+
+if TYPE_CHECKING:
+    from bakeoff.doors.pytest_plugin.crew import Ticket
+    from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+
+_DIRECT = "get_direct_param_fixture_func"  # what pytest calls the function behind a value of parametrize
+_FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
+"""What a task may raise to tell pytest something, instead of giving an output."""
+
+_FRAMES_OF_OTHERS = tuple(
+    str(Path(module.__file__ or "").parent) for module in (bakeoff, _pytest, pluggy, asyncio)
+)  # where a traceback begins that is shown to the author of a task
+
+
+def collect(collector: Any, name: str, suite: EvalSuite) -> list[pytest.Item]:
+    """The items of a suite. What is wrong with its data is the failure of an item, and so stops nothing else."""
+    described = suite._bakeoff
+    kept = _Kept()
+    rows, skipped = [Row("data", {})], None
+    with kept:
+        skip = described.skip_if() if callable(described.skip_if) else described.skip_if
+        if skip:
+            rows, skipped = [Row("skipped", {})], skip if isinstance(skip, str) else "skip_if"
+        else:
+            rows = _rows(described, collector.path.parent)
+    groups = [
+        (template, _group(collector, template, described, rows, skipped, kept.error))
+        for template in collector._genfunctions(name, suite)
+    ]
+    return [item for template, group in groups for item in _items(collector, template, group)]
+
+
+class _Kept:
+    """The user's code may raise anything where it is asked for rows; that is shown by the item that stands for them."""
+
+    error: Exception | None = None
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> bool:
+        self.error = error if isinstance(error, Exception) else None
+        return self.error is not None
+
+
+def _rows(described: Described, folder: Path) -> list[Row]:
+    try:
+        return read_rows(described.data, folder)
+    except UsageError as error:
+        return [Row("data", {}, str(error))]
+
+
+def _group(
+    collector: Any,
+    template: pytest.Function,
+    described: Described,
+    rows: list[Row],
+    skipped: str | None,
+    error: Exception | None,
+) -> Group:
+    code = getattr(inspect.unwrap(described.function), "__code__", None)
+    inside = code is not None and code.co_filename == str(collector.path)
+    file = template.session._node_location_to_relpath(collector.path)
+    location = (file, code.co_firstlineno - 1 if inside and code else None, template.getmodpath())
+    holder = collector.newinstance if isinstance(collector, pytest.Class) and described.given_a_case else None
+    base, _, parameters = template.name.partition("[")
+    opening = f"{base}[{parameters[:-1]}-" if parameters else f"{base}["
+    around = (printable(f"{collector.nodeid}::{opening}"), "]")
+    serial = _serial_because(template)
+    return Group(described, rows, location, collector.path, around, holder, serial, skipped, error)
+
+
+def _serial_because(template: pytest.Function) -> str | None:
+    """Why cases of a suite cannot run side by side: a fixture that each of them has to have for itself."""
+    info = template._fixtureinfo
+    asked_for = {*info.argnames, *(name for mark in template.iter_markers("usefixtures") for name in mark.args)}
+    if "request" in asked_for:
+        return "it asks for 'request'"
+    for name in info.names_closure:
+        definitions = info.name2fixturedefs.get(name)
+        if not definitions or definitions[-1].scope != "function":
+            continue
+        function = definitions[-1].func
+        if getattr(function, "__name__", "") == _DIRECT:
+            continue
+        if name in asked_for:
+            return f"it asks for the function-scoped fixture {name!r}"
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            return f"the function-scoped fixture {name!r} has something to do after each case"
+    return None
+
+
+def _items(collector: Any, template: pytest.Function, group: Group) -> Iterator[pytest.Item]:
+    base, _, parameters = template.name.partition("[")
+    opening = f"{base}[{parameters[:-1]}-" if parameters else f"{base}["
+    marks = template.own_markers
+    for row in group.rows:
+        name = f"{opening}{row.id}]"
+        if template.fixturenames:
+            yield EvalFunction.from_parent(
+                collector,
+                name=name,
+                callspec=getattr(template, "callspec", None),
+                fixtureinfo=template._fixtureinfo,
+                originalname=base,
+                group=group,
+                row=row,
+            )
+        else:
+            item: EvalItem = EvalItem.from_parent(collector, name=name, group=group, row=row)
+            if marks:
+                item.own_markers.extend(marks)
+                item.keywords.update((mark.name, mark) for mark in marks)
+            yield item
+
+
+class Eval(pytest.Item):
+    """What both kinds of items do."""
+
+    group: Group
+    row: Row
+
+    def _arguments(self) -> Mapping[str, Any]:
+        """The fixtures that the function asks for."""
+        return {}
+
+    def _holder(self) -> Any:
+        return None
+
+    def runtest(self) -> None:
+        group, row = self.group, self.row
+        gathering(self.config).begin(self.nodeid)
+        if group.error is not None:
+            raise group.error
+        if row.problem is not None:
+            self._end(undecided(self.nodeid, group.described.name, row, group.described.settings, row.problem))
+            return
+        ticket = session_of(self.config).result(self, self._arguments(), self._holder())
+        for error in ticket.errors.values():
+            if isinstance(error, _FOR_PYTEST):
+                raise error
+        self._end(self._outcome(ticket), ticket.errors)
+
+    def _outcome(self, ticket: "Ticket") -> "EvalOutcome":
+        described = self.group.described
+        if ticket.broken is not None:
+            return undecided(self.nodeid, described.name, self.row, described.settings, str(ticket.broken))
+        records = sorted(ticket.records, key=lambda record: record.round)
+        return outcome_of(self.nodeid, described.name, self.row, described.settings, records)
+
+    def _end(self, outcome: "EvalOutcome", errors: Mapping[int, BaseException] | None = None) -> None:
+        gathering(self.config).add(self.nodeid, outcome)
+        if (failure := failure_of(outcome, errors or {})) is not None:
+            raise failure
+
+    def setup(self) -> None:
+        if self.group.skipped is not None:
+            pytest.skip(self.group.skipped)
+        super().setup()
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.group.file, self.group.location[1], self.location[2]
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:  # type: ignore[override]
+        """As pytest has it, without working out for each row what all rows have in common."""
+        file, line, name = self.group.location
+        return file, line, f"{name.partition('[')[0]}{self.name[len(self.name.partition('[')[0]):]}"
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, EvalFailed):
+            return self._told(excinfo.value)
+        chosen = self.config.getoption("tbstyle", "auto")
+        return self._repr_failure_py(excinfo, style=style or ("long" if chosen == "auto" else chosen))
+
+    def _told(self, failed: EvalFailed) -> ReprExceptionInfo:
+        """A failure as text, in the shape that goes from a worker to the controller as it is."""
+        line = self.group.location[1]
+        crash = ReprFileLocation(str(self.group.file), (line or 0) + 1, headline(failed.outcome))
+        entry = ReprEntryNative([f"{text}\n" for text in str(failed).splitlines()])
+        return ReprExceptionInfo(reprtraceback=ReprTraceback([entry], None, style="native"), reprcrash=crash)
+
+    def _traceback_filter(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
+        """From the first frame of the user's own."""
+        trace = excinfo.traceback
+        if self.config.getoption("fulltrace", False):
+            return trace
+        for place, entry in enumerate(trace):
+            if not str(entry.path).startswith(_FRAMES_OF_OTHERS) and "threading.py" not in str(entry.path):
+                return type(trace)(trace[place:]).filter(excinfo)
+        return trace
+
+
+class EvalItem(Eval):
+    """An eval that needs no fixtures."""
+
+    def __init__(self, *, group: Group, row: Row, name: str, parent: Any, **given: Any) -> None:
+        # The id is given as text: pytest 9 would take the row for a part of the function's name, and --lf not find it.
+        super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **given)
+        self.group = group
+        self.row = row
+
+    def _holder(self) -> Any:
+        return self.group.holder() if self.group.serial and self.group.holder else None
+
+
+class EvalFunction(Eval, pytest.Function):
+    """An eval with fixtures or parameters, which pytest provides as for any function."""
+
+    def __init__(self, *, group: Group, row: Row, **given: Any) -> None:
+        super().__init__(**given)
+        self.group = group
+        self.row = row
+        wanted = f"{self.parent.nodeid}::{self.name}"  # type: ignore[union-attr]
+        if self.nodeid != wanted:  # pytest 9 makes it from the parameters, of which the row is none
+            self._id = type(self._id).parse(wanted)
+
+    def _arguments(self) -> Mapping[str, Any]:
+        return {name: self.funcargs[name] for name in self._fixtureinfo.argnames}
+
+    def _holder(self) -> Any:
+        return self.instance if self.group.holder else None

@@ -1,0 +1,98 @@
+"""The evals of a session as a run: a folder that `bakeoff report`, `compare` and `runs` read like any other."""
+
+import time
+from pathlib import Path
+
+import pytest
+from pydantic_core import to_json
+
+from bakeoff._version import __version__
+from bakeoff.doors.pytest_plugin.crew import RUN
+from bakeoff.doors.pytest_plugin.options import results_folder
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.errors import RunFolderError
+from bakeoff.files import write_atomically
+from bakeoff.journal import JournalWriter
+from bakeoff.options import RunOptions
+from bakeoff.redact import Redactor
+from bakeoff.rundir import RunFolder, new_run_folder, run_folders
+
+KEPT = 20
+"""Runs that stay in the folder that nobody chose."""
+
+
+class RunKeeper:
+    """Writes the journal as outcomes are reported, and the plan at the end, when all cases are known."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._results = results_folder(config)
+        self._prune = config.getoption("eval_results") is None
+        self._folder: RunFolder | None = None
+        self._journal: JournalWriter | None = None
+        self._redactor: Redactor = RunOptions().redactor()
+        self._cases: list[bytes] = []
+        self._seen: set[str] = set()
+        self._rounds = 1
+        self.problem: str | None = None
+
+    @property
+    def path(self) -> Path | None:
+        return self._folder.path if self._folder else None
+
+    def add(self, outcome: EvalOutcome) -> None:
+        """Keep an outcome; if nothing can be written, that is said once, and pytest goes on."""
+        if not outcome.records or self.problem is not None:
+            return
+        try:
+            journal = self._journal or self._start()
+            for record in outcome.records:
+                journal.append_record(record)
+        except RunFolderError as error:
+            self.problem = str(error)
+            return
+        self._rounds = max(self._rounds, len(outcome.records))
+        case = outcome.records[0].case
+        if case not in self._seen:
+            self._seen.add(case)
+            self._cases.append(_case(case, outcome))
+
+    def _start(self) -> JournalWriter:
+        folder = self._folder = new_run_folder(self._results, RUN.name)
+        folder.write_plan(RUN, self._redactor)  # without one, a session that is killed would leave what nobody can read
+        if self._prune:
+            write_atomically(folder.path.parent / ".gitignore", b"*\n")
+        self._journal = JournalWriter(folder.journal_file, self._redactor)
+        self._journal.append("start", bakeoff=__version__, time=time.time(), sandbox=None)
+        return self._journal
+
+    def finish(self, *, interrupted: bool) -> None:
+        """Make it whole."""
+        if self._folder is None or self._journal is None:
+            return
+        try:
+            self._journal.append("end", reason="interrupted" if interrupted else "finished", time=time.time())
+            self._journal.close()
+            write_atomically(self._folder.plan_file, self._plan())
+            if self._prune:
+                self._remove_old()
+        except (RunFolderError, OSError) as error:
+            self.problem = self.problem or str(error)
+
+    def _plan(self) -> bytes:
+        """As `RunFolder.write_plan` has it; the cases are JSON already, so that they need not be in memory twice."""
+        plan = RUN.model_copy(update={"rounds": self._rounds})
+        head = plan.model_dump_json(exclude_defaults=True).encode()
+        whole = head.replace(b'"cases":[]', b'"cases":[' + b",\n".join(self._cases) + b"]", 1)
+        return self._redactor(whole) if self._redactor.finds(whole) else whole
+
+    def _remove_old(self) -> None:
+        runs = [run for run in run_folders(self._results) if run.name.endswith(RUN.name) or f"-{RUN.name}-" in run.name]
+        for run in runs[:-KEPT]:
+            if not run.is_being_written():
+                run.delete()
+
+
+def _case(case: str, outcome: EvalOutcome) -> bytes:
+    tags = {"suite": outcome.suite}
+    expected = {} if outcome.expected is None else {"expected": outcome.expected}
+    return to_json({"id": case, "prompt": outcome.input, **expected, "tags": tags})

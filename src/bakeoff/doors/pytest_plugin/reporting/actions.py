@@ -1,0 +1,40 @@
+"""What GitHub Actions shows of evals: annotations where their tests stand, and the summary of the step."""
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.blocks import page_blocks
+from bakeoff.doors.pytest_plugin.reporting.numbers import file_part, why_not
+from bakeoff.doors.pytest_plugin.reporting.shape import Summary
+from bakeoff.report.github import MOST_ANNOTATIONS, SUMMARY_FILE, command, write_step_summary
+
+Places = Mapping[str, tuple[str, int | None]]
+"""File and line, counted from 0, of tests by their node ids."""
+
+
+def in_actions(environment: Mapping[str, str]) -> bool:
+    return environment.get("GITHUB_ACTIONS") == "true"
+
+
+def annotations(
+    missed: Sequence[EvalOutcome], unjudged: Sequence[EvalOutcome], places: Places, *, all_of_them: int
+) -> Iterator[str]:
+    """An error for each eval that missed its threshold, a warning for each that could not be judged."""
+    told = 0
+    for level, outcomes in (("error", missed), ("warning", unjudged)):
+        for outcome in outcomes[:MOST_ANNOTATIONS]:
+            told += 1
+            file, line = places.get(outcome.nodeid, (file_part(outcome.nodeid), None))
+            score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
+            wanted = "" if outcome.threshold is None else f", threshold {outcome.threshold:g}"
+            text = f"{score}{wanted}: {why_not(outcome)}"
+            yield command(level, outcome.nodeid, text, file=file, line=None if line is None else line + 1)
+    if all_of_them > told:
+        yield command("notice", "bakeoff", f"{all_of_them - told} more evals did not pass; the summary counts them")
+
+
+def write_summary(summary: Summary, missed: list[EvalOutcome], environment: Mapping[str, str]) -> None:
+    """To the page of the step, where GitHub has one."""
+    if environment.get(SUMMARY_FILE):
+        write_step_summary(list(page_blocks(summary, missed)), io.StringIO(), environment)

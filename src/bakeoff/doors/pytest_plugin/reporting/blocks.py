@@ -1,0 +1,146 @@
+"""Evals in words: the summary at the end of a session, of a merge, and on GitHub's page."""
+
+from collections.abc import Iterator
+
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_UNHAPPY, Numbers, SuiteName, why_not
+from bakeoff.doors.pytest_plugin.reporting.shape import Summary
+from bakeoff.report.outputs import Block, Column, Grid, Listing, Quote, Words, columns, heading, paragraph
+from bakeoff.report.words import UNKNOWN, cost, duration, percent
+
+WORST = 3
+"""Cases of a suite that are named at its end."""
+
+_MOST_WORST = 15
+
+
+def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
+    """Suites, what their numbers are out of, the worst cases, the gates."""
+    if summary.suites:
+        yield _suites(summary)
+        yield Listing(tuple((note,) for note in notes(summary)))
+    if lowest := list(_lowest(summary, worst)):
+        yield paragraph("Worst cases:")
+        yield Grid(columns("case", "score>", "why"), tuple(lowest))
+    if summary.gates:
+        yield Listing(tuple((f"{gate_word(gate.met)} {gate.option}: ", Quote(gate.sentence)) for gate in summary.gates))
+
+
+def page_blocks(summary: Summary, missed: list[EvalOutcome]) -> Iterator[Block]:
+    """For GitHub: the same with the first cases that did not pass."""
+    yield heading("Evals")
+    if not summary.suites:
+        yield paragraph("No eval was run.")
+    yield from summary_blocks(summary, worst=0)
+    if missed:
+        yield heading("What did not pass", level=3)
+        yield Grid(columns("test", "score>", "threshold>", "input", "why"), tuple(map(_failure_row, missed)))
+        left_out = summary.numbers.failed + summary.numbers.undecided - len(missed)
+        if left_out > 0:
+            yield paragraph(f"… and {left_out:,} more.")
+
+
+def unhappy(summary: Summary) -> list[EvalOutcome]:
+    """The first cases that did not pass, then those that could not be judged."""
+    return [*summary.tallies.missed, *summary.tallies.unjudged][:MOST_UNHAPPY]
+
+
+def _suites(summary: Summary) -> Grid:
+    paid = summary.numbers.usage.cost is not None
+    used = bool(summary.numbers.usage.tokens)
+    titles = (
+        Column("suite"),
+        Column("cases", numeric=True),
+        Column("score", numeric=True),
+        Column("95 % interval", numeric=True),
+        Column("passed", numeric=True),
+        Column("rate", numeric=True, least_width=70),
+        Column("time", numeric=True, least_width=80),
+        *((Column("tokens", numeric=True, least_width=90),) if used else ()),
+        *((Column("cost", numeric=True, least_width=90),) if paid else ()),
+    )
+    rows = [
+        _row(Quote(_name(name, summary)), numbers, used=used, paid=paid) for name, numbers in summary.suites.items()
+    ]
+    if len(rows) > 1:
+        rows.append(_row("all", summary.numbers, used=used, paid=paid))
+    return Grid(titles, tuple(rows))
+
+
+def _name(name: SuiteName, summary: Summary) -> str:
+    """Its name, and its file where another has a suite of that name."""
+    return name.suite if sum(name.suite == other.suite for other in summary.suites) == 1 else str(name)
+
+
+def _row(name: Words, numbers: Numbers, *, used: bool, paid: bool) -> tuple[Words, ...]:
+    return (
+        name,
+        f"{numbers.cases:,}",
+        UNKNOWN if numbers.score is None else f"{numbers.score:.3f}",
+        _interval(numbers),
+        f"{numbers.passed:,}/{numbers.judged:,}" if numbers.judged else UNKNOWN,
+        percent(numbers.pass_rate),
+        duration(numbers.seconds),
+        *((f"{numbers.usage.tokens:,}",) if used else ()),
+        *((cost(numbers.usage.cost),) if paid else ()),
+    )
+
+
+def _interval(numbers: Numbers) -> str:
+    found = numbers.interval
+    return "undefined" if found is None else f"{found.low:.3f}–{found.high:.3f}"
+
+
+def notes(summary: Summary) -> Iterator[str]:
+    """What a reader of the numbers has to know."""
+    total = summary.numbers
+    rounds = f" in {total.rounds:,} rounds" if total.rounds > total.cases else ""
+    yield f"{total.scored:,} of {total.cases:,} cases{rounds} have a score, which is the mean over cases"
+    methods = sorted({numbers.interval.method for numbers in summary.suites.values() if numbers.interval})
+    if methods:
+        yield f"interval: {', '.join(methods)}"
+    if any(numbers.interval is None for numbers in summary.suites.values()):
+        yield "undefined: fewer than two cases were scored"
+    counted = (
+        (
+            total.recorded,
+            "case is only recorded: it has no threshold",
+            "cases are only recorded: they have no threshold",
+        ),
+        (total.undecided, "case could not be judged", "cases could not be judged"),
+        (
+            total.unscored,
+            "score is missing, and the mean is without it",
+            "scores are missing, and means are without them",
+        ),
+        (total.grader_errors, "scorer broke", "scorers broke"),
+        (total.timeouts, "round ran out of time, which scores 0", "rounds ran out of time, which scores 0"),
+    )
+    yield from (f"{number:,} {one if number == 1 else many}" for number, one, many in counted if number)
+    if not summary.complete:
+        yield "the run was stopped before its end: what had been reported is here"
+
+
+def _lowest(summary: Summary, most: int) -> Iterator[tuple[Words, ...]]:
+    """The worst of each suite that are less than perfect, the worst first."""
+    found = [one for tally in summary.tallies.suites.values() for one in tally.lowest(most)]
+    for one in sorted(found, key=lambda one: one.rank)[:_MOST_WORST]:
+        yield Quote(one.nodeid), _score(one.score), Quote(one.why)
+
+
+def _score(score: float | None) -> str:
+    return UNKNOWN if score is None else f"{score:.2f}"
+
+
+def _failure_row(outcome: EvalOutcome) -> tuple[Words, ...]:
+    return (
+        Quote(outcome.nodeid),
+        _score(outcome.score),
+        UNKNOWN if outcome.threshold is None else f"{outcome.threshold:g}",
+        Quote(outcome.input),
+        Quote(why_not(outcome)),
+    )
+
+
+def gate_word(met: bool | None) -> str:
+    return "undecidable" if met is None else "met" if met else "NOT MET"

@@ -1,0 +1,110 @@
+"""Evals as a plan and records: what `bakeoff compare`, `report` and `export` read, and what the page is made of."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bakeoff._version import __version__
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.numbers import file_part
+from bakeoff.doors.pytest_plugin.reporting.shape import EvalFile, read_eval_file
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.record import Record
+from bakeoff.report.readers import Circumstances, Description
+from bakeoff.report.words import visible
+
+SUBJECT = "evals"
+"""The one subject of such a plan: what is tested is the project as it is."""
+
+_HEAD = 200
+_BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"bakeoff-evals"')
+_LONGEST_NAME = 300
+
+
+class EvalFileReader:
+    """A file that `--eval-json` or `bakeoff merge` wrote."""
+
+    what = "a file of evals (.json, of pytest --eval-json)"
+
+    def recognises(self, path: Path) -> bool:
+        if path.suffix != ".json" or not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return bool(_BEGINNING.match(file.read(_HEAD)))
+
+    def describe(self, path: Path) -> Description:
+        return _held(read_eval_file(path)).describe(path)
+
+    def circumstances(self, path: Path) -> Circumstances:
+        return _held(read_eval_file(path)).circumstances(path)
+
+    def read(self, path: Path) -> Iterator[Record]:
+        return _held(read_eval_file(path)).read(path)
+
+
+def _held(file: EvalFile) -> "HeldEvals":
+    return HeldEvals(file.outcomes, file.bakeoff)
+
+
+class HeldEvals:
+    """The same of evals that are in memory."""
+
+    what = EvalFileReader.what
+
+    def __init__(self, outcomes: Sequence[EvalOutcome], version: str = __version__) -> None:
+        self._outcomes = outcomes
+        self._version = version
+
+    def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the shape of a reader
+        return True
+
+    def describe(self, path: Path) -> Description:
+        name = path.stem if path.stem.strip() and path.stem.isprintable() else SUBJECT
+        return Description(name=visible(path.name), plan=plan_of(self._outcomes, name))
+
+    def circumstances(self, path: Path) -> Circumstances:  # noqa: ARG002
+        made = self._version
+        return Circumstances(versions=(made,) if re.fullmatch(r"\d[\w.+-]{0,30}", made) else ())
+
+    def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
+        outcomes = list(self._outcomes)
+        for case, outcome in zip(case_ids(outcomes), outcomes, strict=True):
+            for round_, record in enumerate(outcome.records):
+                yield record.model_copy(update={"case": case, "subject": SUBJECT, "round": round_})
+
+
+def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
+    """What was tried. Where suites differ in their rounds, the plan has the most of them."""
+    outcomes = list(outcomes)
+    names = dict.fromkeys(score.name for outcome in outcomes for record in outcome.records for score in record.scores)
+    scorers = tuple(ScorerSpec(kind="recorded", name=visible(each)) for each in names if each.strip())
+    thresholds = {outcome.threshold for outcome in outcomes}
+    return Plan(
+        name=name,
+        cases=tuple(
+            Case(id=case, prompt=outcome.input, expected=outcome.expected, tags=_tags(outcome))
+            for case, outcome in zip(case_ids(outcomes), outcomes, strict=True)
+        ),
+        subjects=(SubjectSpec(kind="recorded", name=SUBJECT),),
+        scorers=scorers or (ScorerSpec(kind="recorded"),),
+        rounds=max([1, *(len(outcome.records) for outcome in outcomes)]),
+        threshold=None if thresholds == {None} else max((each for each in thresholds if each is not None), default=1.0),
+    )
+
+
+def _tags(outcome: EvalOutcome) -> dict[str, str]:
+    return {"suite": visible(outcome.suite), "file": visible(file_part(outcome.nodeid))}
+
+
+def case_ids(outcomes: Sequence[EvalOutcome]) -> list[str]:
+    """A name for each: its node id, with a number from the second eval of one test on."""
+    ids: dict[str, None] = {}
+    met: Counter[str] = Counter()
+    for outcome in outcomes:
+        name = unique = visible(outcome.nodeid, _LONGEST_NAME).strip() or "?"
+        while unique in ids:
+            met[name] += 1
+            unique = f"{name} #{met[name] + 1}"
+        ids[unique] = None
+    return list(ids)

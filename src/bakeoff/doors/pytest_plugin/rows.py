@@ -1,0 +1,230 @@
+"""The rows of a suite, from wherever its author keeps them. A row that cannot be used is known by what is wrong with it."""
+
+import csv
+import inspect
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from bakeoff.doors.pytest_plugin.loops import run_here
+from bakeoff.doors.pytest_plugin.suite import Data
+from bakeoff.errors import UsageError
+
+_LONGEST_SLUG = 50
+_LARGEST_FILE = 256 * 1024 * 1024
+_NOT_IN_A_SLUG = re.compile(r"[^\w.+=]+")
+_SUFFIXES = ".jsonl, .json, .csv, .yaml or .yml"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case. `id` is its name in pytest's ids; with a `problem` it cannot be run."""
+
+    id: str
+    values: Mapping[str, Any]
+    problem: str | None = None
+
+    @property
+    def input(self) -> Any:
+        return self.values.get("input")
+
+
+class EvalCase:
+    """What a test function sees of its row: `case.input`, and every other value by its name."""
+
+    __slots__ = ("_row",)
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+
+    @property
+    def name(self) -> str:
+        return str(self._row.values.get("name", self._row.id))
+
+    @property
+    def expected(self) -> Any:
+        return self._row.values.get("expected")
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return dict(self._row.values)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__") and name in self._row.values:
+            return self._row.values[name]
+        raise AttributeError(f"case {self._row.id!r} has no {name!r}: its row has {', '.join(self._row.values)}")
+
+    def __getitem__(self, name: str) -> Any:
+        return self._row.values[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._row.values.get(name, default)
+
+    def __repr__(self) -> str:
+        return f"EvalCase({dict(self._row.values)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EvalCase, (self._row,)
+
+
+def read_rows(data: Data, folder: Path) -> list[Row]:
+    """Every row with an id of its own. Raises UsageError where there is nothing to take rows from."""
+    found = list(_placed(data, folder))
+    if not found:
+        raise UsageError("there is no data: an eval without cases shows nothing; give at least one row")
+    return _named(found)
+
+
+def _placed(data: Data, folder: Path) -> Iterator[tuple[str, Any]]:
+    """Each row after the words for its place."""
+    if isinstance(data, str | PathLike):
+        yield from _from_file(folder / data)
+        return
+    if callable(data):
+        data = data()
+        data = run_here(data) if inspect.isawaitable(data) else data
+        if isinstance(data, str | PathLike):
+            yield from _from_file(folder / data)
+            return
+    if inspect.isasyncgen(data):
+        data = run_here(_all_of(data))
+    if not isinstance(data, Iterable) or isinstance(data, Mapping):
+        raise UsageError(f"data is {_shown(data)}: give a list of rows, a function that returns one, or a file")
+    yield from ((f"row {number}", row) for number, row in enumerate(data, 1))
+
+
+async def _all_of(rows: Any) -> list[Any]:
+    return [row async for row in rows]
+
+
+def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
+    readers = {".jsonl": _jsonl, ".json": _json, ".csv": _csv, ".yaml": _yaml, ".yml": _yaml}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise UsageError(f"data file {str(path)!r}: rows are read from {_SUFFIXES}")
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise UsageError(f"data file {path} is larger than {_LARGEST_FILE // 1024 // 1024} MB")
+        yield from reader(path)
+    except OSError as error:
+        raise UsageError(f"data file {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"data file {path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
+
+
+def _jsonl(path: Path) -> Iterator[tuple[str, Any]]:
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield f"{path.name}:{number}", _from_json(line)
+
+
+def _json(path: Path) -> Iterator[tuple[str, Any]]:
+    rows = _from_json(path.read_text("utf-8-sig"))
+    if not isinstance(rows, list):
+        raise UsageError(f"data file {path}: {rows if isinstance(rows, _Unreadable) else 'the file is not a list'}")
+    yield from ((f"{path.name}, row {number}", row) for number, row in enumerate(rows, 1))
+
+
+class _Unreadable(str):
+    """Why a row is none."""
+
+    __slots__ = ()
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return _Unreadable(f"this is not JSON: {error}")
+
+
+def _csv(path: Path) -> Iterator[tuple[str, Any]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file, strict=True)
+        while True:
+            line = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield f"{path.name}:{line}", _Unreadable(f"this is not CSV: {error}")
+                return
+            where = f"{path.name}:{max(line, 2)}"
+            if None in cells:
+                yield where, _Unreadable("it has more cells than the first line has names")
+            else:  # a cell left empty says nothing
+                yield where, {name: cell for name, cell in cells.items() if cell not in (None, "")}
+
+
+def _yaml(path: Path) -> Iterator[tuple[str, Any]]:
+    from bakeoff.placed_yaml import read_yaml
+
+    placed = read_yaml(path)
+    if not isinstance(placed.value, list):
+        raise UsageError(f"data file {path}: the file is not a list of rows")
+    for place, row in enumerate(placed.value):
+        yield placed.where((place,)).replace(str(path), path.name), row
+
+
+def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
+    """Explicit names are the author's, and must differ; others are made from the input, and made to differ."""
+    taken: set[str] = set()
+    places: dict[str, str] = {}  # of explicit names
+    met: Counter[str] = Counter()
+    rows = []
+    for where, row in found:
+        problem = _problem(row)
+        values = row if problem is None else {}
+        name = values.get("name")
+        wanted = printable(name) if name is not None else _slug(values.get("input")) if values else _slug(where)
+        if name is not None and problem is None:
+            first = places.setdefault(name, where)
+            if first != where:
+                problem = f"the name {name!r} is already that of {first}: rename one"
+        unique = wanted
+        while unique in taken:
+            met[wanted] += 1
+            unique = f"{wanted}-{met[wanted] + 1}"
+        taken.add(unique)
+        rows.append(Row(unique, values, f"{where}: {problem}" if problem else None))
+    return rows
+
+
+def _problem(row: Any) -> str | None:
+    if isinstance(row, _Unreadable):
+        return str(row)
+    if not isinstance(row, Mapping):
+        return f"{_shown(row)} is not a row: write it as {{'input': …, 'expected': …}}"
+    if "input" not in row:
+        return f"it has no 'input', only {', '.join(map(repr, row)) or 'nothing'}"
+    if odd := [key for key in row if not isinstance(key, str)]:
+        return f"the key {odd[0]!r} is not a text"
+    name = row.get("name", "x")
+    if not isinstance(name, str) or not name.strip():
+        return f"the name {_shown(name)} is not a text that can be shown"
+    return None
+
+
+def printable(text: str) -> str:
+    """On one line, and without what a terminal would obey."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def _slug(value: Any) -> str:
+    text = value if isinstance(value, str) else _shown(value)
+    slug = _NOT_IN_A_SLUG.sub("-", text[: 4 * _LONGEST_SLUG]).strip("-")
+    if len(slug) > _LONGEST_SLUG:
+        slug = slug[:_LONGEST_SLUG].rpartition("-")[0] or slug[:_LONGEST_SLUG]
+    return slug or "case"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return printable(text if len(text) <= 200 else f"{text[:200]}…")

@@ -1,0 +1,79 @@
+"""What requests under way may still cost: several that each fit into a budget must not overshoot it together."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, nullcontext
+from math import ceil
+from typing import Any, Protocol
+
+from bakeoff.calls import Clock
+from bakeoff.errors import BudgetError
+from bakeoff.meter.dialects import data_in
+from bakeoff.meter.heard import MOST_TOKENS, characters_in
+from bakeoff.models.estimate import CHARS_PER_TOKEN
+from bakeoff.models.prices import Price, cost_of
+from bakeoff.record import Usage
+
+USUAL_OUTPUT = 4096  # tokens of an answer whose request sets no bound
+_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_MOST_CHOICES = 128
+
+
+class Purse(Protocol):
+    """What the run may still spend."""
+
+    def exceeded(self) -> str | None: ...
+    def fits(self, more: Usage) -> bool: ...
+
+
+def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
+    """What a request may come to: its prompt by its letters, and as much of an answer as it allows."""
+    wanted = [data.get(name) for name in _BOUNDS] + [data_in(data.get("generationConfig")).get("maxOutputTokens")]
+    bound = max((count for count in wanted if isinstance(count, int) and 0 < count <= MOST_TOKENS), default=0)
+    choices = data.get("n")
+    times = choices if isinstance(choices, int) and 0 < choices <= _MOST_CHOICES else 1
+    usage = Usage(
+        requests=1,
+        input=ceil(characters_in(data) / CHARS_PER_TOKEN),
+        output=(bound or USUAL_OUTPUT) * times,
+    )
+    return usage.model_copy(update={"cost": cost_of(usage, price)})
+
+
+class Reservations:
+    """Shared by all trials of a run. Where what is left is less than what was promised, requests go one by one."""
+
+    def __init__(self) -> None:
+        self._held: dict[object, Usage] = {}
+        self._freed = asyncio.Event()
+
+    @asynccontextmanager
+    async def hold(self, purse: Purse | None, most: Usage, excused: Clock | None) -> AsyncIterator[None]:
+        """Go on when there is room; BudgetError when there is none for anybody. `excused` stands still meanwhile."""
+        if purse is None:
+            yield
+            return
+        if not self._has_room(purse, most):
+            with excused.paused() if excused else nullcontext():
+                await self._room(purse, most)
+        mine = object()
+        self._held[mine] = most
+        try:
+            yield
+        finally:
+            del self._held[mine]
+            self._freed.set()
+            self._freed = asyncio.Event()
+
+    async def _room(self, purse: Purse, most: Usage) -> None:
+        while not self._has_room(purse, most):
+            await self._freed.wait()
+
+    def _has_room(self, purse: Purse, most: Usage) -> bool:
+        if reason := purse.exceeded():
+            raise BudgetError(reason)
+        if not self._held:
+            return True
+        known = all(usage.cost is not None for usage in (most, *self._held.values()))
+        total = sum(self._held.values(), start=most)
+        return purse.fits(total if known else total.model_copy(update={"cost": None}))

@@ -1,0 +1,136 @@
+"""What lies in a stranger's object, as plain data. Fields are read, never properties or methods: those are code."""
+
+import base64
+import dataclasses
+from collections.abc import Iterator
+from datetime import date, datetime
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel, JsonValue
+from pydantic_core import from_json
+
+_DEEPEST = 40
+_MOST = 200_000  # things in one object
+
+
+def of_class(value: Any, package: str, *names: str) -> bool:
+    """Whether the object's class, or one it is made from, has such a name in such a package, loaded or not."""
+    return named_in(type(value).__mro__, package, *names)
+
+
+def classes_of(value: Any) -> tuple[type, ...]:
+    """The class of an object, or the class that it is, with all that it is made from."""
+    return value.__mro__ if isinstance(value, type) else type(value).__mro__
+
+
+def named_in(classes: tuple[type, ...], package: str, *names: str) -> bool:
+    return any(
+        base.__name__.partition("[")[0] in names and f"{base.__module__}.".startswith(f"{package}.") for base in classes
+    )
+
+
+def is_a(value: Any, *classes: type) -> bool:
+    """As `isinstance`, which for pydantic's classes asks the object itself, and that may raise."""
+    return issubclass(type(value), classes)
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of a pydantic model or a dataclass, as they are."""
+    if is_a(value, BaseModel):
+        return {**_own(value, "__dict__"), **(_own(value, "__pydantic_extra__") or {})}
+    if dataclasses.is_dataclass(type(value)):
+        own = _own(value, "__dict__") or {}
+        return {field.name: own[field.name] for field in dataclasses.fields(value) if field.name in own}
+    return {}
+
+
+def _own(value: Any, name: str) -> Any:
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:  # a class with slots, or a model whose making was broken off
+        return None
+
+
+def data_of(value: Any) -> Any:
+    """Models and dataclasses as dicts, all the way down."""
+    return _Walk().data(value)
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self._left = _MOST
+
+    def data(self, value: Any, depth: int = 0) -> Any:
+        self._left -= 1
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, Enum):
+            return self.data(value.value, depth)
+        if isinstance(value, str):
+            return str(value)
+        if depth > _DEEPEST or self._left < 0:
+            return "…"
+        if isinstance(value, bytes):
+            return base64.b64encode(value).decode()
+        return self._inside(value, depth + 1)
+
+    def _inside(self, value: Any, depth: int) -> Any:
+        if isinstance(value, dict):
+            return {str(name): self.data(item, depth) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.data(item, depth) for item in value]
+        if fields := fields_of(value):
+            return {name: self.data(item, depth) for name, item in fields.items()}
+        return value.isoformat() if isinstance(value, date | datetime) else f"<{type(value).__name__}>"
+
+
+def dicts(value: Any) -> Iterator[dict[str, Any]]:
+    """The dicts in what should be a list of them."""
+    if isinstance(value, list | tuple):
+        yield from (item for item in value if isinstance(item, dict))
+
+
+def inside(value: Any, *names: str) -> Any:
+    """What stands under the names, one in the other; None where one of them is missing."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """What should be a dict; an empty one where it is something else."""
+    return value if isinstance(value, dict) else {}
+
+
+def first(value: Any, *names: str) -> Any:
+    """Under the first of the names that has something."""
+    known = as_dict(value)
+    return next((known[name] for name in names if known.get(name) is not None), None)
+
+
+def arguments_in(given: Any) -> JsonValue:
+    """Arguments as data; most SDKs hand on the JSON text that the model wrote, which need not be JSON."""
+    if not isinstance(given, str):
+        return data_of(given)  # type: ignore[no-any-return]
+    try:
+        return from_json(given) if given else {}
+    except ValueError:
+        return given
+
+
+def text_in(content: Any) -> str | None:
+    """The words in a message's content, whatever else it holds; None where there are none."""
+    if isinstance(content, str):
+        return content
+    parts = [content] if isinstance(content, dict) else content if isinstance(content, list) else []
+    words = [_words(part) for part in parts]
+    found = [word for word in words if word is not None]
+    return "".join(found) if found else None
+
+
+def _words(part: Any) -> str | None:
+    if isinstance(part, str):
+        return part
+    spoken = isinstance(part, dict) and part.get("type", "text") in ("text", "output_text") and not part.get("thought")
+    return part["text"] if spoken and isinstance(part.get("text"), str) else None

@@ -1,0 +1,229 @@
+"""Evaluators of pydantic-evals, metrics of DeepEval and scorers of autoevals, taken as they are.
+
+They are told by the names of their classes, and their packages are imported when one of theirs is at hand. What they
+raise is theirs: the trial records it as the grader's failure.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from bakeoff.calls import call
+from bakeoff.errors import GraderError, UsageError
+from bakeoff.jsonable import as_json
+from bakeoff.protocols import Scored, ScoreInput
+from bakeoff.recognise.data import classes_of, named_in
+from bakeoff.record import Score, ToolCall, Usage
+
+_Function = Callable[[ScoreInput], Any]
+
+
+def as_scorer(given: Any) -> _Function:
+    """The scorer that an object is, or stands for; callables of one's own stay as they are."""
+    bases = classes_of(given)
+    if named_in(bases, "autoevals", "Scorer"):
+        return AutoevalsScorer(given() if isinstance(given, type) else given)
+    if isinstance(given, type):
+        raise UsageError(f"scorer {given.__name__} is a class: make an object of it, `{given.__name__}(...)`")
+    if named_in(bases, "pydantic_evals", "Evaluator"):
+        return PydanticEvaluator(given)
+    if named_in(bases, "deepeval", "BaseMetric"):
+        return DeepEvalMetric(given)
+    if named_in(bases, "deepeval", "BaseConversationalMetric", "BaseArenaMetric"):
+        raise UsageError(
+            f"scorer {type(given).__name__} judges conversations or contests: only metrics of one answer fit"
+        )
+    if not callable(given):
+        raise UsageError(
+            f"scorer {as_json(given)!r} cannot be called: give a function, a scorer of bakeoff.scorers, "
+            "a pydantic-evals evaluator, a DeepEval metric or an autoevals scorer"
+        )
+    function: _Function = given
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class PydanticEvaluator:
+    """Booleans count as 0 or 1 and labels not at all; of several results the mean is taken, and all are shown."""
+
+    evaluator: Any
+
+    @property
+    def name(self) -> str:
+        return str(self.evaluator.get_default_evaluation_name())
+
+    async def __call__(self, given: ScoreInput) -> Scored:
+        returned = await call(self.evaluator.evaluate, _evaluator_context(given))
+        results = dict(returned) if isinstance(returned, Mapping) else {self.name: returned}
+        return self._scored({str(name): _value_and_reason(result) for name, result in results.items()})
+
+    def _scored(self, results: Mapping[str, tuple[Any, str]]) -> Score:
+        numbers = {name: _share(name, value) for name, (value, _) in results.items() if isinstance(value, int | float)}
+        told = [
+            f"{name}: {reason or value}" if len(results) > 1 else reason or (value if isinstance(value, str) else "")
+            for name, (value, reason) in sorted(results.items(), key=lambda item: numbers.get(item[0], 1.0))
+        ]
+        kept = {name: as_json(value) for name, (value, _) in results.items()} if len(results) > 1 else {}
+        mean = sum(numbers.values()) / len(numbers) if numbers else None
+        return Score(name=self.name, value=mean, reason="; ".join(filter(None, told)), metadata=kept)
+
+
+def _evaluator_context(given: ScoreInput) -> Any:
+    package = import_module("pydantic_evals.evaluators")
+    spans = import_module("pydantic_evals.otel")
+    return package.EvaluatorContext(
+        name=given.case.id,
+        inputs=given.input,
+        metadata=_rest(given).get("metadata", _rest(given) or None),
+        expected_output=given.expected,
+        output=given.output,
+        duration=given.seconds or 0.0,
+        _span_tree=spans.SpanTreeRecordingError("spans of the task are not recorded here"),
+        attributes={},
+        metrics=_metrics(given.transcript.usage),
+    )
+
+
+def _metrics(usage: Usage) -> dict[str, float]:
+    counted = {"requests": usage.requests, "input_tokens": usage.input, "output_tokens": usage.output}
+    return {name: count for name, count in (*counted.items(), ("cost", usage.cost)) if count}
+
+
+def _value_and_reason(result: Any) -> tuple[Any, str]:
+    if named_in(classes_of(result), "pydantic_evals", "EvaluationReason"):
+        return result.value, result.reason or ""
+    return result, ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeepEvalMetric:
+    """A metric keeps what it found in itself, so each answer gets a copy. Its threshold is noted, nothing more."""
+
+    metric: Any
+
+    @property
+    def name(self) -> str:
+        name = getattr(self.metric, "__name__", None)
+        return name if isinstance(name, str) else type(self.metric).__name__
+
+    async def __call__(self, given: ScoreInput) -> Scored:
+        metric = copy.copy(self.metric)
+        returned = await _measured(metric, _test_case(given))
+        if error := getattr(metric, "error", None):
+            raise GraderError(f"{self.name}: {error}")
+        _charge(metric, given)
+        if getattr(metric, "skipped", False) is True:
+            return Score(name=self.name, reason="skipped by the metric")
+        value = returned if isinstance(returned, int | float) else metric.score
+        noted = {name: as_json(getattr(metric, name, None)) for name in ("threshold", "success", "score_breakdown")}
+        return Score(
+            name=self.name,
+            value=None if value is None else _share(self.name, value),
+            reason=str(metric.reason or ""),
+            metadata={name: note for name, note in noted.items() if note is not None},
+        )
+
+
+async def _measured(metric: Any, test_case: Any) -> Any:
+    """Metrics of one's own need not have both ways to measure."""
+    if getattr(metric, "async_mode", True):
+        try:
+            return await metric.a_measure(test_case, **_quiet(metric.a_measure))
+        except NotImplementedError:
+            pass
+    options = _quiet(metric.measure)
+    return await call(lambda: metric.measure(test_case, **options))
+
+
+def _quiet(method: Callable[..., Any]) -> dict[str, bool]:
+    """Its own progress bars would cut through ours."""
+    return {"_show_indicator": False} if "_show_indicator" in inspect.signature(method).parameters else {}
+
+
+def _charge(metric: Any, given: ScoreInput) -> None:
+    cost = getattr(metric, "evaluation_cost", None)
+    counts = [getattr(metric, name, None) for name in ("input_tokens", "output_tokens")]
+    known = [count if type(count) is int and count > 0 else 0 for count in counts]
+    if isinstance(cost, int | float) or any(known):
+        given.spend(Usage(input=known[0], output=known[1], cost=cost if isinstance(cost, int | float) else None))
+
+
+def _test_case(given: ScoreInput) -> Any:
+    package = import_module("deepeval.test_case")
+    expected_tools = _rest(given).get("expected_tools")
+    rest = {name: _rest(given)[name] for name in ("context", "retrieval_context", "metadata") if name in _rest(given)}
+    return package.LLMTestCase(
+        input=_text(given.input),
+        actual_output=_text(given.output),
+        expected_output=None if given.expected is None else _text(given.expected),
+        tools_called=[_called(package.ToolCall, made) for made in given.tool_calls],
+        expected_tools=_expected(package.ToolCall, expected_tools) if isinstance(expected_tools, Sequence) else None,
+        **rest,
+    )
+
+
+def _called(made_as: Any, made: ToolCall) -> Any:
+    arguments = made.arguments if isinstance(made.arguments, dict) else None
+    return made_as(name=made.name, input_parameters=arguments, output=made.result if made.error is None else made.error)
+
+
+def _expected(made_as: Any, tools: Sequence[Any]) -> list[Any]:
+    named = [{"name": tool} if isinstance(tool, str) else tool for tool in tools]
+    return [
+        made_as(name=tool["name"], input_parameters=tool.get("arguments")) if isinstance(tool, Mapping) else tool
+        for tool in named
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class AutoevalsScorer:
+    """Gets the output, what was expected, and the rest of the row by name."""
+
+    scorer: Any
+
+    @property
+    def name(self) -> str:
+        return str(self.scorer._name())
+
+    async def __call__(self, given: ScoreInput) -> Scored:
+        arguments = {"input": given.input, **_rest(given)}
+        if _only_sync(self.scorer):
+            found = await call(lambda: self.scorer.eval(given.output, given.expected, **arguments))
+        else:
+            found = await self.scorer.eval_async(given.output, given.expected, **arguments)
+        if error := getattr(found, "error", None):
+            raise GraderError(f"{self.name}: {error}")
+        noted = as_json(found.metadata or {})
+        metadata: dict[str, JsonValue] = noted if isinstance(noted, dict) else {}
+        return Score(
+            name=self.name,
+            value=None if found.score is None else _share(self.name, found.score),
+            reason=str(metadata.get("rationale") or ""),
+            metadata=metadata,
+        )
+
+
+def _only_sync(scorer: Any) -> bool:
+    """Whether its async way is the base class's, which blocks the loop."""
+    asked = getattr(type(scorer), "_run_eval_async", None)
+    return getattr(asked, "__module__", "") == "autoevals.score"
+
+
+def _rest(given: ScoreInput) -> dict[str, Any]:
+    return {name: value for name, value in given.row.items() if name not in ("input", "expected", "output", "name")}
+
+
+def _share(name: str, value: float) -> float:
+    if not 0 <= value <= 1:
+        raise GraderError(f"{name} gave {value!r}, which is not between 0 and 1")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else to_json(as_json(value)).decode()

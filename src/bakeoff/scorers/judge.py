@@ -1,0 +1,205 @@
+"""`judge` and `factuality` ask a model for its opinion. This module is light: models are imported when one is asked."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import Field, JsonValue, PositiveInt
+
+from bakeoff.environment import read_environment
+from bakeoff.errors import GraderError, UsageError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import Case, ScorerSpec
+from bakeoff.protocols import Needs, ScoreInput
+from bakeoff.record import Score
+from bakeoff.scorers.text import as_text
+from bakeoff.specs import read_options
+
+if TYPE_CHECKING:
+    from bakeoff.models.access import ProviderAccess
+    from bakeoff.scorers.judging import Verdict
+
+VARIABLE = "BAKEOFF_JUDGE"
+"""Names the judge of all scorers that name none."""
+
+USUAL_JUDGE = "local:smollm2"
+LETTERS = "ABCDEFGHIJ"
+
+USUAL_CHOICES: Mapping[str, float] = {
+    "The answer meets the criteria in full.": 1.0,
+    "The answer meets the criteria for the most part.": 0.75,
+    "The answer meets about half of the criteria.": 0.5,
+    "The answer hardly meets the criteria.": 0.25,
+    "The answer does not meet the criteria.": 0.0,
+}
+FACTUALITY: Mapping[str, float] = {
+    "The answer states some of the facts of the reference, and contradicts none.": 0.4,
+    "The answer states all facts of the reference and further ones, and contradicts none.": 0.6,
+    "The answer states the same facts as the reference.": 1.0,
+    "The answer and the reference contradict each other.": 0.0,
+    "The answer and the reference differ, but not in any fact that matters.": 1.0,
+}
+_COMPARE = "Compare the facts in the answer with those in the reference. Style, grammar and punctuation do not matter."
+
+
+class _Options(Frozen):
+    model: str | None = None
+    repeats: PositiveInt = Field(default=1, description="how often the judge is asked; the score is the mean")
+    same_model: bool = Field(default=False, description="lets a model judge its own answers")
+    temperature: float | None = Field(default=0.0, ge=0, description="None leaves it to the provider")
+    max_tokens: PositiveInt | None = None
+    longest: PositiveInt = Field(default=20_000, description="characters of each text that are shown to the judge")
+
+
+class JudgeOptions(_Options):
+    criteria: str
+    choices: dict[str, float] | None = None
+
+
+class FactualityOptions(_Options):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ModelJudge:
+    """What both have: a model to ask, and how."""
+
+    model: str | None = None
+    repeats: int = 1
+    same_model: bool = False
+    temperature: float | None = 0.0
+    max_tokens: int | None = None
+    longest: int = 20_000
+    name: str = "judge"
+    only_recordings: bool = field(default=False, repr=False)
+
+    @cached_property
+    def access(self) -> "ProviderAccess":
+        """How the judge is reached, by the environment as it is when this is first asked."""
+        from bakeoff.scorers.judging import access_to
+
+        environment = read_environment()
+        return access_to(self.model or environment.get(VARIABLE, "").strip() or USUAL_JUDGE, environment)
+
+    def _found(self) -> Self:
+        """The same, or an error where nobody serves such a model."""
+        _ = self.access
+        return self
+
+    def lacks(self) -> list[str]:
+        from bakeoff.models.check import what_is_missing
+
+        return what_is_missing(self.access.name, self.access.provider, self.access.environment)
+
+    def secrets(self) -> dict[str, str]:
+        environment = self.access.environment
+        return {name: environment[name].strip() for name in self.access.provider.keys if environment.get(name)}
+
+    def offline(self) -> Self:
+        return replace(self, only_recordings=True)
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(resources=() if self.only_recordings else (self.access,))
+
+    def prejudice(self, model: str) -> str | None:
+        own = self.access.name
+        if self.same_model or model.strip().casefold() not in (str(own).casefold(), own.model.casefold()):
+            return None
+        return f"{own} would judge answers of its own: name another `model` as judge, or say `same_model` to allow it"
+
+    async def _judged(
+        self, given: ScoreInput, criteria: str, choices: Mapping[str, float], sections: dict[str, str]
+    ) -> Score:
+        from bakeoff.scorers.judging import Rubric, ask
+
+        asked = given.transcript.metadata.get("model")
+        if isinstance(asked, str) and (why := self.prejudice(asked)):
+            raise GraderError(f"scorer {self.name!r}: {why}")
+        by_letter = dict(zip(LETTERS, choices.items(), strict=False))
+        rubric = Rubric(criteria, {letter: text for letter, (text, _) in by_letter.items()}, self.longest)
+        verdicts = await ask(self, given, rubric, sections)
+        return _score(
+            self.name, str(self.access.name), verdicts, {letter: value for letter, (_, value) in by_letter.items()}
+        )
+
+
+@dataclass(frozen=True)
+class Judge(_ModelJudge):
+    """Asks a model how well the output meets criteria, in words of yours.
+
+    It picks one of `choices`, texts with a score each. A verdict that cannot be read is unscored.
+    """
+
+    criteria: str
+    _: KW_ONLY
+    choices: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        check_repeats(self.name, self.repeats)
+        if not self.criteria.strip():
+            raise UsageError(f"scorer {self.name!r}: the criteria are empty: say what the judge is to look for")
+        choices = USUAL_CHOICES if self.choices is None else self.choices
+        if not 2 <= len(choices) <= len(LETTERS):
+            raise UsageError(f"scorer {self.name!r}: {len(choices)} choices: give from 2 to {len(LETTERS)}")
+        if wrong := [value for value in choices.values() if not 0 <= value <= 1]:
+            raise UsageError(f"scorer {self.name!r}: a choice scores {wrong[0]!r}, which is not between 0 and 1")
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        return cls(**dict(read_options(spec, JudgeOptions)))._found()
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        reference = {"reference": as_text(given.expected)} if given.expected is not None else {}
+        sections = {"question": as_text(given.input), **reference, "answer": as_text(given.output)}
+        return await self._judged(given, self.criteria, self.choices or USUAL_CHOICES, sections)
+
+
+@dataclass(frozen=True)
+class Factuality(_ModelJudge):
+    """Asks a model whether the facts in the output are those of the expected answer."""
+
+    _: KW_ONLY
+    name: str = "factuality"
+
+    def __post_init__(self) -> None:
+        check_repeats(self.name, self.repeats)
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        return cls(**dict(read_options(spec, FactualityOptions)))._found()
+
+    def can_score(self, case: Case) -> bool:
+        return case.expected is not None
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        if given.expected is None:
+            return Score(name=self.name, reason="the case expects no particular output")
+        texts = {"question": given.input, "reference": given.expected, "answer": given.output}
+        sections = {name: as_text(value) for name, value in texts.items()}
+        return await self._judged(given, _COMPARE, FACTUALITY, sections)
+
+
+def check_repeats(name: str, repeats: Any) -> None:
+    if not isinstance(repeats, int) or repeats < 1:
+        raise UsageError(f"scorer {name!r}: repeats is {repeats!r}: ask at least once")
+
+
+def _score(name: str, judge: str, verdicts: "list[Verdict]", values: Mapping[str, float]) -> Score:
+    """The mean of the verdicts that can be read; None where none can, for nobody knows what was meant."""
+    chosen = [verdict.choice for verdict in verdicts if verdict.choice is not None]
+    scores = [values[choice] for choice in chosen]
+    unread = len(verdicts) - len(chosen)
+    told = next((verdict for verdict in verdicts if verdict.choice is not None), verdicts[0])
+    metadata: dict[str, JsonValue] = {"rationale": told.rationale, "output": told.said, "judge": judge}
+    if len(verdicts) > 1:
+        metadata |= {"choices": list(chosen), "spread": max(scores) - min(scores) if scores else None}
+    elif chosen:
+        metadata["choice"] = chosen[0]
+    if unread:
+        metadata["unreadable"] = unread
+    if not scores:
+        return Score(name=name, reason=f"the judge's verdict cannot be read: {told.said[:200]!r}", metadata=metadata)
+    reason = f"{', '.join(chosen)}: {told.rationale}"
+    return Score(name=name, value=sum(scores) / len(scores), reason=reason, metadata=metadata)

@@ -1,0 +1,162 @@
+"""`semantic` compares meanings: the cosine of the embeddings of output and expected text."""
+
+import importlib
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from pydantic import JsonValue
+
+from bakeoff.calls import call
+from bakeoff.environment import read_environment
+from bakeoff.errors import GraderError, InfraError, UsageError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import Case, ScorerSpec
+from bakeoff.protocols import ScoreInput
+from bakeoff.record import Score
+from bakeoff.scorers.text import as_text
+from bakeoff.specs import describe, import_target, read_options
+
+if TYPE_CHECKING:
+    from bakeoff.models.access import ProviderAccess
+
+Vectors: TypeAlias = Sequence[Sequence[float]]
+Embed: TypeAlias = Callable[[list[str]], Vectors | Awaitable[Vectors]]
+
+_USUAL = "all-MiniLM-L6-v2"
+_SECONDS = 60.0
+
+
+class SemanticOptions(Frozen):
+    model: str | None = None
+    embed: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Semantic:
+    """The cosine of the meanings of output and expected text, where below 0 is 0.
+
+    Embeddings come from `embed`, a function from texts to vectors; from `model`, `provider:model` of a provider that
+    speaks the OpenAI API; or, without both, from sentence-transformers, which has to be installed.
+    """
+
+    embed: Embed | None = None
+    model: str | None = None
+    name: str = "semantic"
+    only_recordings: bool = False
+
+    def __post_init__(self) -> None:
+        if self.embed is not None and self.model is not None:
+            raise UsageError(f"scorer {self.name!r}: give `embed` or `model`, not both")
+        if self.model is not None:
+            _ = self.access
+        elif self.embed is None:
+            _sentence_transformers(self.name)
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        options = read_options(spec, SemanticOptions)
+        embed = None if options.embed is None else import_target(options.embed, describe(spec))
+        return cls(embed=embed, model=options.model)
+
+    @cached_property
+    def access(self) -> "ProviderAccess":
+        from bakeoff.scorers.judging import access_to
+
+        found = access_to(self.model or "", read_environment())
+        if found.provider.wire not in ("openai", "responses"):
+            raise UsageError(
+                f"scorer {self.name!r}: {self.model!r} is not asked over the OpenAI API: use `embed` for its embeddings"
+            )
+        return found
+
+    def lacks(self) -> list[str]:
+        if self.model is None:
+            return []
+        from bakeoff.models.check import what_is_missing
+
+        return what_is_missing(self.access.name, self.access.provider, self.access.environment)
+
+    def secrets(self) -> dict[str, str]:
+        if self.model is None:
+            return {}
+        environment = self.access.environment
+        return {name: environment[name].strip() for name in self.access.provider.keys if environment.get(name)}
+
+    def offline(self) -> Self:
+        return replace(self, only_recordings=self.model is not None)
+
+    def can_score(self, case: Case) -> bool:
+        return case.expected is not None
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        if given.expected is None:
+            return Score(name=self.name, reason="the case expects no particular output")
+        if self.only_recordings:
+            return Score(name=self.name, reason="embeddings are not recorded, and replay is strict")
+        texts = [as_text(given.expected), as_text(given.output)]
+        if not all(text.strip() for text in texts):
+            same = texts[0].strip() == texts[1].strip()
+            return Score(name=self.name, value=float(same), reason="" if same else "one of the texts is empty")
+        cosine = cosine_of(*_checked(await self._embedded(texts), self.name))
+        reason = f"the cosine of the meanings is {cosine:.3f}"
+        metadata: dict[str, JsonValue] = {"rationale": reason, "cosine": cosine}
+        return Score(name=self.name, value=min(1.0, max(0.0, cosine)), reason=reason, metadata=metadata)
+
+    async def _embedded(self, texts: list[str]) -> Any:
+        if self.embed is not None:
+            return await call(self.embed, texts)
+        if self.model is not None:
+            return await _asked(self.access, texts)
+        return await call(lambda: self._transformer.encode(texts))
+
+    @cached_property
+    def _transformer(self) -> Any:
+        return _sentence_transformers(self.name).SentenceTransformer(_USUAL)
+
+
+def cosine_of(one: Sequence[float], other: Sequence[float]) -> float:
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return math.fsum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
+
+
+def _checked(vectors: Any, name: str) -> list[list[float]]:
+    """Two vectors of one length, whatever kind of array they came in."""
+    try:
+        found = [[float(number) for number in vector] for vector in vectors]
+    except (TypeError, ValueError) as error:
+        raise GraderError(f"scorer {name!r}: the embeddings are no lists of numbers: {error}") from error
+    if len(found) != 2 or len(found[0]) != len(found[1]) or not all(map(math.isfinite, found[0] + found[1])):
+        raise GraderError(f"scorer {name!r}: two texts were embedded, but not as two vectors of one length")
+    return found
+
+
+def _sentence_transformers(name: str) -> Any:
+    try:
+        return importlib.import_module("sentence_transformers")
+    except ImportError as error:
+        raise UsageError(
+            f"scorer {name!r} needs embeddings: `pip install sentence-transformers`, or give it `embed`, a function "
+            "from texts to vectors, or `model`, such as `openai:text-embedding-3-small`"
+        ) from error
+
+
+async def _asked(access: "ProviderAccess", texts: list[str]) -> list[Any]:
+    import httpx2
+
+    from bakeoff.models.wire import http_client
+
+    base, key = access.provider.url(access.environment), access.provider.key(access.environment)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    body = {"model": access.name.model, "input": texts}
+    async with http_client(base, _SECONDS) as client:
+        try:
+            response = await client.post(f"{base}/embeddings", json=body, headers=headers)
+            response.raise_for_status()
+            return [item["embedding"] for item in response.json()["data"]]
+        except httpx2.HTTPError as error:
+            raise InfraError(f"{access.name}: no embeddings: {error}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise InfraError(f"{access.name}: its answer has no embeddings: {error!r}") from error

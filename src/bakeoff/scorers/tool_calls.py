@@ -1,0 +1,170 @@
+"""`tool_calls` compares the tools that were called with those that are expected."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pydantic import JsonValue
+
+from bakeoff.calls import call
+from bakeoff.errors import GraderError
+from bakeoff.frozen import Frozen
+from bakeoff.plan import ScorerSpec
+from bakeoff.protocols import ScoreInput
+from bakeoff.record import Score, ToolCall
+from bakeoff.scorers.json_match import share, way_of
+from bakeoff.scorers.pairing import Table, most_pairs, most_pairs_in_order
+from bakeoff.scorers.values import STRICT, Comparison, Fuzzy, Match, a_few, plain, rules_of, shown
+from bakeoff.specs import read_options
+
+ROW_FIELD = "expected_tools"
+_FEW = 20  # calls that are compared sooner than a thread is started
+
+
+class ToolCallsOptions(Frozen):
+    ordered: bool = False
+    require_all: bool = True
+    allow_extras: bool = True
+    params: str = "strict"
+    fuzzy: Fuzzy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A call that is expected. Without arguments, any will do."""
+
+    name: str
+    arguments: Any = None
+
+    def __str__(self) -> str:
+        return self.name if self.arguments is None else f"{self.name}({shown(self.arguments)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalls:
+    """Scores the calls made against the row's `expected_tools`: names, or objects with `name` and `arguments`.
+
+    In a plan, which has no rows, the case's `expected` says the same. Each call stands for one expected call, and they
+    are paired so that as many as possible are found; with `ordered`, in the order in which they are expected.
+    """
+
+    ordered: bool = False
+    require_all: bool = True
+    allow_extras: bool = True
+    params: Match = "strict"
+    fuzzy: Fuzzy | Mapping[str, Any] | None = None
+    name: str = "tool_calls"
+    rules: Fuzzy = field(init=False, repr=False, default=STRICT)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", rules_of(f"scorer {self.name!r}", self.params, self.fuzzy))
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        options = read_options(spec, ToolCallsOptions)
+        return cls(**{**dict(options), "params": way_of(options.params, spec)})
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        quick = self.params == "strict" and len(given.tool_calls) <= _FEW
+        scored: Score = self._scored(given) if quick else await call(self._scored, given)
+        return scored
+
+    def _scored(self, given: ScoreInput) -> Score:
+        expected, calls = wanted_by(given), given.tool_calls
+        if not expected:
+            too_many = bool(calls) and not self.allow_extras
+            reason = f"no tool was to be called, but {_names(calls)}" if too_many else "no tool calls are expected"
+            return self._score(float(not too_many), reason, 0, expected, calls if too_many else ())
+        if not calls:
+            return self._score(0.0, f"no tool was called; expected: {a_few(expected)}", 0, expected, ())
+        with Comparison(self.params, self.rules) as comparison:
+            fits = comparison.searches.done_together(lambda: _fits(comparison, expected, calls))
+            pairs = (most_pairs_in_order if self.ordered else most_pairs)(fits)
+            missing = [wanted for wanted, partner in zip(expected, pairs, strict=True) if partner is None]
+            paired = set(pairs)
+            extras = [made for at, made in enumerate(calls) if at not in paired]
+            why = [self._why(comparison, wanted, extras, calls) for wanted in missing[:5]]
+        counted = 0 if self.allow_extras else len(extras)
+        matched = len(expected) - len(missing)
+        value = share(matched, len(expected), counted, require_all=self.require_all)
+        reason = _reason(why, len(missing), extras if counted else [], len(expected))
+        return self._score(value, reason, matched, expected, extras)
+
+    def _why(
+        self, comparison: Comparison, wanted: Wanted, extras: Iterable[ToolCall], calls: Iterable[ToolCall]
+    ) -> str:
+        """What is known of a call that was not made: how the nearest one differs, or that it came in another place."""
+        for made in extras:
+            if made.name == wanted.name:
+                difference = _difference(comparison, wanted, made)
+                return f"{wanted} ({difference or 'it was called, but not in this order'})"
+        again = any(made.name == wanted.name for made in calls)
+        return f"{wanted} once more" if again else str(wanted)
+
+    def _score(
+        self, value: float, reason: str, matched: int, expected: list[Wanted], extras: Iterable[ToolCall]
+    ) -> Score:
+        metadata: dict[str, JsonValue] = {
+            "rationale": reason,
+            "matched": matched,
+            "expected": len(expected),
+            "extra": len(list(extras)),
+        }
+        return Score(name=self.name, value=value, reason=reason, metadata=metadata)
+
+
+def wanted_by(given: ScoreInput) -> list[Wanted]:
+    """The calls that a row, or in a plan the case, expects."""
+    if near := next((key for key in given.row if _is_near(key)), None):
+        raise GraderError(f"case {given.case.id!r} has {near!r}: write `{ROW_FIELD}`")
+    found = given.row.get(ROW_FIELD) if given.row else given.case.expected
+    if found is None:
+        return []
+    items = [found] if isinstance(found, str | Mapping | ToolCall) else found
+    if not isinstance(items, list | tuple):
+        raise GraderError(f"case {given.case.id!r}: {ROW_FIELD} is {shown(found)}: write a list of tools")
+    return [_wanted(item, given.case.id) for item in items]
+
+
+def _is_near(key: str) -> bool:
+    """Whether a field was meant to be ours: overlooked, it would make every case right."""
+    return key != ROW_FIELD and key.lower().replace("_", "").replace("-", "") in ("expectedtools", "expectedtool")
+
+
+def _wanted(item: Any, case: str) -> Wanted:
+    if isinstance(item, str) and item:
+        return Wanted(item)
+    if isinstance(item, ToolCall):
+        return Wanted(item.name, item.arguments)
+    if isinstance(item, Mapping) and isinstance(item.get("name"), str) and item.keys() <= {"name", "arguments"}:
+        return Wanted(item["name"], plain(item.get("arguments")))
+    raise GraderError(
+        f"case {case!r}: {shown(item)} is no tool: write its name, or an object with `name` and `arguments`"
+    )
+
+
+def _difference(comparison: Comparison, wanted: Wanted, made: ToolCall) -> str | None:
+    if made.name != wanted.name:
+        return f"{made.name} is another tool"
+    if wanted.arguments is None:
+        return None
+    arguments = {} if made.arguments is None else made.arguments
+    return comparison.difference(wanted.arguments, arguments, wanted.name)
+
+
+def _fits(comparison: Comparison, expected: Iterable[Wanted], calls: Iterable[ToolCall]) -> Table:
+    return [[_difference(comparison, wanted, made) is None for made in calls] for wanted in expected]
+
+
+def _reason(why: list[str], missing: int, extras: list[ToolCall], expected: int) -> str:
+    parts = []
+    if why:
+        more = f" and {missing - len(why)} more" if missing > len(why) else ""
+        parts.append(f"missing: {', '.join(why)}{more}")
+    if extras:
+        parts.append(f"not expected: {_names(extras)}")
+    return "; ".join(parts) or f"all {expected} expected calls were made"
+
+
+def _names(calls: Iterable[ToolCall]) -> str:
+    return a_few([f"{made.name} was called" for made in calls])

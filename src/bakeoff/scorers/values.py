@@ -1,0 +1,254 @@
+"""Whether a value is the expected one: strictly, or as a person would see it."""
+
+import dataclasses
+import inspect
+import math
+import re
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias
+from uuid import UUID
+
+from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import to_jsonable_python
+
+from bakeoff.errors import GraderError, TrialError, UsageError
+from bakeoff.frozen import Frozen
+from bakeoff.scorers.pairing import most_pairs
+from bakeoff.scorers.searches import Searches
+
+Match: TypeAlias = Literal["strict", "fuzzy"] | Callable[[Any, Any], Any]
+"""How to compare: by a name, or by a function of the expected value and the actual one."""
+
+_NUMBER = re.compile(r"[+-]?\d{1,300}(\.\d{1,300})?([eE][+-]?\d{1,3})?", re.ASCII)
+_ROUNDING = 1 + 1e-9  # 0.501 is 0.001 from 0.5, whatever binary fractions say
+_AS_JSON = (BaseModel, Enum, date, time, timedelta, UUID)
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 200
+_short.maxlong = 100
+_short.maxlist = _short.maxdict = _short.maxtuple = 10
+
+
+class Fuzzy(Frozen):
+    """What `fuzzy` overlooks."""
+
+    ignore_case: bool = True
+    trim: bool = Field(default=True, description="white space around texts")
+    tolerance: float = Field(default=0.001, ge=0, description="how far a number may be off, as a part of the expected")
+    least_tolerance: float = Field(default=0.001, ge=0, description="how far it may be off at least")
+    subset: bool = Field(default=True, description="objects may have more than is expected")
+    any_order: bool = Field(default=True, description="of lists; each item still needs a partner of its own")
+    substring: bool = Field(default=False, description="a text may contain the expected one")
+    coerce: bool = Field(default=False, description='"3" is 3 and "true" is true; "3abc" is not 3')
+
+
+STRICT = Fuzzy(ignore_case=False, trim=False, tolerance=0, least_tolerance=0, subset=False, any_order=False)
+"""Nothing is overlooked: `True` is not 1, 1 equals 1.0, key order does not matter, list order does."""
+
+SUBSET = STRICT.model_copy(update={"subset": True})
+
+
+def shown(value: object) -> str:
+    """A value as reasons show it: never long."""
+    return _short.repr(value)
+
+
+def rules_of(who: str, match: Match, fuzzy: Fuzzy | Mapping[str, Any] | None) -> Fuzzy:
+    """What is overlooked, checked."""
+    if not callable(match) and match not in ("strict", "fuzzy"):
+        raise UsageError(f'{who}: {match!r} is no way to compare: write "strict", "fuzzy", or give a function')
+    if match != "fuzzy":
+        if fuzzy is not None:
+            raise UsageError(f'{who}: `fuzzy` has no meaning unless the way to compare is "fuzzy"')
+        return STRICT
+    try:
+        return Fuzzy.model_validate(fuzzy or {})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UsageError(
+            f"{who}: fuzzy option {place}: {first['msg']}. There are: {', '.join(Fuzzy.model_fields)}"
+        ) from error
+
+
+def plain(value: Any) -> Any:
+    """An expected value of Python's as the JSON it would be; patterns, functions and strangers are left as they are."""
+    if isinstance(value, _AS_JSON) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+        return to_jsonable_python(value, fallback=repr)
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Compares values by one set of rules. Use it in a `with`: searches may need a process."""
+
+    match: Match = "strict"
+    rules: Fuzzy = STRICT
+    searches: Searches = field(default_factory=Searches)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.searches.close()
+
+    def difference(self, expected: Any, actual: Any, place: str = "$") -> str | None:
+        """Where an actual value parts from the expected one, which is `plain`; None where it does not."""
+        if callable(self.match):
+            fits = asked(self.match, expected, actual)
+            return None if fits else f"{place} is {shown(actual)}, and {name_of(self.match)} says it is not right"
+        return self._difference(expected, actual, place)
+
+    def _difference(self, expected: Any, actual: Any, place: str) -> str | None:
+        if isinstance(expected, re.Pattern) or callable(expected):
+            return self._by_test(expected, actual, place)
+        if isinstance(expected, dict) and isinstance(actual, dict):
+            return self._object_difference(expected, actual, place)
+        if isinstance(expected, list) and isinstance(actual, list):
+            return self._list_difference(expected, actual, place)
+        return None if self._same(expected, actual) else f"{place} is {shown(actual)}, not {shown(expected)}"
+
+    def _by_test(self, expected: Any, actual: Any, place: str) -> str | None:
+        """A pattern, a type or a function stands for many values."""
+        if self.match != "fuzzy":
+            raise GraderError(
+                f"{place} is expected to fit {shown(expected)}: only `fuzzy` knows patterns, types and functions"
+            )
+        if isinstance(expected, re.Pattern):
+            return self._by_pattern(expected, actual, place)
+        if isinstance(expected, type):
+            fits = isinstance(actual, expected) and (not isinstance(actual, bool) or expected in (bool, object))
+            return None if fits else f"{place} is {shown(actual)}, not of type {expected.__name__}"
+        fits = asked(expected, actual)
+        return None if fits else f"{place} is {shown(actual)}, and {name_of(expected)} says it is not right"
+
+    def _by_pattern(self, pattern: re.Pattern[Any], actual: Any, place: str) -> str | None:
+        text = shown(actual) if self.rules.coerce and _is_number(actual) else actual
+        if not isinstance(pattern.pattern, str) or not isinstance(text, str):
+            return f"{place} is {shown(actual)}, not a text with {pattern.pattern!r}"
+        if self.searches.found(pattern, text):
+            return None
+        if pattern.pattern in self.searches.slow:
+            return f"{place}: {pattern.pattern!r} was still being searched for after {self.searches.seconds:g} s"
+        return f"{place} is {shown(actual)}, in which {pattern.pattern!r} is not found"
+
+    def _object_difference(self, expected: dict[str, Any], actual: dict[str, Any], place: str) -> str | None:
+        keys = expected.keys() if self.rules.subset else expected.keys() | actual.keys()
+        for key in sorted(keys):
+            if key not in actual or key not in expected:
+                return f"{place}.{key} is {'missing' if key in expected else 'not expected'}"
+            if found := self._difference(expected[key], actual[key], f"{place}.{key}"):
+                return found
+        return None
+
+    def _list_difference(self, expected: list[Any], actual: list[Any], place: str) -> str | None:
+        if len(expected) != len(actual):
+            return f"{place} has {len(actual)} items, not {len(expected)}"
+        pairs = enumerate(zip(expected, actual, strict=True))
+        in_order = (self._difference(one, other, f"{place}[{at}]") for at, (one, other) in pairs)
+        difference = next((found for found in in_order if found), None)
+        if difference is None or not self.rules.any_order:
+            return difference
+        fits = [[self._difference(one, other, place) is None for other in actual] for one in expected]
+        alone = [at for at, partner in enumerate(most_pairs(fits)) if partner is None]
+        return f"{place} has no item of its own for {shown(expected[alone[0]])}" if alone else None
+
+    def _same(self, expected: Any, actual: Any) -> bool:
+        if isinstance(expected, bool) or isinstance(actual, bool):
+            return expected is actual or self._same_when_coerced(expected, actual) or _is_stranger_to(expected, actual)
+        if _is_number(expected) and _is_number(actual):
+            return self._near(expected, actual)
+        if isinstance(expected, str) and isinstance(actual, str):
+            return self._same_text(self._normal(expected), self._normal(actual))
+        return bool(expected == actual) or self._same_when_coerced(expected, actual)
+
+    def _near(self, expected: float, actual: float) -> bool:
+        if expected == actual:
+            return True
+        try:
+            off, most = abs(actual - expected), max(self.rules.tolerance * abs(expected), self.rules.least_tolerance)
+        except OverflowError:  # integers that no fraction can hold
+            return False
+        return math.isfinite(off) and off <= most * _ROUNDING
+
+    def _normal(self, text: str) -> str:
+        text = text.strip() if self.rules.trim else text
+        return text.casefold() if self.rules.ignore_case else text
+
+    def _same_text(self, expected: str, actual: str) -> bool:
+        return expected == actual or (self.rules.substring and bool(expected) and expected in actual)
+
+    def _same_when_coerced(self, expected: Any, actual: Any) -> bool:
+        if not self.rules.coerce or isinstance(expected, str) == isinstance(actual, str):
+            return False
+        text, value = (expected, actual) if isinstance(expected, str) else (actual, expected)
+        if isinstance(value, bool):
+            return text.strip().casefold() == str(value).casefold()
+        if not _is_number(value) or not _NUMBER.fullmatch(text.strip()):
+            return False
+        read = _read_number(text.strip())
+        return self._near(read, value) if text is expected else self._near(value, read)
+
+
+def asked(function: Callable[..., Any], *values: Any) -> bool:
+    """What a function of the user's says of values."""
+    with _Blaming(function):
+        answer = function(*values)
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise GraderError(f"{name_of(function)} is asynchronous: values are compared by ordinary functions")
+    return bool(answer)
+
+
+class _Blaming:
+    """An error of a function of the user's says whose it is."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception) and not isinstance(error, TrialError):
+            raise GraderError(f"{name_of(self.function)} raised {type(error).__name__}: {error}") from error
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_stranger_to(expected: Any, actual: Any) -> bool:
+    """Whether the expected value is of a kind that JSON has not, and says itself that the actual one is right."""
+    return not isinstance(expected, bool | int | float | str) and bool(expected == actual)
+
+
+def _read_number(text: str) -> float:
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
+def a_few(values: Sequence[Any]) -> str:
+    """A few of many, for a reason."""
+    few = ", ".join(str(value) for value in values[:5])
+    return f"{few} and {len(values) - 5} more" if len(values) > 5 else few

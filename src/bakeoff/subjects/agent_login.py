@@ -1,0 +1,72 @@
+"""What an agent is given of its user's login, and what of it no file may hold."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from bakeoff.redact import SHORTEST, secrets_in
+from bakeoff.sandbox import take
+
+_MOST_BYTES = 4 * 1024 * 1024
+_MOST_FILES = 200
+_MOST_SECRETS = 64  # each is looked for in all that is written, in many spellings
+_LONGEST = 16_384
+_ASSIGNED = re.compile(r"""([\w.-]+)["']?\s*[:=]\s*["']?([^\s"',;]+)""")
+_WORD = re.compile(r"""[^\s"',;]+""")
+_RUN = re.compile(r"[A-Za-z0-9_]{16,}")  # longer than words are; names of models and dates have gaps
+_ADDRESS = re.compile(r"(https?://[^?@]*|[/~][^?@=]*)")
+
+
+def login_files(paths: tuple[str, ...]) -> dict[str, bytes]:
+    """What the user has said the agent may be given of its login."""
+    patterns = [pattern for path in paths for pattern in (path, f"{path}/**")]
+    return take(Path.home(), patterns, max_bytes=_MOST_BYTES, max_files=_MOST_FILES).files if patterns else {}
+
+
+def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
+    """The texts in them that are called a secret, or look like one, by the files that they stand in."""
+    found: dict[str, tuple[bool, str]] = {}
+    for path, content in files.items():
+        for name, text in _texts(content):
+            called = bool(secrets_in({name: text}))
+            if SHORTEST <= len(text) <= _LONGEST and (called or looks_secret(text)):
+                found.setdefault(text, (not called, path))
+    first = sorted(found, key=lambda text: found[text][0])[:_MOST_SECRETS]
+    return {f"{found[text][1]}.{number}": text for number, text in enumerate(first, start=1)}
+
+
+def looks_secret(text: str) -> bool:
+    """Whether it is one word with letters and digits in a row that nobody would say aloud."""
+    if any(character.isspace() for character in text) or is_address(text):
+        return False
+    runs = _RUN.findall(text)
+    return any(re.search("[A-Za-z]", run) and re.search("[0-9]", run) for run in runs)
+
+
+def is_address(text: str) -> bool:
+    """A URL or a path with no password and no query in it."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
+def _texts(content: bytes) -> Iterator[tuple[str, str]]:
+    """Every text with the name that it goes by: of JSON, or of whatever else is written line by line."""
+    text = content.decode(errors="replace")
+    try:
+        yield from _members(json.loads(text))
+    except (ValueError, RecursionError):
+        words = _WORD.findall(text)
+        yield from _ASSIGNED.findall(text)
+        yield from (("token" if len(words) == 1 else "", word) for word in words)  # some files are nothing but one
+
+
+def _members(data: object) -> Iterator[tuple[str, str]]:
+    queue = [("", data)]
+    while queue:
+        name, item = queue.pop()
+        if isinstance(item, str):
+            yield name, item
+        elif isinstance(item, dict):
+            queue.extend((str(key), value) for key, value in item.items())
+        elif isinstance(item, list):
+            queue.extend((name, value) for value in item)

@@ -1,0 +1,36 @@
+"""The embedded model under test: no key, no network, and the same answer to the same question."""
+
+from typing import Any
+
+import pytest
+
+from ..conftest import BMI, Evaluate, desk, details
+
+pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
+
+CASES = [
+    {"prompt": "Calculate my BMI: weight 90 kg, height 1.8 m", "expectedOutput": BMI},
+    {"prompt": "Hello there", "expectedOutput": None},
+]
+
+
+@pytest.fixture
+def answers(use_cache: None, evaluated: Evaluate) -> Any:
+    def ask(**fields: Any) -> Any:
+        return evaluated(modelsToTest=["local:smollm2"], mcpServers=[desk("health")], concurrencyLimit=1, **fields)
+
+    return ask
+
+
+def test_a_small_model_chooses_tools_and_says_the_same_twice(answers: Any) -> None:
+    first, second = (answers(testCases=CASES) for _ in range(2))
+    assert first.results[0].modelResults[0].passRate == 1.0, details(first)[0].response
+    assert first.results[1].modelResults[0].passRate == 0.0, "it calls a tool for a greeting"
+    assert first.results == second.results
+    assert first.bakeoff.models[0].constrainedReplies
+    assert first.bakeoff.models[0].replies == {"bare": 2}
+
+
+def test_rounds_differ_where_the_temperature_lets_them(answers: Any) -> None:
+    report = answers(testCases=CASES[1:], testRound=3, modelSettings={"temperature": 0.7, "maxTokens": 60})
+    assert len({detail.response for detail in details(report)}) > 1

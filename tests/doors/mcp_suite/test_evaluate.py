@@ -1,0 +1,342 @@
+"""Whole evaluations with small servers of ours and scripted models."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.doors.mcp_suite.api import Progress, evaluate
+from bakeoff.doors.mcp_suite.request import EvaluationRequest
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.models.providers import register_provider
+from bakeoff.options import RunOptions
+
+from .conftest import BMI, NOTE, Evaluate, call, desk, details
+
+
+def test_a_right_call_passes_and_a_wrong_one_says_why(evaluated: Evaluate, script: Callable[..., str]) -> None:
+    wrong = script(("", call(**{**BMI, "parameters": {"weightKg": "90", "age": 40}})))
+    report = evaluated(modelsToTest=[f"scripted:{call(**BMI)}", wrong], testRound=2)
+    assert [result.passRate for result in report.results[0].modelResults] == [1.0, 0.0]
+    assert (report.summary.totalTests, report.summary.passedTests, report.summary.failedTests) == (2, 1, 1)
+    assert not report.summary.allPass
+    first = details(report, model=1)[0]
+    assert first.round == 1
+    assert first.error is not None
+    for word in ("weightKg: is '90', expected 90", "heightM: is missing", "age: was not expected"):
+        assert word in first.error
+
+
+def test_the_report_has_the_keys_that_its_readers_know(evaluated: Evaluate) -> None:
+    evaluated(testRound=2)
+    [file] = Path("mcp-report").glob("test-report-*.json")
+    assert ":" not in file.name
+    report = json.loads(file.read_bytes())
+    assert list(report) == ["timestamp", "config", "results", "summary", "bakeoff"]
+    assert report["timestamp"].endswith("Z")
+    assert file.name == f"test-report-{report['timestamp'].replace(':', '-')}.json"
+    [case] = report["results"]
+    assert list(case) == ["prompt", "expectedOutput", "modelResults"]
+    assert case["expectedOutput"] == BMI
+    [result] = case["modelResults"]
+    assert list(result) == ["model", "passRate", "details"]
+    assert result["details"] == [
+        {"round": 1, "passed": True, "error": None, "response": call(**BMI)},
+        {"round": 2, "passed": True, "error": None, "response": call(**BMI)},
+    ]
+    assert {"allPass": True, "totalTests": 1, "passedTests": 1, "failedTests": 0}.items() <= report["summary"].items()
+    assert report["config"]["testCases"] == [{"prompt": "BMI?", "expectedOutput": BMI}]
+    numbers = report["bakeoff"]["models"][0]
+    assert numbers["latency"]["answers"] == 2
+    assert len(report["bakeoff"]["toolsHash"]) == 32
+
+
+@pytest.mark.parametrize(
+    ("reply", "passed", "reason"),
+    [
+        ("null", True, ""),
+        ("Hello, and welcome!", True, ""),
+        (call(**NOTE), False, "no tool should be called"),
+    ],
+)
+def test_null_expects_that_no_tool_is_called(evaluated: Evaluate, reply: str, passed: bool, reason: str) -> None:
+    report = evaluated(
+        modelsToTest=[f"scripted:{reply}"],
+        testCases=[{"prompt": "Hello", "expectedOutput": None}],
+        mcpServers=[desk("notes")],
+    )
+    [detail] = details(report)
+    assert detail.passed is passed
+    assert reason in (detail.error or "")
+
+
+def test_a_sequence_has_to_be_called_whole_and_in_its_order(evaluated: Evaluate, script: Callable[..., str]) -> None:
+    both = [BMI, NOTE]
+    models = [
+        script(("", json.dumps(both)), name="right"),
+        script(("", json.dumps(both[::-1])), name="reversed"),
+        script(("", json.dumps(both[:1])), name="half"),
+    ]
+    report = evaluated(
+        modelsToTest=models,
+        testCases=[{"prompt": "BMI, then a note", "expectedOutput": both}],
+        mcpServers=[desk("health"), desk("notes")],
+    )
+    assert [result.passRate for result in report.results[0].modelResults] == [1.0, 0.0, 0.0]
+    assert "call 1: serverName is 'notes'" in (details(report, model=1)[0].error or "")
+    assert "1 calls were made" in (details(report, model=2)[0].error or "")
+
+
+def test_extra_parameters_and_strict_json_are_as_the_suite_says(
+    evaluated: Evaluate, script: Callable[..., str]
+) -> None:
+    extra = call(**{**BMI, "parameters": {**BMI["parameters"], "unit": "kg"}})
+    fenced = [script(("", f"Sure: ```json\n{extra}\n```"))]
+    assert evaluated(modelsToTest=fenced, extraParameters="allow").summary.allPass
+    assert not evaluated(modelsToTest=fenced).summary.allPass
+    strict = evaluated(modelsToTest=fenced, extraParameters="allow", strictJson=True)
+    assert "strictJson" in (details(strict)[0].error or "")
+    assert strict.bakeoff.models[0].replies == {"fenced": 1}
+
+
+def test_the_threshold_is_of_rounds_and_the_ratio_of_cells(evaluated: Evaluate, script: Callable[..., str]) -> None:
+    model = script(("BMI", call(**BMI)), ("", "null"))
+    cases = [{"prompt": "BMI?", "expectedOutput": BMI}, {"prompt": "Note!", "expectedOutput": NOTE}]
+    fields: dict[str, Any] = {
+        "modelsToTest": [model],
+        "testCases": cases,
+        "mcpServers": [desk("health"), desk("notes")],
+    }
+    assert not evaluated(**fields, passThreshold=0.5).summary.allPass
+    assert evaluated(**fields, passThreshold=0.5, suiteRule="ratio").summary.allPass
+    assert not evaluated(**fields, passThreshold=0.6, suiteRule="ratio").summary.allPass
+
+
+def test_filters_leave_out_and_are_no_failures(evaluated: Evaluate, script: Callable[..., str]) -> None:
+    cases = [
+        {"name": "index", "prompt": "My BMI?", "expectedOutput": BMI, "tags": ["smoke"]},
+        {"prompt": "a NOTE please", "expectedOutput": NOTE},
+    ]
+    models = [f"scripted:{call(**BMI)}", script(("", "null"))]
+    fields: dict[str, Any] = {"testCases": cases, "modelsToTest": models, "mcpServers": [desk("health"), desk("notes")]}
+    for asked in ({"cases": ["index"]}, {"cases": ["smoke"]}, {"cases": ["1"]}, {"prompts": ["bmi"]}):
+        report = evaluated(**fields, request={**asked, "models": models[:1]})
+        assert [case.prompt for case in report.results] == ["My BMI?"]
+        assert (report.summary.totalTests, report.summary.allPass) == (1, True)
+    with pytest.raises(UsageError, match="did you mean 'index'"):
+        evaluated(**fields, request={"cases": ["indx"]})
+    with pytest.raises(UsageError, match="not among modelsToTest"):
+        evaluated(**fields, request={"models": ["local:smollm2"]})
+    with pytest.raises(UsageError, match="no case"):
+        evaluated(**fields, request={"prompts": ["nowhere"]})
+
+
+def test_executed_tools_are_checked_and_an_error_of_theirs_is_one(evaluated: Evaluate) -> None:
+    case = {"prompt": "BMI?", "expectedOutput": BMI}
+    right = evaluated(testCases=[{**case, "expectedResults": {"bmi": 27.8}}])
+    assert right.summary.allPass
+    assert details(right)[0].toolExecutionResult == {"bmi": 27.8}
+    wrong = evaluated(testCases=[{**case, "expectedResults": {"bmi": {"value": 20, "approx": 1}}}])
+    assert "result of 'health / calculate-bmi': bmi: is 27.8" in (details(wrong)[0].error or "")
+    fail = {"serverName": "notes", "toolName": "fail", "parameters": {"text": "x"}}
+    failed = evaluated(
+        modelsToTest=[f"scripted:{call(**fail)}"],
+        testCases=[{"prompt": "fail", "expectedOutput": fail}],
+        mcpServers=[desk("notes")],
+        executeTools=True,
+    )
+    assert "answered with an error: it was meant to" in (details(failed)[0].error or "")
+    assert details(failed)[0].toolExecutionResult == {"error": "it was meant to"}
+
+
+def test_only_right_calls_are_executed(evaluated: Evaluate) -> None:
+    report = evaluated(
+        modelsToTest=[f"scripted:{call(**NOTE)}"],
+        testCases=[{"prompt": "diary", "expectedOutput": {**NOTE, "toolName": "log"}}],
+        mcpServers=[desk("notes")],
+        executeTools=True,
+    )
+    assert details(report)[0].toolExecutionResult is None
+
+
+@pytest.mark.parametrize("mode", ["json", "agent"])
+def test_servers_of_their_own_keep_trials_apart(evaluated: Evaluate, script: Callable[..., str], mode: str) -> None:
+    model = f"scripted:{call(**NOTE)}"
+    if mode == "agent":
+        Path("agent.json").write_text(
+            json.dumps(
+                {
+                    "replies": [
+                        {"step": 0, "call": [{"name": "add-note", "arguments": {"text": "milk"}}]},
+                        {"step": 1, "say": "done"},
+                    ]
+                }
+            )
+        )
+        model = "scripted:agent.json"
+    fields: dict[str, Any] = {
+        "modelsToTest": [model],
+        "testCases": [{"prompt": "note", "expectedOutput": NOTE, "expectedResults": "note 1: milk"}],
+        "mcpServers": [desk("notes")],
+        "testRound": 3,
+        "concurrencyLimit": 1,
+        "mode": mode,
+    }
+    shared = details(evaluated(**fields))
+    assert [detail.toolExecutionResult for detail in shared] == ["note 1: milk", "note 2: milk", "note 3: milk"]
+    assert [detail.passed for detail in shared] == [True, False, False]
+    apart = details(evaluated(**fields, serverScope="trial"))
+    assert [detail.toolExecutionResult for detail in apart] == ["note 1: milk"] * 3
+    assert all(detail.passed for detail in apart)
+
+
+def test_a_server_that_dies_is_restarted_and_its_rounds_are_tried_again(evaluated: Evaluate, tmp_path: Path) -> None:
+    lives = tmp_path / "lives"
+    stumble = {"serverName": "health", "toolName": "stumble", "parameters": {"text": "x"}}
+    report = evaluated(
+        modelsToTest=[f"scripted:{call(**stumble)}"],
+        testCases=[{"prompt": "stumble", "expectedOutput": stumble}],
+        mcpServers=[desk("health", lives)],
+        executeTools=True,
+        testRound=3,
+        concurrencyLimit=1,
+    )
+    assert len(lives.read_text().split()) == 3  # to list tools, to die, and once more
+    assert report.summary.allPass
+    assert report.bakeoff.models[0].lostRounds == 0
+    assert [detail.passed for detail in details(report)] == [True] * 3
+
+
+def test_a_server_that_does_not_start_is_named_with_what_it_said(write_suite: Callable[..., Path]) -> None:
+    broken = {"name": "broken", "command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]}
+    file = write_suite(mcpServers=[desk("health"), broken])
+    with pytest.raises(InfraError, match=r"(?s)'broken'.*no licence.*nothing was run"):
+        evaluate(file)
+    assert not Path("results").exists()
+
+
+def test_what_providers_lack_is_told_of_all_models_before_any_server_starts(
+    write_suite: Callable[..., Path], tmp_path: Path
+) -> None:
+    lives = tmp_path / "lives"
+    models = ["openai:gpt-x", "anthropic:claude-x", "nobody:x", "gemini:g"]
+    file = write_suite(modelsToTest=models, mcpServers=[desk("health", lives)])
+    with pytest.raises(UsageError) as told:
+        evaluate(file)
+    for word in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "unknown provider 'nobody'"):
+        assert word in str(told.value)
+    assert not lives.exists()
+
+
+def test_a_key_that_the_file_spells_out_is_in_no_file_of_a_run(evaluated: Evaluate) -> None:
+    secret = "a-key-that-nobody-should-see"
+    report = evaluated(mcpServers=[{**desk("health"), "env": {"API_KEY": secret}}], executeTools=True)
+    assert report.summary.allPass
+    written = [path for folder in ("results", "mcp-report") for path in Path(folder).rglob("*") if path.is_file()]
+    assert len(written) > 4
+    assert [path for path in written if secret.encode() in path.read_bytes()] == []
+
+
+def test_a_provider_of_ones_own_is_a_class_beside_the_configuration(write_suite: Callable[..., Path]) -> None:
+    folder = Path("suite")
+    file = write_suite(
+        "suite/own.yaml",
+        modelsToTest=["mine:x"],
+        providers={"mine": {"target": "own_provider_beside:Mine", "options": {"weight": 90}}},
+    )
+    (folder / "own_provider_beside.py").write_text(
+        "import json\n"
+        "class Mine:\n"
+        "    def __init__(self, settings):\n"
+        "        self.weight = settings.options['weight']\n"
+        "    def create_message(self, system, message):\n"
+        "        assert 'calculate-bmi' in system and message == 'BMI?'\n"
+        "        parameters = {'weightKg': self.weight, 'heightM': 1.8}\n"
+        "        return json.dumps({'serverName': 'health', 'toolName': 'calculate-bmi', 'parameters': parameters})\n"
+    )
+    assert evaluate(file).summary.allPass
+    assert str(folder.resolve()) not in sys.path
+
+
+def test_a_registered_provider_is_asked_with_the_limit_of_the_suite(evaluated: Evaluate) -> None:
+    import asyncio
+
+    class Counting:
+        now = most = 0
+
+        async def create_message(self, system: str, message: str) -> str:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            self.now -= 1
+            return call(**BMI)
+
+    counting = Counting()
+    take_back = register_provider("counting", counting)
+    try:
+        report = evaluated(modelsToTest=["counting:a", "counting:b"], testRound=10, concurrencyLimit=3)
+    finally:
+        take_back()
+    assert report.summary.allPass
+    assert counting.most == 3
+
+
+def test_a_busy_provider_is_tried_as_often_as_the_suite_says(evaluated: Evaluate) -> None:
+    from bakeoff.models.gate import Busy
+
+    class Broken:
+        calls = 0
+
+        async def create_message(self, system: str, message: str) -> str:
+            self.calls += 1
+            raise Busy("come back later")
+
+    broken = Broken()
+    take_back = register_provider("broken", broken)
+    try:
+        retry = {"maxRetries": 2, "baseDelay": 1, "maxDelay": 2}
+        report = evaluated(modelsToTest=["broken:a"], retryConfig=retry)
+    finally:
+        take_back()
+    assert broken.calls == 3
+    assert report.results[0].modelResults[0].passRate is None
+    assert (report.summary.allPass, report.summary.undecidedTests) == (False, 1)
+    assert "not counted (infra)" in (details(report)[0].error or "")
+
+
+def test_progress_tells_of_every_round(write_suite: Callable[..., Path]) -> None:
+    news: list[Progress] = []
+    evaluate(write_suite(testRound=3), progress=news.append)
+    assert [(one.done, one.total, one.passed) for one in news] == [(1, 3, True), (2, 3, True), (3, 3, True)]
+
+
+def test_a_judge_grades_what_the_tool_gave(evaluated: Evaluate, script: Callable[..., str]) -> None:
+    case = {"prompt": "BMI?", "expectedOutput": BMI, "gradingPrompt": "The index is below 25."}
+    graded = evaluated(testCases=[case], judge='scripted:{"rationale": "27.8 is above 25", "choice": "B"}')
+    [detail] = details(graded)
+    assert not detail.passed
+    assert detail.error == "graded as failed: 27.8 is above 25"
+    assert isinstance(detail.gradingResult, dict)
+    assert detail.gradingResult["passed"] is False
+    assert evaluated(testCases=[case], judge='scripted:{"rationale": "fine", "choice": "A"}').summary.allPass
+    unread = evaluated(testCases=[case], judge="scripted:I cannot say")
+    assert "not counted (grader)" in (details(unread)[0].error or "")
+
+
+def test_recordings_answer_in_place_of_a_model(evaluated: Evaluate, script: Callable[..., str]) -> None:
+    model = script(("", call(**BMI)))
+    evaluated(modelsToTest=[model], options=RunOptions(replay="record"))
+    script(("", "null"))
+    report = evaluated(modelsToTest=[model], options=RunOptions(replay="strict"))
+    assert report.summary.allPass
+
+
+def test_a_request_can_be_given_in_parts(write_suite: Callable[..., Path]) -> None:
+    file = write_suite(testRound=5)
+    report = evaluate(EvaluationRequest(path=file, rounds=2, report=Path("elsewhere")))
+    assert len(details(report)) == 2
+    assert {path.suffix for path in Path("elsewhere").iterdir()} == {".json", ".md", ".html", ".log"}

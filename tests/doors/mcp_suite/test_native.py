@@ -1,0 +1,131 @@
+"""Function calling over the wires that providers speak, and agents that use tools for real."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ...models.loopback import KEY, Act, Loopback
+from .conftest import BMI, NOTE, Evaluate, desk, details
+
+WIRES = {
+    "openai": ("openai:gpt-x", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),
+    "anthropic": ("anthropic:claude-x", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", ""),
+    "google": ("gemini:gemini-x", "GEMINI_API_KEY", "GEMINI_BASE_URL", ""),
+}
+LOG = {"serverName": "notes", "toolName": "log", "parameters": {"text": "rain"}}
+
+
+@pytest.fixture
+def loopback(nobody: None) -> Iterator[Loopback]:
+    server = Loopback()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def wire(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    def reach(name: str) -> str:
+        model, key, address, path = WIRES[name]
+        monkeypatch.setenv(key, KEY)
+        monkeypatch.setenv(address, loopback.url + path)
+        return model
+
+    return reach
+
+
+def offered(name: str, body: dict[str, Any]) -> dict[str, str]:
+    """The tools of a request as that provider's API spells them: names and descriptions."""
+    if name == "openai":
+        return {tool["function"]["name"]: tool["function"]["description"] for tool in body["tools"]}
+    if name == "anthropic":
+        return {tool["name"]: tool["description"] for tool in body["tools"]}
+    declared = [each for tool in body["tools"] for each in tool["functionDeclarations"]]
+    return {each["name"]: each["description"] for each in declared}
+
+
+@pytest.mark.parametrize("name", list(WIRES))
+def test_native_mode_speaks_the_tool_format_of_each_provider(
+    name: str, wire: Callable[[str], str], loopback: Loopback, evaluated: Evaluate
+) -> None:
+    loopback.then(Act(calls=(("notes__log", {"text": "rain"}),)), Act(calls=(("health__log", {"text": "rain"}),)))
+    report = evaluated(
+        mode="native",
+        modelsToTest=[wire(name)],
+        testCases=[{"prompt": "Into my diary: rain", "expectedOutput": LOG}],
+        mcpServers=[desk("health"), desk("notes")],
+        testRound=2,
+        concurrencyLimit=1,
+        executeTools=True,
+    )
+    tools = offered(name, loopback.bodies[0])
+    assert {"calculate-bmi", "stumble", "health__log", "add-note", "notes__log", "fail"} == set(tools)
+    assert tools["notes__log"] == "Keep a line of a diary."
+    right, wrong = details(report)
+    assert (right.passed, right.toolExecutionResult) == (True, "note 1: rain")
+    assert wrong.error == "serverName is 'health', expected 'notes'"
+    assert report.bakeoff.models[0].usage.input == 20
+    assert report.bakeoff.models[0].replies == {"native": 2}
+
+
+def test_words_where_a_call_was_wanted_and_tools_that_are_not_there_are_failures(
+    wire: Callable[[str], str], loopback: Loopback, evaluated: Evaluate
+) -> None:
+    loopback.then(Act(say="Let me think."), Act(calls=(("made-up", {}),)), Act(calls=(("add-note", "{broken"),)))
+    report = evaluated(
+        mode="native",
+        modelsToTest=[wire("openai")],
+        testCases=[{"prompt": "note", "expectedOutput": NOTE}],
+        mcpServers=[desk("notes")],
+        testRound=3,
+        concurrencyLimit=1,
+    )
+    errors = [detail.error or "" for detail in details(report)]
+    assert "no tool was called" in errors[0]
+    assert "'made-up' was called, and there is no such tool" in errors[1]
+    assert "no JSON object" in errors[2]
+
+
+def test_the_settings_of_a_suite_reach_the_provider_and_the_round_is_the_seed(
+    wire: Callable[[str], str], loopback: Loopback, evaluated: Evaluate
+) -> None:
+    model = wire("openai")
+    loopback.plan = lambda _: Act(say=json.dumps(BMI))
+    evaluated(
+        modelsToTest=[model],
+        testRound=2,
+        concurrencyLimit=1,
+        modelSettings={"temperature": 0.5, model: {"maxTokens": 77}},
+    )
+    asked = [(body["seed"], body["temperature"], body["max_completion_tokens"]) for body in loopback.bodies]
+    assert asked == [(1, 0.5, 77), (2, 0.5, 77)]
+    assert "calculate-bmi" in str(loopback.bodies[0]["messages"])
+    assert "response_format" not in loopback.bodies[0]
+
+
+def test_an_agent_works_in_steps_and_its_calls_are_the_sequence(evaluated: Evaluate) -> None:
+    steps = [
+        {"step": 0, "call": [{"name": "calculate-bmi", "arguments": BMI["parameters"]}]},
+        {"step": 1, "call": [{"name": "add-note", "arguments": {"text": "milk"}}]},
+        {"step": 2, "say": "Your index is noted."},
+    ]
+    Path("steps.json").write_text(json.dumps({"replies": steps}))
+    report = evaluated(
+        mode="agent",
+        modelsToTest=["scripted:steps.json"],
+        testCases=[
+            {
+                "prompt": "BMI, then note milk",
+                "expectedOutput": [BMI, NOTE],
+                "expectedResults": [{"bmi": 27.8}, {"regex": "^note \\d+: milk$"}],
+            }
+        ],
+        mcpServers=[desk("health"), desk("notes")],
+    )
+    [detail] = details(report)
+    assert detail.error is None
+    assert detail.toolExecutionResult == [{"bmi": 27.8}, "note 1: milk"]
+    assert detail.response == "Your index is noted."

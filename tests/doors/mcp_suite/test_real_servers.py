@@ -1,0 +1,78 @@
+"""Whole evaluations over servers that others wrote, over every transport and several at once."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.mcp import ServerSpec
+
+from .conftest import Evaluate, details
+
+
+def expected(server: str, tool: str, **parameters: Any) -> dict[str, Any]:
+    return {"serverName": server, "toolName": tool, "parameters": parameters}
+
+
+def as_config(spec: ServerSpec) -> dict[str, Any]:
+    config: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True)
+    return config
+
+
+@pytest.mark.parametrize("transport", ["stdio", "sse", "streamableHttp"])
+def test_server_everything_is_evaluated_over_each_transport(
+    transport: str, everything: tuple[str, str], everything_at: Callable[[str], str], evaluated: Evaluate
+) -> None:
+    where: dict[str, Any] = (
+        {"command": everything[0], "args": [everything[1], "stdio"]}
+        if transport == "stdio"
+        else {"url": everything_at(transport)}
+    )
+    wanted = expected("everything", "get-sum", a=2, b={"value": 3, "approx": 0})
+    report = evaluated(
+        modelsToTest=[f"scripted:{json.dumps(expected('everything', 'get-sum', a=2, b=3))}"],
+        testCases=[{"prompt": "2 + 3?", "expectedOutput": wanted, "expectedResults": {"regex": r"\b5\b"}}],
+        mcpServers=[{"name": "everything", **where}],
+        testRound=3,
+    )
+    assert report.summary.allPass, details(report)[0].error
+    assert len(details(report)) == 3
+
+
+def test_several_real_servers_are_evaluated_at_once(
+    everything: tuple[str, str],
+    time_server: ServerSpec,
+    git_server: Callable[[Path], ServerSpec],
+    evaluated: Evaluate,
+    script: Callable[..., str],
+    tmp_path: Path,
+    needs_program: Callable[[str], str],
+) -> None:
+    repository = tmp_path / "repository"
+    subprocess.run([needs_program("git"), "init", "--quiet", "-b", "trunk", str(repository)], check=True)
+    convert = expected("time", "convert_time", source_timezone="UTC", time="12:00", target_timezone="Asia/Tokyo")
+    status = expected("git", "git_status", repo_path=str(repository))
+    echo = expected("everything", "echo", message="hello")
+    model = script(("Tokyo", json.dumps(convert)), ("clean", json.dumps(status)), ("Say", json.dumps(echo)))
+    report = evaluated(
+        modelsToTest=[model],
+        testCases=[
+            {"prompt": "What is noon UTC in Tokyo?", "expectedOutput": convert, "expectedResults": "21:00"},
+            {"prompt": "Is my repository clean?", "expectedOutput": status, "expectedResults": "On branch trunk"},
+            {"prompt": "Say hello", "expectedOutput": echo, "expectedResults": "Echo: hello"},
+        ],
+        mcpServers=[
+            {"name": "everything", "command": everything[0], "args": [everything[1], "stdio"]},
+            as_config(time_server),
+            as_config(git_server(repository)),
+        ],
+        testRound=2,
+    )
+    assert [(case.modelResults[0].passRate, case.modelResults[0].details[0].error) for case in report.results] == [
+        (1.0, None)
+    ] * 3
+    wanted = {entry.wanted for entry in report.bakeoff.confusion[0].calls}
+    assert wanted == {"time / convert_time", "git / git_status", "everything / echo"}

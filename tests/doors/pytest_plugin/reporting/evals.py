@@ -1,0 +1,72 @@
+"""Outcomes made of records, without running anything."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
+from bakeoff.doors.pytest_plugin.reporting.shape import file_chunks, summary_of
+from bakeoff.record import Failure, Phase, Record, Score, Step, ToolCall, Transcript, Usage
+
+
+def record(value: float | None = 1.0, *, round_: int = 0, threshold: float | None = 0.5, **more: Any) -> Record:
+    calls = more.pop("calls", ())
+    usual: dict[str, Any] = {
+        "case": "case",
+        "subject": "subject",
+        "round": round_,
+        "attempt_key": "a",
+        "score_key": "s",
+        "started": 1_700_000_000.0,
+        "threshold": threshold,
+        "attempt": Phase(seconds=0.042),
+        "score": Phase(seconds=0.001),
+        "transcript": Transcript(output=more.pop("output", "an answer"), steps=(Step(parts=tuple(calls)),)),
+        "scores": (Score(name="Contains", value=value, reason="" if value == 1 else "it says something else"),),
+    }
+    return Record(**{**usual, **more})
+
+
+def broken(message: str = "boom") -> Record:
+    failure = Failure(kind="grader", type="ValueError", message=message)
+    return record(None, scores=(Score(name="Judge", failure=failure),))
+
+
+def outcome(
+    value: float | None = 1.0, nodeid: str = "tests/test_x.py::test_capitals[paris]", **more: Any
+) -> EvalOutcome:
+    """One case with one round, judged as the plugin would."""
+    threshold = more.get("threshold", 0.5)
+    records = more.pop("records", None) or (record(value, threshold=threshold, **more.pop("record", {})),)
+    passed = None if value is None or threshold is None else value >= threshold
+    suite = nodeid.split("::")[-1].partition("[")[0]
+    case = nodeid.partition("[")[2].removesuffix("]")
+    usual: dict[str, Any] = {
+        "nodeid": nodeid,
+        "suite": suite,
+        "case": case,
+        "input": f"What about {case}?",
+        "expected": "Paris",
+        "threshold": threshold,
+        "records": records,
+        "score": value,
+        "passed": passed,
+    }
+    return EvalOutcome(**{**usual, **more})
+
+
+def suite(
+    values: Sequence[float | None], name: str = "test_capitals", file: str = "tests/test_x.py"
+) -> list[EvalOutcome]:
+    return [outcome(value, f"{file}::{name}[case-{place}]") for place, value in enumerate(values)]
+
+
+def priced(value: float = 1.0, cost: float = 0.0012) -> EvalOutcome:
+    usage = Usage(requests=1, input=1000, output=204, cost=cost)
+    calls = (ToolCall(name="search", id="1"), ToolCall(name="fetch", id="2", parent_id="1"), ToolCall(name="add"))
+    return outcome(value, record={"spent": usage, "calls": calls})
+
+
+def file_bytes(outcomes: Sequence[EvalOutcome], **more: Any) -> bytes:
+    """The file of --eval-json."""
+    return b"".join(file_chunks(outcomes, summary_of(Tallies.of(outcomes), **more)))

@@ -1,0 +1,119 @@
+"""Gates on a whole run."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
+from bakeoff.doors.pytest_plugin.reporting.numbers import numbers_of
+from bakeoff.doors.pytest_plugin.reporting.shape import GateResult
+
+from .evals import broken, outcome, suite
+
+
+def judged(gates: Gates, outcomes: Sequence[EvalOutcome]) -> GateResult:
+    [found] = judge_gates(gates, outcomes, numbers_of(outcomes))
+    return found
+
+
+def test_a_pass_rate_is_of_the_cases_that_were_judged() -> None:
+    cases = [
+        *suite([1.0] * 9 + [0.0]),
+        outcome(0.1, threshold=None),
+        outcome(None, records=(broken(),), problem="boom"),
+    ]
+    assert judged(Gates(min_pass_rate=0.9), cases).met is True
+    tight = judged(Gates(min_pass_rate=0.91), cases)
+    assert tight.met is False
+    assert tight.sentence == "9 of 10 passed (90.0 %), wanted 91.0 %; 1 could not be judged"
+
+
+def test_a_pass_rate_of_nothing_that_can_pass_is_not_met() -> None:
+    assert judged(Gates(min_pass_rate=0.0), [outcome(1.0, threshold=None)]).met is False
+
+
+def test_a_mean_score_is_of_the_cases_that_have_one() -> None:
+    cases = [*suite([1.0, 0.5]), outcome(None, records=(broken(),), problem="boom")]
+    assert judged(Gates(min_score=0.75), cases).met is True
+    assert (
+        judged(Gates(min_score=0.76), cases).sentence == "mean score 0.750 over 2 cases, wanted 0.76; 1 without a score"
+    )
+
+
+def test_no_eval_meets_no_gate() -> None:
+    gates = judge_gates(Gates(0.0, 0.0, suite([1.0])), [], numbers_of([]))
+    assert [(gate.option, gate.met) for gate in gates] == [
+        ("--eval-min-pass-rate", False),
+        ("--eval-min-score", False),
+        ("--eval-baseline", False),
+    ]
+    assert judge_gates(Gates(), [], numbers_of([])) == ()
+
+
+def test_a_significant_regression_shuts_the_gate() -> None:
+    found = judged(Gates(baseline=suite([1.0] * 20)), suite([0.0] * 10 + [1.0] * 10))
+    assert found.met is False
+    assert "regressed: -50.0 points" in found.sentence
+    assert "20 pairs of cases, 10 worse and 0 better" in found.sentence
+
+
+def test_a_loss_that_chance_explains_is_said_to_be_undecidable_and_fails_nothing() -> None:
+    found = judged(Gates(baseline=suite([1.0] * 20)), suite([0.0] + [1.0] * 19))
+    assert found.met is None
+    assert "undecidable: no difference is shown, and none is ruled out" in found.sentence
+
+
+def test_the_same_scores_meet_the_gate() -> None:
+    found = judged(Gates(baseline=suite([1.0, 0.5, 0.0])), suite([1.0, 0.5, 0.0]))
+    assert (found.met, found.sentence) == (True, "tests/test_x.py::test_capitals: the same scores in 3 pairs of cases")
+
+
+def test_an_improvement_meets_the_gate() -> None:
+    assert judged(Gates(baseline=suite([0.0] * 20)), suite([1.0] * 20)).met is True
+
+
+def test_a_regression_of_one_suite_is_not_hidden_by_another() -> None:
+    before = [*suite([1.0] * 20), *suite([0.0] * 20, name="test_other")]
+    after = [*suite([0.0] * 20), *suite([1.0] * 20, name="test_other")]
+    found = judged(Gates(baseline=before), after)
+    assert found.met is False
+    assert found.sentence.startswith("tests/test_x.py::test_capitals: regressed")
+
+
+def test_many_suites_do_not_find_a_regression_by_chance() -> None:
+    worse = [0.0] * 6 + [1.0] * 14
+    assert judged(Gates(baseline=suite([1.0] * 20)), suite(worse)).met is False, "alone it is significant"
+    names = [f"test_{place}" for place in range(10)]
+    before = [case for name in names for case in suite([1.0] * 20, name=name)]
+    after = [case for name in names for case in suite(worse if name == "test_0" else [1.0] * 20, name=name)]
+    assert judged(Gates(baseline=before), after).met is None, "among ten it is what chance gives"
+
+
+def test_an_edited_case_is_another_case() -> None:
+    before = suite([1.0] * 20)
+    after = [case.model_copy(update={"input": "something else"}) for case in suite([0.0] * 10 + [1.0] * 10)]
+    found = judged(Gates(baseline=before), after)
+    assert "no case in common, 20 with changed content" in found.sentence
+
+
+def test_suites_without_a_partner_are_named() -> None:
+    found = judged(Gates(baseline=suite([1.0, 1.0], name="test_old")), suite([1.0, 1.0], name="test_new"))
+    assert found.met is None
+    assert "1 suites only in the baseline: tests/test_x.py::test_old" in found.sentence
+    assert "1 suites not in the baseline: tests/test_x.py::test_new" in found.sentence
+
+
+def test_too_many_losses_forbid_a_verdict() -> None:
+    lost = [
+        outcome(None, f"tests/test_x.py::test_capitals[case-{place}]", records=(broken(),), problem="boom")
+        for place in range(10)
+    ]
+    found = judged(Gates(baseline=suite([1.0] * 20)), [*lost, *suite([0.0] * 20)[10:]])
+    assert found.met is None
+    assert "refused" in found.sentence
+
+
+@pytest.mark.parametrize("gates", [Gates(min_pass_rate=0.0), Gates(min_score=0.0), Gates(baseline=[])])
+def test_a_gate_of_nought_is_a_gate(gates: Gates) -> None:
+    assert gates

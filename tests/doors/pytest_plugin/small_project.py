@@ -1,0 +1,91 @@
+"""A project of its own for each test, with evals in it, and pytest run there with the plugin and without others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+# A session in this process forgets the modules that it was the first to load: loaded here, they are loaded once.
+import bakeoff.doors.pytest_plugin.items
+import bakeoff.doors.pytest_plugin.keeping
+import bakeoff.doors.pytest_plugin.reporting.ending
+import bakeoff.doors.pytest_plugin.reporting.terminal
+import bakeoff.doors.pytest_plugin.to_eval  # noqa: F401
+from bakeoff.doors.pytest_plugin.gather import gathered
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+
+PLUGIN = ("-p", "bakeoff.doors.pytest_plugin.plugin")
+HEAD = """
+import asyncio, os, threading, time
+import pytest
+from bakeoff import TaskResult, ToolCall, describe_eval, eval_suite
+from bakeoff.scorers import Contains, Exact
+
+def right(given):
+    return given.output == given.expected
+
+def rows(*inputs):
+    return [{"input": each, "name": str(each), "expected": f"<{each}>"} for each in inputs]
+"""
+
+
+@dataclass
+class Seen:
+    """What a run of pytest came to."""
+
+    result: pytest.RunResult
+    outcomes: list[EvalOutcome]
+
+    @property
+    def text(self) -> str:
+        return self.result.stdout.str()
+
+    def counts(self) -> dict[str, int]:
+        return {name: count for name, count in self.result.parseoutcomes().items() if name != "warnings"}
+
+    def outcome(self, case: str) -> EvalOutcome:
+        return next(outcome for outcome in self.outcomes if outcome.case == case)
+
+
+@dataclass
+class _Watcher:
+    outcomes: list[EvalOutcome] = field(default_factory=list)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self.outcomes.extend(gathered(session.config))
+
+
+@dataclass
+class SmallProject:
+    pytester: pytest.Pytester
+
+    @property
+    def path(self) -> Path:
+        return self.pytester.path
+
+    def write(self, code: str, name: str = "test_it.py", head: str = HEAD) -> None:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(head + code)
+
+    def run(self, *arguments: str) -> Seen:
+        """In this process; a warning is an error."""
+        watcher = _Watcher()
+        given = [*PLUGIN, "-W", "error", "-p", "no:cacheprovider", *arguments]
+        return Seen(self.pytester.runpytest_inprocess(*given, plugins=[watcher]), watcher.outcomes)
+
+    def run_apart(self, *arguments: str, record: Sequence[str] = ("--eval-no-record",)) -> Seen:
+        """In a process of its own, where nothing of this one can help or hinder."""
+        given = [*PLUGIN, "-W", "error", *record, *arguments]
+        return Seen(self.pytester.runpytest_subprocess(*given, timeout=60), [])
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> SmallProject:
+    """An empty project; plugins that happen to be installed stay out unless a test names them."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "BAKEOFF_REPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    pytester.makeini("[pytest]")
+    return SmallProject(pytester)

@@ -1,0 +1,281 @@
+"""`@replayable`: local tools are called once, and replayed as answers of models are."""
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from bakeoff.doors.pytest_plugin.replaying import asking, replaying, replaying_as_handed_on
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.redact import Redactor
+from bakeoff.tools_on_tape import replayable
+
+Tape = Callable[[str], AbstractContextManager[None]]
+SECRET = "secret-9b1e4f7a2c"
+
+
+@pytest.fixture
+def tape(tmp_path: Path) -> Tape:
+    return lambda mode: replaying(mode, tmp_path / "recordings", Redactor({"MY_KEY": SECRET}))
+
+
+@pytest.fixture
+def recordings(tmp_path: Path) -> Callable[[], list[Path]]:
+    return lambda: sorted((tmp_path / "recordings").rglob("*.json"))
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class City(BaseModel):
+    name: str
+
+
+calls: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def none_made() -> None:
+    calls.clear()
+
+
+@replayable
+def add(a: int, b: int = 1, *rest: int, **named: Any) -> int:
+    """The sum."""
+    calls.append((a, b))
+    return a + b
+
+
+@replayable(version=1)
+async def look(place: str) -> list[Point]:
+    calls.append(place)
+    await asyncio.sleep(0)
+    return [Point(len(place))]
+
+
+@replayable
+def city(name: str) -> City:
+    return City(name=name)
+
+
+@replayable
+def say(what: Any):
+    calls.append(what)
+    return what() if callable(what) else what
+
+
+def test_without_replay_the_function_is_what_it_was() -> None:
+    assert (add(1), add(1)) == (2, 2)
+    assert (len(calls), add.__name__, add.__doc__) == (2, "add", "The sum.")
+
+
+def test_a_tool_is_called_once_and_then_replayed(tape: Tape) -> None:
+    with tape("auto"):
+        assert (add(2, b=3), add(a=2, b=3), add(2, 3)) == (5, 5, 5)
+    assert calls == [(2, 3)]
+    with tape("strict"):
+        assert add(2, 3) == 5
+    assert calls == [(2, 3)]
+
+
+def test_defaults_are_part_of_the_question(tape: Tape) -> None:
+    with tape("auto"):
+        assert add(2) == add(2, 1) == 3
+    assert calls == [(2, 1)]
+
+
+async def test_an_async_tool_gives_back_the_objects_of_its_annotation(tape: Tape) -> None:
+    for mode in ("auto", "strict"):
+        with tape(mode):
+            assert await look("Paris") == [Point(5)]
+    assert calls == ["Paris"]
+
+
+def test_a_model_comes_back_as_a_model(tape: Tape) -> None:
+    for mode in ("record", "strict"):
+        with tape(mode):
+            assert city("Paris") == City(name="Paris")
+
+
+def test_another_version_is_another_tool(tape: Tape) -> None:
+    with tape("record"):
+        asyncio.run(look("Paris"))
+    newer = replayable(version=2)(look.__wrapped__)  # type: ignore[attr-defined]
+    with tape("strict"), pytest.raises(InfraError, match="nothing is recorded"):
+        asyncio.run(newer("Paris"))
+
+
+def test_record_calls_again(tape: Tape) -> None:
+    with tape("record"):
+        add(1)
+        add(1)
+    assert len(calls) == 2
+
+
+def test_a_strict_miss_names_the_key_the_tool_and_the_nearest_recording(tape: Tape) -> None:
+    with tape("record"):
+        add(1)
+    with tape("strict"), pytest.raises(InfraError) as raised:
+        add(2)
+    message = str(raised.value)
+    assert "nothing is recorded under " in message
+    assert "add)" in message
+    assert '-  "a": 1,' in message
+    assert '+  "a": 2,' in message
+    assert len(calls) == 1
+
+
+def test_a_strict_miss_with_no_recording_at_all_says_how_to_make_one(tape: Tape) -> None:
+    with tape("strict"), pytest.raises(InfraError, match="--eval-replay=auto or record"):
+        add(1)
+
+
+def test_what_a_tool_raises_is_not_recorded_and_is_tried_again(
+    tape: Tape, recordings: Callable[[], list[Path]]
+) -> None:
+    with tape("auto"), asking(0):
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                say(lambda: 1 / 0)
+    assert (len(calls), recordings()) == (2, [])
+
+
+def test_the_same_question_within_a_round_has_answers_in_their_order(tape: Tape) -> None:
+    numbers = iter(range(10))
+
+    @replayable
+    def count() -> int:
+        return next(numbers)
+
+    def rounds() -> list[int]:
+        found = []
+        for number in range(2):
+            with asking(number):
+                found += [count(), count()]
+        return found
+
+    with tape("auto"):
+        assert rounds() == [0, 1, 2, 3]
+    with tape("strict"):
+        assert rounds() == [0, 1, 2, 3]
+
+
+def test_a_miss_that_the_application_swallowed_is_still_the_cases_error(tape: Tape) -> None:
+    def careless() -> str:
+        try:
+            return str(add(1))
+        except InfraError:
+            return "0"
+
+    with tape("strict"), pytest.raises(InfraError, match="nothing is recorded"), asking(0):
+        careless()
+
+
+@pytest.mark.parametrize("result", [(1, 2), {1}, object(), {1: 2}, float("nan"), lambda: 1, "\ud800"], ids=repr)
+def test_a_result_that_json_does_not_give_back_is_refused_with_a_way_out(tape: Tape, result: Any) -> None:
+    with tape("record"), pytest.raises(UsageError, match=r"say returned a \w+ that JSON does not give back.*annotate"):
+        say(lambda: result)
+
+
+@pytest.mark.parametrize("result", [None, 1, 0.5, "é", True, [1, {"a": None}], {"a": [1]}], ids=repr)
+def test_plain_results_need_no_annotation(tape: Tape, result: Any) -> None:
+    for mode in ("record", "strict"):
+        with tape(mode):
+            assert say(result) == result
+
+
+def test_an_argument_that_is_no_data_is_known_by_its_kind(tape: Tape) -> None:
+    for mode in ("auto", "strict"):
+        with tape(mode):
+            assert say(lambda: 4) == 4
+    assert len(calls) == 1
+
+
+def test_a_method_is_asked_without_its_object(tape: Tape) -> None:
+    class Shop:
+        @replayable
+        def price(self, of: str) -> int:
+            calls.append(of)
+            return len(of)
+
+    for mode in ("auto", "strict"):
+        with tape(mode):
+            assert Shop().price("tea") == 3
+    assert calls == ["tea"]
+
+
+def test_generators_are_refused_where_they_are_decorated() -> None:
+    with pytest.raises(UsageError, match="numbers gives its results bit by bit"):
+
+        @replayable
+        def numbers() -> Any:
+            yield 1
+
+
+def test_no_secret_is_written(tape: Tape, recordings: Callable[[], list[Path]]) -> None:
+    with tape("record"):
+        say({"key": SECRET, "said": [f"my key is {SECRET}"]})
+    [path] = recordings()
+    assert SECRET not in path.read_text()
+    assert "[redacted MY_KEY]" in path.read_text()
+
+
+def test_wrong_arguments_are_the_callers_error_as_ever(tape: Tape) -> None:
+    with tape("auto"), pytest.raises(TypeError, match="missing a required argument: 'a'"):
+        add()  # type: ignore[call-arg]
+
+
+def test_threads_may_record_the_same_at_the_same_time(tape: Tape, recordings: Callable[[], list[Path]]) -> None:
+    together = threading.Barrier(8)
+
+    def ask(number: int) -> int:
+        together.wait(30)
+        return add(number % 2, 1)
+
+    with tape("auto"), ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(ask, range(8))) == [1] * 4 + [2] * 4
+    assert len(recordings()) == 2
+
+
+def test_a_process_that_was_started_meanwhile_joins_in(tape: Tape, tmp_path: Path) -> None:
+    program = tmp_path / "tool.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            from bakeoff.doors.pytest_plugin.replaying import replaying_as_handed_on
+            from bakeoff.tools_on_tape import replayable
+
+            @replayable
+            def shout(word: str) -> str:
+                print("called")
+                return word.upper()
+
+            with replaying_as_handed_on():
+                print(shout("hi"))
+            """
+        )
+    )
+
+    def run() -> str:
+        return subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout
+
+    with tape("auto"):
+        assert (run(), run()) == ("called\nHI\n", "HI\n")
+    assert run() == "called\nHI\n"
+
+
+def test_nothing_is_handed_on_where_nothing_is_on() -> None:
+    with replaying_as_handed_on():
+        assert add(1) == 2
