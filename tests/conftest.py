@@ -54,6 +54,20 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return report
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Tests marked `unwatched` repeat the same lines a million times: coverage would learn nothing and take minutes."""
+    plugin = item.config.pluginmanager.getplugin("_cov")
+    watching = plugin.cov_controller if plugin is not None and item.get_closest_marker("unwatched") else None
+    if watching is not None:
+        watching.pause()
+    try:
+        return (yield)
+    finally:
+        if watching is not None:
+            watching.resume()
+
+
 @pytest.fixture
 def make_record() -> Callable[..., Record]:
     """A finished trial; give only what matters to the test."""

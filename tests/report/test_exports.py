@@ -297,6 +297,7 @@ def test_no_score_of_an_inspect_sample_takes_the_place_of_another(tmp_path: Path
     assert found == {"bakeoff": pytest.approx(1.75 / 3), "bakeoff 2": 0.25, "x": 1.0, "x 2": 0.5}
 
 
+@pytest.mark.unwatched
 def test_an_export_needs_no_more_memory_for_a_longer_run() -> None:
     peaks = []
     for rounds in (10, 60):

@@ -19,6 +19,8 @@ from bakeoff.stats.moments import moments_of_means
 from bakeoff.stats.permutation import mcnemar_exact, sign_flip_p_values, sign_flip_test, tail_bounds
 from bakeoff.stats.unpaired import newcombe, unpaired_test
 
+pytestmark = pytest.mark.unwatched
+
 few = settings(max_examples=40, deadline=None)
 
 

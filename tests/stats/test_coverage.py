@@ -13,6 +13,8 @@ from bakeoff.stats.moments import Moments, moments_of, moments_of_means
 
 from .simulation import REQUIRED, Array, Coverage, Setting, chances, coverage, moments_of_rows
 
+pytestmark = pytest.mark.unwatched
+
 LOW, HIGH = 0.92, 0.98
 DRAWS = 4_000  # the standard error of a coverage near 95 % is then 0.35 points; no cell lies that close to a bound
 ONE_ROUND = [setting for setting in REQUIRED if setting.rounds == 1]

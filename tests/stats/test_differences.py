@@ -17,6 +17,8 @@ from bakeoff.stats.quantiles import normal_quantile
 from .simulation import cells_from_passes
 from .simulation_differences import EDGE, INNER, SPREAD, Apart, changes_of_rows, measured
 
+pytestmark = pytest.mark.unwatched
+
 LOW, MOST_WRONG = 0.92, 0.057
 DRAWS = 2_500
 

@@ -9,6 +9,8 @@ from bakeoff.stats import Cells, GateVerdict, compare, judge
 from .simulation import cells_from_passes
 from .simulation_pairs import detectable, false_alarms, found_at_twice_the_detectable, identical_pairs
 
+pytestmark = pytest.mark.unwatched
+
 MOST = 0.057
 PAIRS = 10_000
 

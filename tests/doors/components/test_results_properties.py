@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,8 @@ from bakeoff.doors.components.results.read import parse_result, plan_of, records
 from bakeoff.doors.components.results.write import result_of
 from bakeoff.plan import Plan
 from bakeoff.record import Record
+
+pytestmark = pytest.mark.unwatched
 
 
 def name_of(test: Any) -> str:

@@ -14,6 +14,8 @@ from bakeoff.report.html import write_run_page
 from .browser import Chromium, opened
 from .generator import as_line, line_of, plan_of, records_of, write_lines
 
+pytestmark = pytest.mark.unwatched
+
 TRIALS = 20_000
 RUNS = 1_000
 
