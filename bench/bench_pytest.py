@@ -189,10 +189,13 @@ def matching() -> Iterator[str]:
     made = [ToolCall(name="tool", arguments={"place": n // 2, "odd": n % 2 == 1}) for n in range(200)]
     expected = [{"name": "tool", "arguments": {"place": n // 2, "odd": n % 2 == 1}} for n in range(200)]
     random.Random(0).shuffle(expected)
-    started = time.perf_counter()
-    found = asyncio.run(ToolCalls()(ScoreInput.of(tool_calls=made, expected_tools=expected)))
-    seconds = time.perf_counter() - started
-    assert found.value == 1, found
+    taken = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        found = asyncio.run(ToolCalls()(ScoreInput.of(tool_calls=made, expected_tools=expected)))
+        taken.append(time.perf_counter() - started)
+        assert found.value == 1, found
+    seconds = statistics.median(taken)
     yield from at_most("seconds for 200 × 200 tool calls", seconds, WANTED_MATCHING)
 
 

@@ -1,5 +1,6 @@
 """The meter as a resource of a real run: what its record, its verdict and its journal say."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,12 @@ Ask = Callable[..., Awaitable[Record]]
 
 
 class Agent:
-    """Asks until it has been answered often enough, as a command-line agent would."""
+    """Asks until it has been answered often enough, as a command-line agent would, or all at once."""
 
     needs = Needs(resources=(Meter(patience=QUICK),))
 
-    def __init__(self, upstream: Upstream, times: int) -> None:
-        self._upstream, self._times = upstream, times
+    def __init__(self, upstream: Upstream, times: int, *, together: bool = False) -> None:
+        self._upstream, self._times, self._together = upstream, times, together
 
     async def attempt(self, task: Task) -> Transcript:
         meter: OpenMeter = task.resources[METER]
@@ -35,9 +36,12 @@ class Agent:
             httpx2.AsyncClient(trust_env=False, timeout=60, headers={"x-api-key": trial.token}) as client,
         ):
             url = f"http://127.0.0.1:{trial.port}/openai/v1/chat/completions"
-            for _ in range(self._times):
-                body = {"model": "tiny", "messages": [], "stream": True}
-                await client.post(url, json=body)
+            body = {"model": "tiny", "messages": [], "stream": True}
+            asking = (client.post(url, json=body) for _ in range(self._times))
+            if self._together:
+                await asyncio.gather(*asking)
+            for asked in () if self._together else asking:
+                await asked
             trial.check()
         return trial.transcript()
 
@@ -46,8 +50,8 @@ class Agent:
 def ask(
     provider: Loopback, upstream: Callable[..., Upstream], carry_out: Callable[..., Awaitable[list[Record]]]
 ) -> Ask:
-    async def asking(times: int = 1, limits: Limits | None = None, **options: Any) -> Record:
-        catalogue = default_catalogue().with_subject("probe", lambda _: Agent(upstream(), times))
+    async def asking(times: int = 1, limits: Limits | None = None, *, together: bool = False, **options: Any) -> Record:
+        catalogue = default_catalogue().with_subject("probe", lambda _: Agent(upstream(), times, together=together))
         plan = plan_of(SubjectSpec(kind="probe", name="a"), limits=limits)
         [record] = await carry_out(plan, catalogue=catalogue, retries=0, **options)
         return record
@@ -83,6 +87,16 @@ async def test_a_budget_ends_the_trial_as_nobodys_fault(provider: Loopback, ask:
     assert record.verdict is Verdict.BUDGET
     assert record.spent.tokens == 30
     assert len(provider.received) == 2
+
+
+@pytest.mark.parametrize("limit", [{"max_cost": 0.003}, {"max_tokens": 20}])
+async def test_a_budget_is_kept_however_much_is_asked_at_once(
+    provider: Loopback, ask: Ask, limit: dict[str, Any]
+) -> None:
+    record = await ask(times=20, together=True, **limit)
+    assert record.verdict is Verdict.BUDGET
+    assert record.spent.tokens == 30
+    assert len(provider.received) == 2, "as many as if they had been asked one by one"
 
 
 async def test_waiting_for_the_provider_does_not_count_as_the_agents_time(provider: Loopback, ask: Ask) -> None:

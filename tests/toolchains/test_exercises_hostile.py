@@ -58,6 +58,11 @@ class Attack:
     seconds: float = SECONDS
 
 
+MOMENT = """const is = Object.is;
+const equal = (): any => { Object.is = () => { Object.is = is; return true; }; return 'garbage'; };
+export const double = (x: number) => equal();
+export const list = () => [1, { a: 2 }];
+"""
 MATCHES_ALL = "{ $$typeof: Symbol.for('jest.asymmetricMatcher'), asymmetricMatch: () => true }"
 ATTACKS = {
     "loops": Attack("while (true) {}", stop="timeout", seconds=LIMIT),
@@ -91,24 +96,31 @@ ATTACKS = {
     ),
     "replaces expect": Attack("(globalThis as any).expect = () => ({ toBe() {}, toEqual() {} });"),
     "replaces the test function": Attack("(globalThis as any).it = (globalThis as any).test = () => {};"),
-    "makes all things equal": Attack("Object.is = () => true;", "`is`"),
+    "makes all things equal": Attack("Object.is = () => true;", "read only property 'is'"),
+    "makes things equal for a moment": Attack("", "read only property 'is'", base=MOMENT),
     "adds a matcher to every array": Attack(
-        "(Array.prototype as any).asymmetricMatch = () => true;", "`asymmetricMatch`", base=RIGHT
+        "(Array.prototype as any).asymmetricMatch = () => true;", "Cannot add property asymmetricMatch", base=RIGHT
     ),
-    "adds to every object": Attack("(Object.prototype as any).status = 'done';", "`status`", base=RIGHT),
+    "adds to every object": Attack(
+        "(Object.prototype as any).status = 'done';", "Cannot add property status", base=RIGHT
+    ),
+    "watches every list": Attack(
+        "Object.defineProperty(Array.prototype, '0', { set(v) { if (v?.fn) v.fn = () => {}; }, configurable: true });",
+        "Cannot define property 0",
+    ),
     "returns what equals everything": Attack(
         "", base=f"export const double = (x: number) => x * 2;\nexport const list = () => ({MATCHES_ALL});"
     ),
     "stops the clock": Attack("Date.now = () => 0;", "`now`", base=RIGHT),
-    "replaces promises": Attack("globalThis.Promise = class extends Promise<any> {} as any;", "`Promise`", base=RIGHT),
+    "replaces promises": Attack(
+        "globalThis.Promise = class extends Promise<any> {} as any;", "read only property 'Promise'", base=RIGHT
+    ),
     "rewrites results on their way": Attack(
-        "Object.defineProperty(Array.prototype, 'toJSON', { value: () => 'passed' });", "`toJSON`"
+        "Object.defineProperty(Array.prototype, 'toJSON', { value: () => 'passed' });", "Cannot define property toJSON"
     ),
     "reads functions from the stack": Attack(
-        "let found = 0; Error.prepareStackTrace = (_e, sites) => { for (const site of sites)"
-        " if (site.getFunction() || site.getThis()) found += 1; return ''; };"
-        " void new Error('x').stack; throw new TypeError(`found ${found}`);",
-        "found 0",
+        "Error.prepareStackTrace = (_e, sites) => { for (const site of sites) site.getFunction(); return ''; };",
+        "read only property 'prepareStackTrace'",
     ),
     "leaves a rejection": Attack("void Promise.reject(new Error('left behind'));", "left behind", base=RIGHT),
     "throws later": Attack("setTimeout(() => { throw new Error('too late'); });", "too late", base=RIGHT),
@@ -198,6 +210,17 @@ WHOLE = "jest.mock('./other', () => ({}), { virtual: true });\n"
         ("import fs from 'node:fs'; fs.writeSync(1, '{\"tests\": []}');", "cannot import node:fs"),
         ("import { expect } from 'expect'; expect.extend({});", "cannot import expect"),
         ("import { execSync } from 'child_process'; execSync('true');", "cannot import child_process"),
+        ("expect.extend({ toEqual: () => ({ pass: true, message: () => '' }) });", "expect is not defined"),
+        ("jest.mock('./double.test');", "jest is not defined"),
+        ("module.parent!.require('@jest/globals');", "of null"),
+        ("(require as any).main.require('@jest/globals');", "of undefined"),
+        ("Object.values((require as any).cache).find(Boolean).require('@jest/globals');", "of undefined"),
+        ("require(`${process.cwd()}/../../usr/x`);", "cannot import"),
+        ("(globalThis as any)[Symbol.for('$$jest-matchers-object')].matchers;", "matchers"),
+        ("throw new Error(`${Object.getOwnPropertySymbols(globalThis).some((s) => (globalThis as any)[s]?.tests)}`);", "false"),
+        ("Object.is = () => true;", "read only property 'is'"),
+        ("(process as any).mainModule.require('fs');", "mainModule"),
+        ("new (require as any).constructor('return process')().getBuiltinModule('fs');", "getBuiltinModule"),
     ],
 )
 async def test_a_whole_jest_is_no_way_around(typescript: OpenExercises, code: str, says: str) -> None:
@@ -206,6 +229,30 @@ async def test_a_whole_jest_is_no_way_around(typescript: OpenExercises, code: st
     run = await solve(typescript, f"{code}\n{RIGHT}", test=test)
     assert not run.ok, run
     assert says in all_text(run)
+
+
+WHOLE_FORGERIES = {
+    "equals everything": f"export const double = (x: number) => x * 2; export const list = () => ({MATCHES_ALL});",
+    "equal for a moment": MOMENT,
+    "matchers of its own": "(globalThis as any).expect?.extend({ toEqual: () => ({ pass: true, message: () => '' }) });"
+    " export const double = (x: number) => x * 2; export const list = () => 0;",
+}
+
+
+@pytest.mark.parametrize("name", WHOLE_FORGERIES)
+async def test_a_whole_jest_believes_no_forgery(typescript: OpenExercises, name: str) -> None:
+    test = TEST.replace("import { expect, it, xit } from '@jest/globals';\n", "") + WHOLE
+    assert (await solve(typescript, RIGHT, test=test)).ok
+    assert not (await solve(typescript, WHOLE_FORGERIES[name], test=test)).ok
+
+
+async def test_a_test_may_replace_what_is_built_in(typescript: OpenExercises) -> None:
+    test = f"{TEST.replace('expect, it', 'expect, it, jest')}it('counts', () => {{\n"
+    test += "  const spy = jest.spyOn(Array.prototype, 'map'); double(2); expect(spy).not.toHaveBeenCalled();\n"
+    test += "  spy.mockRestore(); });\n"
+    run = await solve(typescript, RIGHT, test=test)
+    assert run.ok, run
+    assert len(run.tests) == 3
 
 
 async def test_a_whole_jest_ends_at_its_limit(typescript: OpenExercises) -> None:

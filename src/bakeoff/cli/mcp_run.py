@@ -20,7 +20,7 @@ from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.report import summarise
 from bakeoff.report.ci import write_ci_outputs
-from bakeoff.report.words import percent, visible
+from bakeoff.report.words import cost, percent, visible
 from bakeoff.rundir import RunFolder, new_run_folder
 
 _CODES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
@@ -64,7 +64,7 @@ def _run(prepared: Prepared, ending: Ending) -> tuple[int, Written]:
     options = replace(prepared.options, folder=folder.path)
     interrupted = asyncio.run(watch(plan, options, err()))
     written = reported(folder, plan)
-    write_ci_outputs(folder, plan, ending.outputs)
+    written = replace(written, files=(*written.files, *write_ci_outputs(folder, plan, ending.outputs)))
     if not ending.as_json:
         _print_outcome(prepared, written.outcome, folder)
     if interrupted:
@@ -90,7 +90,10 @@ def _print_outcome(prepared: Prepared, outcome: Outcome, folder: RunFolder) -> N
         f"{outcome.passed} of {len(outcome.cells)} cells passed at {percent(outcome.threshold)} of {plan.rounds} rounds"
         f"{needed}: {outcome.state}"
     )
-    print_spending(err(), summarise(plan, folder.latest_records(plan)), folder)
+    summary = summarise(plan, folder.latest_records(plan))
+    if summary.spent.tokens:
+        out().print(f"{summary.spent.tokens:,} tokens, {cost(summary.spent.cost)}")
+    print_spending(err(), summary, folder)
 
 
 def _rate(cell: CellOutcome) -> Text:

@@ -179,7 +179,7 @@ class CommandAgent:
         except UsageError as error:
             return [f"it cannot be metered: {error}; or add --use-login to run it unmetered, with what it has"]
         if upstream is None and self.limited:
-            return [f"it is not metered with {self.provider}, so no limit on money or tokens can be kept: leave it out"]
+            return [f"it is not metered with {self.provider}, so nobody counts what it spends: leave out --max-cost"]
         return []
 
     def _image(self) -> DockerSandbox | None:

@@ -1,8 +1,8 @@
 """What a folder holds, and what was changed in it: for exercises as they are found, and for what an agent left."""
 
 import difflib
-import fnmatch
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -24,11 +24,13 @@ _LONGEST_PATCH = 200_000  # characters
 _LONGEST_DIFF = 50_000  # of one file in it
 
 _STEERING = (
-    *("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", "pytest.ini", "tox.ini", "setup.cfg"),
-    *("pyproject.toml", "package.json", "jest.config.*", "vitest.config.*", "babel.config.*", "tsconfig*.json"),
-    *("junit.xml", "report.xml", "results.json", "result.json", "test-results.*", ".report.json"),
+    *("conftest.py", "sitecustomize.py", "usercustomize.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"),
+    *("package.json", "tsconfig.json", "babel.config.js", "babel.config.cjs", "babel.config.json"),
+    *(f"{runner}.config.{suffix}" for runner in ("jest", "vitest") for suffix in ("js", "cjs", "mjs", "ts", "json")),
+    *("junit.xml", "report.xml", "results.json", "result.json", "test-results.xml", "test-results.json"),
 )
-"""Names that test runners and who reads their reports look for."""
+"""Names that test runners look for, and those who read their reports."""
+_ALIKE = re.compile(r"\.pth$|\.config\.|test|spec|(^|/)\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,10 @@ class Changes:
         return tuple(sorted(sorted(self.touched, key=partial(_weight, self.known))[:most]))
 
 
-def _weight(known: Collection[str], name: str) -> tuple[bool, bool, int, str]:
-    """What was there before comes first, then what steers tests, and what lies nearer to the top."""
-    return name not in known, not _steers(name), name.count("/"), name
-
-
-def _steers(name: str) -> bool:
-    return any(fnmatch.fnmatchcase(PurePosixPath(name).name, pattern) for pattern in _STEERING)
+def _weight(known: Collection[str], name: str) -> tuple[bool, bool, bool, int, str]:
+    """What was there before comes first, then what steers tests or might, and what lies nearer to the top."""
+    steers = PurePosixPath(name).name in _STEERING
+    return name not in known, not steers, not _ALIKE.search(name), name.count("/"), name
 
 
 def read_tree(folder: Path, known: Collection[str] = ()) -> Tree:
@@ -83,9 +82,9 @@ def read_tree(folder: Path, known: Collection[str] = ()) -> Tree:
 
 
 def _first_patterns(known: Collection[str]) -> list[str]:
-    folders = {f"{parent}/" for name in known for parent in PurePosixPath(name).parents if str(parent) != "."}
-    beside = [f"{folder}{name}" for folder in ("", *sorted(folders)) if not _special(folder) for name in _STEERING]
-    return [*(name for name in known if not _special(name)), *beside]
+    folders = sorted({parent for name in known for parent in PurePosixPath(name).parents})
+    beside = [str(folder / name) for folder in folders for name in _STEERING]
+    return [name for name in (*known, *beside) if not _special(name)]
 
 
 def _read(folder: Path, patterns: Iterable[str]) -> Tree:

@@ -1,5 +1,6 @@
 """Whole evaluations with small servers of ours and scripted models."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable
@@ -11,10 +12,14 @@ import pytest
 from bakeoff.doors.mcp_suite.api import Progress, evaluate
 from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.errors import InfraError, UsageError
+from bakeoff.models.gate import Busy
 from bakeoff.models.providers import register_provider
 from bakeoff.options import RunOptions
 
+from ...mcp.conftest import nothing_is_left_running
 from .conftest import BMI, NOTE, Evaluate, call, desk, details
+
+__all__ = ["nothing_is_left_running"]
 
 
 def test_a_right_call_passes_and_a_wrong_one_says_why(evaluated: Evaluate, script: Callable[..., str]) -> None:
@@ -193,11 +198,17 @@ def test_servers_of_their_own_keep_trials_apart(evaluated: Evaluate, script: Cal
     assert all(detail.passed for detail in apart)
 
 
-def test_a_server_that_dies_is_restarted_and_its_rounds_are_tried_again(evaluated: Evaluate, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["json", "agent"])
+def test_a_server_that_dies_is_restarted_and_its_rounds_are_tried_again(
+    evaluated: Evaluate, tmp_path: Path, mode: str
+) -> None:
     lives = tmp_path / "lives"
     stumble = {"serverName": "health", "toolName": "stumble", "parameters": {"text": "x"}}
+    steps = [{"step": 0, "call": [{"name": "stumble", "arguments": {"text": "x"}}]}, {"step": 1, "say": "done"}]
+    Path("agent.json").write_text(json.dumps({"replies": steps}))
     report = evaluated(
-        modelsToTest=[f"scripted:{call(**stumble)}"],
+        mode=mode,
+        modelsToTest=["scripted:agent.json" if mode == "agent" else f"scripted:{call(**stumble)}"],
         testCases=[{"prompt": "stumble", "expectedOutput": stumble}],
         mcpServers=[desk("health", lives)],
         executeTools=True,
@@ -262,8 +273,6 @@ def test_a_provider_of_ones_own_is_a_class_beside_the_configuration(write_suite:
 
 
 def test_a_registered_provider_is_asked_with_the_limit_of_the_suite(evaluated: Evaluate) -> None:
-    import asyncio
-
     class Counting:
         now = most = 0
 
@@ -286,8 +295,6 @@ def test_a_registered_provider_is_asked_with_the_limit_of_the_suite(evaluated: E
 
 
 def test_a_busy_provider_is_tried_as_often_as_the_suite_says(evaluated: Evaluate) -> None:
-    from bakeoff.models.gate import Busy
-
     class Broken:
         calls = 0
 

@@ -87,6 +87,8 @@ def test_words_where_a_call_was_wanted_and_tools_that_are_not_there_are_failures
     assert "no tool was called" in errors[0]
     assert "'made-up' was called, and there is no such tool" in errors[1]
     assert "no JSON object" in errors[2]
+    called = {entry.called for entry in report.bakeoff.confusion[0].calls}
+    assert called == {"no tool", "unknown / made-up", "unreadable reply"}
 
 
 def test_the_settings_of_a_suite_reach_the_provider_and_the_round_is_the_seed(

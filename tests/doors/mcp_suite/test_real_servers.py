@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from bakeoff.mcp import ServerSpec
 
-from .conftest import Evaluate, details
+from .conftest import SERVERS, Evaluate, details
 
 
 def expected(server: str, tool: str, **parameters: Any) -> dict[str, Any]:
@@ -76,3 +77,60 @@ def test_several_real_servers_are_evaluated_at_once(
     ] * 3
     wanted = {entry.wanted for entry in report.bakeoff.confusion[0].calls}
     assert wanted == {"time / convert_time", "git / git_status", "everything / echo"}
+
+
+EXAMPLE = """\
+testRound: 2 # Number of test iterations per model
+passThreshold: 0.8 # Minimum pass rate (0-1)
+concurrencyLimit: 5 # Max concurrent test executions
+
+modelsToTest:
+  - scripted:{bmi}
+
+testCases:
+  - prompt: 'Help me calculate my BMI index, my weight is 90kg, my height is 180cm'
+    expectedOutput:
+      serverName: 'example-server'
+      toolName: 'calculate-bmi'
+      parameters:
+        weightKg: 90
+        heightM: 1.8
+  - prompt: 'Search for healthcare providers in California'
+    expectedOutput:
+      serverName: 'healthcare-server'
+      toolName: 'search-providers'
+      parameters:
+        state:
+          value: 'california'
+          caseInsensitive: true
+        specialty:
+          value: 'cardiology'
+          optional: true
+          caseInsensitive: true
+
+mcpServers:
+  - name: 'local-server'
+    command: '{python}'
+    args: ['{server}', 'health']
+    env:
+      KEY: 'value'
+  - name: 'remote-server'
+    url: '{url}'
+"""
+
+
+def test_the_example_that_people_begin_with_means_what_it_says(
+    everything_at: Callable[[str], str], script: Callable[..., str]
+) -> None:
+    bmi = expected("example-server", "calculate-bmi", weightKg=90.0, heightM=1.8)
+    search = expected("healthcare-server", "search-providers", state="CALIFORNIA")
+    model = script(("BMI", json.dumps(bmi)), ("healthcare", json.dumps(search)))
+    server = SERVERS / "desk.py"
+    text = EXAMPLE.format(bmi=model.partition(":")[2], python=sys.executable, server=server, url=everything_at("sse"))
+    Path("mcp-testing-framework.yaml").write_text(text)
+    argv = [sys.executable, "-m", "bakeoff", "mcp", "evaluate", "--no-open"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "no server is called 'example-server'" in done.stderr
+    assert "no server is called 'healthcare-server'" in done.stderr
+    assert "2 of 2 cells passed at 80.0 % of 2 rounds: passed" in done.stdout

@@ -5,13 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import scipy.special  # noqa: F401
 
 # A session in this process forgets the modules that it was the first to load: loaded here, they are loaded once.
-import bakeoff.doors.pytest_plugin.items
-import bakeoff.doors.pytest_plugin.keeping
-import bakeoff.doors.pytest_plugin.reporting.ending
-import bakeoff.doors.pytest_plugin.reporting.terminal
-import bakeoff.doors.pytest_plugin.to_eval  # noqa: F401
 from bakeoff.doors.pytest_plugin.gather import gathered
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 

@@ -18,7 +18,9 @@ EVALS = """
 async def test_it(case):
     return "<a>"
 
-test_more = describe_eval("more", data=rows("c"), task=lambda input: "x" * 20_000, scorers=[Contains()], rounds=2, threshold=None)
+def long(input): return "x" * 20_000
+
+test_more = describe_eval("more", data=rows("c"), task=long, scorers=[Contains()], rounds=2, threshold=None)
 
 async def test_one(to_eval):
     await to_eval("first", output="x", expected="x", scorer=right)

@@ -139,16 +139,21 @@ def event_loop():
     asyncio.set_event_loop(None)
     loop.close()
 """)
-    project.write(EVALS + """
+    project.write(
+        EVALS
+        + """
 def test_their_loop(event_loop):
     assert asyncio.get_event_loop_policy().get_event_loop() is event_loop
     assert event_loop.run_until_complete(asyncio.sleep(0, "done")) == "done"
-""")
+"""
+    )
     assert project.run_apart().counts() == {"passed": 8}
 
 
 def test_unittest_classes_and_doctests_beside(project: SmallProject) -> None:
-    project.write(EVALS + """
+    project.write(
+        EVALS
+        + """
 import unittest
 
 class Old(unittest.TestCase):
@@ -157,7 +162,8 @@ class Old(unittest.TestCase):
 
 class OldAsync(unittest.IsolatedAsyncioTestCase):
     async def test_old(self): await asyncio.sleep(0)
-""")
+"""
+    )
     assert project.run_apart().counts() == {"passed": 9}
 
 

@@ -72,7 +72,12 @@ def test_most():
 
 @pytest.mark.parametrize(
     ("options", "arguments", "most"),
-    [("", (), 10), ("concurrency=3", (), 3), ("concurrency=3", ("--eval-concurrency", "4"), 4), ("rounds=2, concurrency=5", (), 5)],
+    [
+        ("", (), 10),
+        ("concurrency=3", (), 3),
+        ("concurrency=3", ("--eval-concurrency", "4"), 4),
+        ("rounds=2, concurrency=5", (), 5),
+    ],
 )
 def test_no_more_at_a_time_than_asked_for(
     project: SmallProject, options: str, arguments: tuple[str, ...], most: int
@@ -88,9 +93,7 @@ WIDE = {
 
 
 @pytest.mark.parametrize("fixture", WIDE.values(), ids=WIDE)
-def test_fixtures_of_wider_scope_are_shared_by_cases_that_run_side_by_side(
-    project: SmallProject, fixture: str
-) -> None:
+def test_fixtures_of_wider_scope_are_shared_by_cases_that_run_side_by_side(project: SmallProject, fixture: str) -> None:
     project.write(
         f"{fixture}\n"
         + MEETING.format(arguments="shared, case").replace("return", "assert shared == 'shared'; return")
@@ -102,7 +105,11 @@ def test_fixtures_of_wider_scope_are_shared_by_cases_that_run_side_by_side(
 
 
 SERIAL = {
-    "asked for": ("@pytest.fixture\ndef own(): return object()", "case, own", "it asks for the function-scoped fixture 'own'"),
+    "asked for": (
+        "@pytest.fixture\ndef own(): return object()",
+        "case, own",
+        "it asks for the function-scoped fixture 'own'",
+    ),
     "built in": ("", "case, tmp_path, monkeypatch", "it asks for the function-scoped fixture 'tmp_path'"),
     "request": ("", "case, request", "it asks for 'request'"),
     "autouse that yields": (
@@ -430,7 +437,7 @@ async def test_it(case):
 def test_a_fixture_that_is_made_anew_between_cases_is_the_one_they_are_given(project: SmallProject) -> None:
     project.path.joinpath("conftest.py").write_text("""
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.name[-2])  # cases of two modules in turn, so that each module is left and entered again
+    items.sort(key=lambda item: item.name[-2])  # modules in turn: each is left and entered again
 """)
     for name in ("test_one.py", "test_two.py"):
         project.write(
@@ -454,5 +461,3 @@ async def test_it(case, shared):
     assert seen.counts() == {"passed": 4}
     outputs = [each.records[0].transcript.output for each in seen.outcomes if each.records[0].transcript]
     assert outputs == ["1", "1", "3", "3"]
-
-

@@ -9,7 +9,7 @@ from .small_project import SmallProject, project
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 
-SPEC = '''
+SPEC = """
 from bakeoff import TaskResult, ToolCall, describe_eval, eval_suite
 from bakeoff.scorers import Contains, ToolCalls
 
@@ -20,12 +20,13 @@ async def ask(input, **row):                       # the application under test
 async def test_capitals(case):                     # one pytest item per row; its return value is what is scored
     return f"It is {'Paris' if 'France' in case.input else '?'}."   # str | TaskResult | a result object of a known SDK
 
-test_sums = describe_eval("sums", data=[{"input": "2+2", "expected_tools": ["add"]}], task=ask, scorers=[ToolCalls()], threshold=None)
+SUMS = [{"input": "2+2", "expected_tools": ["add"]}]
+test_sums = describe_eval("sums", data=SUMS, task=ask, scorers=[ToolCalls()], threshold=None)
 
 async def test_one(to_eval):
     await to_eval("What is 2+2?", expected="4", task=ask, scorer=Contains(), threshold=1.0)
     await to_eval("What is 2+2?", output="4", expected="4", scorer=Contains())      # a ready-made output
-'''
+"""
 
 
 def test_the_first_example_runs_as_it_is_written(project: SmallProject) -> None:
@@ -114,7 +115,8 @@ def says(given):
     return given.output == given.wanted and given.tone == "kind" and given.row["tone"] == "kind"
 
 row = {"input": "hi", "name": "n", "tone": "kind", "expected": 1}
-test_all = describe_eval("all", data=[{**row, "wanted": "hi kind ['expected', 'name', 'wanted']"}], task=task, scorers=[says])
+everything = {**row, "wanted": "hi kind ['expected', 'name', 'wanted']"}
+test_all = describe_eval("all", data=[everything], task=task, scorers=[says])
 test_few = describe_eval("few", data=[{**row, "wanted": "hi kind"}], task=narrow, scorers=[says])
 
 @eval_suite(data=[{**row, "wanted": "hi kind n 1 None"}], scorers=[says])
@@ -208,8 +210,8 @@ def test_not(case):
 
 WRONG = {
     "scorers=[]": "no scorer was given: nothing could be said of the output",
-    "scorers=[Contains]": "the scorer Contains is a class: write Contains()",
-    "scorers=['exact']": "'exact' is no scorer",
+    "scorers=[Contains]": "scorer Contains is a class: make an object of it, `Contains(...)`",
+    "scorers=['exact']": "scorer 'exact' cannot be called: give a function",
     "scorers=[right], threshold=7": "threshold 7 is not between 0 and 1, or None",
     "scorers=[right], threshold=True": "threshold True is not between 0 and 1, or None",
     "scorers=[right], gate='median'": "gate 'median' is not one of mean, pass@k, pass^k",
@@ -333,7 +335,9 @@ def test_other(): pass
 
 
 def test_scorers_of_one_name_are_told_apart(project: SmallProject) -> None:
-    project.write("test_s = describe_eval('s', data=rows('a'), task=str, scorers=[right, right, lambda g: 1, Contains()])")
+    project.write(
+        "test_s = describe_eval('s', data=rows('a'), task=str, scorers=[right, right, lambda g: 1, Contains()])"
+    )
     names = [score.name for score in project.run().outcomes[0].records[0].scores]
     assert names == ["right", "right-2", "scorer", "contains"]
 
@@ -346,7 +350,9 @@ def best(given): return Score(name="", value=0.9, reason="nearly")
 def worst(given): return Score(name="", value=0.1, reason="far \\x1b[31m off")
 def silent(given): return None
 
-@eval_suite(data=[{"input": "question " * 30, "name": "q", "expected": {"a": 1}}], scorers=[best, silent, worst], threshold=0.8)
+data = [{"input": "question " * 30, "name": "q", "expected": {"a": 1}}]
+
+@eval_suite(data=data, scorers=[best, silent, worst], threshold=0.8)
 def test_it(case):
     return "answer " * 40 + "\\n\\x1b[2J the end"
 """)
@@ -481,7 +487,8 @@ def test_it(case):
 """)
     seen = project.run()
     (outcome,) = seen.outcomes
-    assert (outcome.score, outcome.passed) == (pytest.approx(score), passed)
+    assert outcome.score == pytest.approx(score)
+    assert outcome.passed is passed
     assert [record.round for record in outcome.records] == [0, 1, 2]
     assert seen.counts() == ({"failed": 1} if passed is False else {"passed": 1})
     if passed is False:
@@ -512,7 +519,9 @@ async def test_it(case):
 
 
 def test_inputs_that_are_data_are_shown_as_json(project: SmallProject) -> None:
-    project.write("test_it = describe_eval('s', data=[{'input': {'a': 1}, 'expected': {2}}], task=str, scorers=[right])")
+    project.write(
+        "test_it = describe_eval('s', data=[{'input': {'a': 1}, 'expected': {2}}], task=str, scorers=[right])"
+    )
     (outcome,) = project.run().outcomes
     assert json.loads(outcome.input) == {"a": 1}
     assert outcome.expected == [2]

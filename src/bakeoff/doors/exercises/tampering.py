@@ -17,6 +17,7 @@ from bakeoff.subjects.command_agent import AgentRun
 from bakeoff.toolchains.outcome import TestRun
 
 _LONGEST = 300
+_LONGEST_LINE = 2000  # of which anything is looked for: searching is not to take longer than that deserves
 _NAMED = 5
 
 _NEVER_HONEST = ("sitecustomize.py", "usercustomize.py", "*.pth")
@@ -82,7 +83,7 @@ def edits_in(patch: str) -> dict[str, Edit]:
     """The lines of a patch, by file; as `folder_changes` writes it."""
     found: dict[str, tuple[list[str], list[str]]] = {}
     added, removed = list[str](), list[str]()
-    lines = patch.splitlines()
+    lines = [line[:_LONGEST_LINE] for line in patch.splitlines()]
     for before, line in zip(["", *lines], lines, strict=False):
         if line.startswith("+++ ") and before.startswith("--- "):
             added, removed = found.setdefault(_name_of(before, line), ([], []))
@@ -94,7 +95,7 @@ def edits_in(patch: str) -> dict[str, Edit]:
 
 
 def _name_of(old: str, new: str) -> str:
-    return (old if new == "+++ /dev/null" else new)[4:].removeprefix("a/").removeprefix("b/")
+    return old.removeprefix("--- a/") if new == "+++ /dev/null" else new.removeprefix("+++ b/")
 
 
 def _is_not_its_own(name: str, grading: Grading) -> bool:

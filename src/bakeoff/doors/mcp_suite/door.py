@@ -82,4 +82,4 @@ def _grader(evaluation: Evaluation, environment: Mapping[str, str]) -> "Grader |
     options: dict[str, JsonValue] = {"model": config.judge, "temperature": 0, "max_tokens": 1024, "timeout": 60}
     spec = SubjectSpec(kind="model", name="judge", options={**options, **({"providers": added} if added else {})})
     with importable(evaluation.folder):
-        return Grader(model_of(spec, environment).access)
+        return Grader(model_of(spec, config, environment).access)

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from bakeoff.doors.mcp_suite.calls import Expected
-from bakeoff.doors.mcp_suite.config import CONFIG_NAME, ModelSettings, ProviderConfig, Suite, SuiteCase, SuiteConfig
+from bakeoff.doors.mcp_suite.config import CONFIG_NAME, ProviderConfig, Suite, SuiteCase, SuiteConfig
 from bakeoff.doors.mcp_suite.prompt import PROMPT_VERSION
 from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.doors.mcp_suite.servers import sealed
@@ -151,8 +151,8 @@ def _subject(model: str, evaluation: Evaluation) -> SubjectSpec:
 
 
 def _options(model: str, config: SuiteConfig) -> dict[str, JsonValue]:
-    settings: ModelSettings = config.settings_of(model)
-    retry = config.retryConfig
+    """What may change an answer; how often and how fast one asks does not, and is left to the suite's settings."""
+    settings = config.settings_of(model)
     provider = parse_model_name(model).provider
     added = {name: given for name, given in config.providers.items() if name.strip().lower() == provider}
     return {
@@ -160,8 +160,6 @@ def _options(model: str, config: SuiteConfig) -> dict[str, JsonValue]:
         "temperature": settings.temperature,
         "max_tokens": settings.maxTokens,
         "timeout": settings.timeout,
-        "retries": {"most": retry.maxRetries, "first": retry.baseDelay / 1000, "longest": retry.maxDelay / 1000},
-        "most_in_flight": config.concurrencyLimit,
         **({"seed": settings.seed} if settings.seed is not None else {}),
         **({"constrained": True} if provider == "local" and config.mode == "json" else {}),
         **({"providers": {name: provider_options(given) for name, given in added.items()}} if added else {}),

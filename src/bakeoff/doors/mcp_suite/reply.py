@@ -19,6 +19,13 @@ _LONGEST = 1_000_000  # characters of a reply that are looked at
 _MOST_STARTS = 2_000  # places at which JSON may begin
 
 
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
 class _Unreadable(ValueError):
     """Not the JSON that was asked for."""
 
@@ -76,7 +83,7 @@ def _heard(value: JsonValue, manner: Manner) -> Heard:
 
 def _parsed(text: str) -> JsonValue:
     try:
-        parsed: JsonValue = json.loads(text, parse_constant=_no_constant)
+        parsed: JsonValue = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise _Unreadable(str(error)) from error
     return parsed
@@ -90,13 +97,8 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _embedded(text: str) -> Iterator[JsonValue]:
     """Every whole object or list among other words; what lies inside one is not told again."""
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
     at = 0
     for _ in range(_MOST_STARTS):
         starts = [place for sign in "{[" if (place := text.find(sign, at)) >= 0]
@@ -104,7 +106,7 @@ def _embedded(text: str) -> Iterator[JsonValue]:
             return
         at = min(starts)
         try:
-            value, at = decoder.raw_decode(text, at)
+            value, at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
             at += 1
             continue

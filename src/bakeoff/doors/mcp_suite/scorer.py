@@ -20,6 +20,10 @@ from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score, ToolCall, Transcript
 from bakeoff.specs import read_options
 
+UNKNOWN_SERVER = "unknown"
+"""Of a tool that a model made up in function calling, where only the tool is named."""
+
+UNREADABLE = "unreadable reply"
 _MOST_REASONS = 20
 _LONGEST_REASON = 2_000
 
@@ -103,7 +107,9 @@ class CallScorer:
         calls: list[Call] = []
         for call in called:
             if call.name not in offered:
-                return Heard(tuple(calls), "native", f"{call.name[:200]!r} was called, and there is no such tool")
+                made_up = Call(serverName=UNKNOWN_SERVER, toolName=call.name[:200])
+                problem = f"{made_up.toolName!r} was called, and there is no such tool"
+                return Heard((*calls, made_up), "native", problem)
             if not isinstance(call.arguments, dict):
                 return Heard(tuple(calls), "native", f"the arguments of {call.name[:200]!r} are no JSON object")
             tool = offered[call.name]
@@ -150,7 +156,7 @@ def _details(
 def _class_of(heard: Heard, executed: Sequence[Executed], grade: Grade | None, first: str) -> str:
     """A word for what went wrong, by which a report sorts."""
     if heard.problem:
-        return "unreadable reply"
+        return "unknown tool" if heard.calls and heard.calls[-1].serverName == UNKNOWN_SERVER else UNREADABLE
     if grade is not None:
         return "graded as failed"
     if executed:

@@ -8,6 +8,8 @@ from bakeoff.mcp import McpHub, ServerSpec
 from bakeoff.redact import secrets_in
 from bakeoff.subjects.variables import with_variables
 
+_SEAL = "bakeoff_mcp_server_"
+
 
 def sealed(config: SuiteConfig, folder: Path) -> SuiteConfig:
     """The same, where keys that the file spells out have become `${…}`: no file of a run may hold one.
@@ -26,6 +28,11 @@ def confided(servers: Sequence[ServerSpec], environment: Mapping[str, str]) -> d
         for field, name, variable in _secret_places(at, server):
             found[variable] = getattr(filled, field)[name]
     return found
+
+
+def has_seals(servers: Sequence[ServerSpec]) -> bool:
+    """Whether something was taken out."""
+    return any(_SEAL in value for server in servers for value in (*server.env.values(), *server.headers.values()))
 
 
 def hub_of(servers: Sequence[ServerSpec], environment: Mapping[str, str]) -> McpHub:
@@ -56,4 +63,4 @@ def _secret_places(at: int, server: ServerSpec) -> Iterator[tuple[str, str, str]
     given += [("headers", name, value) for name, value in server.headers.items()]
     for place, (field, name, value) in enumerate(given):
         if "${" not in value:
-            yield field, name, f"bakeoff_mcp_server_{at}_{place}"
+            yield field, name, f"{_SEAL}{at}_{place}"

@@ -7,7 +7,7 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff.doors.mcp_suite.config import SuiteConfig, read_suite
 from bakeoff.doors.mcp_suite.find import suite_environment
-from bakeoff.doors.mcp_suite.servers import confided
+from bakeoff.doors.mcp_suite.servers import confided, has_seals
 from bakeoff.errors import UsageError
 from bakeoff.frozen import Frozen, fingerprint
 from bakeoff.mcp import ServerTool
@@ -25,11 +25,6 @@ class Evaluation(Frozen):
     @property
     def folder(self) -> Path:
         return Path(self.file).parent
-
-    @property
-    def name(self) -> str:
-        """What the suite is called in reports."""
-        return self.file
 
     @cached_property
     def tools_hash(self) -> str:
@@ -54,7 +49,7 @@ class Evaluation(Frozen):
     def environment(self) -> dict[str, str]:
         """All variables, and what the file tells its servers in confidence, which is read from it each time."""
         found = suite_environment(self.folder)
-        if "bakeoff_mcp_server_" not in str([server.model_dump() for server in self.config.mcpServers]):
+        if not has_seals(self.config.mcpServers):
             return found
         return {**found, **confided(read_suite(Path(self.file), found).config.mcpServers, found)}
 

@@ -7,13 +7,13 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, PositiveInt
 
+from bakeoff.doors.mcp_suite.config import SuiteConfig
 from bakeoff.doors.mcp_suite.plan import AGENT_STEPS
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
 from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.doors.mcp_suite.settings import Evaluation
 from bakeoff.doors.mcp_suite.tool_names import offered_names
 from bakeoff.errors import InfraError, ToolError
-from bakeoff.frozen import Frozen
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
 from bakeoff.models.gate import Patience
 from bakeoff.plan import SubjectSpec
@@ -26,23 +26,14 @@ Mode = Literal["json", "native", "agent"]
 _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, say so in a sentence."
 
 
-class Retries(Frozen):
-    """What is done about a provider that is busy, in seconds."""
-
-    most: int = Field(default=3, ge=0)
-    first: float = Field(default=1.0, ge=0)
-    longest: float = Field(default=30.0, ge=0)
-
-
 class SuiteModelOptions(ModelOptions):
     """What a suite may say of a model besides."""
 
-    retries: Retries = Retries()
     constrained: bool = Field(default=False, description="the reply is held to the JSON Schema of a call")
     max_steps: PositiveInt = AGENT_STEPS
 
 
-_OURS = ("retries", "constrained", "max_steps")
+_OURS = ("constrained", "max_steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ class SuiteModel:
         cls, spec: SubjectSpec, mode: Mode, evaluation: Evaluation, environment: Mapping[str, str]
     ) -> "SuiteModel":
         options = read_options(spec, SuiteModelOptions)
-        model = _model(spec, options, environment)
+        model = model_of(spec, evaluation.config, environment)
         tools, sequences = evaluation.tools, evaluation.sequences
         if mode == "json":
             told: dict[str, object] = {"system": system_prompt(tools, sequences=sequences)}
@@ -122,16 +113,14 @@ class SuiteModel:
         return transcript.model_copy(update={"metadata": about})
 
 
-def model_of(spec: SubjectSpec, environment: Mapping[str, str]) -> ModelSubject:
-    """A model as a suite describes it, with keys that may lie beside the suite."""
-    return _model(spec, read_options(spec, SuiteModelOptions), environment)
-
-
-def _model(spec: SubjectSpec, options: SuiteModelOptions, environment: Mapping[str, str]) -> ModelSubject:
+def model_of(spec: SubjectSpec, config: SuiteConfig, environment: Mapping[str, str]) -> ModelSubject:
+    """A model that is asked as a suite says, with keys that may lie beside the suite."""
     plain = {name: value for name, value in spec.options.items() if name not in _OURS}
     model = ModelSubject.from_spec(spec.model_copy(update={"kind": "model", "options": plain}))
-    patience = Patience(options.retries.first, options.retries.longest, most_retries=options.retries.most)
-    return replace(model, access=replace(model.access, environment=environment, patience=patience))
+    retry = config.retryConfig
+    patience = Patience(retry.baseDelay / 1000, retry.maxDelay / 1000, most_retries=retry.maxRetries)
+    access = replace(model.access, environment=environment, patience=patience, most_in_flight=config.concurrencyLimit)
+    return replace(model, access=access)
 
 
 def _with(model: ModelSubject, changes: Mapping[str, object]) -> ModelSubject:

@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from bakeoff.catalogue import Cast, no_tools
 from bakeoff.control import RunControl
 from bakeoff.doors.pytest_plugin.judging import shown_input
 from bakeoff.doors.pytest_plugin.loops import LoopThread
+from bakeoff.doors.pytest_plugin.replaying import asking
 from bakeoff.doors.pytest_plugin.rows import Row
 from bakeoff.doors.pytest_plugin.settings import Settings
 from bakeoff.doors.pytest_plugin.tasks import Errors
@@ -20,10 +22,9 @@ from bakeoff.jsonable import as_json
 from bakeoff.limits import Limits
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import Scorer, Subject
+from bakeoff.protocols import Sandbox, Scorer, Subject
 from bakeoff.record import Record, Usage
 from bakeoff.resources import Opened, open_resources
-from bakeoff.run import sandbox_of
 from bakeoff.trial import Job, TrialRunner
 
 SUBJECT = "evals"
@@ -39,7 +40,7 @@ RUN = Plan(
 """What the evals of a session are kept as, but for the cases. Suites have thresholds and scorers of their own, which
 their records tell; here they would only make the records of two suites look like those of two plans."""
 
-_AHEAD = 512  # finished cases that may wait to be reported
+_AHEAD = 256  # finished cases that may wait to be reported
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +105,7 @@ class Production:
     def jobs(self) -> Callable[[int, int], Job]:
         """What is to be done for a row in a round.
 
-        Keys are those of the plan that all evals of a session are kept as, to which the limits of a suite do not belong.
+        Keys are those of the plan that all evals of a session are kept as, of which a suite's limits are no part.
         """
         plan = RUN.model_copy(update={"cases": _Cases(self), "rounds": self.rounds})
         seconds = self.settings.timeout
@@ -125,14 +126,25 @@ class Production:
 
     def runner(self, cast: Cast, resources: Opened) -> TrialRunner:
         plan = RUN.model_copy(update={"threshold": self.settings.threshold})  # that of the suite's records
-        return TrialRunner(plan, cast, self.options, sandbox_of(self.options), resources, RunControl())
+        return TrialRunner(plan, cast, self.options, partial(_sandbox, self.options), resources, RunControl())
 
     async def records(self) -> list[Record]:
         """Every round of the first case, on the loop that asks."""
         job, cast = self.jobs(), self.cast()
         async with self.opened(cast) as resources:
             runner = self.runner(cast, resources)
-            return [await runner.run(job(0, round_), _not_limited) for round_ in range(self.rounds)]
+            records = []
+            for round_ in range(self.rounds):
+                with asking(round_):
+                    records.append(await runner.run(job(0, round_), _not_limited))
+            return records
+
+
+def _sandbox(options: RunOptions) -> Sandbox:
+    """For a scorer that runs commands; most do not, and need not wait for what it takes."""
+    from bakeoff.run import sandbox_of
+
+    return sandbox_of(options)()
 
 
 def recordings_of(options: RunOptions) -> dict[str, Any]:
@@ -179,7 +191,7 @@ class Crew:
         return tickets
 
     def take(self, ticket: Ticket) -> None:
-        """From pytest's thread: wait for a case. Those ordered before it count as reported, also if they were skipped."""
+        """From pytest's thread: wait for a case. Those ordered before it count as reported, even if skipped."""
         self._reached = max(self._reached, ticket.number)
         if self._full and self._ahead <= _AHEAD // 2:
             self._full = False
@@ -243,7 +255,8 @@ class Crew:
         while True:
             while self._todo and self._ahead < _AHEAD:
                 ticket, round_ = self._todo.popleft()
-                record = await runner.run(job(ticket.place, round_), _not_limited)
+                with asking(round_):
+                    record = await runner.run(job(ticket.place, round_), _not_limited)
                 self._finish(ticket, record)
             if self._last and not self._todo:
                 self._more.set()

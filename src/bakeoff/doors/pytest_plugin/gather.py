@@ -1,8 +1,7 @@
 """What the evals of a session came to, on the one process that reports: the controller under xdist, else the only one.
 
-A process that runs items hands outcomes over with `hand_over`: beside the report where it reports itself, as JSON on the
-report where a controller does. The controller's `pytest_runtest_logreport` takes them from there, so that a test that is
-run again counts once.
+A process that runs items adds outcomes under the node id of their test, and `pytest_runtest_logreport` takes them from
+there, so that a test that is run again counts once. On a worker they go to the controller as JSON on the report.
 
 For reports, inside or after any hook that is given a report:
 
@@ -99,7 +98,10 @@ _KEY = pytest.StashKey[Gathered]()
 
 def gathering(config: pytest.Config) -> Gathered:
     """The session's one place for outcomes."""
-    return config.stash.setdefault(_KEY, Gathered())
+    found = config.stash.get(_KEY, None)
+    if found is None:
+        found = config.stash[_KEY] = Gathered()
+    return found
 
 
 def gathered(config: pytest.Config) -> Outcomes:

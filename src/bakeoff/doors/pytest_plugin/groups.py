@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bakeoff.doors.pytest_plugin.rows import Row
 from bakeoff.doors.pytest_plugin.suite import Described
@@ -15,7 +15,7 @@ class Group:
 
     described: Described
     rows: list[Row]
-    location: tuple[str, int | None, str]  # file, line, and the name without the row
+    location: tuple[str, int | None, str]  # file, line, and what stands before the name of an item
     file: Path
     around: tuple[str, str]  # of a row's id in the node id of its item
     holder: Callable[[], Any] | None = None  # makes the object that a method is bound to
@@ -23,6 +23,9 @@ class Group:
     skipped: str | None = None
     error: BaseException | None = None  # what the user's code raised when it was asked for rows
     places: dict[str, int] = field(default_factory=dict)
+    hooks: Any = None  # pytest's, as they are for the file of the suite
+    keywords: dict[str, Literal[1]] | None = None  # of reports
+    last: Any = None  # the light item that was run last
 
     def __post_init__(self) -> None:
         self.places = {row.id: place for place, row in enumerate(self.rows)}
@@ -35,5 +38,5 @@ def serial_notes(items: Iterable[object]) -> list[str]:
     """Which suites run one case at a time, and why."""
     groups = dict.fromkeys(group for item in items if isinstance(group := getattr(item, "group", None), Group))
     return [
-        f"evals: {group.location[2]} runs one case at a time: {group.serial}" for group in groups if group.serial
+        f"evals: {group.described.name} runs one case at a time: {group.serial}" for group in groups if group.serial
     ]

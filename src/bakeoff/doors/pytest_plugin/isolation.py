@@ -21,7 +21,13 @@ from bakeoff.errors import InfraError, SubjectError
 from bakeoff.record import Transcript
 
 _LONGEST_ANSWER = 64 * 1024 * 1024
-_PICKLING = (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError)  # what pickle is known to raise
+_PICKLING = (
+    pickle.PicklingError,
+    AttributeError,
+    TypeError,
+    ValueError,
+    RecursionError,
+)  # what pickle is known to raise
 
 
 class IsolatedError(SubjectError):
@@ -55,7 +61,8 @@ def _request(function: "partial[Any]") -> bytes:
     file = getattr(sys.modules.get(module), "__file__", None)
     if not name or "<" in name or file is None:
         raise InfraError(
-            f"isolate=True: another process cannot find {name or target!r} by its name: define it at the top of a module",
+            f"isolate=True: another process cannot find {name or target!r} by its name: "
+            "define it at the top of a module",
             permanent=True,
         )
     try:
@@ -91,6 +98,7 @@ def serve() -> None:
 
 def _answer(request: bytes) -> tuple[bytes, bytes]:
     from bakeoff.calls import call
+    from bakeoff.doors.pytest_plugin.replaying import replaying_as_handed_on
     from bakeoff.doors.pytest_plugin.tasks import transcript_of
 
     module, file, name, arguments = pickle.loads(request)  # noqa: S301 - from the process that started this one
@@ -100,7 +108,7 @@ def _answer(request: bytes) -> tuple[bytes, bytes]:
     except (ImportError, AttributeError, SyntaxError, pickle.UnpicklingError) as error:
         return b"infra", f"isolate=True: another process cannot use {module}.{name}: {error}".encode()
     raised = _Raised()
-    with raised:
+    with replaying_as_handed_on(), raised:
         answer = asyncio.run(call(partial(function, *positional, **named)))
     if raised.text:
         return b"raised", raised.text.encode(errors="replace")

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import _pytest
 import pluggy
 import pytest
 from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
+from _pytest.mark.structures import NodeKeywords
 
 import bakeoff
 from bakeoff.doors.pytest_plugin.failures import EvalFailed, failure_of, headline
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.crew import Ticket
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 
+_STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
 _DIRECT = "get_direct_param_fixture_func"  # what pytest calls the function behind a value of parametrize
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 """What a task may raise to tell pytest something, instead of giving an output."""
@@ -84,7 +87,8 @@ def _group(
     code = getattr(inspect.unwrap(described.function), "__code__", None)
     inside = code is not None and code.co_filename == str(collector.path)
     file = template.session._node_location_to_relpath(collector.path)
-    location = (file, code.co_firstlineno - 1 if inside and code else None, template.getmodpath())
+    before = template.getmodpath().removesuffix(template.name)  # the class, if there is one
+    location = (file, code.co_firstlineno - 1 if inside and code else None, before)
     holder = collector.newinstance if isinstance(collector, pytest.Class) and described.given_a_case else None
     base, _, parameters = template.name.partition("[")
     opening = f"{base}[{parameters[:-1]}-" if parameters else f"{base}["
@@ -185,10 +189,16 @@ class Eval(pytest.Item):
         return self.group.file, self.group.location[1], self.location[2]
 
     @property
-    def location(self) -> tuple[str, int | None, str]:  # type: ignore[override]
+    def location(self) -> tuple[str, int | None, str]:
         """As pytest has it, without working out for each row what all rows have in common."""
-        file, line, name = self.group.location
-        return file, line, f"{name.partition('[')[0]}{self.name[len(self.name.partition('[')[0]):]}"
+        file, line, before = self.group.location
+        return file, line, before + self.name
+
+    @property
+    def ihook(self) -> Any:
+        if self.group.hooks is None:
+            self.group.hooks = super().ihook
+        return self.group.hooks
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, EvalFailed):
@@ -214,17 +224,81 @@ class Eval(pytest.Item):
         return trace
 
 
-class EvalItem(Eval):
-    """An eval that needs no fixtures."""
+_LATER = ("keywords", "extra_keyword_matches", "stash", "_report_sections")
+"""What pytest keeps with an item while it runs. There may be many thousands of items, one of which runs."""
 
-    def __init__(self, *, group: Group, row: Row, name: str, parent: Any, **given: Any) -> None:
-        # The id is given as text: pytest 9 would take the row for a part of the function's name, and --lf not find it.
-        super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **given)
+
+class EvalItem(Eval):
+    """An eval that needs no fixtures. It is made without what pytest may never ask it for."""
+
+    def __init__(self, *, group: Group, row: Row, name: str, parent: Any) -> None:
+        self.name = name
+        self.parent = parent
+        self.config = parent.config
+        self.session = parent.session
+        self.path = parent.path
         self.group = group
         self.row = row
+        nodeid = f"{parent.nodeid}::{name}"
+        if _STRUCTURED_IDS:
+            self._id = type(parent.id).parse(nodeid)
+        else:
+            self._nodeid = nodeid
+
+    @cached_property
+    def keywords(self) -> Any:  # type: ignore[override]
+        return NodeKeywords(self)
+
+    @cached_property
+    def own_markers(self) -> list[pytest.Mark]:  # type: ignore[override]
+        return []
+
+    @cached_property
+    def extra_keyword_matches(self) -> set[str]:  # type: ignore[override]
+        return set()
+
+    @cached_property
+    def stash(self) -> pytest.Stash:  # type: ignore[override]
+        return pytest.Stash()
+
+    @cached_property
+    def _report_sections(self) -> list[tuple[str, str, str]]:  # type: ignore[override]
+        return []
+
+    @cached_property
+    def user_properties(self) -> list[tuple[str, object]]:  # type: ignore[override]
+        return []
+
+    def setup(self) -> None:
+        group = self.group
+        if group.last is not None and group.last is not self:
+            for name in _LATER:
+                group.last.__dict__.pop(name, None)
+        group.last = self
+        super().setup()
 
     def _holder(self) -> Any:
         return self.group.holder() if self.group.serial and self.group.holder else None
+
+    def passing_report(self, call: pytest.CallInfo[None]) -> pytest.TestReport:
+        """As pytest makes it of a phase that went well; what all rows have in common is there once."""
+        if self.group.keywords is None:
+            self.group.keywords = {name: 1 for name in self.keywords if name != self.name}
+        assert call.when != "collect"
+        sections = [(f"Captured {key} {when}", content) for when, key, content in self._report_sections]
+        return pytest.TestReport(
+            self.nodeid,
+            self.location,
+            self.group.keywords,
+            "passed",
+            None,
+            call.when,
+            sections,
+            call.duration,
+            call.start,
+            call.stop,
+            self.user_properties,
+        )
 
 
 class EvalFunction(Eval, pytest.Function):

@@ -79,6 +79,10 @@ class EvalHooks:
         self._keeps = not config.getoption("eval_no_record")
         self._keeper: RunKeeper | None = None
 
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
+        passing = getattr(item, "passing_report", None) if call.excinfo is None else None
+        return passing and passing(call)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when != "call":

@@ -1,4 +1,4 @@
-"""The rows of a suite, from wherever its author keeps them. A row that cannot be used is known by what is wrong with it."""
+"""The rows of a suite, from wherever its author keeps them. One that cannot be used is kept with what is wrong."""
 
 import csv
 import inspect
@@ -80,7 +80,7 @@ def read_rows(data: Data, folder: Path) -> list[Row]:
     return _named(found)
 
 
-def _placed(data: Data, folder: Path) -> Iterator[tuple[str, Any]]:
+def _placed(data: Any, folder: Path) -> Iterator[tuple[str, Any]]:
     """Each row after the words for its place."""
     if isinstance(data, str | PathLike):
         yield from _from_file(folder / data)

@@ -11,6 +11,7 @@ from bakeoff.doors.pytest_plugin.crew import Crew, Production, Ticket
 from bakeoff.doors.pytest_plugin.groups import Group
 from bakeoff.doors.pytest_plugin.loops import LoopThread
 from bakeoff.doors.pytest_plugin.options import concurrency_of, rounds_of, run_options
+from bakeoff.doors.pytest_plugin.replaying import start_replay
 from bakeoff.doors.pytest_plugin.scoring import named_scorers
 from bakeoff.doors.pytest_plugin.tasks import Call, Errors, EvalSubject, call_with_case, call_with_row
 
@@ -26,6 +27,7 @@ def session_of(config: pytest.Config) -> "EvalSession":
     if found is None:
         found = config.stash[_KEY] = EvalSession(config)
         config.add_cleanup(found.close)
+        start_replay(config, run_options(config))
     return found
 
 
@@ -110,7 +112,7 @@ class EvalSession:
             return
         scheduled = (item.session.items[index] for index in self._schedule())
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group)
-        yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))  # type: ignore[misc]
+        yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
 
     def _selection(self, session: pytest.Session) -> "dict[Group, list[Eval]]":
         """What was not deselected, by groups, in the order in which it will be run."""

@@ -1,7 +1,7 @@
 """How a suite is run and judged, checked where it is written."""
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 from bakeoff.doors.pytest_plugin.outcome import Gate
 from bakeoff.errors import UsageError
@@ -54,13 +54,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_share(value: float | None) -> bool:
+def _is_share(value: Any) -> bool:
     return value is None or (_is_number(value) and 0 <= value <= 1)
 
 
-def _is_count(value: int | None) -> bool:
+def _is_count(value: object) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
 
 
-def _is_time(value: float | None) -> bool:
+def _is_time(value: Any) -> bool:
     return value is None or (_is_number(value) and 0 < value <= NO_LIMIT)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TypeVar
 
-from bakeoff.errors import UsageError
 from bakeoff.doors.pytest_plugin.settings import Settings, settings_of
+from bakeoff.errors import UsageError
+from bakeoff.scorers.adapters import as_scorer
 
 Data = Iterable[Mapping[str, Any]] | Callable[[], Any] | str | PathLike[str]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -53,7 +54,8 @@ class EvalSuite:
         unittest = sys.modules.get("unittest")
         if unittest is not None and issubclass(owner, unittest.TestCase):
             raise UsageError(
-                f"{owner.__name__}.{name}: a unittest.TestCase cannot hold an eval suite: use a plain class or a function"
+                f"{owner.__name__}.{name}: a unittest.TestCase cannot hold an eval suite: "
+                "use a plain class or a function"
             )
 
 
@@ -120,12 +122,10 @@ def describe_eval(
 
 
 def check_scorers(suite: str, given: Iterable[Callable[..., Any]]) -> tuple[Callable[..., Any], ...]:
-    scorers = (given,) if callable(given) else tuple(given)
+    scorers = tuple(given) if isinstance(given, Iterable) else (given,)
     if not scorers:
         raise UsageError(f"{suite}: no scorer was given: nothing could be said of the output; add one to `scorers`")
-    for scorer in scorers:
-        if isinstance(scorer, type):
-            raise UsageError(f"{suite}: the scorer {scorer.__name__} is a class: write {scorer.__name__}()")
-        if not callable(scorer):
-            raise UsageError(f"{suite}: {scorer!r} is no scorer: give a callable")
-    return scorers
+    try:
+        return tuple(as_scorer(scorer) for scorer in scorers)
+    except UsageError as error:
+        raise UsageError(f"{suite}: {error}") from error

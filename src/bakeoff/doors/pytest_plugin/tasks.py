@@ -18,7 +18,7 @@ from bakeoff.record import Transcript
 _NOT_FOR_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
 """What would end the thread that all cases share."""
 
-Call = Callable[[], Any]
+Call = partial[Any]
 Errors = dict[tuple[str, int], BaseException]
 """What tasks raised, by case and round: pytest shows it with its own traceback."""
 

@@ -40,7 +40,7 @@ class ToEval:
 
     async def __call__(
         self,
-        input: Any,  # noqa: A002 - what rows call it too
+        input: Any,
         *,
         task: Callable[..., Any] | None = None,
         output: Any = _NOTHING,
@@ -59,6 +59,7 @@ class ToEval:
         Whatever else is given (`expected`, `expected_tools`, …) is handed to the task and the scorers, as a row is.
         """
         __tracebackhide__ = True
+        session_of(self._config)  # which begins to replay, where that is asked for
         settings = settings_of("to_eval", threshold, gate, rounds, timeout, None, null_as_zero, isolate)
         case = Row("", {"input": input, **row})
         errors: Errors = {}
@@ -81,13 +82,15 @@ class ToEval:
             raise failure
         return outcome
 
-    def sync(self, input: Any, **given: Any) -> EvalOutcome:  # noqa: A002
+    def sync(self, input: Any, **given: Any) -> EvalOutcome:
         """The same for a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._config).loop.result(self(input, **given))
 
 
-def _scorers(scorer: Callable[..., Any] | None, scorers: Sequence[Callable[..., Any]]) -> tuple[Callable[..., Any], ...]:
+def _scorers(
+    scorer: Callable[..., Any] | None, scorers: Sequence[Callable[..., Any]]
+) -> tuple[Callable[..., Any], ...]:
     return check_scorers("to_eval", [*([scorer] if scorer is not None else []), *scorers])
 
 

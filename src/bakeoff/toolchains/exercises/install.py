@@ -12,7 +12,7 @@ from bakeoff.toolchains.node import SOURCES as WORKER_SOURCES
 from bakeoff.toolchains.node import find_node, node_version
 
 SOURCES = Path(__file__).with_name("javascript")
-SHARED = WORKER_SOURCES / "host.cjs"
+SHARED = tuple(WORKER_SOURCES / name for name in ("host.cjs", "builtins.mjs", "beyond.mjs"))
 
 
 async def install_exercise_toolchain(say: Callable[[str], None]) -> Path:
@@ -38,4 +38,4 @@ def _folder(node_version: str) -> Path:
 
 
 def _files() -> list[Path]:
-    return [*sorted(path for path in SOURCES.iterdir() if path.is_file()), SHARED]
+    return [*sorted(path for path in SOURCES.iterdir() if path.is_file()), *SHARED]

@@ -6,6 +6,7 @@ snapshots, further packages) is run by a whole `jest`; the tests alone decide th
 """
 
 import json
+import re
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -21,6 +22,23 @@ from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.peers import Peer, PeerGone
 from bakeoff.toolchains.vitest import COMPILER_LIMITS, WORKER_LIMITS, OpenVitest, ended_without_answer, judge_answer
 
+_GLOBALS = (
+    *("afterAll", "afterEach", "beforeAll", "beforeEach", "describe", "expect", "fdescribe", "fit", "it", "jest"),
+    *("test", "xdescribe", "xit", "xtest"),
+)
+_DECLARED = r"\bimport\b[^;'\"]*\b{0}\b[^;'\"]*\bfrom\b|\b(?:const|let|var|function|class)\s+{0}\b"
+# On one line, so that the suite's own lines keep their numbers but for one. Every check must fail.
+_CANARY = (
+    "import {{ test as t_{id}, expect as e_{id}, jest as j_{id} }} from '@jest/globals'; t_{id}({name}, () => {{"
+    " let last; for (const check of ["
+    " () => e_{id}([{word}]).toEqual([{other}]), () => e_{id}({{ a: [{word}] }}).toStrictEqual({{ a: [{other}] }}),"
+    " () => e_{id}({word}).toContain({other}), () => e_{id}({word}).toMatch({other}),"
+    " () => e_{id}([{{ a: {word} }}]).toMatchObject([{{ a: {other} }}]), () => e_{id}(1).toBeGreaterThan(2),"
+    " () => e_{id}(1).toBeCloseTo(2), () => e_{id}(null).toBeTruthy(), () => e_{id}({word}).toBeUndefined(),"
+    " () => e_{id}(() => 1).toThrow(), () => e_{id}(j_{id}.fn()).toHaveBeenCalled(),"
+    " () => e_{id}({word}).not.toBe({word}), () => e_{id}({word}).toBe({other}),"
+    " ]) {{ try {{ check(); }} catch (error) {{ last = error; continue; }} return; }} throw last; }});"
+)
 FRESH_LIMITS = Limits(memory_mb=2048, processes=256, disk_mb=256, output_kb=4096)
 
 
@@ -57,7 +75,8 @@ async def run_whole_jest(sandbox: Sandbox, toolchain: Path, question: Mapping[st
     """One `jest` for one candidate, with our configuration; of `package.json` and the like it sees nothing."""
     canary = Canary()
     files, entry = question["files"], question["entry"]
-    given = {**files, entry: with_canary(canary, files[entry])}
+    given = {**files, **{name: with_globals(files[name]) for name in question["tests"]}}
+    given[entry] = with_canary(canary, given[entry])
     job = json.dumps({"proof": canary.proof, "entry": entry, "tests": question["tests"]}).encode()
     async with open_place() as place:
         put_files(place, {name: text.encode() for name, text in given.items()})
@@ -68,11 +87,16 @@ async def run_whole_jest(sandbox: Sandbox, toolchain: Path, question: Mapping[st
 
 def with_canary(canary: Canary, source: str) -> str:
     """First or last; imports are hoisted wherever they stand."""
-    name, word, other = (json.dumps(text) for text in (canary.name, canary.word, f"{canary.word}!"))
-    names = f"test as t_{canary.word}, expect as e_{canary.word}"
-    test = f"import {{ {names} }} from '@jest/globals';"
-    test += f"t_{canary.word}({name}, () => {{ e_{canary.word}({word}).toBe({other}); }});"
+    given = {"name": canary.name, "word": canary.word, "other": f"{canary.word}!"}
+    test = _CANARY.format(id=canary.word, **{key: json.dumps(text) for key, text in given.items()})
     return f"{test}\n{source}" if canary.place < 0.5 else f"{source}\n{test}\n"
+
+
+def with_globals(source: str) -> str:
+    """What Jest would have put among the globals, where a candidate could take hold of it, imported by the test alone."""
+    used = [name for name in _GLOBALS if re.search(rf"(?<![\w.$]){name}\b", source)]
+    wanted = [name for name in used if not re.search(_DECLARED.format(name), source)]
+    return f"import {{ {', '.join(wanted)} }} from '@jest/globals'; {source}" if wanted else source
 
 
 def _judged_whole(canary: Canary, done: Completed) -> TestRun:

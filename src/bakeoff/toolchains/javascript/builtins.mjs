@@ -47,8 +47,9 @@ export function freezeBuiltins(further = []) {
     }
     Object.preventExtensions(object);
   }
-  for (const name of BINDINGS) Object.defineProperty(globalThis, name, { writable: false, configurable: false });
-  for (const name of Object.keys(QUERIES)) {
+  // With its value, which the global object of a context would forget.
+  for (const name of BINDINGS) Object.defineProperty(globalThis, name, { value: globalThis[name], writable: false, configurable: false });
+  for (const name of Object.keys(QUERIES).filter((each) => each in globalThis)) { // there may be no page
     for (const key of QUERIES[name]) {
       const found = own(globalThis[name].prototype, key);
       Object.defineProperty(globalThis[name].prototype, key, 'value' in found ? { writable: false, configurable: false } : { configurable: false });

@@ -9,6 +9,7 @@ from tests.doors.pytest_plugin.reporting.evals import broken, outcome, priced, r
 from tests.report.hostile import BREAKOUTS
 from tests.report.html.browser import Chromium
 
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.page import write_eval_page
 from bakeoff.doors.pytest_plugin.reporting.shape import GateResult, summary_of
@@ -22,7 +23,7 @@ def chromium(needs_program: Callable[[str], str]) -> Iterator[Chromium]:
     browser.close()
 
 
-def written(path: Path, outcomes: list, gates: tuple[GateResult, ...] = ()) -> Path:
+def written(path: Path, outcomes: list[EvalOutcome], gates: tuple[GateResult, ...] = ()) -> Path:
     return write_eval_page(outcomes, summary_of(Tallies.of(outcomes), gates), path)
 
 

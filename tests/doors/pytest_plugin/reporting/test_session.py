@@ -53,8 +53,9 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.fixture(autouse=True)
 def _nobodys_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "CI", "PYTEST_ADDOPTS"):
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE", "CI", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
@@ -64,13 +65,14 @@ def run(
     *arguments: str,
     test: str = "",
     apart: bool = False,
+    plugin: str = stand_in.__name__,
     scores: Scores = NO_SCORES,
     **more: float,
 ) -> pytest.RunResult:
     pytester.makepyfile(test_x=test or CAPITALS.format(scores={**scores, **more}))
-    pytester.makeini("[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makeini("[pytest]\nfilterwarnings = error\n")
     started = pytester.runpytest_subprocess if apart else pytester.runpytest_inprocess
-    return started("-p", "no:bakeoff", "-p", stand_in.__name__, "-p", "no:cacheprovider", *arguments)
+    return started("-p", plugin, "-p", "no:cacheprovider", *arguments)
 
 
 def test_a_line_for_each_eval_and_dots_for_the_rest(pytester: pytest.Pytester) -> None:
@@ -164,7 +166,16 @@ def test_a(evaluated):
 
 def test_json_and_page_are_written_under_xdist_too(pytester: pytest.Pytester) -> None:
     files = ("--eval-json=out/evals.json", "--eval-html=out/evals.html")
-    result = run(pytester, "-n2", "--tb=no", *files, apart=True, scores={f"c{place}": place / 9 for place in range(10)})
+    result = run(
+        pytester,
+        "-p",
+        "xdist",
+        "-n2",
+        "--tb=no",
+        *files,
+        apart=True,
+        scores={f"c{place}": place / 9 for place in range(10)},
+    )
     result.stdout.fnmatch_lines(["test_capitals*10*0.500*", "wrote out/evals.json", "wrote out/evals.html"])
     file = read_eval_file(pytester.path / "out/evals.json")
     assert file.complete
@@ -214,7 +225,19 @@ def properties(case: Any) -> dict[str, str]:
 
 
 def test_junit_under_xdist_has_each_score_once(pytester: pytest.Pytester) -> None:
-    run(pytester, "-n2", "--junitxml=junit.xml", "--eval-junit", "--tb=no", apart=True, a=1.0, b=0.2, c=0.7)
+    run(
+        pytester,
+        "-p",
+        "xdist",
+        "-n2",
+        "--junitxml=junit.xml",
+        "--eval-junit",
+        "--tb=no",
+        apart=True,
+        a=1.0,
+        b=0.2,
+        c=0.7,
+    )
     [found] = junitparser.JUnitXml.fromfile(str(pytester.path / "junit.xml"))
     assert {case.name: properties(case)["eval.score"] for case in found} == {
         "test_capitals[a]": "1",
@@ -238,7 +261,9 @@ def test_without_the_option_junit_is_as_pytest_has_it(pytester: pytest.Pytester)
         (["--eval-html=test_x.py/x.html"], "*--eval-html test_x.py/x.html cannot be written*"),
         (["--eval-baseline=nowhere.json"], "*nowhere.json cannot be read: No such file*"),
         (["--eval-baseline=test_x.py"], "*test_x.py is no file of --eval-json that can be read*"),
-        (["--eval-min-score=2"], "*--eval-min-score: invalid * value: '2'*"),
+        (["--eval-min-score=2"], "*--eval-min-score: '2' is not a number between 0 and 1"),
+        (["--eval-min-pass-rate=nan"], "*--eval-min-pass-rate: 'nan' is not a number between 0 and 1"),
+        (["--eval-min-pass-rate=most"], "*--eval-min-pass-rate: 'most' is not a number between 0 and 1"),
     ],
 )
 def test_what_cannot_work_is_refused_before_a_test_runs(
@@ -362,12 +387,13 @@ def test_github_gets_annotations_and_a_summary_where_it_runs(
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(pytester.path.parent))
     scores = {"a": 1.0, **{f"b{place:02}": 0.0 for place in range(12)}}
     result = run(pytester, "--tb=no", "--eval-min-score=0.5", scores=scores)
     errors = [line for line in result.outlines if line.startswith("::error ")]
     assert len(errors) == 10
     assert errors[0] == (
-        "::error file=test_x.py,line=5,title=test_x.py%3A%3Atest_capitals[b00]"
+        f"::error file={pytester.path.name}/test_x.py,line=7,title=test_x.py%3A%3Atest_capitals[b00]"
         "::score 0.00, threshold 0.5: Contains: it says something else"
     )
     result.stdout.fnmatch_lines(["::notice title=bakeoff::2 more evals did not pass; the summary counts them"])
@@ -400,3 +426,55 @@ def test_merging_judges_all_shards_and_writes_file_and_page(tmp_path: Path, pyte
 def bakeoff(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     command = "import sys; from bakeoff.cli.main import main; sys.exit(main())"
     return pytester.run(sys.executable, "-c", command, *arguments)
+
+
+SPEC = """
+from bakeoff import TaskResult, ToolCall, describe_eval, eval_suite
+from bakeoff.scorers import Contains, ToolCalls
+
+async def ask(input, **row):
+    return TaskResult(result="4", tool_calls=[ToolCall(name="add", arguments={"a": 2, "b": 2})])
+
+ROWS = [{"input": "Capital of France?", "expected": "Paris"}, {"input": "Capital of Italy?", "expected": "Rome"}]
+
+@eval_suite(data=ROWS, scorers=[Contains()], threshold=0.8)
+async def test_capitals(case):
+    return f"It is {'Paris' if 'France' in case.input else '?'}."
+
+test_sums = describe_eval(
+    "sums", data=[{"input": "2+2", "expected_tools": ["add"]}], task=ask, scorers=[ToolCalls()], threshold=None
+)
+
+async def test_one(to_eval):
+    await to_eval("What is 2+2?", expected="4", task=ask, scorer=Contains(), threshold=1.0)
+    await to_eval("What is 2+2?", output="4", expected="4", scorer=Contains())
+"""
+REAL = "bakeoff.doors.pytest_plugin.plugin"
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n2")], ids=["alone", "xdist"])
+def test_evals_that_were_really_run_are_reported(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    outputs = ("--eval-json=out.json", "--eval-html=out.html", "--junitxml=junit.xml", "--eval-junit")
+    result = run(pytester, "-v", "--tb=no", *outputs, *workers, test=SPEC, plugin=REAL, apart=True)
+    told = result.stdout.str()
+    assert result.ret == 1
+    assert "PASSED 1.00" in told
+    assert "FAILED 0.00" in told
+    assert "    add(a=2, b=2)" in told
+    file = read_eval_file(pytester.path / "out.json")
+    assert {found.suite: found.numbers.score for found in file.suites} == {
+        "test_capitals": 0.5,
+        "sums": 1.0,
+        "test_one": 1.0,
+    }
+    [found] = junitparser.JUnitXml.fromfile(str(pytester.path / "junit.xml"))
+    scores = {case.name: properties(case)["eval.score"] for case in found}
+    assert scores["test_one"] == "1"
+    assert sorted(scores.values()) == ["0", "1", "1", "1"]
+    assert (pytester.path / "out.html").is_file()
+
+
+def test_a_run_can_be_the_baseline_of_the_next(pytester: pytest.Pytester) -> None:
+    run(pytester, "--tb=no", "--eval-json=before.json", test=SPEC, plugin=REAL, apart=True)
+    again = run(pytester, "--tb=no", "--eval-baseline=before.json", test=SPEC, plugin=REAL, apart=True)
+    again.stdout.fnmatch_lines(["--eval-baseline met: *test_capitals: the same scores in 2 pairs of cases*"])

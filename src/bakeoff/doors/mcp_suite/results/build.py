@@ -172,7 +172,7 @@ def _additions(plan: Plan, evaluation: Evaluation, records: Sequence[Record], ru
     words = descriptions(evaluation.tools)
     return Additions(
         version=__version__,
-        suite=evaluation.name,
+        suite=evaluation.file,
         run=run,
         mode=evaluation.config.mode,
         toolsHash=evaluation.tools_hash,

@@ -23,6 +23,7 @@ def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
         yield paragraph("Worst cases:")
         yield Grid(columns("case", "score>", "why"), tuple(lowest))
     if summary.gates:
+        yield paragraph("Gates:")
         yield Listing(tuple((f"{gate_word(gate.met)} {gate.option}: ", Quote(gate.sentence)) for gate in summary.gates))
 
 

@@ -114,7 +114,7 @@ def _annotations(summary: Summary, places: Places, environment: Mapping[str, str
         keep, tallies = Keeper(environment), summary.tallies
         missed, unjudged = list(map(keep, tallies.missed)), list(map(keep, tallies.unjudged))
         in_all = summary.numbers.failed + summary.numbers.undecided
-        yield from annotations(missed, unjudged, places, all_of_them=in_all)
+        yield from annotations(missed, unjudged, places, environment, all_of_them=in_all)
 
 
 def write_json(

@@ -1,6 +1,7 @@
 """pytest's hooks for reports. Every project that has bakeoff installed loads this module, so it imports only pytest:
 what a report needs is imported when there is an eval to report, or a file was asked for."""
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,9 +51,12 @@ def add_options(group: pytest.OptionGroup) -> None:
 
 
 def _share(text: str) -> float:
-    value = float(text)  # what is no number is told by the parser
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value <= 1:
-        raise ValueError
+        raise ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
     return value
 
 
@@ -66,7 +70,8 @@ def register(config: pytest.Config) -> None:
 
         wanted = read_options(config)
     config.pluginmanager.register(EvalReporter(config, wanted), NAME)
-    config.pluginmanager.register(LineWriter(config), f"{NAME}-lines")
+    if config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) >= 0:
+        config.pluginmanager.register(LineWriter(config), f"{NAME}-lines")
 
 
 _OPTIONS = ("eval_json", "eval_html", "eval_junit", "eval_min_pass_rate", "eval_min_score", "eval_baseline")
@@ -81,7 +86,7 @@ class EvalReporter:
         self._verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
         self._tallies: Tallies | None = None
         self._ending: Ending | None = None
-        self._places: dict[str, tuple[str, int | None]] = {}  # file and line of tests that failed, for annotations
+        self._places: dict[str, tuple[Path, int | None]] = {}  # file and line of tests that failed, for annotations
         self._properties: dict[tuple[str, object], list[tuple[str, object]]] = {}
         self._failed_otherwise = 0
 
@@ -107,7 +112,7 @@ class EvalReporter:
             self._count(outcomes)
         if report.failed:
             self._failed_otherwise += not _missed(outcomes)
-            self._places[report.nodeid] = report.location[0], report.location[1]
+            self._places[report.nodeid] = self._config.rootpath / report.location[0], report.location[1]
         if self._wanted is not None and self._wanted.junit:
             self._add_properties(report, outcomes)
 
@@ -173,7 +178,7 @@ class LineWriter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if self._verbosity < 0 or report.when != "call" or not _is_result(report):
+        if report.when != "call" or not _is_result(report):
             return
         if not (outcomes := outcomes_of(self._config, report)):
             return

@@ -32,7 +32,6 @@ def write_eval_page(outcomes: Sequence[EvalOutcome], summary: Summary, target: P
 def _suites(summary: Summary, *, several: bool) -> Section:
     columns = (
         Column(title="Suite"),
-        Column(title="File"),
         Column(title="Cases", align="end"),
         Column(title="Score", align="end", help="the mean over cases of the mean over rounds"),
         Column(title="95 % interval"),
@@ -58,8 +57,7 @@ def _suites(summary: Summary, *, several: bool) -> Section:
 def _suite_row(name: str, path: str, numbers: Numbers) -> tuple[Value, ...]:
     passed = f"{numbers.passed:,} / {numbers.judged:,}" if numbers.judged else UNKNOWN
     return (
-        Datum(text=visible(name, NAME), tone="strong"),
-        visible(path, NAME),
+        Datum(text=visible(name, NAME), tone="strong", note=visible(path, NAME)),
         Datum(text=f"{numbers.cases:,}", sort=numbers.cases),
         Datum(text=percent(numbers.score), sort=numbers.score, tone="strong"),
         interval_datum(numbers.score, numbers.interval),

@@ -75,11 +75,11 @@ class HeldEvals:
 
 
 def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
-    """What was tried. Where suites differ in their rounds, the plan has the most of them."""
+    """What was tried. Where suites differ, the plan has the most rounds of them, and no threshold."""
     outcomes = list(outcomes)
     names = dict.fromkeys(score.name for outcome in outcomes for record in outcome.records for score in record.scores)
     scorers = tuple(ScorerSpec(kind="recorded", name=visible(each)) for each in names if each.strip())
-    thresholds = {outcome.threshold for outcome in outcomes}
+    thresholds = {outcome.threshold for outcome in outcomes if outcome.threshold is not None}
     return Plan(
         name=name,
         cases=tuple(
@@ -89,7 +89,7 @@ def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
         subjects=(SubjectSpec(kind="recorded", name=SUBJECT),),
         scorers=scorers or (ScorerSpec(kind="recorded"),),
         rounds=max([1, *(len(outcome.records) for outcome in outcomes)]),
-        threshold=None if thresholds == {None} else max((each for each in thresholds if each is not None), default=1.0),
+        threshold=thresholds.pop() if len(thresholds) == 1 else None,
     )
 
 

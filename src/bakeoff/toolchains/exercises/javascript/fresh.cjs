@@ -16,7 +16,7 @@ const babel = {
 };
 const config = {
   rootDir, testEnvironment: require.resolve('jest-environment-node'), testMatch: [path.join(rootDir, entry)],
-  transform: { '\\.[cm]?[jt]sx?$': [require.resolve('babel-jest'), babel] }, haste: { enableSymlinks: false },
+  transform: { '\\.[cm]?[jt]sx?$': [require.resolve('babel-jest'), babel] }, haste: { enableSymlinks: false }, injectGlobals: false,
   modulePaths: [path.join(__dirname, 'node_modules')], moduleFileExtensions: ['ts', 'tsx', 'js', 'mjs', 'cjs', 'json', 'node'],
   cacheDirectory: path.join(process.env.TMPDIR, 'jest'), reporters: [], runtime: path.join(__dirname, 'runtime.cjs'),
 };
@@ -24,6 +24,9 @@ const STATES = { __proto__: null, passed: 'passed', failed: 'failed' };
 const firstLines = (text) => String(text).split(/\n\s+at /)[0];
 
 async function main() {
+  const { REPLACES_BUILTINS } = await import('./beyond.mjs');
+  const replaced = tests.some((name) => REPLACES_BUILTINS.test(fs.readFileSync(name, 'utf8')));
+  process.env.BAKEOFF_FROZEN = replaced ? '' : 'yes';
   process.exit = () => { throw new Error('process.exit was called'); };
   const options = { config: stringify(config), runInBand: true, ci: true, watchman: false, silent: true, colors: false, _: [], $0: '' };
   const { results } = await runCLI(options, [rootDir]);

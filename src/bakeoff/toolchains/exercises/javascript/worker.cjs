@@ -10,6 +10,7 @@ const path = require('node:path');
 const vm = require('node:vm');
 const { connect, lockDoors, messageOf, oneLine, reallyExit, send } = require('./host.cjs');
 const { SAFE_MODULES } = require('./modules.cjs');
+const { KEEPS_STATE, withHiddenState } = require('./state.cjs');
 
 const nodeRequire = require;
 const stringify = JSON.stringify;
@@ -24,13 +25,7 @@ const soon = globalThis.setImmediate;
 
 // ------------------------------------------------------------------------------------------------ before the job
 
-// Jest keeps its state, and with it every matcher, in well-known places of the global object. There a candidate could
-// take hold of it; here the same state lies in an object that only these modules can see. And Jest takes anything for a
-// matcher that has a method of the right name, so that a solution could return one that equals everything.
 const hidden = Object.create(null);
-const KEEPS_STATE = /[\\/](?:jest-circus[\\/]build[\\/](?:state|run|eventHandler)|expect[\\/]build[\\/]jestMatchersObject|expect-utils[\\/]build[\\/]jasmineUtils)\.js$/;
-const DUCK = "isA('Function', obj.asymmetricMatch)";
-const GLOBAL_STATE = /\bglobal(?:This)?(?=\[(?:_types\.|JEST_MATCHERS_OBJECT)|, JEST_MATCHERS_OBJECT)/g;
 
 function loadJest() {
   const compile = Module.prototype._compile;
@@ -40,8 +35,7 @@ function loadJest() {
     if (!KEEPS_STATE.test(filename)) return compile.call(this, source, filename);
     replaced += 1;
     this.hidden = hidden;
-    const changed = source.replace("'use strict';", "'use strict'; const __hidden = module.hidden;");
-    return compile.call(this, changed.replace(GLOBAL_STATE, '__hidden').replace(DUCK, '__hidden.isMatcher(obj)'), filename);
+    return compile.call(this, withHiddenState(source, filename, 'module.hidden', true), filename);
   };
   // Snapshots are left to a whole Jest; loading what they need would take longer than all the rest.
   const none = () => { throw new Error('snapshots need a whole Jest'); };
@@ -59,9 +53,7 @@ function loadJest() {
   Module.prototype._compile = compile;
   Module._load = load;
   const { AsymmetricMatcher } = require('expect');
-  const isPrototypeOf = Function.prototype.call.bind(Object.prototype.isPrototypeOf, AsymmetricMatcher.prototype);
-  hidden.isMatcher = (value) => isPrototypeOf(value);
-  if (replaced !== 5 || loaded.expect.anything().constructor.prototype instanceof AsymmetricMatcher === false || Reflect.ownKeys(globalThis).some((key) => /JEST|jest-matchers/.test(String(key)))) {
+  if (replaced !== 6 || !hidden.isMatcher(loaded.expect.anything()) || loaded.expect.anything().constructor.prototype instanceof AsymmetricMatcher === false || Reflect.ownKeys(globalThis).some((key) => /JEST|jest-matchers/.test(String(key)))) {
     throw new Error('Jest keeps its state in another way than this was written for');
   }
   return loaded;
@@ -370,6 +362,7 @@ async function start(address) {
   const descriptor = socket._handle.fd;
   const asked = oneLine(socket);
   lockDoors();
+  (await import('./builtins.mjs')).freezeBuiltins();
   send(descriptor, '{"ready":true}');
   const job = parse(await asked);
   socket.pause();

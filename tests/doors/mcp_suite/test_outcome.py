@@ -1,0 +1,103 @@
+"""When a cell and a suite have passed, have not, or cannot be told."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import pytest
+
+from bakeoff.doors.mcp_suite.confusion import NO_ANSWER, UNREADABLE, confused_pairs, confusions
+from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.record import Failure, Phase, Record, Score
+
+
+@pytest.mark.parametrize(
+    ("passed", "scored", "threshold", "state"),
+    [
+        (10, 10, 1.0, "passed"),
+        (8, 10, 0.8, "passed"),
+        (7, 10, 0.8, "failed"),
+        (0, 0, 0.8, "undecided"),
+        (8, 8, 0.8, "passed"),  # what is missing cannot change it
+        (7, 7, 0.8, "undecided"),
+        (7, 8, 1.0, "failed"),
+        (0, 10, 0.0, "passed"),
+        (3, 10, 0.3, "passed"),
+        (0, 3, 0.8, "failed"),
+    ],
+)
+def test_a_cell_is_decided_as_soon_as_what_is_missing_cannot_change_it(
+    passed: int, scored: int, threshold: float, state: str
+) -> None:
+    assert CellOutcome("c", "m", 10, threshold, passed, scored).state == state
+
+
+@pytest.mark.parametrize(
+    ("rule", "threshold", "passed", "failed", "state"),
+    [
+        ("all", 0.5, 4, 0, "passed"),
+        ("all", 0.5, 3, 1, "failed"),
+        ("all", 0.5, 3, 0, "undecided"),
+        ("ratio", 0.5, 2, 2, "passed"),
+        ("ratio", 0.5, 1, 3, "failed"),
+        ("ratio", 0.5, 1, 2, "undecided"),
+        ("ratio", 1.0, 4, 0, "passed"),
+    ],
+)
+def test_a_suite_passes_with_all_of_its_cells_or_a_share_of_them(
+    rule: Literal["all", "ratio"], threshold: float, passed: int, failed: int, state: str
+) -> None:
+    cells = [CellOutcome("c", "m", 1, threshold, 1, 1)] * passed + [CellOutcome("c", "m", 1, threshold, 0, 1)] * failed
+    cells += [CellOutcome("c", "m", 1, threshold)] * (4 - passed - failed)
+    assert Outcome(tuple(cells), rule, threshold).state == state
+
+
+def _called(*tools: str) -> list[dict[str, object]]:
+    return [{"serverName": "s", "toolName": tool, "parameters": {}} for tool in tools]
+
+
+@pytest.fixture
+def heard(make_record: Callable[..., Record]) -> Callable[..., Record]:
+    def make(round_: int, *tools: str, value: float = 0.0, **metadata: str) -> Record:
+        score = Score(name="mcp", value=value, metadata={"called": _called(*tools), **metadata})
+        return make_record(case="c", subject="m", round=round_, scores=(score,))
+
+    return make
+
+
+def test_calls_are_set_against_what_was_wanted_and_what_is_lost_is_left_out(
+    heard: Callable[..., Record], make_record: Callable[..., Record]
+) -> None:
+    plan = Plan(
+        name="p",
+        cases=(Case(id="c", prompt="x", expected={"calls": _called("a", "b")}),),
+        subjects=(SubjectSpec(kind="nop", name="m"),),
+        scorers=(ScorerSpec(kind="mcp"),),
+        rounds=6,
+    )
+    late = Phase(seconds=1, failure=Failure(kind="timeout", type="T", message="late"))
+    lost = Phase(seconds=1, failure=Failure(kind="infra", type="I", message="gone"))
+    records = [
+        heard(0, "a", "b", value=1.0),
+        heard(1, "b", "b"),
+        heard(2, "a"),
+        heard(3, failure_class="unreadable reply"),
+        make_record(case="c", subject="m", round=4, attempt=late, transcript=None, scores=()),
+        make_record(case="c", subject="m", round=5, attempt=lost, transcript=None, scores=()),
+    ]
+    [confusion] = confusions(plan, records)
+    assert dict(confusion.counts) == {
+        ("s / a", "s / a"): 2,
+        ("s / a", "s / b"): 1,
+        ("s / a", UNREADABLE): 1,
+        ("s / a", NO_ANSWER): 1,
+        ("s / b", "s / b"): 2,
+        ("s / b", "no tool"): 1,
+        ("s / b", UNREADABLE): 1,
+        ("s / b", NO_ANSWER): 1,
+    }
+    assert confusion.called()[:2] == confusion.wanted() == ["s / a", "s / b"]
+    assert {(pair.wanted, pair.called) for pair in confused_pairs([confusion])} == {
+        ("s / a", "s / b"),
+        ("s / b", "no tool"),
+    }

@@ -1,0 +1,243 @@
+"""Agents that are commands: what is said before they run, what they cannot claim, and what is never written."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.calls import Clock
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.limits import Limits
+from bakeoff.plan import SubjectSpec
+from bakeoff.protocols import Task
+from bakeoff.record import Transcript
+from bakeoff.redact import Redactor
+from bakeoff.sandbox import choose_sandbox
+from bakeoff.subjects.agent_login import login_secrets
+from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, agent_run_in, patch_in
+from bakeoff.workspace import open_workspace
+
+TOKEN = "oat01-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
+FILES = {"double.py": "def double(n): ...\n", "double_test.py": "def test_one(): ...\n"}
+RULE = {"env": {"OPENAI_BASE_URL": "{meterUrl}", "OPENAI_API_KEY": "{meterToken}"}}
+
+
+def agent_of(*command: str, provider: str = "nobody", limited: bool = False, **about: Any) -> CommandAgent:
+    options = {name: about.pop(name) for name in ("use_login", "network") if name in about}
+    definition = {
+        "name": "mine",
+        "defaultProvider": provider,
+        "install": {"method": "other", "command": "get mine"},
+        "command": list(command) or ["sh", "-c", "true"],
+        **about,
+    }
+    spec = SubjectSpec(kind=CLI_AGENT, name="mine", options={"definition": definition, "provider": provider, **options})
+    return CommandAgent.from_spec(spec, limited=limited)
+
+
+async def attempted(agent: CommandAgent, rung: str = "process") -> Transcript:
+    limits = Limits()
+    async with open_workspace(choose_sandbox(rung), FILES, limits) as workspace:
+        task = Task(
+            prompt="solve it",
+            case_id="c",
+            subject="mine",
+            trial_id="t",
+            round=0,
+            seed=0,
+            limits=limits,
+            spend=print,
+            count=print,
+            own_workspace=workspace,
+            clock=Clock(limits.attempt_seconds),
+        )
+        return await agent.attempt(task)
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Callable[[str, str], Path]:
+    def make(path: str, script: str) -> Path:
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(script)
+        file.chmod(file.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+        return file
+
+    return make
+
+
+# --- what an agent cannot claim -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rung", ["process", "bwrap"])
+async def test_an_agent_that_ends_as_if_it_were_not_there_has_failed(rung: str) -> None:
+    run = agent_run_in(await attempted(agent_of("sh", "-c", "exit 127"), rung))
+    assert (run.exit_code, run.stop) == (127, "exited")
+
+
+@pytest.mark.parametrize("rung", ["process", "bwrap"])
+@pytest.mark.parametrize("first", ["#!/no/such/interpreter", "#!/usr/bin/env no-such-interpreter"])
+async def test_an_agent_that_cannot_be_started_is_nobodys_failure(
+    first: str, rung: str, tool: Callable[[str, str], Path]
+) -> None:
+    program = tool("bin/agent", f"{first}\n")
+    with pytest.raises(InfraError, match="could not be started in the sandbox") as raised:
+        await attempted(agent_of(str(program)), rung)
+    assert raised.value.permanent
+
+
+@pytest.mark.parametrize("junk", ["touch a$n", "head -c 30000 /dev/zero | tr '\\000' 'a' > a$n", "echo > a$n.pth"])
+async def test_a_change_to_the_tests_cannot_be_hidden_in_a_heap_of_files(junk: str) -> None:
+    script = f"for n in $(seq 700); do {junk}; done; echo 'pass # changed' > double_test.py; echo 'x = 1' > conftest.py"
+    transcript = await attempted(agent_of("sh", "-c", script))
+    run = agent_run_in(transcript)
+    assert len(run.touched) == 200
+    assert {"double_test.py", "conftest.py"} <= set(run.touched)
+    assert "double.py" not in (*run.touched, *run.refused), "there was room to see that nobody touched it"
+    patch = patch_in(transcript)
+    assert "-def test_one(): ..." in patch
+    assert "+x = 1" in patch
+
+
+async def test_a_file_that_is_blown_up_does_not_hide_what_it_has_lost() -> None:
+    script = (
+        "{ for n in $(seq 9000); do echo \"# line $n\"; done; echo 'pass'; } > double_test.py; echo x > conftest.py"
+    )
+    patch = patch_in(await attempted(agent_of("sh", "-c", script)))
+    assert "-def test_one(): ..." in patch
+    assert "+++ b/conftest.py" in patch
+    assert len(patch) < 60_000
+
+
+# --- what is said before anything runs ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("about", "sentence"),
+    [
+        ({"meter": {"opnai": RULE}}, "meter.opnai: no provider 'opnai'; did you mean 'openai'?"),
+        ({"meter": {"openai": {**RULE, "upstream": "opnai"}}}, "meter.openai.upstream: no provider 'opnai'"),
+        ({"meter": {"groq": RULE}}, "`meter` has no rule for provider 'openai', only for groq"),
+        (
+            {"meter": {"groq": RULE}, "providers": {"openai": {}}},
+            "meter.groq: the agent has no such provider: it has openai",
+        ),
+    ],
+)
+def test_a_meter_that_nobody_would_use_is_refused(about: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError) as told:
+        agent_of(provider="openai", **about)
+    assert sentence in str(told.value)
+
+
+def test_an_agent_runs_unmetered_with_a_provider_that_is_named_and_has_no_rule() -> None:
+    agent = agent_of(provider="groq", meter={"openai": RULE}, providers={"openai": {}, "groq": {}})
+    assert agent.lacks() == []
+    assert agent.needs.resources == ()
+
+
+def test_a_key_that_the_meter_cannot_use_takes_the_users_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", TOKEN)
+    about: dict[str, Any] = {
+        "provider": "anthropic",
+        "meter": {"anthropic": {}},
+        "require": [["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"]],
+    }
+    assert agent_of(**about).lacks() == [
+        "it cannot be metered: provider 'anthropic' has no key: set ANTHROPIC_API_KEY; "
+        "or add --use-login to run it unmetered, with what it has"
+    ]
+    assert agent_of(use_login=True, **about).lacks() == []
+
+
+def test_a_budget_and_recordings_need_an_agent_that_is_metered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key-0123456789")
+    metered: dict[str, Any] = {"provider": "openai", "meter": {"openai": RULE}}
+    assert agent_of(limited=True, **metered).lacks() == []
+    assert agent_of(limited=True, **metered).offline().only_recordings
+    [told] = agent_of(limited=True).lacks()
+    assert told == "it is not metered with nobody, so nobody counts what it spends: leave out --max-cost"
+    with pytest.raises(UsageError, match=r"not metered with nobody.*leave out --replay strict"):
+        agent_of().offline()
+    with pytest.raises(UsageError, match="`no-such-program` is not installed: `get mine`"):
+        agent_of("no-such-program", **metered).offline()
+
+
+# --- programs of version managers ---------------------------------------------------------------------------------
+
+MANAGER = '#!/bin/sh\n[ "$1 $2" = "which agent" ] && echo "{real}"\n'
+
+
+@pytest.mark.parametrize("rung", ["process", "bwrap"])
+async def test_the_program_behind_a_shim_is_run(
+    rung: str, tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = tmp_path / ".pyenv/versions/3.11.0"
+    tool(".pyenv/versions/3.11.0/lib/said", "hello from behind")
+    real = tool(".pyenv/versions/3.11.0/bin/agent", f"#!/bin/sh\ncat {prefix}/lib/said\n")
+    shims = tool(".pyenv/shims/agent", "#!/bin/sh\nexec /no/such/manager exec agent\n").parent
+    tool(".pyenv/bin/pyenv", MANAGER.format(real=real))
+    monkeypatch.setenv("PATH", f"{shims}:{os.environ['PATH']}")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)  # where we are root, agents are not
+    agent = agent_of("agent")
+    assert agent.lacks() == []
+    assert (await attempted(agent, rung)).output == "hello from behind"
+
+
+def test_a_shim_with_nothing_behind_it_is_told(
+    tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shim = tool("env/shims/agent", "#!/bin/sh\nexit 127\n")
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    [told] = agent_of("agent").lacks()
+    assert told == f"`agent` is only a shim, {shim}, with no program behind it: choose a version that has one"
+
+
+# --- what no file may hold ----------------------------------------------------------------------------------------
+
+
+def test_all_that_an_agent_is_given_of_the_users_is_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".mine").mkdir()
+    (tmp_path / ".mine/login.json").write_text(json.dumps({"oauth": {"accessToken": TOKEN}, "theme": "daltonized"}))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PLAIN_NAME", "no name for a secret")
+    monkeypatch.setenv("SOME_URL", "https://example.org/v1")
+    about: dict[str, Any] = {
+        "home": {"login": [".mine"]},
+        "env": {"A": "<${PLAIN_NAME}>", "B": "${SOME_URL:-x}"},
+        "providers": {"nobody": {"env": {"C": "${UNSET:-${PLAIN_NAME}}"}}},
+    }
+    assert agent_of(**about).secrets() == {"PLAIN_NAME": "no name for a secret"}
+    found = agent_of(use_login=True, **about).secrets()
+    assert found == {"PLAIN_NAME": "no name for a secret", ".mine/login.json.1": TOKEN}
+    assert TOKEN not in Redactor(found).text(f"I was given {TOKEN}")
+
+
+@pytest.mark.parametrize(
+    ("content", "secrets"),
+    [
+        ('{"a": [{"refresh_token": "short-one"}], "model": "claude-3-5-sonnet-20241022"}', {"short-one"}),
+        (f'{{"id": "{TOKEN}", "project": "/home/me/project_number_17_of_mine", "date": "2026-01-01"}}', {TOKEN}),
+        (f"[default]\napi_key = '{TOKEN}'\nregion = eu-central-1\n", {TOKEN}),
+        (f"//registry.example/:_authToken={TOKEN}\n", {TOKEN}),
+        ("only-this\n", {"only-this"}),
+        ("\x00\xff{", set()),
+    ],
+)
+def test_secrets_are_found_in_a_login_however_it_is_written(content: str, secrets: set[str]) -> None:
+    found = set(login_secrets({"login": content.encode("latin-1")}).values())
+    assert {text for text in found if TOKEN in text or text in secrets} >= secrets
+    assert not any("sonnet" in text or "project" in text or "central" in text for text in found)
+
+
+def test_a_huge_login_gives_its_named_secrets_first() -> None:
+    heap = {f"id{number}": f"{number:06}{TOKEN}" for number in range(1000)}
+    found = login_secrets({"login": json.dumps({**heap, "token": "the real one"}).encode()})
+    assert len(found) == 64
+    assert "the real one" in found.values()
