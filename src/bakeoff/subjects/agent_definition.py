@@ -26,7 +26,7 @@ _LISTS = ("sourceFiles", "testFiles", "meterArguments")
 
 def _agent_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError("use lower-case letters, digits, dots and dashes, 41 at most")
+        raise ValueError(f"{name!r}: use lower-case letters, digits, dots and dashes, 41 at most")
     return name
 
 
