@@ -75,13 +75,18 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def run(command: list[str], folder: Path) -> tuple[int, str]:
-    """The exit code, and what was written to stdout and stderr as a terminal would show it."""
+    """The exit code, and what was written to stdout and stderr as a terminal would show it.
+
+    The embedded model answers each question once for all pages: several of them begin with the demonstration.
+    """
     home = folder.with_name("home")
     home.mkdir(exist_ok=True)
+    shared = folder.parents[2 if "PYTEST_XDIST_WORKER" in os.environ else 1]  # by all workers of this test run
+    answers = {"BAKEOFF_REPLAY": "auto", "BAKEOFF_RECORDINGS": str(shared / "recordings")}
     done = subprocess.run(
         command,
         cwd=folder,
-        env=environment(home),
+        env={**environment(home), **answers},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
