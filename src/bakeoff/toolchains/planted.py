@@ -3,11 +3,14 @@
 import ast
 import re
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 _DRAW = secrets.SystemRandom()
 _AFFECTS_ALL = re.compile(r"\b(?:pytestmark|autouse|setup_function|setup_module|setUpModule)\b")
+_ASKS_NAMES = re.compile(r"\b(?:request|_testMethodName|__name__|__qualname__|co_name|inspect|PYTEST_CURRENT_TEST)\b|\.id\(")
+_DRAWN = re.compile(r"\btest_[0-9a-f]{12}\b")
 _WORDS = ("again", "case", "empty", "first", "given", "large", "last", "more", "one", "other", "same", "several", "two")
 
 _Form = Callable[[str, str, int], tuple[str, str]]
@@ -35,6 +38,12 @@ class Planted:
     expected: dict[str, str]
     outside: bool
     """They are to be run outside of the module, as it has set-up or marks for all of its tests."""
+    drawn: Mapping[str, str] = field(default_factory=dict)
+    """What the suite's own tests are called, by what they are called in this run alone."""
+
+    def told(self, text: str) -> str:
+        """With the names that the suite knows."""
+        return _DRAWN.sub(lambda found: self.drawn.get(found[0], found[0]), text) if self.drawn else text
 
 
 def plant(source: str) -> Planted:
@@ -43,16 +52,52 @@ def plant(source: str) -> Planted:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Planted(text, {}, False)  # pytest will say it better
+    text, drawn = _renamed(text, module)
     outside = _AFFECTS_ALL.search(text) is not None
     forms = [_DRAW.choice(_EQUALITIES), *_DRAW.sample(_OTHERS, 2)]
-    names = _names(module, len(forms), "check_" if outside else "test_")
+    prefix = "check_" if outside else "test_"
+    names = [_drawn(prefix) for _ in forms] if drawn else _names(module, len(forms), prefix)
     lines = text.split("\n")
     places = sorted((_DRAW.choice(_places(module, len(lines))) for _ in forms), reverse=True)
     expected: dict[str, str] = {}
     for name, form, place in zip(names, forms, places, strict=True):
         body, expected[name] = form(secrets.token_hex(4), secrets.token_hex(4), 1000 + secrets.randbelow(100_000))
         lines[place:place] = ["", f"def {name}():", f"    {body}", ""]
-    return Planted("\n".join(lines), expected, outside)
+    return Planted("\n".join(lines), expected, outside, drawn)
+
+
+def _renamed(text: str, module: ast.Module) -> tuple[str, dict[str, str]]:
+    """With drawn names for the suite's own tests, in the order of the old ones, by which unittest sorts.
+
+    Whoever has read the suite cannot tell by them which tests must fail. A name that stands anywhere else is kept.
+    """
+    if _ASKS_NAMES.search(text):
+        return text, {}
+    lines = text.split("\n")
+    places: dict[str, list[int]] = {}
+    for node in _tests_in(module.body):
+        places.setdefault(node.name, []).append(node.lineno - 1)
+    words = Counter(re.findall(r"\w+", text))
+    free = [name for name in sorted(places) if words[name] == len(places[name])]
+    drawn = sorted({_drawn("test_") for _ in free})
+    if len(drawn) < len(free) or any(name in words for name in drawn):
+        return text, {}
+    for name, instead in zip(free, drawn, strict=True):
+        for place in places[name]:
+            lines[place] = re.sub(rf"\b{name}\b", instead, lines[place], count=1)
+    return "\n".join(lines), dict(zip(drawn, free, strict=True))
+
+
+def _drawn(prefix: str) -> str:
+    return f"{prefix}{secrets.token_hex(6)}"
+
+
+def _tests_in(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _tests_in(node.body)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node
 
 
 def _places(module: ast.Module, end: int) -> list[int]:

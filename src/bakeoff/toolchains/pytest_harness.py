@@ -70,6 +70,7 @@ OPPOSITES = {"NotEq": "Eq", "Lt": "GtE", "LtE": "Gt", "Gt": "LtE", "GtE": "Lt"}
 _equal, _mro, _members = operator.eq, type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
 _random = random.SystemRandom()
 odd: list[str] = []
+test_codes: dict[str, list[types.CodeType]] = {}
 
 
 def holds(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
@@ -218,16 +219,51 @@ class Watched(ast.NodeTransformer):
         return node
 
 
+MAY_BE_WRAPPED = ("globals(", "metaclass", "__init_subclass__", "setattr(")
+
+
+def plain_tests(source: str, tree: ast.Module) -> set[str]:
+    """The functions of tests that nothing wraps, by qualified names: what runs as such a test is its own code."""
+    if any(each in source for each in MAY_BE_WRAPPED):
+        return set()
+    again = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return {name for name in defined_in(tree.body, "") if name.rpartition(".")[2] not in again}
+
+
+def defined_in(body: list[ast.stmt], prefix: str) -> Iterator[str]:
+    for node in body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if not all("pytest.mark." in ast.unparse(each) for each in node.decorator_list):
+            continue
+        if isinstance(node, ast.ClassDef):
+            yield from defined_in(node.body, f"{prefix}{node.name}.")
+        else:
+            yield f"{prefix}{node.name}"
+
+
+def codes_in(code: types.CodeType) -> Iterator[tuple[str, types.CodeType]]:
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            yield each.co_qualname, each
+            yield from codes_in(each)
+
+
 def compiled(path: str) -> tuple[types.CodeType, Watch]:
     source = job.pop("source")
     tree = ast.parse(source, path)
     watch = Watch(tree)
+    plain = plain_tests(source, tree)
     _pytest.assertion.rewrite.rewrite_asserts(tree, source.encode(), path)
     tree = ast.fix_missing_locations(Watched().visit(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.stmt):  # pytest's rewriting leaves ends that lie before their beginnings
             node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
-    return compile(tree, path, "exec", dont_inherit=True), watch
+    code = compile(tree, path, "exec", dont_inherit=True)
+    for name, each in codes_in(code):
+        if name in plain:
+            test_codes.setdefault(name, []).append(each)
+    return code, watch
 
 
 class Prepared(pytest.Module):
@@ -302,6 +338,7 @@ class Plugin:
         self.known: dict[str, Any] = {}
         self.hooks: list[tuple[object, object]] = []
         self.replaced = ""
+        self.tests: dict[pytest.Item, tuple[object, object]] = {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -311,6 +348,15 @@ class Plugin:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if [*map(id_pair, hooks_of(session))] != [*map(id_pair, self.hooks)]:
             self.replaced = "pytest's hooks"
+        if set(session.items) != set(self.tests):
+            self.replaced = "the list of the tests"
+        for item in self.tests:
+            self.look_at(item)
+
+    def look_at(self, item: pytest.Item) -> None:
+        """A test must be the function that was collected, and that the one which was compiled."""
+        if function_of(item) not in (self.tests.get(item), None):
+            self.replaced = name_of(item.nodeid)
 
     def pytest_pycollect_makemodule(self, module_path: Any, parent: Any) -> pytest.Module:
         return Prepared.from_parent(parent, path=module_path)
@@ -322,6 +368,10 @@ class Plugin:
             items.insert(
                 _random.randint(0, len(items)), pytest.Function.from_parent(session, name=name, callobj=function)
             )
+        for item in items:
+            self.tests[item] = found = function_of(item) or (None, None)
+            if test_codes.get(qualified(item), [found[1]]).count(found[1]) == 0:
+                self.replaced = name_of(item.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -330,6 +380,7 @@ class Plugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         name = name_of(item.nodeid)
+        self.look_at(item)
         say(starts=name)
         word = hear()
         self.known = {"state": "passed", "message": "", "seconds": 0.0}
@@ -340,6 +391,7 @@ class Plugin:
             self.known |= {"state": "failed", "message": self.interrupted}
             raise
         finally:
+            self.look_at(item)
             say(word=word, **self.known)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -348,6 +400,18 @@ class Plugin:
             self.known |= {"state": "failed", "message": text_of(report)}
         elif report.skipped and self.known["state"] == "passed":
             self.known["state"] = "skipped"
+
+
+def function_of(item: pytest.Item) -> tuple[object, object] | None:
+    """What a test calls, and its code; unittest's lose it when they have run."""
+    made = vars(item).get("_obj")
+    function = getattr(made, "__func__", made)
+    return None if made is None else (function, getattr(function, "__code__", None))
+
+
+def qualified(item: pytest.Item) -> str:
+    classes = [each.name for each in item.listchain() if isinstance(each, pytest.Class)]
+    return ".".join([*classes, getattr(item, "originalname", None) or item.name])
 
 
 def hooks_of(session: pytest.Session) -> list[tuple[object, object]]:
@@ -392,7 +456,24 @@ def main() -> None:
     say(word=hear(), **last, changed=replaced, odd=odd[0] if odd else "")
 
 
+def refuse_takeovers() -> None:
+    """From here on nobody has every call of pytest's told to them, looks through all objects, or writes to memory."""
+
+    # All that it goes by is in its code: whatever becomes of our names, each way through it ends in an error.
+    def look(event: str, given: tuple[object, ...]) -> None:
+        if event[:7] == "ctypes.":
+            raise ImportError("ctypes is not at hand while a solution is tested")
+        if event in (
+            *("sys.setprofile", "sys.settrace", "sys.monitoring.register_callback", "sys._current_frames"),
+            *("gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys.addaudithook"),
+        ) or (event == "object.__setattr__" and given[1] == "__code__"):
+            raise RuntimeError(f"{event} is refused while a solution is tested")
+
+    sys.addaudithook(look)
+
+
 _builtins = dict(vars(builtins))
 _made = list(made())
+refuse_takeovers()
 say(ready=True)  # nothing of the candidate's has been imported yet
 main()

@@ -111,15 +111,19 @@ def _judged(begun: str, proof: str, planted: Planted, done: Completed) -> TestRu
     if report.exit_code is not None:
         return _crashed(replace(done, stdout=b""), report.exit_code)  # which was our own word
     canary = Canary()
-    tests = [test.model_copy(update={"message": plain(test.message)}) for test in report.tests]
+    tests = [
+        test.model_copy(update={"name": planted.told(test.name), "message": planted.told(plain(test.message))})
+        for test in report.tests
+    ]
     kept = [test for test in tests if test.name not in planted.expected]
-    error, stop = plain(report.error) or None, _FINISHED
+    error, stop = planted.told(plain(report.error)) or None, _FINISHED
     if _all_failed(planted, tests):
         error = error if kept or error else "there is no test in it"
         kept.append(TestOutcome(name=canary.name, state="failed"))
     if report.interrupted and not report.forged:
-        error, stop = f"{report.interrupted}, which ended the run: no further test ran", "crashed"
-    return canary.judge(kept, error=error, seconds=done.seconds, stop=stop, tampered=_tampered(report))
+        error, stop = f"{planted.told(report.interrupted)}, which ended the run: no further test ran", "crashed"
+    tampered = planted.told(_tampered(report) or "") or None
+    return canary.judge(kept, error=error, seconds=done.seconds, stop=stop, tampered=tampered)
 
 
 def _unfit(done: Completed) -> InfraError:

@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-import scipy.special  # noqa: F401
 
-# A session in this process forgets the modules that it was the first to load: loaded here, they are loaded once.
 from bakeoff.doors.pytest_plugin.gather import gathered
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+
+# A session in this process forgets the modules that it was the first to load. Loaded here, they are loaded once.
+for _module in ("items", "keeping", "to_eval", "reporting.ending", "reporting.terminal"):
+    import_module(f"bakeoff.doors.pytest_plugin.{_module}")
+import_module("scipy.special")
 
 PLUGIN = ("-p", "bakeoff.doors.pytest_plugin.plugin")
 HEAD = """
