@@ -1,4 +1,4 @@
-"""Scorers of other packages as they are: pydantic-evals by its own classes, the others by classes of the same shape."""
+"""Scorers of other packages as they are: pydantic-evals and autoevals by their own classes, DeepEval by its shape."""
 
 import asyncio
 import sys
@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from autoevals import Levenshtein
 from pydantic_evals.evaluators import Contains as PydanticContains
 from pydantic_evals.evaluators import EqualsExpected, EvaluationReason, Evaluator, EvaluatorContext, HasMatchingSpan
 
@@ -241,6 +242,13 @@ class _AutoScore:
     score: float | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
+
+
+@pytest.mark.parametrize(("output", "value"), [("Paris", 1.0), ("Parks", 0.8), ("", 0.0)])
+@pytest.mark.parametrize("scorer", [Levenshtein, Levenshtein()])
+async def test_scorers_of_autoevals_score_under_their_own_name(scorer: Any, output: str, value: float) -> None:
+    scored = await score(scorer, ScoreInput.of(output, input="Capital?", expected="Paris"))
+    assert (scored.name, scored.value) == ("Levenshtein", pytest.approx(value))
 
 
 def autoevals(run: Callable[..., Any], **more: Any) -> type:

@@ -82,6 +82,35 @@ class Evil:
 managers = [each for each in gc.get_objects() if type(each).__name__ == 'PytestPluginManager']
 managers[0].register(Evil())
 {WRONG}""",
+    "passes the tests it has read of, by profiling": f"""
+import sys
+def profile(frame, event, arg):
+    if event == 'call' and frame.f_code.co_name == 'pytest_runtestloop':
+        sys.setprofile(None)
+        for item in frame.f_locals['session'].items:
+            if item.name in ('test_adds', 'test_adds_more'): item.obj = lambda: None
+sys.setprofile(profile)
+{WRONG}""",
+    "passes the tests that are not planted": f"""
+import sys
+def add(a, b):
+    frame = sys._getframe()
+    while frame.f_code.co_name != 'pytest_runtestloop': frame = frame.f_back
+    for item in frame.f_locals['session'].items:
+        if 'add' in item.obj.__code__.co_names: item.obj = lambda: None
+    return 3
+""",
+    "passes what is collected, from a thread": f"""
+import sys, threading, time
+frame = sys._getframe()
+while 'session' not in frame.f_locals: frame = frame.f_back
+session = frame.f_locals['session']
+def wait():
+    while not session.items: time.sleep(0)
+    for item in session.items:
+        if 'add' in item.obj.__code__.co_names: item.obj = lambda: None
+threading.Thread(target=wait, daemon=True).start()
+{WRONG}""",
     "brings what Python and pytest load by themselves": f"""
 for name in ('conftest.py', 'sitecustomize.py', 'usercustomize.py', 'pytest.ini', 'pytest.py', 'json.py'):
     open(name, 'w').write('import os; os._exit(0)')
@@ -130,6 +159,90 @@ async def test_an_attack_does_not_pass(python: OpenPytest, name: str) -> None:
     found = await run(python, ATTACKS[name])
     assert not found.ok, found
     assert found.tampered or found.error or any(test.state == "failed" for test in found.tests)
+
+
+REFUSED = {
+    "sys.setprofile": "import sys; sys.setprofile(print)",
+    "sys.settrace": "import sys; sys.settrace(print)",
+    "gc.get_objects": "import gc; gc.get_objects()",
+    "gc.get_referrers": "import gc; gc.get_referrers(gc)",
+    "sys._current_frames": "import sys; sys._current_frames()",
+    "ctypes": "import ctypes",
+    "code": "import json; json.dumps.__code__ = (lambda *a, **k: '{}').__code__",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_what_takes_over_the_interpreter_is_refused(python: OpenPytest, name: str) -> None:
+    found = await run(python, f"{REFUSED[name]}\n{RIGHT}")
+    assert not found.ok
+    assert name in (found.error or "")
+    assert "while a solution is tested" in (found.error or "")
+
+
+async def test_profiling_of_every_thread_and_monitoring_tell_a_solution_nothing(python: OpenPytest) -> None:
+    solution = """
+import sys, threading
+told = []
+def add(a, b):
+    threading.setprofile(lambda *a: told.append(a))
+    threading.Thread(target=sorted, args=([],)).start()
+    return len(told) + a + b
+if hasattr(sys, 'monitoring'):
+    try:
+        sys.monitoring.use_tool_id(3, 'x')
+        sys.monitoring.register_callback(3, sys.monitoring.events.PY_START, told.append)
+    except RuntimeError: pass
+    else: told.append(0)
+"""
+    found = await run(python, solution)
+    assert [test.state for test in found.tests if test.state == "passed"] == [test.state for test in found.tests]
+
+
+UNITTEST = """
+import unittest
+from unittest.mock import patch
+import solution
+from solution import add
+
+class TestB(unittest.TestCase):
+    seen = []
+    def test_b(self):
+        self.seen.append("b")
+        self.assertEqual(add(1, 2), 3)
+    def test_a(self):
+        self.seen.append("a")
+        self.assertEqual(add(1, 2), 3)
+    def test_c(self):
+        self.assertEqual(self.seen, ["a", "b"])
+    @patch.object(solution, "add")
+    def test_patched(self, add):
+        solution.add(1)
+        add.assert_called_once()
+
+class TestMore(TestB):
+    def test_d(self):
+        pass
+
+def test_named():
+    pass
+"""
+
+
+@pytest.mark.parametrize("more", ["", "    assert TestB.test_a is not test_named\n"])
+async def test_a_suite_keeps_its_names_order_and_decorators(python: OpenPytest, more: str) -> None:
+    found = await run(python, RIGHT, UNITTEST + more)
+    names = [f"{group} > test_{each}" for group in ("TestB", "TestMore") for each in ("a", "b", "c", "d", "patched")]
+    names.remove("TestB > test_d")
+    assert [test.name for test in found.tests] == [*names, "test_named"]
+    assert {test.name: test.message for test in found.tests if test.state != "passed"}.keys() == {"TestMore > test_c"}
+
+
+async def test_a_failure_is_told_with_the_names_of_the_suite(python: OpenPytest) -> None:
+    test = f"{TEST}\ndef test_error():\n    raise KeyError(__import__('sys')._getframe().f_code.co_filename)\n"
+    found = await run(python, WRONG, test.replace("co_filename", "co_" + "name"))
+    assert [test.name for test in found.tests] == ["test_adds", "test_adds_more", "test_error"]
+    assert "'test_error'" in found.tests[-1].message
 
 
 OTHER_ASSERTIONS = {

@@ -69,7 +69,7 @@ def plant(source: str) -> Planted:
 def _renamed(text: str, module: ast.Module) -> tuple[str, dict[str, str]]:
     """With drawn names for the suite's own tests, in the order of the old ones, by which unittest sorts.
 
-    Whoever has read the suite cannot tell by them which tests must fail. A name that stands anywhere else is kept.
+    Whoever has read the suite cannot tell by them which tests must fail. Where a name stands anywhere else, all are kept.
     """
     if _ASKS_NAMES.search(text):
         return text, {}
@@ -78,14 +78,13 @@ def _renamed(text: str, module: ast.Module) -> tuple[str, dict[str, str]]:
     for node in _tests_in(module.body):
         places.setdefault(node.name, []).append(node.lineno - 1)
     words = Counter(re.findall(r"\w+", text))
-    free = [name for name in sorted(places) if words[name] == len(places[name])]
-    drawn = sorted({_drawn("test_") for _ in free})
-    if len(drawn) < len(free) or any(name in words for name in drawn):
+    if any(words[name] != len(places[name]) for name in places):
         return text, {}
-    for name, instead in zip(free, drawn, strict=True):
+    drawn = dict(zip(sorted(_drawn("test_") for _ in places), sorted(places), strict=True))
+    for instead, name in drawn.items():
         for place in places[name]:
             lines[place] = re.sub(rf"\b{name}\b", instead, lines[place], count=1)
-    return "\n".join(lines), dict(zip(drawn, free, strict=True))
+    return "\n".join(lines), drawn
 
 
 def _drawn(prefix: str) -> str:

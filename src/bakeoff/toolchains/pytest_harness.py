@@ -460,14 +460,18 @@ def refuse_takeovers() -> None:
     """From here on nobody has every call of pytest's told to them, looks through all objects, or writes to memory."""
 
     # All that it goes by is in its code: whatever becomes of our names, each way through it ends in an error.
-    def look(event: str, given: tuple[object, ...]) -> None:
+    def look(event: str, given: tuple[Any, ...]) -> None:
         if event[:7] == "ctypes.":
             raise ImportError("ctypes is not at hand while a solution is tested")
         if event in (
             *("sys.setprofile", "sys.settrace", "sys.monitoring.register_callback", "sys._current_frames"),
             *("gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys.addaudithook"),
-        ) or (event == "object.__setattr__" and given[1] == "__code__"):
+        ):
             raise RuntimeError(f"{event} is refused while a solution is tested")
+        if event == "object.__setattr__" and given[1] == "__code__":
+            function, _, code = given
+            if function.__code__.replace(co_flags=code.co_flags) != code:  # flags are what `types.coroutine` changes
+                raise RuntimeError("a function's code cannot be replaced while a solution is tested")
 
     sys.addaudithook(look)
 

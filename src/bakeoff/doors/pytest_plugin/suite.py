@@ -121,7 +121,7 @@ def describe_eval(
     return EvalSuite(Described(name, data, task, False, check_scorers(name, scorers), settings, skip_if))
 
 
-def check_scorers(suite: str, given: Iterable[Callable[..., Any]]) -> tuple[Callable[..., Any], ...]:
+def check_scorers(suite: str, given: Any) -> tuple[Callable[..., Any], ...]:
     scorers = tuple(given) if isinstance(given, Iterable) else (given,)
     if not scorers:
         raise UsageError(f"{suite}: no scorer was given: nothing could be said of the output; add one to `scorers`")
