@@ -217,7 +217,10 @@ WHOLE = "jest.mock('./other', () => ({}), { virtual: true });\n"
         ("Object.values((require as any).cache).find(Boolean).require('@jest/globals');", "of undefined"),
         ("require(`${process.cwd()}/../../usr/x`);", "cannot import"),
         ("(globalThis as any)[Symbol.for('$$jest-matchers-object')].matchers;", "matchers"),
-        ("throw new Error(`${Object.getOwnPropertySymbols(globalThis).some((s) => (globalThis as any)[s]?.tests)}`);", "false"),
+        (
+            "throw new Error(`${Object.getOwnPropertySymbols(globalThis).some((s) => (globalThis as any)[s]?.tests)}`);",
+            "false",
+        ),
         ("Object.is = () => true;", "read only property 'is'"),
         ("(process as any).mainModule.require('fs');", "reading 'require'"),
         ("new (require as any).constructor('return process')().getBuiltinModule('fs');", "getBuiltinModule"),

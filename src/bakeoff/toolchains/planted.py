@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 _DRAW = secrets.SystemRandom()
 _AFFECTS_ALL = re.compile(r"\b(?:pytestmark|autouse|setup_function|setup_module|setUpModule)\b")
-_ASKS_NAMES = re.compile(r"\b(?:request|_testMethodName|__name__|__qualname__|co_name|inspect|PYTEST_CURRENT_TEST)\b|\.id\(")
+_ASKS_NAMES = re.compile(
+    r"\b(?:request|_testMethodName|__name__|__qualname__|co_name|inspect|PYTEST_CURRENT_TEST)\b|\.id\("
+)
 _DRAWN = re.compile(r"\btest_[0-9a-f]{12}\b")
 _WORDS = ("again", "case", "empty", "first", "given", "large", "last", "more", "one", "other", "same", "several", "two")
 
