@@ -233,7 +233,9 @@ class TrialRunner:
         blame: Blame = "subject" if getattr(subject, "raises_its_own_errors", False) else "infra"
         tried.transcript, tried.attempt = await phase(attempt, task.clock, blame, "timeout")
 
-    def _task(self, trial: Trial, tally: Tally, tried: Tried, workspace: Workspace | None) -> Task:
+    def _task(
+        self, trial: Trial, tally: Tally, tried: Tried, workspace: Workspace | None, clock: Clock | None = None
+    ) -> Task:
         return Task(
             prompt=trial.case.prompt,
             case_id=trial.case.id,
@@ -247,7 +249,7 @@ class TrialRunner:
             tools=tried.tools,
             resources=self.resources,
             own_workspace=workspace,
-            clock=Clock(trial.case.limits.attempt_seconds),
+            clock=clock or Clock(trial.case.limits.attempt_seconds),
         )
 
     async def _score(self, trial: Trial, tally: Tally, tried: Tried) -> tuple[tuple[Score, ...], Phase | None]:
@@ -274,10 +276,12 @@ class TrialRunner:
         return open_workspace(self.sandbox(), files, case.limits, keep=self.options.keep_workspaces)
 
 
-async def _score_with(name: str, scorer: Scorer, given: ScoreInput, seconds: float, task: Callable[[], Task]) -> Score:
+async def _score_with(
+    name: str, scorer: Scorer, given: ScoreInput, seconds: float, task: Callable[[Clock], Task]
+) -> Score:
     clock = Clock(seconds)
     if hasattr(type(scorer), "needs"):  # only who wants something of the run asks others
-        given = replace(given, asking=replace(task(), clock=clock))
+        given = replace(given, asking=task(clock))
 
     async def score() -> Score:
         return as_score(name, await call(scorer, given))

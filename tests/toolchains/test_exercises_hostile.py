@@ -218,7 +218,7 @@ WHOLE = "jest.mock('./other', () => ({}), { virtual: true });\n"
         ("require(`${process.cwd()}/../../usr/x`);", "cannot import"),
         ("(globalThis as any)[Symbol.for('$$jest-matchers-object')].matchers;", "matchers"),
         (
-            "throw new Error(`${Object.getOwnPropertySymbols(globalThis).some((s) => (globalThis as any)[s]?.tests)}`);",
+            "throw Error(`${Object.getOwnPropertySymbols(globalThis).some((s) => (globalThis as any)[s]?.seed)}`);",
             "false",
         ),
         ("Object.is = () => true;", "read only property 'is'"),

@@ -91,7 +91,7 @@ def profile(frame, event, arg):
             if item.name in ('test_adds', 'test_adds_more'): item.obj = lambda: None
 sys.setprofile(profile)
 {WRONG}""",
-    "passes the tests that are not planted": f"""
+    "passes the tests that are not planted": """
 import sys
 def add(a, b):
     frame = sys._getframe()

@@ -125,7 +125,8 @@ class Caller:
             with self.tracing.span(f"chat {self.name.model}", self._about_request(), "CLIENT") as span:
                 started = perf_counter()
                 response = await self._call(model, messages, parameters)
-                span.note(_about_response(response))
+                if self.tracing is not OFF:
+                    span.note(_about_response(response))
                 return response, perf_counter() - started
 
         response, seconds = await provider.gate.pass_through(call, self.task.clock)
@@ -200,19 +201,27 @@ def _about_response(response: ModelResponse) -> Attributes:
 
 def _sendable(response: ModelResponse) -> ModelResponse:
     """A model's text may hold half of a surrogate pair, which JSON can spell and no request can carry back."""
-    parts = [replace(part, **_mended(part)) for part in response.parts]
-    return replace(response, parts=parts, provider_details=well_formed(response.provider_details))
+    changes = [_mended(part) for part in response.parts]
+    details = well_formed(response.provider_details)
+    if not any(changes) and details == response.provider_details:
+        return response  # as nearly every one: copying each would be the most that a quick answer costs
+    parts = [replace(part, **changed) for part, changed in zip(response.parts, changes, strict=True)]
+    return replace(response, parts=parts, provider_details=details)
 
 
 def _mended(part: ModelResponsePart) -> dict[str, Any]:
+    """What has to be put differently; mostly nothing."""
     said = {name: getattr(part, name, None) for name in ("content", "args", "tool_name", "tool_call_id")}
+    mended = {name: well_formed(value) for name, value in said.items() if isinstance(value, str | dict)}
     if isinstance(said["args"], str):
-        said["args"] = well_formed_json(said["args"])
-    return {name: well_formed(value) for name, value in said.items() if isinstance(value, str | dict)}
+        mended["args"] = well_formed(well_formed_json(said["args"]))
+    return {name: value for name, value in mended.items() if value != said[name]}
 
 
 def _with_json(response: ModelResponse) -> ModelResponse:
     """Arguments with NaN or infinity go on as a text: they can neither be kept nor be sent back as what they are."""
+    if all(map(_is_json, response.parts)):
+        return response
     return replace(response, parts=[part if _is_json(part) else _as_text(part) for part in response.parts])
 
 

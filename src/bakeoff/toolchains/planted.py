@@ -71,7 +71,7 @@ def plant(source: str) -> Planted:
 def _renamed(text: str, module: ast.Module) -> tuple[str, dict[str, str]]:
     """With drawn names for the suite's own tests, in the order of the old ones, by which unittest sorts.
 
-    Whoever has read the suite cannot tell by them which tests must fail. Where a name stands anywhere else, all are kept.
+    Whoever has read the suite cannot tell by them which tests must fail. If one stands anywhere else, all are kept.
     """
     if _ASKS_NAMES.search(text):
         return text, {}

@@ -469,8 +469,8 @@ def refuse_takeovers() -> None:
         ):
             raise RuntimeError(f"{event} is refused while a solution is tested")
         if event == "object.__setattr__" and given[1] == "__code__":
-            function, _, code = given
-            if function.__code__.replace(co_flags=code.co_flags) != code:  # flags are what `types.coroutine` changes
+            old, new = given[0].__code__, given[2]  # `types.coroutine` changes flags
+            if (new.co_code, new.co_consts, new.co_names) != (old.co_code, old.co_consts, old.co_names):
                 raise RuntimeError("a function's code cannot be replaced while a solution is tested")
 
     sys.addaudithook(look)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from bakeoff.doors.mcp_suite.config import ExpectedCall
 from bakeoff.doors.mcp_suite.matching import parameter_differences
@@ -89,4 +89,14 @@ def as_call(value: Mapping[str, JsonValue]) -> Call | str:
     extra = sorted(value.keys() - {"serverName", "toolName", "parameters"})
     if extra:
         return f"the reply has {', '.join(map(repr, extra[:5]))} besides serverName, toolName and parameters"
-    return Call(serverName=str(value["serverName"]), toolName=str(value["toolName"]), parameters=parameters)
+    return make_call(str(value["serverName"]), str(value["toolName"]), parameters)
+
+
+def make_call(server: str, tool: str, parameters: Mapping[str, JsonValue]) -> Call | str:
+    """A call; or, where its parameters are nothing that can be kept or sent, what is wrong with them."""
+    try:
+        return Call(serverName=server, toolName=tool, parameters=dict(parameters))
+    except ValidationError as error:  # of the model's doing: that it cannot be judged must not spare it the verdict
+        endless = error.errors(include_url=False, include_input=False)[0]["type"] == "finite_number"
+        what = "hold a number that is too large" if endless else "are nested too deep"
+        return f"the parameters of {tool[:200]!r} {what}"

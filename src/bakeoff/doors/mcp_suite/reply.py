@@ -13,7 +13,7 @@ from bakeoff.doors.mcp_suite.calls import Call, as_call
 Manner = Literal["bare", "fenced", "surrounded", "prose", "native"]
 """How a call was said; anything but `bare` is worth telling in `json` mode, for not every client forgives it."""
 
-_FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)```", re.DOTALL)  # nothing in it can be matched in two ways
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _LONGEST = 1_000_000  # characters of a reply that are looked at
 _MOST_STARTS = 2_000  # places at which JSON may begin

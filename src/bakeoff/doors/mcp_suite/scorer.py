@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import JsonValue, ValidationError
 
-from bakeoff.doors.mcp_suite.calls import Call, Expected, call_differences
+from bakeoff.doors.mcp_suite.calls import Call, Expected, call_differences, make_call
 from bakeoff.doors.mcp_suite.execution import Executed, Execution, executed_by_agent, result_differences
 from bakeoff.doors.mcp_suite.grading import Grade, Grader
 from bakeoff.doors.mcp_suite.plan import SCORER
@@ -112,8 +112,10 @@ class CallScorer:
                 return Heard((*calls, made_up), "native", problem)
             if not isinstance(call.arguments, dict):
                 return Heard(tuple(calls), "native", f"the arguments of {call.name[:200]!r} are no JSON object")
-            tool = offered[call.name]
-            calls.append(Call(serverName=tool.server, toolName=tool.name, parameters=call.arguments))
+            meant = make_call(offered[call.name].server, offered[call.name].name, call.arguments)
+            if isinstance(meant, str):
+                return Heard(tuple(calls), "native", meant)
+            calls.append(meant)
         return Heard(tuple(calls), "native")
 
     async def _differences(self, expected: Expected, heard: Heard) -> list[str]:

@@ -93,7 +93,7 @@ def with_canary(canary: Canary, source: str) -> str:
 
 
 def with_globals(source: str) -> str:
-    """What Jest would have put among the globals, where a candidate could take hold of it, imported by the test alone."""
+    """What Jest would put among the globals, where a candidate could take hold of it, imported by the test alone."""
     used = [name for name in _GLOBALS if re.search(rf"(?<![\w.$]){name}\b", source)]
     wanted = [name for name in used if not re.search(_DECLARED.format(name), source)]
     return f"import {{ {', '.join(wanted)} }} from '@jest/globals'; {source}" if wanted else source
