@@ -50,7 +50,7 @@ async def run(
                 for name in leaked
             ]
         )
-    sandbox = sandbox_of(options)
+    sandbox = sandbox_of(options, plan)
     control.sandbox = sandbox().name if cast.may_run_commands(plan) else None
     folder = RunFolder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
     with JournalWriter(folder.journal_file, redactor) as journal:
@@ -96,9 +96,15 @@ async def _trials(plan: Plan, executor: Executor, desk: "Desk") -> None:
     await desk.mark_the_rest(plan)
 
 
-def sandbox_of(options: RunOptions) -> Callable[[], Sandbox]:
+HIDDEN = "hidden"
+"""In a plan's settings: folders with what no subject may see, such as known-good answers."""
+
+
+def sandbox_of(options: RunOptions, plan: Plan | None = None) -> Callable[[], Sandbox]:
     """Chosen when first needed, and only once; one that is insisted on must be there from the start."""
-    hidden = tuple(path.resolve() for path in (options.results, options.folder) if path)
+    named = plan.settings.get(HIDDEN) if plan else None
+    more = [Path(path) for path in named if isinstance(path, str)] if isinstance(named, list) else []
+    hidden = tuple(path.resolve() for path in (options.results, options.folder, *more) if path)
     choose = cache(lambda: choose_sandbox(options.sandbox, hidden=hidden))
     if options.sandbox != "auto":
         choose()

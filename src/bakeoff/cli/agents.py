@@ -43,7 +43,10 @@ AgentFiles = Annotated[
 TestCommand = Annotated[
     str | None, typer.Option(metavar="COMMAND", help="Instead of the track's own; only its exit code counts.")
 ]
-TestTimeout = Annotated[float, typer.Option(min=1, metavar="SECONDS", help="For one run of an exercise's tests.")]
+TestTimeout = Annotated[
+    float, typer.Option(min=1, max=604_800, metavar="SECONDS", help="For one run of an exercise's tests.")
+]
+Unskip = Annotated[bool, typer.Option("--unskip/--no-unskip", help="Run the tests too that a track skips.")]
 
 
 @agents.command("run")
@@ -57,9 +60,12 @@ def agents_run(
     exercise: ExerciseNames = None,
     agent_file: AgentFiles = None,
     rounds: Annotated[int, typer.Option(min=1, help="Times that every exercise is tried.")] = 1,
-    timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="For an agent and one exercise.")] = 300.0,
+    timeout: Annotated[
+        float, typer.Option(min=1, max=604_800, metavar="SECONDS", help="For an agent and one exercise.")
+    ] = 300.0,
     test_timeout: TestTimeout = 60.0,
     test_command: TestCommand = None,
+    unskip: Unskip = True,
     test_only: Annotated[bool, typer.Option("--test-only", help="Run no agent: test what is there.")] = False,
     custom_instruction: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Added to the end of every prompt.")
@@ -112,6 +118,7 @@ def agents_run(
         timeout=timeout,
         test_timeout=test_timeout,
         test_command=test_command,
+        unskip=unskip,
         test_only=test_only,
         custom_instruction=custom_instruction,
         use_login=use_login,
@@ -138,6 +145,7 @@ def agents_verify(
     exercise: ExerciseNames = None,
     test_timeout: TestTimeout = 60.0,
     test_command: TestCommand = None,
+    unskip: Unskip = True,
     jobs: Jobs = 2,
     sandbox: Sandbox = "auto",
 ) -> None:
@@ -147,7 +155,11 @@ def agents_verify(
     from bakeoff.options import RunOptions
 
     request = ExercisesRequest(
-        exercises=exercises, wanted=tuple(exercise or ()), test_timeout=test_timeout, test_command=test_command
+        exercises=exercises,
+        wanted=tuple(exercise or ()),
+        test_timeout=test_timeout,
+        test_command=test_command,
+        unskip=unskip,
     )
     raise typer.Exit(verify(request, RunOptions(jobs=jobs, sandbox=sandbox)))
 

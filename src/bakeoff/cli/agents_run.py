@@ -38,11 +38,11 @@ def run_agents(request: ExercisesRequest, options: RunOptions, ending: Ending, a
     if asked.print_instructions:
         print_instructions(exercises, request)
         return PASSED
-    if asked.dry_run:
-        print_dry_run(build_plan(request, exercises), options.results)
-        return PASSED
     plan = build_plan(request, exercises)
-    if left := ready(exercises, request):
+    if asked.dry_run:
+        print_dry_run(plan, options.results)
+        return PASSED
+    if len(left := ready(exercises, request)) < len(exercises):
         plan = build_plan(request, left)
     door_of(plan).catalogue(plan, options).cast(plan, offline=options.replay == "strict")
     return carry_out(plan, new_run_folder(options.results, plan.name), options, ending)

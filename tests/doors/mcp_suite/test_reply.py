@@ -64,6 +64,11 @@ def test_words_alone_call_nothing_and_are_told_as_prose() -> None:
         ("[[1]]", "not an object"),
         ("[" * 100_000 + "toolName", "not valid JSON"),
         ("{" * 100_000 + '"toolName"', "not valid JSON"),
+        (TEXT.replace("1", "1e999"), "a number that is too large"),
+        (TEXT.replace("1", "-1e999"), "a number that is too large"),
+        (TEXT.replace("1", '{"b":' * 300 + "1" + "}" * 300), "nested too deep"),
+        (TEXT.replace("1", "9" * 5_000), "not valid JSON"),
+        ("```json\n" + " " * 900_000 + "toolName", "not valid JSON"),
     ],
 )
 def test_a_wrong_shape_is_a_reason_and_never_a_crash(text: str, problem: str) -> None:

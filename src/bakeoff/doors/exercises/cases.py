@@ -31,6 +31,7 @@ class Grading:
     reference: Files
     seconds: float
     command: str | None = None  # the user's own, instead of the track's
+    unskip: bool = True
 
     @property
     def has_canary(self) -> bool:
@@ -50,7 +51,19 @@ class Grading:
             return False
         path = PurePosixPath(name)
         in_the_way = {str(parent) for parent in path.parents} & self.files.keys()
-        return path.suffix in {PurePosixPath(known).suffix for known in self.solution} and not in_the_way
+        sources = {PurePosixPath(known).suffix for known in self.solution}
+        return path.suffix in sources and not in_the_way and not self._stands_for_another(path)
+
+    def _stands_for_another(self, path: PurePosixPath) -> bool:
+        """Whether an import could mean it and has meant a pristine file or folder: `cases.ts` before `cases.json`."""
+        pristine = [PurePosixPath(name) for name in self.files]
+        modules = {each.with_suffix("") for each in pristine}
+        folders = {parent for each in pristine for parent in each.parents}
+        if path.with_suffix("") in modules | folders or modules & set(path.parents):
+            return True
+        # Of a folder with files that are not the agent's it would be the first to run.
+        beside = {str(each) for each in pristine if each.parent == path.parent}
+        return path.stem in ("__init__", "index") and bool(beside) and not beside & set(self.solution)
 
     def unchanged(self, artefacts: Mapping[str, str]) -> bool:
         return all(self.files.get(name) == text for name, text in self.taken(artefacts).items())
@@ -64,6 +77,7 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
         "tests": json.dumps(exercise.tests),
         "seconds": f"{request.test_timeout:g}",
         "command": request.test_command or "",
+        "skips": "" if request.unskip else "kept",
     }
     return Case(
         id=exercise.name,
@@ -100,6 +114,7 @@ def grading_of(case: Case) -> Grading:
             reference=case.reference,
             seconds=float(case.tags["seconds"]),
             command=case.tags.get("command"),
+            unskip="skips" not in case.tags,
         )
     except (KeyError, ValueError) as error:
         raise GraderError(f"case {case.id!r} was not made from an exercise: {error}; start a new run") from error

@@ -35,7 +35,7 @@ class ExercisesDoor(Door):
     def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:
         gradings = [grading_of(case) for case in plan.cases]
         slots = max(1, min(options.jobs, os.cpu_count() or 1))
-        sandbox = sandbox_of(options)
+        sandbox = sandbox_of(options, plan)
         resources = (REFERENCES, *runners_for(gradings, sandbox, slots))
         files = {grading.exercise: TaskFiles(grading.solution, grading.tests) for grading in gradings}
         watch = _watcher() if plan.settings.get("show_progress") is True else None

@@ -127,7 +127,7 @@ def _track_config(track: Path | None) -> dict[str, object]:
     try:
         if path.stat().st_size > _LARGEST_CONFIG:
             return {}
-        found = json.loads(path.read_text("utf-8"))
+        found = json.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -154,12 +154,15 @@ def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -
     if standard and known and known[0].slug == "typescript" and len(known) > 1 and names & set(STANDARD):
         usual = [entry for name in STANDARD for entry in known if entry.name == name]
     asked = [part.strip() for text in wanted for part in text.split(",") if part.strip()]
-    if not asked:
+    if not wanted:
         return usual
+    if not asked:
+        raise UsageError(f"--exercise {wanted[0]!r} names none: give a name, or how many; without it all are tried")
     if len(asked) == 1 and asked[0].isdecimal() and asked[0] not in names:
-        if int(asked[0]) == 0:
+        most = int(asked[0].lstrip("0")[:9] or 0)  # no track has as many as nine digits can say
+        if most == 0:
             raise UsageError("--exercise 0 asks for none: give a name, or a number above 0")
-        return usual[: int(asked[0])]
+        return usual[:most]
     for name in asked:
         if name not in names:
             near = get_close_matches(name, names, n=1)
@@ -230,7 +233,7 @@ def _config(files: Mapping[str, str], refused: Mapping[str, str]) -> _Config:
     if _CONFIG not in files:
         return _Config()
     try:
-        return _Config.model_validate_json(files[_CONFIG])
+        return _Config.model_validate_json(files[_CONFIG].removeprefix("\ufeff"))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

@@ -1,6 +1,7 @@
 """What one attempt at an exercise is worth, and if nothing, of which kind the failure is."""
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Literal
 
 from pydantic import ConfigDict, Field
@@ -55,10 +56,14 @@ def judge(
     *,
     patch: str = "",
     unchanged: bool = False,
+    skipped: Collection[str] = (),
 ) -> Outcome:
-    """Pass only if the agent ended well, everything ran and passed, and it was what the example ran."""
+    """Pass only if the agent ended well, everything ran and passed, and it was what the example ran.
+
+    Without an example, all that ran counts but the tests that are skipped whatever the solution.
+    """
     problem = _problem(grading, reference, run)
-    wanted = Counter(reference.counted if reference else [test.name for test in run.tests if test.state != "skipped"])
+    wanted = Counter(reference.counted if reference else [test.name for test in run.tests if test.name not in skipped])
     believed = run.tests if problem is None else ()
     passed = wanted & Counter(test.name for test in believed if test.state == "passed")
     failed = wanted - passed

@@ -77,6 +77,9 @@ def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefini
             "describe your own in YAML and add --agent-file"
         )
     agent = agents[name]
+    for option, values in (("--model", request.models), ("--provider", request.providers)):
+        if unfit := [value for value in values if not value.strip() or not value.isprintable()]:
+            raise UsageError(f"{option} {unfit[0]!r} is no name: give one that can be printed, or leave {option} out")
     for model in dict.fromkeys(request.models) or (None,):
         for provider in dict.fromkeys(request.providers) or (agent.default_provider,):
             agent.check_provider(provider)

@@ -1,13 +1,12 @@
 """Which exercises can be graded on this machine, and what has to be prepared for it once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bakeoff.doors.exercises.exercises import Exercise
 from bakeoff.doors.exercises.tracks import Track
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.toolchains.exercises import profile_of
-
-Say = Callable[[str], None]
+from bakeoff.toolchains.installing import Say
 
 
 async def gradable(

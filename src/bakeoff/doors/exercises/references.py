@@ -37,6 +37,16 @@ async def reference_of(grading: Grading, resources: Mapping[str, Any]) -> Refere
     return await references.of(_key(grading), run)
 
 
+async def skipped_by_all(grading: Grading, resources: Mapping[str, Any]) -> frozenset[str]:
+    """Where there is no example: the tests that what an agent starts from does not run either."""
+
+    async def run() -> ReferenceRun:
+        return as_reference(await run_tests({}, grading, resources))
+
+    references: OpenReferences = resources[REFERENCES.key]
+    return frozenset((await references.of(_key(grading), run)).skipped)
+
+
 def _key(grading: Grading) -> str:
     graded = (grading.track, grading.command, grading.tests, grading.files, grading.reference, grading.solution)
-    return fingerprint(toolchains_digest(), *graded)
+    return fingerprint(toolchains_digest(), *graded, grading.unskip)

@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
-from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
+from typing import Annotated
+
+from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff.frozen import Frozen
+from bakeoff.run import HIDDEN
+
+Seconds = Annotated[float, Field(gt=0, le=604_800.0)]  # a week
 
 
 class ExercisesRequest(Frozen):
@@ -17,9 +22,10 @@ class ExercisesRequest(Frozen):
     providers: tuple[str, ...] = Field(default=(), description="an axis; empty: each agent's own")
     agent_files: tuple[Path, ...] = ()
     rounds: PositiveInt = 1
-    timeout: PositiveFloat = 300.0
-    test_timeout: PositiveFloat = 60.0
+    timeout: Seconds = 300.0
+    test_timeout: Seconds = 60.0
     test_command: str | None = None
+    unskip: bool = Field(default=True, description="run the tests that a track skips, too")
     test_only: bool = False
     custom_instruction: str | None = None
     use_login: bool = False
@@ -28,4 +34,5 @@ class ExercisesRequest(Frozen):
 
     def settings(self) -> dict[str, JsonValue]:
         """What a plan remembers of it: all but what its cases and subjects say already."""
-        return {"show_progress": self.show_progress}
+        hidden: list[JsonValue] = [str(self.exercises.resolve())] if self.exercises else []
+        return {"show_progress": self.show_progress, **({HIDDEN: hidden} if hidden else {})}

@@ -7,17 +7,12 @@ from bakeoff.doors.exercises.cases import Grading
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import Resource, Sandbox
 from bakeoff.toolchains.exercises import ExerciseToolchain, OpenExercises, profile_of
+from bakeoff.toolchains.installing import Say, quiet
 from bakeoff.toolchains.outcome import TestRun
-
-Say = Callable[[str], None]
-
-
-def _quiet(_line: str) -> None:
-    """Where nobody is to be told of an installation."""
 
 
 def runners_for(
-    gradings: Iterable[Grading], sandbox: Callable[[], Sandbox], slots: int = 1, say: Say = _quiet
+    gradings: Iterable[Grading], sandbox: Callable[[], Sandbox], slots: int = 1, say: Say = quiet
 ) -> tuple[Resource, ...]:
     """The resources that grade these; none that is not needed."""
     wanted: dict[str, Resource] = {}
@@ -27,12 +22,12 @@ def runners_for(
     return tuple(wanted.values())
 
 
-def _runner(grading: Grading, sandbox: Callable[[], Sandbox], slots: int = 1, say: Say = _quiet) -> ExerciseToolchain:
+def _runner(grading: Grading, sandbox: Callable[[], Sandbox], slots: int = 1, say: Say = quiet) -> ExerciseToolchain:
     try:
         profile = profile_of(grading.track, grading.command)
     except UsageError as error:
         raise GraderError(f"exercise {grading.exercise!r}: {error}") from error
-    return ExerciseToolchain(sandbox, profile, slots, command=grading.command, say=say)
+    return ExerciseToolchain(sandbox, profile, slots, unskip=grading.unskip, command=grading.command, say=say)
 
 
 async def run_tests(answer: Mapping[str, str], grading: Grading, resources: Mapping[str, Any]) -> TestRun:

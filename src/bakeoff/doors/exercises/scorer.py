@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from bakeoff.doors.exercises.cases import grading_of
 from bakeoff.doors.exercises.judging import Outcome, judge, summary
-from bakeoff.doors.exercises.references import reference_of
+from bakeoff.doors.exercises.references import reference_of, skipped_by_all
 from bakeoff.doors.exercises.runners import run_tests
 from bakeoff.errors import GraderError
 from bakeoff.frozen import Frozen
@@ -45,10 +45,11 @@ class ExerciseScorer:
     async def __call__(self, given: ScoreInput) -> Score:
         grading = grading_of(given.case)
         reference = await reference_of(grading, given.resources)
+        skipped = frozenset[str]() if reference else await skipped_by_all(grading, given.resources)
         agent = agent_run_in(given.transcript)
         run = await run_tests(grading.taken(given.artefacts), grading, given.resources)
         patch, unchanged = patch_in(given.transcript), grading.unchanged(given.artefacts)
-        outcome = judge(grading, reference, run, agent, patch=patch, unchanged=unchanged)
+        outcome = judge(grading, reference, run, agent, patch=patch, unchanged=unchanged, skipped=skipped)
         return Score(
             name=self.name,
             value=1.0 if outcome.overall_success else 0.0,
