@@ -183,7 +183,7 @@ def test_a_miss_that_the_application_swallowed_is_still_the_cases_error(tape: Ta
         careless()
 
 
-@pytest.mark.parametrize("result", [(1, 2), {1}, object(), {1: 2}, float("nan"), lambda: 1, "\ud800"], ids=repr)
+@pytest.mark.parametrize("result", [(1, 2), {1}, object(), {1: 2}, float("nan"), lambda: 1, "\ud800"])
 def test_a_result_that_json_does_not_give_back_is_refused_with_a_way_out(tape: Tape, result: Any) -> None:
     with tape("record"), pytest.raises(UsageError, match=r"say returned a \w+ that JSON does not give back.*annotate"):
         say(lambda: result)

@@ -187,9 +187,11 @@ def shown(value: object) -> str:
 def read_yaml(file: Path) -> PlacedYaml:
     """Read one file; what cannot be read is told with its line."""
     try:
-        if file.stat().st_size > _LARGEST_FILE:
+        with file.open("rb") as opened:
+            content = opened.read(_LARGEST_FILE + 1)  # a device has no size, and may have no end
+        if len(content) > _LARGEST_FILE:
             raise UsageError(f"{file} is larger than {_LARGEST_FILE // 1024 // 1024} MB: no configuration is")
-        text = file.read_text("utf-8")
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -34,6 +34,9 @@ def _takeable(pattern: str) -> str:
     return pattern
 
 
+HIDDEN = "hidden"
+"""In a plan's settings: folders with what no subject may see, such as known-good answers."""
+
 Name = Annotated[str, AfterValidator(_printable)]
 RelativePath = Annotated[str, AfterValidator(_inside)]
 TakenPath = Annotated[str, AfterValidator(_takeable)]

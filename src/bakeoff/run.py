@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from bakeoff._version import __version__
@@ -18,7 +19,7 @@ from bakeoff.executors import Executor
 from bakeoff.executors.local import LocalExecutor
 from bakeoff.journal import JournalWriter
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
+from bakeoff.plan import HIDDEN, Plan
 from bakeoff.protocols import Sandbox
 from bakeoff.record import Record
 from bakeoff.resources import BUDGET, open_resources
@@ -94,10 +95,6 @@ def _recordings(options: RunOptions) -> dict[str, Any]:
 async def _trials(plan: Plan, executor: Executor, desk: "Desk") -> None:
     await executor.execute(desk.jobs(), desk)
     await desk.mark_the_rest(plan)
-
-
-HIDDEN = "hidden"
-"""In a plan's settings: folders with what no subject may see, such as known-good answers."""
 
 
 def sandbox_of(options: RunOptions, plan: Plan | None = None) -> Callable[[], Sandbox]:

@@ -222,7 +222,7 @@ def test_a_dict_in_the_shape_of_a_task_result_is_one(name: str) -> None:
 async def _coroutine() -> None: ...
 
 
-@pytest.mark.parametrize("value", [object(), lambda: 1, type, Point, (n for n in [1]), {1, 2}, iter([])], ids=repr)
+@pytest.mark.parametrize("value", [object(), lambda: 1, type, Point, (n for n in [1]), {1, 2}, iter([])])
 def test_an_object_that_nobody_knows_is_not_guessed_at(value: Any) -> None:
     assert recognise(value) is None
 

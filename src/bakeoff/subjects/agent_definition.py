@@ -4,9 +4,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Annotated, Literal
+from pathlib import PurePosixPath
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from bakeoff.errors import UsageError
@@ -36,6 +37,18 @@ def _variable(name: str) -> str:
     return name
 
 
+def _provider_name(name: str) -> str:
+    if not name.strip() or not name.isprintable():
+        raise ValueError(f"{name!r} is no name of a provider")
+    return name
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("it holds a NUL character, which no program can be given")
+    return text
+
+
 def _known_placeholders(text: str) -> str:
     unknown = [name for name, _ in _PLACEHOLDER.findall(_SECTION.sub(r"\2", text)) if name not in _TEXTS + _LISTS]
     unknown += [name for name, _ in _SECTION.findall(text) if name not in _TEXTS + _LISTS]
@@ -47,7 +60,8 @@ def _known_placeholders(text: str) -> str:
 
 AgentName = Annotated[str, AfterValidator(_agent_name)]
 Variable = Annotated[str, AfterValidator(_variable)]
-Template = Annotated[str, AfterValidator(_known_placeholders)]
+Template = Annotated[str, AfterValidator(_no_nul), AfterValidator(_known_placeholders)]
+ProviderName = Annotated[str, Field(min_length=1), AfterValidator(_provider_name)]
 Required = Variable | tuple[Variable, ...]
 """A variable that must be set, or several of which one must be."""
 
@@ -75,7 +89,7 @@ class Install(_Described):
 
 
 class Version(_Described):
-    command: tuple[str, ...] = Field(min_length=1)
+    command: tuple[Annotated[str, AfterValidator(_no_nul)], ...] = Field(min_length=1)
 
 
 class Home(_Described):
@@ -106,7 +120,7 @@ class AgentDefinition(_Described):
 
     name: AgentName
     description: str = ""
-    default_provider: str
+    default_provider: ProviderName
     install: Install
     version: Version | None = None
     meter: dict[str, MeterRule] = Field(default={}, description="by provider; without an entry it is not metered")
@@ -115,6 +129,24 @@ class AgentDefinition(_Described):
     env: dict[Variable, Template] = {}
     providers: dict[str, ProviderRule] = Field(default={}, description="what they need; any name is taken if empty")
     command: tuple[Template, ...] = Field(min_length=1)
+
+    @field_validator("command")
+    @classmethod
+    def _names_a_program(cls, command: tuple[str, ...]) -> tuple[str, ...]:
+        program = command[0]
+        if not program.strip() or _PLACEHOLDER.search(program) or _SECTION.search(program):
+            raise ValueError(f"{program!r} comes first, where the program is named: write its name or path out")
+        return command
+
+    @model_validator(mode="after")
+    def _has_room_for_all_files(self) -> Self:
+        for provider, rule in [("", MeterRule()), *self.meter.items()]:
+            names = {*self.home.files, *rule.files}
+            for name in names:
+                if inside := names & {str(parent) for parent in PurePosixPath(name).parents}:
+                    where = f"home.files and meter.{provider}.files have" if provider else "home.files has"
+                    raise ValueError(f"{where} both {min(inside)!r} and {name!r}: one path cannot be file and folder")
+        return self
 
     def check_provider(self, provider: str) -> None:
         if self.providers and provider not in self.providers:

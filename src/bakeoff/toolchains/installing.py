@@ -12,6 +12,9 @@ from pathlib import Path
 
 from bakeoff.errors import InfraError
 
+Say = Callable[[str], None]
+"""Where an installation is told of."""
+
 INSTALL_SECONDS = 600.0
 NPM_INSTALL = (
     *("install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"),
@@ -19,6 +22,10 @@ NPM_INSTALL = (
 )
 _LOCK_PAUSE = 0.2
 _TAIL = 1000
+
+
+def quiet(_line: str) -> None:
+    """Where nobody is to be told."""
 
 
 async def install_once(folder: Path, fill: Callable[[Path], Awaitable[None]], announce: Callable[[], None]) -> Path:

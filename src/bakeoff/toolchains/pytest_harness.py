@@ -370,7 +370,8 @@ class Plugin:
             )
         for item in items:
             self.tests[item] = found = function_of(item) or (None, None)
-            if test_codes.get(qualified(item), [found[1]]).count(found[1]) == 0:
+            own = test_codes.get(qualified(item))
+            if own is not None and not any(each is found[1] for each in own):
                 self.replaced = name_of(item.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

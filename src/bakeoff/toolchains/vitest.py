@@ -30,6 +30,7 @@ from bakeoff.limits import Limits
 from bakeoff.protocols import Completed, Sandbox
 from bakeoff.toolchains.canary import Canary, named_like, plain, well_formed
 from bakeoff.toolchains.fresh import run_fresh
+from bakeoff.toolchains.installing import Say, quiet
 from bakeoff.toolchains.node import WORKER_FLAGS, install_node_toolchain
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, ValidationOutcome
 from bakeoff.toolchains.peers import Peer, PeerGone
@@ -63,17 +64,13 @@ def _machine_is_busy() -> bool:
     return os.getloadavg()[0] > (os.cpu_count() or 1)
 
 
-def _quiet(_line: str) -> None:
-    """Where nobody is to be told of an installation."""
-
-
 @dataclass(frozen=True, slots=True)
 class VitestToolchain:
     """The resource. `slots` are the candidates that are tested at a time."""
 
     sandbox: Callable[[], Sandbox]
     slots: int = 1
-    say: Callable[[str], None] = _quiet
+    say: Say = quiet
 
     @property
     def key(self) -> str:

@@ -91,6 +91,21 @@ def test_words_where_a_call_was_wanted_and_tools_that_are_not_there_are_failures
     assert called == {"no tool", "unknown / made-up", "unreadable reply"}
 
 
+@pytest.mark.parametrize("levels", [100, 230, 400])
+def test_arguments_that_nobody_could_keep_are_a_failure_of_the_model(
+    levels: int, wire: Callable[[str], str], loopback: Loopback, evaluated: Evaluate
+) -> None:
+    loopback.plan = lambda _: Act(calls=(("add-note", '{"text":' * levels + "1" + "}" * levels),))
+    report = evaluated(
+        mode="native",
+        modelsToTest=[wire("openai")],
+        testCases=[{"prompt": "note", "expectedOutput": NOTE}],
+        mcpServers=[desk("notes")],
+    )
+    assert report.summary.failedTests == 1, details(report)[0].error
+    assert details(report)[0].error
+
+
 def test_the_settings_of_a_suite_reach_the_provider_and_the_round_is_the_seed(
     wire: Callable[[str], str], loopback: Loopback, evaluated: Evaluate
 ) -> None:

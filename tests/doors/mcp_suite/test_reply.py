@@ -66,7 +66,7 @@ def test_words_alone_call_nothing_and_are_told_as_prose() -> None:
         ("{" * 100_000 + '"toolName"', "not valid JSON"),
         (TEXT.replace("1", "1e999"), "a number that is too large"),
         (TEXT.replace("1", "-1e999"), "a number that is too large"),
-        (TEXT.replace("1", '{"b":' * 300 + "1" + "}" * 300), "nested too deep"),
+        (TEXT.replace("1", '{"b":' * 300 + "1" + "}" * 300), "nested more than 64 levels deep"),
         (TEXT.replace("1", "9" * 5_000), "not valid JSON"),
         ("```json\n" + " " * 900_000 + "toolName", "not valid JSON"),
     ],

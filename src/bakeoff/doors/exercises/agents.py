@@ -27,7 +27,10 @@ SCHEMA = _SHIPPED / "agents.schema.json"
 
 def read_agent(file: Path) -> AgentDefinition:
     """One agent from its YAML, or one error with all that is wrong with it, each at its line."""
-    agent = read_yaml(file).read(AgentDefinition)
+    placed = read_yaml(file)
+    if placed.value is None:
+        raise UsageError(f"{file} is empty: an agent has name, defaultProvider, install and command")
+    agent = placed.read(AgentDefinition)
     if agent.name in _RESERVED:
         raise UsageError(f"{file}: name: {agent.name!r} is one of the controls ({', '.join(_RESERVED)}): take another")
     return agent

@@ -1,13 +1,12 @@
 """What `bakeoff agents run` was asked for. The run's own options stand beside it."""
 
 from pathlib import Path
-
 from typing import Annotated
 
 from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff.frozen import Frozen
-from bakeoff.run import HIDDEN
+from bakeoff.plan import HIDDEN
 
 Seconds = Annotated[float, Field(gt=0, le=604_800.0)]  # a week
 

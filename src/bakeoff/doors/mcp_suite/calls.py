@@ -29,6 +29,8 @@ class Expected(Frozen):
     grading: str | None = None
 
 
+_DEEPEST = 64  # levels of parameters; no schema of a tool may have more either
+
 NO_TOOL = "no tool"
 """How the absence of a call is named beside tools."""
 
@@ -93,10 +95,20 @@ def as_call(value: Mapping[str, JsonValue]) -> Call | str:
 
 
 def make_call(server: str, tool: str, parameters: Mapping[str, JsonValue]) -> Call | str:
-    """A call; or, where its parameters are nothing that can be kept or sent, what is wrong with them."""
+    """A call; or, where its parameters are nothing that can be kept or sent, what is wrong with them.
+
+    That is of the model's doing, and must not spare it the verdict.
+    """
+    if _is_deeper(parameters, _DEEPEST):
+        return f"the parameters of {tool[:200]!r} are nested more than {_DEEPEST} levels deep"
     try:
         return Call(serverName=server, toolName=tool, parameters=dict(parameters))
-    except ValidationError as error:  # of the model's doing: that it cannot be judged must not spare it the verdict
-        endless = error.errors(include_url=False, include_input=False)[0]["type"] == "finite_number"
-        what = "hold a number that is too large" if endless else "are nested too deep"
-        return f"the parameters of {tool[:200]!r} {what}"
+    except ValidationError:  # there is nothing else that JSON can spell and a call cannot hold
+        return f"the parameters of {tool[:200]!r} hold a number that is too large"
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    if not isinstance(value, Mapping | list):
+        return False
+    inner = value.values() if isinstance(value, Mapping) else value
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)

@@ -1,7 +1,7 @@
 """Which tool was wanted, and which was called: per model, across servers."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -14,7 +14,9 @@ from bakeoff.record import Record
 
 UNREADABLE = "unreadable reply"
 NO_ANSWER = "no answer"
+OTHERS = "other tools"
 _MOST_PAIRS = 10
+_MOST_OTHERS = 30  # tools that nobody wanted and that have a column: a model may make up one for every call
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
             wanted = [tool_label(call.serverName, call.toolName) for call in expected[record.case].calls or ()]
             counts[record.subject].update(_pairs(wanted, record))
     order = {label: at for at, label in enumerate(_labels(expected))}
-    return tuple(Confusion(model, _sorted(found, order)) for model, found in counts.items())
+    return tuple(Confusion(model, _sorted(_gathered(found, order), order)) for model, found in counts.items())
 
 
 def confused_pairs(found: Sequence[Confusion], most: int = _MOST_PAIRS) -> tuple[ConfusedPair, ...]:
@@ -62,7 +64,7 @@ def confused_pairs(found: Sequence[Confusion], most: int = _MOST_PAIRS) -> tuple
     models: dict[tuple[str, str], list[str]] = {}
     for confusion in found:
         for pair, count in confusion.counts.items():
-            if pair[0] != pair[1] and pair[1] not in (UNREADABLE, NO_ANSWER):
+            if pair[0] != pair[1] and pair[1] not in (UNREADABLE, NO_ANSWER, OTHERS):
                 rounds[pair] += count
                 models.setdefault(pair, []).append(confusion.model)
     return tuple(ConfusedPair(*pair, count, tuple(models[pair])) for pair, count in rounds.most_common(most))
@@ -105,11 +107,26 @@ def _labels(expected: Mapping[str, Expected]) -> list[str]:
     return [*sorted(wanted), *none]
 
 
+def _gathered(found: Counter[tuple[str, str]], known: Container[str]) -> Counter[tuple[str, str]]:
+    """With the tools that nobody wanted and that were called least taken together, where they are too many."""
+    called: Counter[str] = Counter()
+    for (_, name), count in found.items():
+        if name not in known and not _is_word(name):
+            called[name] += count
+    if len(called) <= _MOST_OTHERS:
+        return found
+    kept = {name for name, _ in called.most_common(_MOST_OTHERS)}
+    gathered: Counter[tuple[str, str]] = Counter()
+    for (wanted, name), count in found.items():
+        gathered[wanted, OTHERS if name in called and name not in kept else name] += count
+    return gathered
+
+
 def _sorted(found: Counter[tuple[str, str]], order: Mapping[str, int]) -> dict[tuple[str, str], int]:
     pairs = sorted(found, key=lambda pair: (order.get(pair[0], len(order)), pair))
     return {pair: found[pair] for pair in pairs}
 
 
 def _is_word(name: str) -> bool:
-    """Whether it stands for the absence of a tool."""
-    return name in (NO_TOOL, UNREADABLE, NO_ANSWER)
+    """Whether it stands for something else than one tool."""
+    return name in (NO_TOOL, UNREADABLE, NO_ANSWER, OTHERS)

@@ -15,14 +15,12 @@ Runner: TypeAlias = Literal["jest", "pytest", "command"]
 
 @dataclass(frozen=True, slots=True)
 class TrackProfile:
-    """One language's habits. Patterns are of file names, for where an exercise's `.meta/config.json` is silent."""
+    """One language's habits."""
 
     language: str
     runner: Runner
     test_patterns: tuple[str, ...]
-    solution_patterns: tuple[str, ...]
-    tool_patterns: tuple[str, ...]
-    """Names of configuration and tools: never taken from an agent."""
+    """Names of files with tests to run: a track may list helpers among its tests."""
     test_command: str
     """The track's own, for those who ask for it with `--test-command`."""
     skips: tuple[tuple[str, str], ...] = ()
@@ -30,13 +28,6 @@ class TrackProfile:
 
     def is_test(self, path: str) -> bool:
         return _matches(path, self.test_patterns)
-
-    def is_tool(self, path: str) -> bool:
-        return is_hidden(path) or PurePosixPath(path).name.startswith(".") or _matches(path, self.tool_patterns)
-
-    def is_solution(self, path: str) -> bool:
-        """Whether a file may be a solution, or a new file beside one."""
-        return _matches(path, self.solution_patterns) and not self.is_test(path) and not self.is_tool(path)
 
     def unskipped(self, source: str) -> str:
         """The same tests with none of them left out; only calls change, never an import."""
@@ -57,22 +48,10 @@ def _matches(path: str, patterns: tuple[str, ...]) -> bool:
 
 
 _CALLED = r"(?=\s*[.(`])"
-_TOOLS = (
-    "package.json",
-    "package-lock.json",
-    "yarn.lock",
-    "pnpm-*",
-    "*.config.*",
-    "tsconfig*.json",
-    "Makefile",
-    "*.lock",
-)
 TYPESCRIPT = TrackProfile(
     language="typescript",
     runner="jest",
     test_patterns=("*.test.*", "*.spec.*", "*_test.*", "*.tst.*", "test-*", "*.snap"),
-    solution_patterns=("*.ts", "*.tsx", "*.mts", "*.cts", "*.js", "*.mjs", "*.cjs", "*.json"),
-    tool_patterns=(*_TOOLS, "test-runner.*", "*.d.ts", "jest.*", "vitest.*", "babel.*"),
     test_command="corepack yarn && corepack yarn test",
     skips=(
         (rf"(?<![\w.$'\"])x(it|test|describe){_CALLED}", r"\1"),
@@ -83,12 +62,6 @@ PYTHON = TrackProfile(
     language="python",
     runner="pytest",
     test_patterns=("test_*", "*_test.*", "*.test.*", "*.spec.*"),
-    solution_patterns=("*.py",),
-    tool_patterns=(
-        *_TOOLS,
-        *("conftest.py", "sitecustomize.py", "usercustomize.py", "setup.py", "noxfile.py", "pytest*", "_pytest*"),
-        *("pluggy*", "iniconfig*", "packaging*", "*.pth", "pyproject.toml", "tox.ini", "setup.cfg"),
-    ),
     test_command="pytest",
 )
 PROFILES: Mapping[str, TrackProfile] = MappingProxyType({each.language: each for each in (TYPESCRIPT, PYTHON)})
@@ -107,7 +80,5 @@ def profile_of(language: str, test_command: str | None = None) -> TrackProfile:
         language=name,
         runner="command",
         test_patterns=("*.test.*", "*_test.*", "*.spec.*", "*_spec.*", "test_*", "test-*", "*Test.*", "*Tests.*"),
-        solution_patterns=("*",),
-        tool_patterns=_TOOLS,
         test_command=test_command,
     )

@@ -2,17 +2,17 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from bakeoff.errors import GraderError
-from bakeoff.frozen import fingerprint
 from bakeoff.limits import Limits
 from bakeoff.protocols import Sandbox
 from bakeoff.toolchains.exercises.commands import CommandRunner
 from bakeoff.toolchains.exercises.install import install_exercise_toolchain
 from bakeoff.toolchains.exercises.jest import OpenJest
 from bakeoff.toolchains.exercises.profiles import TYPESCRIPT, TrackProfile, is_hidden
+from bakeoff.toolchains.installing import Say, quiet
 from bakeoff.toolchains.outcome import TestOutcome, TestRun
 from bakeoff.toolchains.pytests import OpenPytest
 from bakeoff.toolchains.python import pytest_folders
@@ -61,10 +61,6 @@ class OpenPytestFiles:
         return await self.pytest.run(files, seconds=seconds, test_file=test_file)
 
 
-def _quiet(_line: str) -> None:
-    """Where nobody is to be told of an installation."""
-
-
 @dataclass(frozen=True, slots=True)
 class ExerciseToolchain:
     """The resource of one track. `slots` are the candidates that are tested at a time.
@@ -77,7 +73,7 @@ class ExerciseToolchain:
     slots: int = 1
     unskip: bool = True
     command: str | None = None
-    say: Callable[[str], None] = _quiet
+    say: Say = quiet
 
     @property
     def key(self) -> str:
@@ -109,17 +105,9 @@ class OpenExercises:
     profile: TrackProfile
     runner: Runner
     unskip: bool = True
-    _names: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    async def run(
-        self,
-        files: Mapping[str, str],
-        *,
-        test_files: Collection[str],
-        seconds: float,
-        expected: Collection[str] | None = None,
-    ) -> TestRun:
-        """Every test of these files; `expected` are the names that must have run, no more and no less."""
+    async def run(self, files: Mapping[str, str], *, test_files: Collection[str], seconds: float) -> TestRun:
+        """Every test of these files."""
         missing = [name for name in test_files if name not in files]
         if missing or not test_files:
             raise GraderError(f"the exercise has no test file {', '.join(missing)}".rstrip())
@@ -129,38 +117,7 @@ class OpenExercises:
         # A track may list helpers among its tests: they are as trusted, and have no tests to run.
         tests = [name for name in test_files if self.profile.is_test(name)] or test_files
         runs = await self.runner.run_files(given, tests=tests, trusted=test_files, seconds=seconds)
-        run = runs[0] if len(runs) == 1 else _together(runs)
-        return run if expected is None else with_expected_names(run, expected)
-
-    async def names(self, files: Mapping[str, str], *, test_files: Collection[str], seconds: float) -> tuple[str, ...]:
-        """The tests that a run of these files has, in order: ask with the reference, or with the stub if there is none.
-
-        Asked once for the same files.
-        """
-        key = fingerprint(dict(files), sorted(test_files), self.unskip)
-        if key not in self._names:
-            run = await self.run(files, test_files=test_files, seconds=seconds)
-            if not run.tests or run.stop != "finished" or run.tampered:
-                raise GraderError(f"the exercise's own tests cannot be run: {run.tampered or run.error}")
-            self._names[key] = tuple(test.name for test in run.tests)
-        return self._names[key]
-
-
-def with_expected_names(run: TestRun, expected: Collection[str]) -> TestRun:
-    """A run of other tests than these proves nothing. Where none ran, the run says why."""
-    names = [test.name for test in run.tests]
-    if run.tampered or run.stop != "finished" or (run.error is not None and not names) or _same(names, expected):
-        return run
-    missing = [name for name in expected if name not in names]
-    further = [name for name in names if name not in expected]
-    what = (
-        f"{missing[0]!r} did not run" if missing else f"{further[0]!r} is none of them" if further else "some ran twice"
-    )
-    return run.model_copy(update={"tampered": f"the tests that ran are not the exercise's: {what}"})
-
-
-def _same(names: Collection[str], expected: Collection[str]) -> bool:
-    return sorted(names) == sorted(expected)
+        return runs[0] if len(runs) == 1 else _together(runs)
 
 
 def _together(runs: list[TestRun]) -> TestRun:
