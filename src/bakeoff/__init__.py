@@ -12,6 +12,7 @@ from bakeoff._version import __version__
 if TYPE_CHECKING:
     from bakeoff.catalogue import Catalogue, default_catalogue
     from bakeoff.control import RunControl
+    from bakeoff.doors.mcp_suite.api import evaluate_mcp
     from bakeoff.doors.pytest_plugin.suite import describe_eval, eval_suite
     from bakeoff.errors import BakeoffError, GraderError, InfraError, PlanError, SubjectError, UsageError
     from bakeoff.limits import Limits
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from bakeoff.scorers import function_scorer
     from bakeoff.subjects import function_subject
     from bakeoff.task_result import TaskResult
+    from bakeoff.tools_on_tape import replayable
 
 _HOMES = {
     "bakeoff.catalogue": ("Catalogue", "default_catalogue"),
     "bakeoff.control": ("RunControl",),
+    "bakeoff.doors.mcp_suite.api": ("evaluate_mcp",),
     "bakeoff.doors.pytest_plugin.suite": ("describe_eval", "eval_suite"),
     "bakeoff.errors": ("BakeoffError", "GraderError", "InfraError", "PlanError", "SubjectError", "UsageError"),
     "bakeoff.limits": ("Limits",),
@@ -42,6 +45,7 @@ _HOMES = {
     "bakeoff.scorers": ("function_scorer",),
     "bakeoff.subjects": ("function_subject",),
     "bakeoff.task_result": ("TaskResult",),
+    "bakeoff.tools_on_tape": ("replayable",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -81,11 +85,13 @@ __all__ = [
     "default_catalogue",
     "describe_eval",
     "eval_suite",
+    "evaluate_mcp",
     "find_run",
     "function_scorer",
     "function_subject",
     "new_run_folder",
     "register_provider",
+    "replayable",
     "summarise",
 ]
 

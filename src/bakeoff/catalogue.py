@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bakeoff import scorers, subjects
 from bakeoff.errors import PlanError, UsageError
@@ -22,7 +22,9 @@ from bakeoff.protocols import (
     Tool,
 )
 from bakeoff.specs import describe
-from bakeoff.subjects.cheat import ATTACKS, Attack
+
+if TYPE_CHECKING:
+    from bakeoff.subjects.cheat import Attack
 
 SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
 ScorerFactory = Callable[[ScorerSpec], Scorer]
@@ -91,8 +93,10 @@ class Catalogue:
     def with_tools(self, tools: Tools) -> "Catalogue":
         return replace(self, tools=tools)
 
-    def with_attacks(self, attacks: Mapping[str, Attack]) -> "Catalogue":
+    def with_attacks(self, attacks: "Mapping[str, Attack]") -> "Catalogue":
         """The same with more ways to cheat."""
+        from bakeoff.subjects.cheat import ATTACKS
+
         return self.with_subject("cheat", partial(subjects.Cheat.from_spec, attacks={**ATTACKS, **attacks}))
 
     def cast(self, plan: Plan, *, offline: bool = False) -> Cast:

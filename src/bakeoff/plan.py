@@ -139,6 +139,7 @@ class Plan(Frozen):
     seed: int = 0
     door: Name | None = Field(default=None, description="which front door made the plan, and so can read its settings")
     settings: dict[str, JsonValue] = Field(default={}, description="what that door was asked for")
+    sparse: bool = Field(default=False, description="not every subject has every case: what has no record was not due")
 
     @property
     def size(self) -> int:

@@ -75,6 +75,7 @@ class Usage(Frozen):
 
 
 NO_USAGE = Usage()
+_ROUNDING = 1e-12  # USD that sums of floats may be off
 
 
 class _Tagged(Frozen):
@@ -262,6 +263,17 @@ class Record(Frozen):
     workspace: str | None = None  # where it was kept, if it was to be
     scores: tuple[Score, ...] = ()
     spent: Usage = NO_USAGE  # of every try, retries and killed attempts of this trial included
+    judging: Usage = NO_USAGE  # of that, what scorers used: judges are paid for too, but are not what is compared
+
+    @property
+    def used(self) -> Usage:
+        """What the subject itself used."""
+        if self.judging == NO_USAGE:
+            return self.spent
+        used = self.spent - self.judging
+        known = self.transcript is not None and self.transcript.usage.cost is not None
+        nothing_left = used.cost is not None and used.cost <= _ROUNDING
+        return used.model_copy(update={"cost": None}) if nothing_left and not known else used
 
     @property
     def attempted(self) -> bool:

@@ -19,7 +19,6 @@ from bakeoff.plan import Case, Plan, Trial
 from bakeoff.protocols import Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Tool, Workspace
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage
 from bakeoff.tracing import TRACING, Attributes, Tracing
-from bakeoff.workspace import first_code_block, graded_files, open_workspace
 
 Result = TypeVar("Result")
 Blame = Literal["subject", "timeout", "budget", "infra", "grader"]
@@ -51,6 +50,7 @@ class Tally:
     tell: Callable[[Usage], None]
     spent: Usage = NO_USAGE
     this_try: Usage = NO_USAGE
+    judging: Usage = NO_USAGE
 
     def add(self, usage: Usage) -> None:
         self.count(usage)
@@ -60,6 +60,14 @@ class Tally:
         """Usage that the record shows and nobody pays for now."""
         self.spent += usage
         self.this_try += usage
+
+    def add_judging(self, usage: Usage) -> None:
+        self.judging += usage
+        self.add(usage)
+
+    def count_judging(self, usage: Usage) -> None:
+        self.judging += usage
+        self.count(usage)
 
     def settle(self, usage: Usage) -> None:
         """A try ended with this usage in all; count what was not told while it ran."""
@@ -131,7 +139,7 @@ class TrialRunner:
         return record
 
     async def _run(self, job: Job, tell: Callable[[Usage], None]) -> Record:
-        tally = Tally(tell, job.spent)
+        tally = Tally(tell, job.spent, judging=job.prior.judging if job.prior else NO_USAGE)
         tries = 0
         while True:
             tries += 1
@@ -180,6 +188,7 @@ class TrialRunner:
             workspace=tried.workspace,
             scores=scores,
             spent=tally.spent,
+            judging=tally.judging,
         )
 
     async def _try(self, trial: Trial, tally: Tally, tried: Tried) -> None:
@@ -227,6 +236,8 @@ class TrialRunner:
             if task.own_workspace is not None and case.collect:
                 tried.artefacts, tried.refused = await task.own_workspace.collect(case.collect)
             if case.answer_file and isinstance(transcript.output, str) and transcript.output:
+                from bakeoff.workspace import first_code_block
+
                 tried.artefacts.setdefault(case.answer_file, first_code_block(transcript.output))
             return transcript
 
@@ -252,6 +263,11 @@ class TrialRunner:
             clock=clock or Clock(trial.case.limits.attempt_seconds),
         )
 
+    def _judges_task(self, trial: Trial, tally: Tally, tried: Tried, clock: Clock) -> Task:
+        """On whose behalf a scorer asks a model: what that uses is booked apart."""
+        task = self._task(trial, tally, tried, None, clock)
+        return replace(task, spend=tally.add_judging, count=tally.count_judging)
+
     async def _score(self, trial: Trial, tally: Tally, tried: Tried) -> tuple[tuple[Score, ...], Phase | None]:
         if tried.transcript is None:
             return (), None
@@ -260,19 +276,26 @@ class TrialRunner:
             case=case,
             transcript=tried.transcript,
             artefacts=tried.artefacts,
-            pristine=lambda: self._workspace(case, graded_files(case, tried.artefacts)),
+            pristine=lambda: self._pristine(case, tried.artefacts),
             resources=self.resources,
             row=self.cast.rows.get(case.id, {}),
             seconds=tried.attempt.seconds - tried.attempt.waited if tried.attempt else None,
-            spend=tally.add,
+            spend=tally.add_judging,
         )
-        task = partial(self._task, trial, tally, tried, None)
+        task = partial(self._judges_task, trial, tally, tried)
         started = time.perf_counter()
         seconds = case.limits.score_seconds
         scores = [await _score_with(name, scorer, given, seconds, task) for name, scorer in self.cast.scorers.items()]
         return tuple(scores), Phase(seconds=time.perf_counter() - started)
 
+    def _pristine(self, case: Case, artefacts: Mapping[str, str]) -> AbstractAsyncContextManager[Workspace]:
+        from bakeoff.workspace import graded_files
+
+        return self._workspace(case, graded_files(case, artefacts))
+
     def _workspace(self, case: Case, files: Mapping[str, str]) -> AbstractAsyncContextManager[Workspace]:
+        from bakeoff.workspace import open_workspace  # what it takes to keep files apart, most evals never need
+
         return open_workspace(self.sandbox(), files, case.limits, keep=self.options.keep_workspaces)
 
 

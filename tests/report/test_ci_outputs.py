@@ -15,7 +15,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, Trial
 from bakeoff.record import Record, Score, Transcript, Verdict
 from bakeoff.report.badges import badge, run_badge, score_badge
-from bakeoff.report.ci import CiOutputs, write_ci_outputs
+from bakeoff.report.ci import CiOutputs, CiRun, write_ci_outputs
 from bakeoff.report.github import MOST_ANNOTATIONS, annotations, write_step_summary
 from bakeoff.report.junit import status_of, write_junit
 from bakeoff.report.markdown import to_markdown
@@ -76,6 +76,20 @@ def test_the_worst_round_decides_and_ours_is_never_a_failure() -> None:
     assert status_of([Verdict.PASS, Verdict.GRADER], 2) == "error"
     assert status_of([Verdict.PASS], 2) == "skipped"
     assert status_of([Verdict.RECORDED], 1) == "passed"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "status"),
+    [
+        ([Verdict.PASS, Verdict.FAIL], "passed"),
+        ([Verdict.PASS, Verdict.INFRA], "passed"),
+        ([Verdict.FAIL, Verdict.TIMEOUT], "failure"),
+        ([Verdict.FAIL, Verdict.INFRA], "error"),
+        ([Verdict.FAIL], "skipped"),
+    ],
+)
+def test_a_case_that_needs_half_of_its_rounds_is_decided_by_them(verdicts: list[Verdict], status: str) -> None:
+    assert status_of(verdicts, 2, 0.5) == status
 
 
 def failing(trial: Trial, reason: str) -> Record:
@@ -257,7 +271,7 @@ def test_a_run_of_any_door_leaves_what_was_asked_for_and_says_where(tmp_path: Pa
     run, plan = ci_run(tmp_path)
     out, summary = io.StringIO(), tmp_path / "summary.md"
     wanted = CiOutputs(junit=tmp_path / "new" / "x.xml", markdown=tmp_path / "x.md", github=True)
-    written = write_ci_outputs(run, plan, wanted, out, {"GITHUB_STEP_SUMMARY": str(summary)})
+    written = write_ci_outputs([CiRun(run, plan)], wanted, out, {"GITHUB_STEP_SUMMARY": str(summary)})
     assert written == (wanted.junit, wanted.markdown)
     [suite] = junitparser.JUnitXml.fromfile(str(wanted.junit))
     assert (suite.name, suite.tests, suite.failures) == ("s", 3, 1)
@@ -270,9 +284,9 @@ def test_outside_github_its_summary_is_printed_and_no_file_is_made(tmp_path: Pat
     run, plan = ci_run(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     out = io.StringIO()
-    assert write_ci_outputs(run, plan, CiOutputs(github=True), out, {}) == ()
+    assert write_ci_outputs([CiRun(run, plan)], CiOutputs(github=True), out, {}) == ()
     assert "## Bakeoff: `one`" in out.getvalue()
-    assert write_ci_outputs(run, plan, CiOutputs(), out) == ()
+    assert write_ci_outputs([CiRun(run, plan)], CiOutputs(), out) == ()
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -1,5 +1,6 @@
 """Judges: what they are asked, what becomes of what they say, and that those they judge cannot move them."""
 
+import io
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from bakeoff.catalogue import default_catalogue
 from bakeoff.errors import BudgetError, GraderError, InfraError, PlanError, UsageError
@@ -15,6 +17,8 @@ from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Impartial, Outbound, ScoreInput
 from bakeoff.record import Record, Transcript, Usage
+from bakeoff.report import summarise
+from bakeoff.report.terminal import print_summary
 from bakeoff.scorers import Factuality, Judge
 from bakeoff.scorers.fencing import code_of, fenced, neutral, shortened
 from bakeoff.scorers.judge import FACTUALITY, USUAL_CHOICES
@@ -277,8 +281,31 @@ async def test_what_a_judge_uses_is_booked_on_the_trial(tmp_path: Path, carry_ou
     [record] = await carry_out(plan_of(judge_spec(judge, repeats=2)))
     assert record.value == 0.75
     assert (record.spent.cost, record.spent.input) == (0.5, 200)
+    assert (record.judging.cost, record.judging.input, record.judging.requests) == (0.5, 200, 2)
+    assert (record.used.cost, record.used.tokens) == (None, 0)
     assert record.transcript is not None
     assert record.transcript.usage.cost is None  # what the subject used is not mixed with it
+
+
+async def test_reports_tell_what_a_judge_cost_apart_from_what_its_subject_did(
+    tmp_path: Path, carry_out: CarryOut
+) -> None:
+    judge = script(tmp_path, {"say": verdict("B"), "usage": {"input": 100, "output": 10, "cost": 0.25}})
+    answers = tmp_path / "answers.json"
+    answers.write_text(json.dumps({"replies": [{"say": "Berlin.", "usage": {"input": 7, "output": 1, "cost": 0.1}}]}))
+    plan = plan_of(judge_spec(judge), model=f"scripted:{answers}")
+    records = await carry_out(plan)
+    [subject] = (summary := summarise(plan, records)).subjects
+    assert subject.spent.cost == pytest.approx(0.1)
+    assert (subject.spent.tokens, subject.judging.tokens) == (8, 110)
+    assert summary.spent.cost == pytest.approx(0.35)
+    shown = io.StringIO()
+    print_summary(Console(file=shown, width=100), summary)
+    assert "judges used 110 tokens ($0.2500), which are in no subject's cost" in shown.getvalue()
+    journalled = Record.model_validate_json(records[0].model_dump_json(exclude_defaults=True))
+    assert journalled.judging.cost == 0.25
+    before = records[0].model_dump(exclude={"judging"})
+    assert Record.model_validate(before).used == records[0].spent  # as it was written before there was such a field
 
 
 async def test_a_judge_stops_when_the_money_is_spent(tmp_path: Path, carry_out: CarryOut) -> None:

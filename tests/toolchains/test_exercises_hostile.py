@@ -111,7 +111,11 @@ ATTACKS = {
     "returns what equals everything": Attack(
         "", base=f"export const double = (x: number) => x * 2;\nexport const list = () => ({MATCHES_ALL});"
     ),
-    "stops the clock": Attack("Date.now = () => 0;", "`now`", base=RIGHT),
+    "stops the clock": Attack("Date.now = () => 0;", "read only property 'now'", base=RIGHT),
+    "stops the precise clock": Attack("(performance as any).now = () => 0;", "read only property 'now'", base=RIGHT),
+    "has a clock of its own": Attack(
+        "globalThis.Date = class extends Date {} as any;", "read only property 'Date'", base=RIGHT
+    ),
     "replaces promises": Attack(
         "globalThis.Promise = class extends Promise<any> {} as any;", "read only property 'Promise'", base=RIGHT
     ),

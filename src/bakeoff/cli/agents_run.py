@@ -19,9 +19,11 @@ from bakeoff.doors.exercises.prompt import build_prompt
 from bakeoff.doors.exercises.ready import gradable
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
 from bakeoff.report.words import visible
 from bakeoff.run import sandbox_of
 from bakeoff.rundir import new_run_folder
+from bakeoff.sandbox.process import ProcessSandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ def run_agents(request: ExercisesRequest, options: RunOptions, ending: Ending, a
     if len(left := ready(exercises, request)) < len(exercises):
         plan = build_plan(request, left)
     door_of(plan).catalogue(plan, options).cast(plan, offline=options.replay == "strict")
+    if warning := _seen_by_agents(request, plan, options):
+        _say(f"warning: {warning}")
     return carry_out(plan, new_run_folder(options.results, plan.name), options, ending)
 
 
@@ -54,6 +58,19 @@ def exercises_of(request: ExercisesRequest) -> tuple[Exercise, ...]:
     for warning in found.warnings:
         _say(f"warning: {warning}")
     return found.exercises
+
+
+def _seen_by_agents(request: ExercisesRequest, plan: Plan, options: RunOptions) -> str | None:
+    """That agents could read the examples, where a checkout cannot be hidden from them."""
+    if request.exercises is None or all(subject.kind in ("oracle", "nop") for subject in plan.subjects):
+        return None
+    sandbox = sandbox_of(options, plan)()
+    if not isinstance(sandbox, ProcessSandbox) or sandbox.private_mounts:
+        return None
+    return (
+        f"agents share your files in this sandbox, and could read the examples in {request.exercises}: install "
+        "bubblewrap, or use --sandbox docker; `bakeoff doctor` tells more"
+    )
 
 
 def ready(exercises: Sequence[Exercise], request: ExercisesRequest) -> tuple[Exercise, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from bakeoff.cli.console import err, tell_of_damage
+from bakeoff.doors import door_of
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.badges import run_badge, score_badge
@@ -56,7 +57,7 @@ def run_export(results: Path, name: str, format_: str, output: str, subject: str
     source = find_source(results, name)
     plan = source.plan if subject is None else _with_subject(source, subject)
     records = (record for record in source.records() if subject in (None, record.subject))
-    with Shelf(plan, records) as shelf:
+    with Shelf(plan, records, share=door_of(plan).share(plan)) as shelf:
         write(Wanted(source, shelf, output))
     tell_of_damage(source.circumstances().damaged, source.name)
     return 0

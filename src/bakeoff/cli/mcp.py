@@ -52,6 +52,9 @@ def mcp_evaluate(
     rounds: Annotated[int | None, typer.Option(min=1, help="Instead of testRound.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Instead of concurrencyLimit.")] = None,
     report: Annotated[Path, typer.Option(metavar="DIR", help="Where the reports go.")] = Path("mcp-report"),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything but the servers, and run nothing.")
+    ] = False,
     max_cost: MaxCost = None,
     replay: Replay = "off",
     recordings: Recordings = Path(".bakeoff/recordings"),
@@ -82,7 +85,7 @@ def mcp_evaluate(
     )
     options = RunOptions(results=results, max_cost=max_cost, replay=replay, recordings=recordings, trace=trace)
     ending = Ending(None, exit_zero, as_json, CiOutputs(junit, markdown, github), opened=not no_open)
-    raise typer.Exit(evaluate(request, options, ending))
+    raise typer.Exit(evaluate(request, options, ending, dry_run=dry_run))
 
 
 @mcp.command("lint")

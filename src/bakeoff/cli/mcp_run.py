@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.table import Table
@@ -11,7 +11,9 @@ from rich.text import Text
 
 from bakeoff.cli.console import err, out
 from bakeoff.cli.running import FAILED, INTERRUPTED, PASSED, UNDECIDED, Ending, command_for, print_spending, watch
+from bakeoff.doors.mcp_suite.config import Suite
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
+from bakeoff.doors.mcp_suite.plan import build_plan
 from bakeoff.doors.mcp_suite.preparing import Prepared, prepare, read_suites
 from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.combined import write_combined
@@ -19,7 +21,8 @@ from bakeoff.doors.mcp_suite.results.write import Written, reported
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.report import summarise
-from bakeoff.report.ci import write_ci_outputs
+from bakeoff.report.ci import CiRun, write_ci_outputs
+from bakeoff.report.whole_files import refuse_unwritable
 from bakeoff.report.words import cost, percent, visible
 from bakeoff.rundir import RunFolder, new_run_folder
 
@@ -27,51 +30,91 @@ _CODES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 
 
-def evaluate(request: EvaluationRequest, options: RunOptions, ending: Ending) -> int:
+def evaluate(request: EvaluationRequest, options: RunOptions, ending: Ending, *, dry_run: bool = False) -> int:
     """Every suite in turn; the exit code is that of the worst."""
+    _refuse_unusable(request.report)
     suites = read_suites(request, options)
-    if len(suites) > 1 and (ending.outputs.junit or ending.outputs.markdown):
-        raise UsageError(f"--junit and --markdown are one file each, and there are {len(suites)} suites: name one")
+    if dry_run:
+        for suite in suites:
+            _print_plan(suite, request, options)
+        return PASSED
     codes: list[int] = []
-    written: list[Written] = []
+    done: list[_Done] = []
     for suite in suites:
-        try:
-            prepared = asyncio.run(prepare(suite, request, options))
-        except InfraError as error:
-            if len(suites) == 1:
-                raise
-            for line in str(error).splitlines():  # the other suites may be fine
-                _say(f"error: {line}")
+        prepared = _prepared(suite, request, options, alone=len(suites) == 1)
+        if prepared is None:
             codes.append(UNDECIDED)
             continue
-        for warning in prepared.warnings:
-            _say(f"warning: {warning}")
-        code, one = _run(prepared, ending)
-        codes.append(code)
-        written.append(one)
-        if code == INTERRUPTED:
+        one = _run(prepared, ending)
+        codes.append(one.code)
+        done.append(one)
+        if one.code == INTERRUPTED:
             break
-    files = [path for one in written for path in one.files]
-    if len(suites) > 1 and written:
-        files += write_combined([one.report for one in written], request.report)
-    _tell(written, files, ending)
+    files = [path for one in done for path in one.written.files]
+    if len(suites) > 1 and done:
+        files += write_combined([one.written for one in done], request.report)
+    files += write_ci_outputs([one.told for one in done], ending.outputs)
+    _tell([one.written for one in done], files, ending)
     return next(code for code in _WORST_FIRST if code in codes)
 
 
-def _run(prepared: Prepared, ending: Ending) -> tuple[int, Written]:
+def _refuse_unusable(report: Path) -> None:
+    """Before anything is paid for whose report would have no place."""
+    if report.exists() and not report.is_dir():
+        raise UsageError(f"--report {report} is a file: name a folder")
+    refuse_unwritable("--report", report / "test-report.json")
+
+
+def _prepared(suite: Suite, request: EvaluationRequest, options: RunOptions, *, alone: bool) -> Prepared | None:
+    """Its servers have told their tools; None where they did not, and there are other suites that may be fine."""
+    try:
+        prepared = asyncio.run(prepare(suite, request, options))
+    except InfraError as error:
+        if alone:
+            raise
+        for line in str(error).splitlines():
+            _say(f"error: {line}")
+        return None
+    for warning in prepared.warnings:
+        _say(f"warning: {warning}")
+    return prepared
+
+
+def _print_plan(suite: Suite, request: EvaluationRequest, options: RunOptions) -> None:
+    from bakeoff.cli.plans import print_dry_run
+
+    plan = build_plan(suite, request)
+    config = suite.config
+    rule = "all cells have to" if config.suiteRule == "all" else f"{percent(config.threshold)} of cells have to"
+    out().print(f"{visible(str(suite.file))}: a cell passes at {percent(config.threshold)} of its rounds; {rule}")
+    out().print(f"mode {config.mode}, servers: {visible(', '.join(server.name for server in config.mcpServers))}")
+    print_dry_run(plan, options.results)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A suite that was run."""
+
+    code: int
+    written: Written
+    told: CiRun
+
+
+def _run(prepared: Prepared, ending: Ending) -> _Done:
     plan = prepared.plan
     folder = new_run_folder(prepared.options.results, plan.name)
     options = replace(prepared.options, folder=folder.path)
     interrupted = asyncio.run(watch(plan, options, err()))
     written = reported(folder, plan)
-    written = replace(written, files=(*written.files, *write_ci_outputs(folder, plan, ending.outputs)))
     if not ending.as_json:
         _print_outcome(prepared, written.outcome, folder)
+    code = _CODES[written.outcome.state]
     if interrupted:
         _say(f"interrupted; go on with `{command_for('resume', folder, options)}`")
-        return INTERRUPTED, written
-    code = _CODES[written.outcome.state]
-    return (PASSED if ending.exit_zero and code == FAILED else code), written
+        code = INTERRUPTED
+    elif ending.exit_zero and code == FAILED:
+        code = PASSED
+    return _Done(code, written, CiRun(folder, plan, written.outcome.threshold))
 
 
 def _print_outcome(prepared: Prepared, outcome: Outcome, folder: RunFolder) -> None:

@@ -22,7 +22,7 @@ from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.report import Summary, summarise
-from bakeoff.report.ci import NO_OUTPUTS, CiOutputs, write_ci_outputs
+from bakeoff.report.ci import NO_OUTPUTS, CiOutputs, CiRun, write_ci_outputs
 from bakeoff.report.terminal import print_summary
 from bakeoff.report.words import cost
 from bakeoff.run import run
@@ -70,7 +70,8 @@ def carry_out(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending
     options = replace(options, folder=folder.path)
     interrupted = asyncio.run(watch(plan, options, err()))
     summary = summarise(plan, folder.latest_records(plan))
-    exported = [*door_of(plan).export(folder, plan, options), *write_ci_outputs(folder, plan, ending.outputs)]
+    told = CiRun(folder, plan, door_of(plan).share(plan))
+    exported = [*door_of(plan).export(folder, plan, options), *write_ci_outputs([told], ending.outputs)]
     if ending.as_json:
         print_json(summary, folder)
     else:

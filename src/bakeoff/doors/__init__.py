@@ -50,6 +50,10 @@ class Door:
         """Whether a run as a whole passed, where its door has a rule of its own; None: no trial may fail."""
         return None
 
+    def share(self, plan: "Plan") -> float:  # noqa: ARG002
+        """Of a case's rounds, how many have to pass for the case to pass, where files have a place for that."""
+        return 1.0
+
     def export(self, folder: "RunFolder", plan: "Plan", options: "RunOptions") -> Iterator[Path]:  # noqa: ARG002
         """Write the door's own files, computed from the run's records; gives each path once it is there."""
         yield from ()

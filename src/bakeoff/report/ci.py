@@ -2,14 +2,15 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from bakeoff.plan import Plan
 from bakeoff.report.github import annotations, write_step_summary
-from bakeoff.report.junit import write_junit
+from bakeoff.report.junit import write_junit_of_all
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.outputs_summary import describe_run
@@ -38,34 +39,50 @@ class CiOutputs:
 NO_OUTPUTS = CiOutputs()
 
 
+@dataclass(frozen=True, slots=True)
+class CiRun:
+    """A run that is told of."""
+
+    folder: RunFolder
+    plan: Plan
+    share: float = 1.0  # of a case's rounds that have to pass for the case to pass
+
+    def shelf(self) -> Shelf:
+        return Shelf(self.plan, self.folder.latest_records(self.plan), share=self.share)
+
+
 def write_ci_outputs(
-    folder: RunFolder,
-    plan: Plan,
+    runs: Sequence[CiRun],
     outputs: CiOutputs,
     stream: TextIO | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[Path, ...]:
     """Write them, and say where. GitHub reads stderr as well as stdout, and the latter may have to be JSON."""
-    if not outputs:
+    if not outputs or not runs:
         return ()
-    with Shelf(plan, folder.latest_records(plan)) as shelf:
-        return tuple(_written(folder.name, plan, shelf, outputs, stream or sys.stderr, environment))
+    with ExitStack() as stack:
+        shelves = [(run.folder.name, stack.enter_context(run.shelf())) for run in runs]
+        return tuple(_written(shelves, outputs, stream or sys.stderr, environment))
 
 
 def _written(
-    name: str, plan: Plan, shelf: Shelf, outputs: CiOutputs, stream: TextIO, environment: Mapping[str, str]
+    shelves: Sequence[tuple[str, Shelf]], outputs: CiOutputs, stream: TextIO, environment: Mapping[str, str]
 ) -> Iterator[Path]:
     if outputs.junit:
+        several = len(shelves) > 1
+        named = [(f"{shelf.plan.name}: " if several else "", shelf) for _, shelf in shelves]
         with whole_text(outputs.junit) as file:
-            write_junit(name, shelf, file)
+            write_junit_of_all("bakeoff" if several else shelves[0][0], named, file)
         yield outputs.junit
     if not outputs.markdown and not outputs.github:
         return
-    blocks = describe_run(name, summarise(plan, shelf.records()), shelf)
+    blocks = [
+        block for name, shelf in shelves for block in describe_run(name, summarise(shelf.plan, shelf.records()), shelf)
+    ]
     if outputs.markdown:
         with whole_text(outputs.markdown) as file:
             file.write(to_markdown(blocks))
         yield outputs.markdown
     if outputs.github:
-        stream.writelines(f"{line}\n" for line in annotations(shelf))
+        stream.writelines(f"{line}\n" for _, shelf in shelves for line in annotations(shelf))
         write_step_summary(blocks, stream, environment)

@@ -95,7 +95,7 @@ def _side(records: Iterable[Record]) -> Side:
         verdicts[verdict] += 1
         if verdict.counts and record.value is not None:
             values.append(record.value)
-        usage += record.spent
+        usage += record.used
         seconds += record.seconds
         calls += len(record.transcript.tool_calls) if record.transcript else 0
         if not reason and verdict is not Verdict.PASS:

@@ -154,7 +154,7 @@ def _sample(case: Case, subject: SubjectSpec, record: Record) -> Json:
         "output": _output(subject, record, messages),
         "scores": _scores(record),
         "metadata": {**case.tags, "bakeoff_verdict": str(record.verdict), "bakeoff_attempt_key": record.attempt_key},
-        "model_usage": {_model(subject): _usage(record.spent)},
+        "model_usage": {_model(subject): _usage(record.used)},
         "total_time": record.seconds,
         "working_time": record.seconds - sum(p.waited for p in (record.prepare, record.attempt, record.score) if p),
         "uuid": fingerprint(record.attempt_key, record.score_key),

@@ -42,6 +42,7 @@ _FIXED = (
     Field("cache_write_tokens", "whole"),
     Field("reasoning_tokens", "whole"),
     Field("cost_usd", "real"),
+    Field("judging_cost_usd", "real"),
     Field("steps", "whole"),
     Field("tool_calls", "whole"),
     Field("failure_kind", "text"),
@@ -92,7 +93,7 @@ def _scores(record: Record, scorers: list[str]) -> dict[str, Value]:
 
 
 def _row(record: Record) -> dict[str, Value]:
-    failure, spent, transcript = record.failure, record.spent, record.transcript
+    failure, spent, transcript = record.failure, record.used, record.transcript
     return {
         "subject": record.subject,
         "case": record.case,
@@ -113,6 +114,7 @@ def _row(record: Record) -> dict[str, Value]:
         "cache_write_tokens": spent.cache_write,
         "reasoning_tokens": spent.reasoning,
         "cost_usd": spent.cost,
+        "judging_cost_usd": record.judging.cost,
         "steps": len(transcript.steps) if transcript else 0,
         "tool_calls": len(transcript.tool_calls) if transcript else 0,
         "failure_kind": failure.kind if failure else None,

@@ -1,11 +1,12 @@
 """A run as JUnit XML: a suite for each subject, a test case for each case.
 
-A case passes when all its rounds do. What the subject did wrong is a `failure`, what our side did wrong (infra, grader)
-an `error`, what was not run or not paid for `skipped`. Scores are properties. Controls have no suite, for theirs would
-be red by design; where a run has nothing else, their suites say what they are.
+A case passes when all its rounds do, or the share of them that its door asks for. What the subject did wrong is a
+`failure`, what our side did wrong (infra, grader) an `error`, what was not run or not paid for `skipped`. Scores are
+properties. Controls have no suite, for theirs would be red by design; where a run has nothing else, their suites say
+what they are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
@@ -26,26 +27,33 @@ _HAPPY = (Verdict.PASS, Verdict.RECORDED)
 
 def write_junit(name: str, shelf: Shelf, file: TextIO) -> None:
     """One case at a time; only their outcomes are counted beforehand."""
+    write_junit_of_all(name, [("", shelf)], file)
+
+
+def write_junit_of_all(name: str, shelves: Iterable[tuple[str, Shelf]], file: TextIO) -> None:
+    """Several runs in one file, each with a text that its suites are told apart by."""
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={_attribute(name)}>\n')
-    for subject in shelf.judged:
-        _write_suite(subject, shelf, file)
+    for prefix, shelf in shelves:
+        for subject in shelf.judged:
+            _write_suite(f"{prefix}{subject.name}", subject, shelf, file)
     file.write("</testsuites>\n")
 
 
-def status_of(verdicts: list[Verdict], rounds: int) -> Status:
-    """The worst of a case's rounds. One that is missing is as good as one the budget did not pay for."""
-    if any(verdict in _FAILED for verdict in verdicts):
+def status_of(verdicts: list[Verdict], rounds: int, share: float = 1.0) -> Status:
+    """Whether enough rounds passed, or the worst of them. One that is missing is as good as one nobody paid for."""
+    needed = share * rounds - 1e-9
+    if sum(verdict in _HAPPY for verdict in verdicts) >= needed:
+        return "passed"
+    if rounds - sum(verdict in _FAILED for verdict in verdicts) < needed:
         return "failure"
     if any(verdict in _BROKEN for verdict in verdicts):
         return "error"
-    if len(verdicts) < rounds or Verdict.BUDGET in verdicts:
-        return "skipped"
-    return "passed"
+    return "skipped"
 
 
-def _write_suite(spec: SubjectSpec, shelf: Shelf, file: TextIO) -> None:
+def _write_suite(name: str, spec: SubjectSpec, shelf: Shelf, file: TextIO) -> None:
     subject, plan = spec.name, shelf.plan
-    statuses = [status_of(shelf.verdicts(subject, case.id), plan.rounds) for case in plan.cases]
+    statuses = [status_of(shelf.verdicts(subject, case.id), plan.rounds, shelf.share) for case in plan.cases]
     counts = {
         "tests": len(statuses),
         "failures": statuses.count("failure"),
@@ -53,15 +61,15 @@ def _write_suite(spec: SubjectSpec, shelf: Shelf, file: TextIO) -> None:
         "skipped": statuses.count("skipped"),
     }
     numbers = " ".join(f'{key}="{count}"' for key, count in counts.items())
-    file.write(f"<testsuite name={_attribute(subject)} {numbers}>\n")
+    file.write(f"<testsuite name={_attribute(name)} {numbers}>\n")
     if shelf.is_control(spec):
         file.write('<properties>\n<property name="control" value="it is there to test the cases"/>\n</properties>\n')
     for case, status in zip(plan.cases, statuses, strict=True):
-        file.writelines(_test_case(case, subject, status, shelf))
+        file.writelines(_test_case(name, case, subject, status, shelf))
     file.write("</testsuite>\n")
 
 
-def _test_case(case: Case, subject: str, status: Status, shelf: Shelf) -> Iterator[str]:
+def _test_case(suite: str, case: Case, subject: str, status: Status, shelf: Shelf) -> Iterator[str]:
     seconds, rounds = 0.0, shelf.plan.rounds
     verdicts = shelf.verdicts(subject, case.id)
     chosen = _worst_first(verdicts)[:_MOST_ROUNDS]
@@ -78,7 +86,7 @@ def _test_case(case: Case, subject: str, status: Status, shelf: Shelf) -> Iterat
                 told[place] = _round_line(record)
     if values:
         properties.insert(0, ("score", f"{sum(values) / len(values):g}"))
-    yield f'<testcase classname={_attribute(subject)} name={_attribute(case.id)} time="{seconds:.6f}">\n'
+    yield f'<testcase classname={_attribute(suite)} name={_attribute(case.id)} time="{seconds:.6f}">\n'
     if properties:
         lines = "".join(f"<property name={_attribute(key)} value={_attribute(value)}/>\n" for key, value in properties)
         yield f"<properties>\n{lines}</properties>\n"
@@ -100,8 +108,8 @@ def _properties(record: Record, *, several: bool) -> Iterator[tuple[str, str]]:
     yield f"{prefix}verdict", str(record.verdict)
     for score in record.scores:
         yield f"{prefix}{score.name}", "unscored" if score.value is None else f"{score.value:g}"
-    if record.spent.cost is not None:
-        yield f"{prefix}cost", f"{record.spent.cost:.6f}"
+    if (used := record.used.cost) is not None:
+        yield f"{prefix}cost", f"{used:.6f}"
 
 
 def _round_line(record: Record) -> str:

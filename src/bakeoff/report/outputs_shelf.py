@@ -13,8 +13,9 @@ from bakeoff.report.summary import is_control
 class Shelf:
     """Spills records to a temporary file that only we can read, and remembers where each lies and how it ended."""
 
-    def __init__(self, plan: Plan, records: Iterable[Record]) -> None:
+    def __init__(self, plan: Plan, records: Iterable[Record], *, share: float = 1.0) -> None:
         self.plan = plan
+        self.share = share  # of a case's rounds that have to pass for the case to pass
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._bound: set[str] = set()
         self._places: dict[tuple[str, str], list[tuple[int, int, Verdict]]] = {}

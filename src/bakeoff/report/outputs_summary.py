@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from bakeoff.record import Record, Verdict
+from bakeoff.record import NO_USAGE, Record, Verdict
 from bakeoff.report.compare_cases import why
 from bakeoff.report.outputs import Block, Grid, Listing, Quote, Words, columns, heading, paragraph
 from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.report.words import UNKNOWN, cost, duration, percent, replay_note, span
+from bakeoff.report.words import UNKNOWN, cost, duration, judging_note, percent, replay_note, span
 
 MOST_FAILURES = 20
 HAPPY = (Verdict.PASS, Verdict.RECORDED)
@@ -68,6 +68,8 @@ def _notes(summary: Summary) -> Iterator[str]:
     methods = sorted({subject.interval.method for subject in summary.subjects if subject.interval})
     if methods:
         yield f"interval: {', '.join(methods)}"
+    if summary.judging != NO_USAGE:
+        yield judging_note(summary.judging.tokens, summary.judging.cost)
     if any(subject.bound for subject in summary.subjects):
         yield "* knows the hidden answers on purpose"
     if summary.only_controls:

@@ -58,6 +58,6 @@ class Spreads:
     def add(self, record: Record) -> None:
         """Cost is that of every trial, as what was spent is; time that of the scored ones."""
         spread, unit = self.by_subject[record.subject], self._units[record.case]
-        spread.costs.add(unit, record.spent.cost or 0.0)
+        spread.costs.add(unit, record.used.cost or 0.0)
         if record.verdict.counts and record.value is not None:
             spread.times.add(unit, record.seconds)

@@ -37,7 +37,8 @@ class SubjectSummary(Frozen):
     score: float | None  # mean over cases of the mean over rounds
     interval: Interval | None
     seconds: float | None  # mean of the scored trials
-    spent: Usage
+    spent: Usage  # by the subject itself
+    judging: Usage = NO_USAGE  # by scorers on its answers
     replayed: int = 0  # trials whose model answers came from recordings, at least in part
     by_round: tuple[float | None, ...] = ()  # the mean over the cases of each round; empty where there are too many
 
@@ -104,7 +105,12 @@ class Summary(Frozen):
 
     @property
     def spent(self) -> Usage:
-        return sum((subject.spent for subject in self.subjects), NO_USAGE)
+        """All that was paid for, judges included."""
+        return sum((subject.spent for subject in self.subjects), self.judging)
+
+    @property
+    def judging(self) -> Usage:
+        return sum((subject.judging for subject in self.subjects), NO_USAGE)
 
 
 class _Spending:
@@ -137,6 +143,7 @@ class _Tally:
         self.verdicts: Counter[Verdict] = Counter()
         self.seconds = 0.0
         self.spent = _Spending()
+        self.judging = _Spending()
         self.bound = False
         self.replayed = 0
 
@@ -144,7 +151,8 @@ class _Tally:
         verdict, value = record.verdict, record.value
         self.verdicts[verdict] += 1
         self.bound = self.bound or record.bound
-        self.spent.add(record.spent)
+        self.spent.add(record.used)
+        self.judging.add(record.judging)
         if record.transcript is not None and record.transcript.metadata.get("replayed") is True:
             self.replayed += 1
         if value is not None and verdict.counts:
@@ -161,9 +169,10 @@ class _Tally:
         sums = zip(self.counts, self.totals, self.squares, clusters, strict=True)
         return [Cell(count, total, squares, cluster) for count, total, squares, cluster in sums if count]
 
-    def summary(self, spec: SubjectSpec, planned: int, clusters: Sequence[str | None]) -> SubjectSummary:
+    def summary(self, spec: SubjectSpec, planned: int | None, clusters: Sequence[str | None]) -> SubjectSummary:
         cells = self.cells(clusters)
         scored = sum(self.counts)
+        planned = self.verdicts.total() if planned is None else planned
         return SubjectSummary(
             subject=spec.name,
             bound=self.bound,
@@ -176,6 +185,7 @@ class _Tally:
             interval=score_interval(cells),
             seconds=self.seconds / scored if scored else None,
             spent=self.spent.total(),
+            judging=self.judging.total(),
             replayed=self.replayed,
             by_round=tuple(total / count if count else None for total, count in self.rounds),
         )
@@ -187,7 +197,7 @@ def summarise(plan: Plan, records: Iterable[Record]) -> Summary:
     places = {case.id: place for place, case in enumerate(plan.cases)}
     for record in records:
         tallies[record.subject].add(record, places[record.case])
-    planned = plan.rounds * len(plan.cases)
+    planned = None if plan.sparse else plan.rounds * len(plan.cases)
     clusters = [case.tags.get(CLUSTER_TAG) for case in plan.cases]
     return Summary(
         name=plan.name,

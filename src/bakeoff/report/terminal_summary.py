@@ -12,10 +12,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bakeoff.record import Verdict
+from bakeoff.record import NO_USAGE, Verdict
 from bakeoff.report.outputs import sparkline
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.report.words import UNKNOWN, cost, duration, percent, replay_note, span, visible
+from bakeoff.report.words import UNKNOWN, cost, duration, judging_note, percent, replay_note, span, visible
 
 WIDE = 100
 """Columns of a terminal that has room to spare between the columns of a table."""
@@ -143,6 +143,8 @@ def _footnotes(summary: Summary, without: frozenset[str]) -> list[str]:
         lines.append("a timeout is the subject's and scores 0")
     if any(subject.bound for subject in subjects):
         lines.append("* knows the hidden answers on purpose")
+    if summary.judging != NO_USAGE:
+        lines.append(judging_note(summary.judging.tokens, summary.judging.cost))
     if summary.replayed:
         lines.append(replay_note(summary.replayed, summary.finished))
     if hidden := [title for title in (_INTERVAL, _COST, _TIME) if title in without]:

@@ -1,7 +1,9 @@
 """How numbers and untrusted texts are written for people."""
 
-from bakeoff.models.prices import format_cost
-from bakeoff.stats import Interval
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bakeoff.stats import Interval
 
 UNKNOWN = "–"
 
@@ -16,12 +18,16 @@ def percent(share: float | None) -> str:
     return UNKNOWN if share is None else f"{100 * share:.1f} %"
 
 
-def span(interval: Interval | None) -> str:
+def span(interval: "Interval | None") -> str:
     return "undefined" if interval is None else f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
 
 
 def cost(dollars: float | None) -> str:
-    return UNKNOWN if dollars is None else format_cost(dollars)
+    if dollars is None:
+        return UNKNOWN
+    from bakeoff.models.prices import format_cost
+
+    return format_cost(dollars)
 
 
 def duration(seconds: float | None) -> str:
@@ -34,6 +40,11 @@ def duration(seconds: float | None) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def judging_note(tokens: int, usd: float | None) -> str:
+    """What scorers used, which is nobody's score and is paid for all the same."""
+    return f"judges used {tokens:,} tokens ({cost(usd)}), which are in no subject's cost"
 
 
 def replay_note(replayed: int, finished: int) -> str:

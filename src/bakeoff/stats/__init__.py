@@ -9,20 +9,39 @@
     power         what a run of this size can find   flips         how often one subject contradicts itself
     stamp         what must be alike to compare
 
-Nothing here imports scipy or numpy before it needs them. What was simulated, and how it came out: docs/statistics.md.
+Each module is imported when something of it is first used, scipy and numpy when they are needed. What was simulated, and how it came out: docs/statistics.md.
 """
 
-from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells, cells_of
-from bakeoff.stats.comparison import Alignment, Comparison, align, compare
-from bakeoff.stats.flips import FlipRate, flip_rate, flip_rate_within
-from bakeoff.stats.gates import GateVerdict, Losses, Ruling, exit_code_of, holm, judge, judge_all, refusal_of
-from bakeoff.stats.groups import Standing, leaderboard, leaderboard_of_intervals
-from bakeoff.stats.intervals import Interval, score_interval
-from bakeoff.stats.passk import PassK, pass_at_k, pass_hat_k
-from bakeoff.stats.power import Noise, detectable_between, minimum_detectable, power_of
-from bakeoff.stats.quantiles import ALPHA, CONFIDENCE
-from bakeoff.stats.stamp import Mismatch, Stamp, mismatches
-from bakeoff.stats.variance import VarianceSplit, difference_split, variance_split
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells, cells_of
+    from bakeoff.stats.comparison import Alignment, Comparison, align, compare
+    from bakeoff.stats.flips import FlipRate, flip_rate, flip_rate_within
+    from bakeoff.stats.gates import GateVerdict, Losses, Ruling, exit_code_of, holm, judge, judge_all, refusal_of
+    from bakeoff.stats.groups import Standing, leaderboard, leaderboard_of_intervals
+    from bakeoff.stats.intervals import Interval, score_interval
+    from bakeoff.stats.passk import PassK, pass_at_k, pass_hat_k
+    from bakeoff.stats.power import Noise, detectable_between, minimum_detectable, power_of
+    from bakeoff.stats.quantiles import ALPHA, CONFIDENCE
+    from bakeoff.stats.stamp import Mismatch, Stamp, mismatches
+    from bakeoff.stats.variance import VarianceSplit, difference_split, variance_split
+
+_HOMES = {
+    "cells": ("CLUSTER_TAG", "CaseKey", "Cell", "Cells", "cells_of"),
+    "comparison": ("Alignment", "Comparison", "align", "compare"),
+    "flips": ("FlipRate", "flip_rate", "flip_rate_within"),
+    "gates": ("GateVerdict", "Losses", "Ruling", "exit_code_of", "holm", "judge", "judge_all", "refusal_of"),
+    "groups": ("Standing", "leaderboard", "leaderboard_of_intervals"),
+    "intervals": ("Interval", "score_interval"),
+    "passk": ("PassK", "pass_at_k", "pass_hat_k"),
+    "power": ("Noise", "detectable_between", "minimum_detectable", "power_of"),
+    "quantiles": ("ALPHA", "CONFIDENCE"),
+    "stamp": ("Mismatch", "Stamp", "mismatches"),
+    "variance": ("VarianceSplit", "difference_split", "variance_split"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ALPHA",
@@ -66,3 +85,13 @@ __all__ = [
     "score_interval",
     "variance_split",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'bakeoff.stats' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"bakeoff.stats.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,6 +102,28 @@ def test_a_control_cannot_be_replaced_but_a_shipped_agent_can(tmp_path: Path) ->
     with pytest.raises(UsageError, match="one of the controls"):
         known_agents([agent_file(tmp_path, "oracle", "true")])
     assert known_agents([agent_file(tmp_path, "claude", "true")])["claude"].command[0] == "sh"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"defaultProvider": ""}, "defaultProvider: '': must not be empty"),
+        ({"defaultProvider": " "}, "defaultProvider: ' ' is no name of a provider"),
+        ({"command": ["sh", "-c", "a\0b"]}, "command[2]: it holds a NUL character"),
+        ({"env": {"A": "a\0b"}}, "env.A: it holds a NUL character"),
+        ({"command": ["{model}", "-p"]}, "command: '{model}' comes first, where the program is named"),
+        ({"command": [""]}, "command: '' comes first"),
+        ({"home": {"files": {"a": "", "a/b": ""}}}, "home.files has both 'a' and 'a/b'"),
+        (
+            {"home": {"files": {"a": ""}}, "meter": {"openai": {"files": {"a/b/c": ""}}}},
+            "home.files and meter.openai.files have both 'a' and 'a/b/c'",
+        ),
+    ],
+)
+def test_what_could_only_fail_later_is_told_when_it_is_read(tmp_path: Path, more: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read_agent(agent_file(tmp_path, "mine", "true", **more))
+    assert told in str(error.value)
 
 
 @pytest.mark.parametrize("path", ["../.ssh/id", "/etc/passwd"])

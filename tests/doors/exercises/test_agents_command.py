@@ -93,7 +93,14 @@ def test_a_dry_run_shows_the_plan(bakeoff: Bakeoff, tmp_path: Path) -> None:
         (("run", "--agent", "cheat:magic"), "no attack 'magic'"),
         (("run", "--agent", "nop", "--exercise", "doubel"), "did you mean 'double'"),
         (("run", "--agent", "nop", "--exercise", "0"), "asks for none"),
+        (("run", "--agent", "nop", "--exercise", ","), "names none"),
         (("run", "--agent", "nop", "--agent-file", "none.yaml"), "none.yaml cannot be read"),
+        (("run", "--agent", "nop", "--agent-file", "/dev/zero"), "larger than 16 MB"),
+        (("run", "--agent", "nop", "--agent-file", "/dev/null"), "is empty: an agent has name"),
+        (("run", "--agent", "nop", "--timeout", "inf"), "--timeout"),
+        (("run", "--agent", "nop", "--test-timeout", "nan"), "--test-timeout"),
+        (("run", "--agent", "codex", "--model", "a\nb"), "--model 'a\\nb' is no name"),
+        (("run", "--agent", "codex", "--provider", ""), "--provider '' is no name"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_runs(

@@ -82,6 +82,29 @@ def test_exercises_are_chosen_by_name_by_list_or_by_number(tmp_path: Path, asked
     assert expected in (found, len(found))
 
 
+@pytest.mark.parametrize("asked", ["", ",", " , "])
+def test_an_empty_choice_is_none_and_not_all(tmp_path: Path, asked: str) -> None:
+    with pytest.raises(UsageError, match="names none"):
+        find_exercises(write_track(tmp_path / "t", pair=PAIR, double=DOUBLE), [asked])
+
+
+def test_a_number_of_any_length_is_a_number(tmp_path: Path) -> None:
+    track = write_track(tmp_path / "t", pair=PAIR, double=DOUBLE)
+    assert len(find_exercises(track, ["9" * 5000]).exercises) == 2
+    assert len(find_exercises(track, ["0" * 5000 + "1"]).exercises) == 1
+    with pytest.raises(UsageError, match="asks for none"):
+        find_exercises(track, ["0" * 5000])
+
+
+def test_a_byte_order_mark_is_read_over(tmp_path: Path) -> None:
+    marked = {**DOUBLE, ".meta/config.json": "\ufeff" + DOUBLE[".meta/config.json"]}
+    track = write_track(tmp_path / "t", pair=PAIR, double=marked)
+    (track / "config.json").write_text("\ufeff" + (track / "config.json").read_text())
+    found = find_exercises(track)
+    assert names(found.exercises) == ["pair", "double"]
+    assert found.warnings == ()
+
+
 def test_a_misspelt_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'double'"):
         find_exercises(write_track(tmp_path / "t", double=DOUBLE), ["duoble"])

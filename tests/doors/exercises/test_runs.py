@@ -1,9 +1,10 @@
 """Agents, controls and cheats through whole runs: what they see, what is taken across, what they are graded by."""
 
 import asyncio
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ from bakeoff.errors import PlanError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
-from bakeoff.run import run
+from bakeoff.run import run, sandbox_of
+from bakeoff.sandbox.process import ProcessSandbox
 from bakeoff.subjects.command_agent import AgentRun
 from bakeoff.subjects.folder_changes import patch_of
 from bakeoff.toolchains.outcome import TestRun
 
 from ...models.loopback import Act, Loopback
-from .small_tracks import DOUBLE, PAIR, RIGHT_DOUBLE, agent_file, bytes_of, overwrite, write_track
+from .small_tracks import DOUBLE, PAIR, RIGHT_DOUBLE, Files, agent_file, bytes_of, overwrite, write_track
 
 SOLVE = overwrite("double.py", RIGHT_DOUBLE)
 CANARY = "sk-canary-0a1b2c3d4e5f6071"
@@ -272,6 +274,76 @@ async def test_new_sources_go_across_and_nothing_else_does(track: Path) -> None:
     script += overwrite("conftest.py", "raise SystemExit(1)\n") + overwrite("test_more.py", "def test_x(): assert 0\n")
     record = await tried(track, script)
     assert record.verdict is Verdict.PASS, record.scores
+
+
+CASES: Files = {
+    **DOUBLE,
+    "cases/data.py": "CASES = [(1, 2)]\n",
+    "more.json": "[[3, 6]]",
+    "double_test.py": (
+        "from cases.data import CASES\nfrom double import double\n\n\n"
+        "def test_cases():\n    for given, wanted in CASES:\n        assert double(given) == wanted\n"
+    ),
+}
+
+
+async def test_a_new_file_does_not_take_the_place_of_test_data(tmp_path: Path) -> None:
+    track = write_track(tmp_path / "track", double=CASES)
+    forged = "import sys, types\nsys.modules['cases.data'] = types.SimpleNamespace(CASES=[])\n__path__ = []\n"
+    record = await tried(track, overwrite("cases.py", forged))
+    assert record.verdict is Verdict.FAIL
+    assert (outcome(record)["testsPassed"], outcome(record)["testsTotal"]) == (0, 1)
+
+
+def test_what_an_import_could_mean_instead_of_a_pristine_file_is_not_taken(tmp_path: Path) -> None:
+    files = {"a.ts": "", "cases.json": "[]", "data/x.ts": "", "lib/y.ts": "", "src/b.ts": ""}
+    grading = Grading("a", "typescript", files, ("a.ts", "src/b.ts"), ("a.test.ts",), {}, 60.0)
+    left = ("cases.ts", "data.ts", "data/index.ts", "lib/y/index.ts", "src.ts", "data/x/new.ts")
+    assert grading.taken(dict.fromkeys(left, "")) == {}
+    fine = ("helper.ts", "index.ts", "src/index.ts", "src/more.ts", "lib/new.ts")
+    assert tuple(grading.taken(dict.fromkeys(fine, ""))) == fine
+
+
+SKIPPING = (
+    "import unittest\n\n\ndef double(number):\n    if number:\n        raise unittest.SkipTest('later')\n    return 0\n"
+)
+
+
+async def test_without_an_example_a_skipped_test_is_not_passed(tmp_path: Path) -> None:
+    config = json.dumps({"files": {"solution": ["double.py"], "test": ["double_test.py"]}})
+    bare = {name: text for name, text in DOUBLE.items() if "example" not in name} | {".meta/config.json": config}
+    always = "import pytest\n\n\n@pytest.mark.skip\ndef test_never():\n    assert False\n\n\n"
+    track = write_track(tmp_path / "track", double={**bare, "double_test.py": always + DOUBLE["double_test.py"]})
+    record = await tried(track, overwrite("double.py", SKIPPING))
+    assert record.verdict is Verdict.FAIL
+    assert (outcome(record)["testsPassed"], outcome(record)["testsTotal"]) == (1, 2)
+    assert (await tried(track, SOLVE)).verdict is Verdict.PASS
+
+
+XIT: Files = {
+    ".docs/instructions.md": "Double a number.\n",
+    ".meta/proof.ci.ts": "export const double = (x: number) => 2 * x\n",
+    "double.ts": "export const double = (x: number): number => x\n",
+    "double.test.ts": (
+        "import { expect, it, xit } from '@jest/globals'\nimport { double } from './double'\n"
+        "it('zero', () => { expect(double(0)).toBe(0) })\nxit('one', () => { expect(double(1)).toBe(2) })\n"
+    ),
+}
+
+
+async def test_what_a_track_skips_may_stay_skipped(tmp_path: Path, needs_program: Callable[[str], str]) -> None:
+    needs_program("npm")
+    track = write_track(tmp_path / "track", slug="typescript", double=XIT)
+    for unskip, verdict, total in ((True, Verdict.FAIL, 2), (False, Verdict.PASS, 1)):
+        [record] = (await carried_out(planned(track, "nop", unskip=unskip), tmp_path)).values()
+        assert (record.verdict, outcome(record)["testsTotal"]) == (verdict, total)
+
+
+def test_a_checkout_is_hidden_from_agents_in_every_sandbox(track: Path) -> None:
+    plan = planned(track, "cheat:read-example")
+    sandbox = sandbox_of(RunOptions(sandbox="process"), plan)()
+    assert isinstance(sandbox, ProcessSandbox)
+    assert track.resolve() in sandbox.hidden
 
 
 @pytest.mark.parametrize("what", ["ln -s /etc/passwd double.py", "mkfifo double.py", "mkdir double.py", "true"])

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import junitparser
 import pytest
 
 from bakeoff.doors.mcp_suite.find import find_configs, suite_environment
@@ -90,6 +91,54 @@ def test_a_folder_is_every_suite_below_it_with_one_report_over_all(
     }
     assert {path.suffix for path in Path("mcp-report").glob("combined-report-*")} == {".json", ".md", ".html"}
     assert {path.name.split("-2")[0] for path in Path("mcp-report").glob("*.log")} == {"one", "two"}
+
+
+def test_one_junit_file_and_one_markdown_file_tell_of_all_suites_by_their_cells(
+    write_suite: Callable[..., Path], script: Callable[..., str]
+) -> None:
+    cases = [{"name": name, "prompt": name, "expectedOutput": BMI} for name in ("always", "never")]
+    model = script(("always", call(**BMI)), ("", "null"))
+    write_suite("suites/one.yaml", testCases=cases, modelsToTest=[model])
+    write_suite("suites/two.yaml", testCases=cases, modelsToTest=[model], passThreshold=0)
+    done = command("mcp", "evaluate", "suites", "--junit", "all.xml", "--markdown", "all.md", "--github")
+    assert done.returncode == 1, done.stderr
+    suites = {suite.name: suite for suite in junitparser.JUnitXml.fromfile("all.xml")}
+    assert {name: (suite.tests, suite.failures) for name, suite in suites.items()} == {
+        f"mcp one: {model}": (2, 1),
+        f"mcp two: {model}": (2, 0),
+    }
+    markdown = Path("all.md").read_text()
+    assert "mcp-one" in markdown
+    assert "mcp-two" in markdown
+    assert done.stderr.count("::error") == 1, "what passes by its threshold is no error"
+
+
+def test_a_dry_run_shows_what_would_be_asked_and_starts_nothing(write_suite: Callable[..., Path]) -> None:
+    write_suite(mcpServers=[{"name": "gone", "command": "no-such-program-anywhere"}], testRound=3, passThreshold=0.5)
+    done = command("mcp", "evaluate", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "a cell passes at 50.0 % of its rounds" in done.stdout
+    assert "3 trials = 1 cases × 1 subjects × 3 rounds" in done.stdout
+    assert "nothing was run" in done.stdout
+    assert not Path("results").exists()
+    assert not Path("mcp-report").exists()
+
+
+def test_cases_that_a_report_could_not_tell_apart_are_told_with_their_place(write_suite: Callable[..., Path]) -> None:
+    names = ({"name": "2. hello", "prompt": "x"}, {"prompt": "hello"}, {"name": "a\tb", "prompt": "x"}, {"name": "a b"})
+    write_suite(testCases=[{"prompt": "y", "expectedOutput": BMI, **given} for given in names])
+    done = command("mcp", "evaluate")
+    assert done.returncode == 2
+    assert "yaml:1: testCases[1].prompt: it is shown as '2. hello', as testCases[0] is" in done.stderr
+    assert "yaml:1: testCases[3].name: it is shown as 'a b', as testCases[2] is" in done.stderr
+
+
+def test_a_place_for_reports_that_is_none_is_told_before_anything_runs(write_suite: Callable[..., Path]) -> None:
+    write_suite()
+    Path("taken").touch()
+    done = command("mcp", "evaluate", "--report", "taken")
+    assert (done.returncode, "--report taken is a file" in done.stderr) == (2, True)
+    assert not Path("results").exists()
 
 
 def test_an_expected_tool_that_nobody_offers_is_a_warning_with_near_names(write_suite: Callable[..., Path]) -> None:

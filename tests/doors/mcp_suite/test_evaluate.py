@@ -139,6 +139,25 @@ def test_filters_leave_out_and_are_no_failures(evaluated: Evaluate, script: Call
         evaluated(**fields, request={"prompts": ["nowhere"]})
 
 
+def test_a_part_of_a_suite_is_asked_with_the_words_of_the_whole(evaluated: Evaluate) -> None:
+    heard: list[str] = []
+
+    class Listening:
+        def create_message(self, system: str, message: str) -> str:
+            heard.append(system)
+            return "null"
+
+    take_back = register_provider("listening", Listening())
+    cases = [{"prompt": "BMI?", "expectedOutput": BMI}, {"prompt": "twice", "expectedOutput": [BMI, BMI]}]
+    try:
+        for chosen in ((), ("1",)):
+            evaluated(modelsToTest=["listening:x"], testCases=cases, request={"cases": chosen})
+    finally:
+        take_back()
+    assert len(heard) == 3
+    assert len(set(heard)) == 1
+
+
 def test_executed_tools_are_checked_and_an_error_of_theirs_is_one(evaluated: Evaluate) -> None:
     case = {"prompt": "BMI?", "expectedOutput": BMI}
     right = evaluated(testCases=[{**case, "expectedResults": {"bmi": 27.8}}])

@@ -106,6 +106,7 @@ TABLE = [
     ({"value": 1, "approx": 0}, 1.0, True),
     ({"value": 1, "approx": 1}, True, False),
     ({"value": 1, "approx": 1}, "1", False),
+    ({"value": 1.5, "approx": 1}, 10**400, False),
     # anything
     ({"any": True}, None, True),
     ({"any": True}, {"deep": [1]}, True),

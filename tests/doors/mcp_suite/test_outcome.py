@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from bakeoff.doors.mcp_suite.confusion import NO_ANSWER, UNREADABLE, confused_pairs, confusions
+from bakeoff.doors.mcp_suite.confusion import NO_ANSWER, OTHERS, UNREADABLE, confused_pairs, confusions
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Record, Score
@@ -56,6 +56,16 @@ def _called(*tools: str) -> list[dict[str, object]]:
     return [{"serverName": "s", "toolName": tool, "parameters": {}} for tool in tools]
 
 
+def _plan(*tools: str, rounds: int) -> Plan:
+    return Plan(
+        name="p",
+        cases=(Case(id="c", prompt="x", expected={"calls": _called(*tools)}),),
+        subjects=(SubjectSpec(kind="nop", name="m"),),
+        scorers=(ScorerSpec(kind="mcp"),),
+        rounds=rounds,
+    )
+
+
 @pytest.fixture
 def heard(make_record: Callable[..., Record]) -> Callable[..., Record]:
     def make(round_: int, *tools: str, value: float = 0.0, **metadata: str) -> Record:
@@ -68,13 +78,7 @@ def heard(make_record: Callable[..., Record]) -> Callable[..., Record]:
 def test_calls_are_set_against_what_was_wanted_and_what_is_lost_is_left_out(
     heard: Callable[..., Record], make_record: Callable[..., Record]
 ) -> None:
-    plan = Plan(
-        name="p",
-        cases=(Case(id="c", prompt="x", expected={"calls": _called("a", "b")}),),
-        subjects=(SubjectSpec(kind="nop", name="m"),),
-        scorers=(ScorerSpec(kind="mcp"),),
-        rounds=6,
-    )
+    plan = _plan("a", "b", rounds=6)
     late = Phase(seconds=1, failure=Failure(kind="timeout", type="T", message="late"))
     lost = Phase(seconds=1, failure=Failure(kind="infra", type="I", message="gone"))
     records = [
@@ -101,3 +105,13 @@ def test_calls_are_set_against_what_was_wanted_and_what_is_lost_is_left_out(
         ("s / a", "s / b"),
         ("s / b", "no tool"),
     }
+
+
+def test_tools_without_end_that_a_model_makes_up_are_told_as_one(heard: Callable[..., Record]) -> None:
+    records = [heard(0, *(f"t{number}" for number in range(3_000))), heard(1, "t7"), heard(2, "a", value=1.0)]
+    [confusion] = confusions(_plan("a", rounds=3), records)
+    assert len(confusion.called()) < 40
+    assert confusion.counts["s / a", "s / a"] == 1
+    assert confusion.counts["s / a", "s / t7"] == 1
+    assert sum(confusion.counts.values()) == 3_002
+    assert confusion.counts["no tool", OTHERS] > 2_900

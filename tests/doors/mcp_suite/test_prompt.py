@@ -3,9 +3,11 @@
 import json
 import re
 
+import pytest
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
+from bakeoff.doors.mcp_suite.reply import read_reply
 from bakeoff.doors.mcp_suite.tool_names import offered_names
 from bakeoff.mcp import ServerTool
 
@@ -40,8 +42,18 @@ def test_the_prompt_names_every_server_and_tool_with_description_and_schema() ->
 
 def test_the_example_of_a_reply_is_valid_json_of_the_right_form() -> None:
     prompt = system_prompt(TOOLS, sequences=False)
-    example = json.loads(prompt[prompt.index("three keys:") + len("three keys:") :])
+    example = json.loads(prompt[prompt.index("three keys:") + len("three keys:") : prompt.index("# Examples")])
     assert list(example) == ["serverName", "toolName", "parameters"]
+
+
+@pytest.mark.parametrize("server", ["one", "library"])
+def test_examples_are_replies_that_can_be_read_and_of_no_server_that_is_there(server: str) -> None:
+    tools = [tool.model_copy(update={"server": server}) for tool in TOOLS[:1]]
+    prompt = system_prompt(tools, sequences=True)
+    replies = [read_reply(line.split(" is replied to with ")[1], strict=True) for line in prompt.splitlines()[-3:]]
+    assert [len(heard.calls) for heard in replies] == [1, 0, 2]
+    assert not any(heard.problem for heard in replies)
+    assert server not in {call.serverName for heard in replies for call in heard.calls}
 
 
 def test_only_a_suite_with_sequences_is_told_of_them() -> None:

@@ -1,15 +1,18 @@
 """What readers of `mcp-report/` see: in a browser, in Markdown and in the log."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.async_api import Page
+from pydantic import JsonValue
 
 from bakeoff.doors.mcp_suite.results.build import latency_of
-from bakeoff.doors.mcp_suite.sections import side_by_side
+from bakeoff.doors.mcp_suite.results.write import own_stamp
+from bakeoff.doors.mcp_suite.sections import in_order_of, side_by_side
 
 from ...report.html.browser import Chromium, opened
 from ...report.html.conftest import axe, chromium
@@ -93,6 +96,12 @@ def test_markdown_and_log_tell_everything_and_nothing_in_them_is_more_than_text(
     assert "I would rather <b>not</b>." in text
 
 
+def test_runs_that_begin_in_one_millisecond_have_files_of_their_own(tmp_path: Path) -> None:
+    first, second = (own_stamp(tmp_path / "report", "2026-01-01T00-00-00.000Z", run) for run in ("one", "two"))
+    assert (first, second) == ("2026-01-01T00-00-00.000Z", "2026-01-01T00-00-00.000Z-2")
+    assert own_stamp(tmp_path / "report", "2026-01-01T00-00-00.000Z", "two") == second, "a run replaces its own"
+
+
 def test_both_sides_of_a_difference_are_whole_and_marked() -> None:
     left, right = side_by_side("a\nb\nc", "a\nx\nc\nd")
     assert [(line["text"], line["kind"]) for line in left if isinstance(line, dict)] == [
@@ -101,6 +110,16 @@ def test_both_sides_of_a_difference_are_whole_and_marked() -> None:
         ("c", ""),
     ]
     assert [line["kind"] for line in right if isinstance(line, dict)] == ["", "add", "", "add"]
+
+
+def test_the_order_of_parameters_is_no_difference() -> None:
+    wanted: JsonValue = {"toolName": "t", "parameters": {"a": 1, "b": {"regex": "x"}, "c": [{"d": 1, "e": 2}]}}
+    given: JsonValue = {"parameters": {"z": 0, "c": [{"e": 2, "d": 1}, 5], "b": "y", "a": 1}, "toolName": "t"}
+    shown = in_order_of(wanted, given)
+    assert shown == given
+    assert json.dumps(shown) == (
+        '{"toolName": "t", "parameters": {"a": 1, "b": "y", "c": [{"d": 1, "e": 2}, 5], "z": 0}}'
+    )
 
 
 def test_percentiles_are_times_that_some_answer_took() -> None:

@@ -3,9 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bakeoff.report import summarise
 from bakeoff.rundir import find_run, run_folders
 
 from .small_project import SmallProject, project
@@ -55,6 +57,86 @@ def test_a_session_is_a_run_that_other_commands_show_and_compare(project: SmallP
     resumed = bakeoff(project.path, "resume", "latest", "--results", ".bakeoff")
     assert resumed.returncode == 2
     assert "run pytest there to carry them out again" in resumed.stderr
+
+
+MODELS = """
+@pytest.mark.parametrize("model", ["small", "large"])
+@eval_suite(data=rows("a", "b", "c"), scorers=[right])
+async def test_models(case, model):
+    return "<a>" if model == "small" else f"<{case.input}>"
+
+@pytest.mark.parametrize("model", ["small", "large"])
+@eval_suite(data=rows("d"), scorers=[right], rounds=2)
+def test_others(case, model):
+    return "<d>"
+
+test_plain = describe_eval("plain", data=rows("e"), task=lambda input: f"<{input}>", scorers=[right])
+
+def test_one(to_eval):
+    to_eval.sync("x", output="y", scorer=lambda given: 1)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
+def test_parameters_are_the_subjects_of_the_run_and_so_the_columns_of_its_matrix(
+    project: SmallProject, workers: tuple[str, ...]
+) -> None:
+    project.write(MODELS)
+    project.run_apart(*workers, record=("--eval-json", "evals.json"))
+    folder = find_run(project.path / ".bakeoff", "latest")
+    plan = folder.read_plan()
+    assert {subject.name for subject in plan.subjects} == {"small", "large", "evals"}
+    assert sorted(case.id.partition("::")[2] for case in plan.cases) == [
+        "test_models[a]",
+        "test_models[b]",
+        "test_models[c]",
+        "test_one",
+        "test_others[d]",
+        "test_plain[e]",
+    ]
+    functions: Any = next(each for each in plan.subjects if each.name == "large").options["functions"]
+    assert functions["test_it.py::test_models"]["name"] == "test_models"
+    assert functions["test_it.py::test_models"]["module"] == "test_it"
+    assert len(functions["test_it.py::test_models"]["source"]) == 16
+    summary = summarise(plan, folder.latest_records(plan))
+    assert summary.complete  # not every subject was to have every case
+    assert {each.subject: (each.scored, each.score) for each in summary.subjects} == {
+        "small": (5, 0.5),
+        "large": (5, 1.0),
+        "evals": (2, 1.0),
+    }
+    arms = ("--subject-a", "small", "--subject-b", "large", "--results", ".bakeoff")
+    assert "large" in bakeoff(project.path, "compare", "latest", *arms).stdout
+    table = bakeoff(project.path, "report", "evals.json").stdout
+    assert [name in table for name in ("small", "large", "evals")] == [True] * 3
+
+
+def test_an_edited_function_is_another_subject(project: SmallProject) -> None:
+    keys = []
+    for answer in ("<a>", "<a>", "<b>"):
+        project.write(f"""
+@eval_suite(data=rows("a"), scorers=[right])
+def test_it(case):
+    return "{answer}"
+""")
+        project.run("--eval-results", "runs")
+        folder = find_run(project.path / "runs", "latest")
+        [record] = folder.latest_records(folder.read_plan())
+        keys.append(record.attempt_key)
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_where_parameters_are_rather_cases_they_are_cases(project: SmallProject) -> None:
+    project.write("""
+@pytest.mark.parametrize("number", range(21))
+@eval_suite(data=rows("a"), scorers=[right])
+def test_it(case, number):
+    return "<a>"
+""")
+    project.run()
+    plan = find_run(project.path / ".bakeoff", "latest").read_plan()
+    assert [subject.name for subject in plan.subjects] == ["evals"]
+    assert plan.cases[20].id.endswith("test_it[20-a]")
 
 
 def test_nothing_is_kept_where_that_is_not_wanted_or_there_are_no_evals(project: SmallProject) -> None:

@@ -1,8 +1,8 @@
 """Evaluating from Python: `evaluate(config)` gives a report, and tells of each round as it ends.
 
-from bakeoff.doors.mcp_suite.api import evaluate
+from bakeoff import evaluate_mcp
 
-report = evaluate("mcp-testing-framework.yaml", progress=lambda news: print(news.done, "of", news.total))
+report = evaluate_mcp("mcp-testing-framework.yaml", progress=lambda news: print(news.done, "of", news.total))
 assert report.summary.allPass
 """
 
@@ -53,6 +53,10 @@ def evaluate(
 ) -> Report:
     """Evaluate one configuration. What cannot be run at all raises; what a model gets wrong is in the report."""
     return asyncio.run(evaluate_async(config, progress=progress, options=options))
+
+
+evaluate_mcp = evaluate
+"""Its name in `bakeoff`, where other things are evaluated too."""
 
 
 async def evaluate_async(

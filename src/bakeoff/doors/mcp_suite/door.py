@@ -39,6 +39,9 @@ class McpDoor(Door):
         config = evaluation_of(plan).config
         return outcome_of(plan, folder.latest_records(plan), config.suiteRule, config.threshold).state
 
+    def share(self, plan: Plan) -> float:
+        return evaluation_of(plan).config.threshold
+
     def sections(self, run: "RunData") -> Sequence["Section"]:
         from bakeoff.doors.mcp_suite.sections import mcp_sections
 

@@ -42,7 +42,14 @@ def build_plan(suite: Suite, request: EvaluationRequest, tools: Sequence[ServerT
         "concurrencyLimit": request.jobs or suite.config.concurrencyLimit,
     }
     config = sealed(suite.config.model_copy(update=changes), suite.folder)
-    evaluation = Evaluation(config=config, file=str(suite.file), report=str(request.report), tools=tuple(tools))
+    evaluation = Evaluation(
+        config=config,
+        file=str(suite.file),
+        report=str(request.report),
+        tools=tuple(tools),
+        # Of all cases: a model must not be told other things because fewer of them are asked.
+        sequences=any(len(case.expectedOutput or ()) > 1 for case in suite.config.testCases),
+    )
     return Plan(
         name=f"mcp {suite_name(suite.file)}",
         cases=tuple(_case(number, case, config) for number, case in numbered),

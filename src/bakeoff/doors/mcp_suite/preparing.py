@@ -1,18 +1,19 @@
 """From what was asked for to plans that can be run: all that can be wrong is found before a model is called."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bakeoff.doors import door_of
 from bakeoff.doors.mcp_suite.config import Suite, read_suite, unknown_tools
 from bakeoff.doors.mcp_suite.find import find_configs, suite_environment
-from bakeoff.doors.mcp_suite.plan import build_plan, run_options
+from bakeoff.doors.mcp_suite.plan import build_plan, case_id, run_options
 from bakeoff.doors.mcp_suite.providers import check_models
 from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.doors.mcp_suite.settings import evaluation_of
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
-from bakeoff.placed_yaml import ConfigError
+from bakeoff.placed_yaml import ConfigError, gathered
 from bakeoff.plan import Plan
 
 
@@ -46,8 +47,20 @@ def check_suite(suite: Suite, request: EvaluationRequest, options: RunOptions) -
     """Unknown providers and missing keys, of all models at once."""
     if options.replay != "strict" and not request.models:  # of a part, `cast` tells without the lines of the file
         check_models(suite, suite_environment(suite.folder))
+    gathered(list(_named_alike(suite)))
     plan = build_plan(suite, request)
     door_of(plan).catalogue(plan, options).cast(plan, offline=options.replay == "strict")
+
+
+def _named_alike(suite: Suite) -> Iterator[str]:
+    """Cases that differ, and that a report could not tell apart: by a tab, or by a name that looks like a number's."""
+    seen: dict[str, int] = {}
+    for at, case in enumerate(suite.config.testCases):
+        shown = case_id(at + 1, case)
+        if shown in seen:
+            what = f"it is shown as {shown!r}, as testCases[{seen[shown]}] is: give it another name"
+            yield suite.lines.problem(("testCases", at, "name" if case.name else "prompt"), what)
+        seen.setdefault(shown, at)
 
 
 async def prepare(suite: Suite, request: EvaluationRequest, options: RunOptions) -> Prepared:

@@ -1,14 +1,14 @@
 """What models are told in `json` mode: the rules, every tool of every server, and the form of the reply."""
 
 import json
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, count, groupby
 
 from pydantic import JsonValue
 
 from bakeoff.mcp import ServerTool
 
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 """Part of what tells attempts apart: other words may well lead to other replies."""
 
 _RULES = """\
@@ -31,6 +31,15 @@ A JSON object with these three keys:
 _SEVERAL = """
 Where a request takes several calls, reply with a JSON array of such objects, in the order of making them."""
 
+_EXAMPLES = """\
+# Examples
+Were there a server {server} with the tools find_book(title, limit) and reserve_book(id):
+"Look for two editions of Emma." is replied to with {one}
+"Thank you, that is all." is replied to with null"""
+
+_EXAMPLE_OF_SEVERAL = """
+"Reserve book 7, then book 12." is replied to with {several}"""
+
 _KEPT_KEYWORDS = ("type", "properties", "required", "items", "enum", "const", "anyOf", "minItems", "maxItems")
 
 
@@ -38,6 +47,7 @@ def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
     """The same text for the same tools, whoever is asked."""
     parts = [_RULES, "# Servers and tools", *_servers(tools)]
     parts.append(_ONE.format(example=_example(tools)) + (_SEVERAL if sequences else ""))
+    parts.append(_examples({tool.server for tool in tools}, sequences=sequences))
     return "\n\n".join(parts) + "\n"
 
 
@@ -68,6 +78,22 @@ def _example(tools: Sequence[ServerTool]) -> str:
         indent=2,
         ensure_ascii=False,
     )
+
+
+def _examples(servers: Collection[str], *, sequences: bool) -> str:
+    """Of a server that is not there: one of a real tool would give the answer to some request away."""
+    server = next(
+        name for name in chain(["library"], (f"library-{number}" for number in count(2))) if name not in servers
+    )
+
+    def call(tool: str, **parameters: JsonValue) -> dict[str, JsonValue]:
+        return {"serverName": server, "toolName": tool, "parameters": parameters}
+
+    text = _EXAMPLES.format(server=server, one=json.dumps(call("find_book", title="Emma", limit=2)))
+    if not sequences:
+        return text
+    several = [call("reserve_book", id=number) for number in (7, 12)]
+    return text + _EXAMPLE_OF_SEVERAL.format(several=json.dumps(several))
 
 
 def reply_schema(tools: Sequence[ServerTool], *, sequences: bool) -> dict[str, JsonValue]:

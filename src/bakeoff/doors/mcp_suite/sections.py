@@ -6,6 +6,7 @@ The matrix of cases and models, every round and its filters are on every run pag
 import json
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
@@ -135,11 +136,12 @@ def _answers_section(plan: Plan, outcome: Outcome) -> Iterator[Section]:
 
 def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonValue]:
     grouped: dict[tuple[str, str], list[Record]] = {}
+    wanted = expected_output(case)
     for record in cell.records:
         if record.verdict is not Verdict.PASS:
-            grouped.setdefault((_actual(record), why(record) or ""), []).append(record)
+            grouped.setdefault((_actual(record, wanted), why(record) or ""), []).append(record)
     for (actual, reason), records in grouped.items():
-        expected, shown = side_by_side(_written(expected_output(case)), actual)
+        expected, shown = side_by_side(_written(wanted), actual)
         trial = plan.find(case.id, cell.model, records[0].round)
         yield {
             "case": visible(case.id, _NAME),
@@ -153,13 +155,23 @@ def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonVa
         }
 
 
-def _actual(record: Record) -> str:
+def _actual(record: Record, wanted: JsonValue) -> str:
     """The call as it was understood; the reply itself where none was."""
-    calls = [call.model_dump(mode="json") for call in called_in(record)]
+    calls: list[JsonValue] = [call.model_dump(mode="json") for call in called_in(record)]
     if calls:
-        return _written(calls[0] if len(calls) == 1 else [*calls])[:_LONGEST]
+        return _written(in_order_of(wanted, calls[0] if len(calls) == 1 else calls))[:_LONGEST]
     said = response_of(record)
     return said[:_LONGEST] if said else "(no answer)"
+
+
+def in_order_of(wanted: JsonValue, value: JsonValue) -> JsonValue:
+    """With the keys of objects in the order of what was expected: it means nothing, and must not look as if it did."""
+    if isinstance(wanted, dict) and isinstance(value, dict):
+        names = [*(name for name in wanted if name in value), *(name for name in value if name not in wanted)]
+        return {name: in_order_of(wanted.get(name), value[name]) for name in names}
+    if isinstance(wanted, list) and isinstance(value, list):
+        return [in_order_of(*pair) for pair in zip_longest(wanted[: len(value)], value)]
+    return value
 
 
 def _written(value: JsonValue) -> str:

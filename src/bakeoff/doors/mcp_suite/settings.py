@@ -3,7 +3,7 @@
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from bakeoff.doors.mcp_suite.config import SuiteConfig, read_suite
 from bakeoff.doors.mcp_suite.find import suite_environment
@@ -21,6 +21,10 @@ class Evaluation(Frozen):
     file: str
     report: str
     tools: tuple[ServerTool, ...] = ()
+    sequences: bool = Field(
+        default=False,
+        description="some case of the file takes several calls: only then are models told how to ask for these",
+    )
 
     @property
     def folder(self) -> Path:
@@ -29,11 +33,6 @@ class Evaluation(Frozen):
     @cached_property
     def tools_hash(self) -> str:
         return fingerprint([tool.model_dump(mode="json") for tool in self.tools])
-
-    @property
-    def sequences(self) -> bool:
-        """Whether some case takes more than one call: only then are models told how to ask for several."""
-        return any(len(case.expectedOutput or ()) > 1 for case in self.config.testCases)
 
     @property
     def executes(self) -> bool:

@@ -11,11 +11,14 @@ from typing import Any
 
 from bakeoff.catalogue import Cast, no_tools
 from bakeoff.control import RunControl
+from bakeoff.doors.pytest_plugin.columns import SUBJECT
 from bakeoff.doors.pytest_plugin.judging import shown_input
 from bakeoff.doors.pytest_plugin.loops import LoopThread
 from bakeoff.doors.pytest_plugin.replaying import asking
 from bakeoff.doors.pytest_plugin.rows import Row
+from bakeoff.doors.pytest_plugin.scoring import refuse_incomplete
 from bakeoff.doors.pytest_plugin.settings import Settings
+from bakeoff.doors.pytest_plugin.shared import SharedResources
 from bakeoff.doors.pytest_plugin.tasks import Errors
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.jsonable import as_json
@@ -27,18 +30,16 @@ from bakeoff.record import Record, Usage
 from bakeoff.resources import Opened, open_resources
 from bakeoff.trial import Job, TrialRunner
 
-SUBJECT = "evals"
-"""The one subject of a session's plan: what is tested is the project as it is."""
-
 RUN = Plan(
     name=SUBJECT,
     cases=(),
     subjects=(SubjectSpec(kind="eval", name=SUBJECT),),
     scorers=(ScorerSpec(kind="eval"),),
     door="pytest",
+    sparse=True,
 )
-"""What the evals of a session are kept as, but for the cases. Suites have thresholds and scorers of their own, which
-their records tell; here they would only make the records of two suites look like those of two plans."""
+"""What the evals of a session are kept as, but for cases and subjects. Suites have thresholds and scorers of their own,
+which their records tell; here they would only make the records of two suites look like those of two plans."""
 
 _AHEAD = 256  # finished cases that may wait to be reported
 
@@ -98,6 +99,8 @@ class Production:
     settings: Settings
     rounds: int
     options: RunOptions = field(default_factory=RunOptions)
+    column: SubjectSpec = RUN.subjects[0]
+    shared: SharedResources | None = None  # None: this is not carried out on the session's loop
 
     def case_id(self, row: Row) -> str:
         return f"{self.around[0]}{row.id}{self.around[1]}"
@@ -107,7 +110,7 @@ class Production:
 
         Keys are those of the plan that all evals of a session are kept as, of which a suite's limits are no part.
         """
-        plan = RUN.model_copy(update={"cases": _Cases(self), "rounds": self.rounds})
+        plan = RUN.model_copy(update={"cases": _Cases(self), "subjects": (self.column,), "rounds": self.rounds})
         seconds = self.settings.timeout
         limits = {"limits": Limits(attempt_seconds=seconds, score_seconds=seconds)}
 
@@ -119,10 +122,12 @@ class Production:
 
     def cast(self) -> Cast:
         rows = {self.case_id(row): row.values for row in self.rows}
-        return Cast({SUBJECT: self.subject}, {}, self.scorers, no_tools, rows)
+        return Cast({self.column.name: self.subject}, {}, self.scorers, no_tools, rows)
 
     def opened(self, cast: Cast) -> AbstractAsyncContextManager[Opened]:
-        return open_resources(cast.resources(), recordings_of(self.options))
+        refuse_incomplete(self.scorers)
+        wanted, given = list(cast.resources()), recordings_of(self.options)
+        return self.shared.lent(wanted, given) if wanted and self.shared else open_resources(wanted, given)
 
     def runner(self, cast: Cast, resources: Opened) -> TrialRunner:
         plan = RUN.model_copy(update={"threshold": self.settings.threshold})  # that of the suite's records

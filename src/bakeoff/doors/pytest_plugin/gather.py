@@ -9,7 +9,8 @@ For reports, inside or after any hook that is given a report:
     outcomes_of(config, report)  those of the report that is being logged (also in `pytest_report_teststatus`)
 """
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,17 +19,20 @@ if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 
 _ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
+_AT_ONCE = 64  # outcomes that are packed together
 _FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for an attempt that does not count
 
 
 class Outcomes(Sequence["EvalOutcome"]):
-    """Outcomes in the order added, kept as JSON: a tenth of the memory, and nothing for the garbage collector to visit.
+    """Outcomes in the order added, kept as JSON that is packed: a hundredth of the memory, and nothing for the garbage
+    collector to visit.
 
     Each is read back when it is asked for, so go through them once rather than often.
     """
 
     def __init__(self) -> None:
-        self._kept: list[bytes | EvalOutcome] = []
+        self._packed: list[bytes | list[bytes | EvalOutcome]] = []  # each of as many as fit
+        self._kept: list[bytes | EvalOutcome] = []  # those that came last
 
     def add(self, outcome: "EvalOutcome") -> None:
         from pydantic_core import PydanticSerializationError
@@ -37,14 +41,34 @@ class Outcomes(Sequence["EvalOutcome"]):
             self._kept.append(outcome.__pydantic_serializer__.to_json(outcome, exclude_defaults=True))
         except PydanticSerializationError:  # lone surrogates, for which JSON has no words
             self._kept.append(outcome)
+        if len(self._kept) == _AT_ONCE:
+            self._packed.append(_packed(self._kept))
+            self._kept = []
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._packed) * _AT_ONCE + len(self._kept)
+
+    def __iter__(self) -> "Iterator[EvalOutcome]":
+        for packed in self._packed:
+            yield from map(_read, _unpacked(packed))
+        yield from map(_read, self._kept)
 
     def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [_read(kept) for kept in self._kept[place]]
-        return _read(self._kept[place])
+        places = range(len(self))[place]
+        return [self._at(each) for each in places] if isinstance(places, range) else self._at(places)
+
+    def _at(self, place: int) -> "EvalOutcome":
+        number, place = divmod(place, _AT_ONCE)
+        return _read(_unpacked(self._packed[number])[place] if number < len(self._packed) else self._kept[place])
+
+
+def _packed(kept: "list[bytes | EvalOutcome]") -> "bytes | list[bytes | EvalOutcome]":
+    texts = [each for each in kept if isinstance(each, bytes)]
+    return zlib.compress(b"\n".join(texts), 1) if len(texts) == len(kept) else kept
+
+
+def _unpacked(packed: "bytes | list[bytes | EvalOutcome]") -> "Sequence[bytes | EvalOutcome]":
+    return zlib.decompress(packed).split(b"\n") if isinstance(packed, bytes) else packed
 
 
 def _read(kept: "bytes | str | EvalOutcome") -> "EvalOutcome":

@@ -17,15 +17,18 @@ class Group:
     rows: list[Row]
     location: tuple[str, int | None, str]  # file, line, and what stands before the name of an item
     file: Path
-    around: tuple[str, str]  # of a row's id in the node id of its item
+    around: tuple[str, str]  # of a row's id in the id of its case
+    parameters: str = ""  # of pytest's; the case is the same for all of them
     holder: Callable[[], Any] | None = None  # makes the object that a method is bound to
     serial: str | None = None  # why one case is run at a time
     skipped: str | None = None
     error: BaseException | None = None  # what the user's code raised when it was asked for rows
     places: dict[str, int] = field(default_factory=dict)
+    stem: Any = None  # of pytest's ids: what they have in common
     hooks: Any = None  # pytest's, as they are for the file of the suite
     keywords: dict[str, Literal[1]] | None = None  # of reports
     last: Any = None  # the light item that was run last
+    unnoticed: bool | None = None  # whether a phase that does nothing may be left out
 
     def __post_init__(self) -> None:
         self.places = {row.id: place for place, row in enumerate(self.rows)}

@@ -2,8 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,14 @@ from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocat
 from _pytest.mark.structures import NodeKeywords
 
 import bakeoff
+from bakeoff.doors.pytest_plugin.columns import MOST
 from bakeoff.doors.pytest_plugin.failures import EvalFailed, failure_of, headline
 from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.groups import Group
 from bakeoff.doors.pytest_plugin.judging import outcome_of, undecided
 from bakeoff.doors.pytest_plugin.rows import Row, printable, read_rows
 from bakeoff.doors.pytest_plugin.session import session_of
+from bakeoff.doors.pytest_plugin.short import run_shortly
 from bakeoff.doors.pytest_plugin.suite import Described, EvalSuite
 from bakeoff.errors import UsageError
 
@@ -49,9 +50,11 @@ def collect(collector: Any, name: str, suite: EvalSuite) -> list[pytest.Item]:
             rows, skipped = [Row("skipped", {})], skip if isinstance(skip, str) else "skip_if"
         else:
             rows = _rows(described, collector.path.parent)
+    templates = list(collector._genfunctions(name, suite))
+    columns = len(templates) <= MOST
     groups = [
-        (template, _group(collector, template, described, rows, skipped, kept.error))
-        for template in collector._genfunctions(name, suite)
+        (template, _group(collector, template, described, rows, skipped, kept.error, columns=columns))
+        for template in templates
     ]
     return [item for template, group in groups for item in _items(collector, template, group)]
 
@@ -83,6 +86,8 @@ def _group(
     rows: list[Row],
     skipped: str | None,
     error: Exception | None,
+    *,
+    columns: bool,
 ) -> Group:
     code = getattr(inspect.unwrap(described.function), "__code__", None)
     inside = code is not None and code.co_filename == str(collector.path)
@@ -91,10 +96,11 @@ def _group(
     location = (file, code.co_firstlineno - 1 if inside and code else None, before)
     holder = collector.newinstance if isinstance(collector, pytest.Class) and described.given_a_case else None
     base, _, parameters = template.name.partition("[")
-    opening = f"{base}[{parameters[:-1]}-" if parameters else f"{base}["
-    around = (printable(f"{collector.nodeid}::{opening}"), "]")
+    shared = "" if columns or not parameters else f"{parameters[:-1]}-"  # what tells cases apart, and not subjects
+    around = (printable(f"{collector.nodeid}::{base}[{shared}"), "]")
+    column = printable(parameters[:-1]) if columns else ""
     serial = _serial_because(template)
-    return Group(described, rows, location, collector.path, around, holder, serial, skipped, error)
+    return Group(described, rows, location, collector.path, around, column, holder, serial, skipped, error)
 
 
 def _serial_because(template: pytest.Function) -> str | None:
@@ -173,7 +179,8 @@ class Eval(pytest.Item):
         if ticket.broken is not None:
             return undecided(self.nodeid, described.name, self.row, described.settings, str(ticket.broken))
         records = sorted(ticket.records, key=lambda record: record.round)
-        return outcome_of(self.nodeid, described.name, self.row, described.settings, records)
+        column = self.group.parameters, session_of(self.config).subject_to_tell(self.session, self.group.parameters)
+        return outcome_of(self.nodeid, described.name, self.row, described.settings, records, column)
 
     def _end(self, outcome: "EvalOutcome", errors: Mapping[int, BaseException] | None = None) -> None:
         gathering(self.config).add(self.nodeid, outcome)
@@ -224,12 +231,44 @@ class Eval(pytest.Item):
         return trace
 
 
-_LATER = ("keywords", "extra_keyword_matches", "stash", "_report_sections")
-"""What pytest keeps with an item while it runs. There may be many thousands of items, one of which runs."""
+class _Later:
+    """An attribute that is made when it is first asked for, and kept with others of its kind.
+
+    There may be many thousands of items, one of which runs: most of the time, most of them need none of these.
+    """
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, item: Any, owner: type | None = None) -> Any:
+        kept = item.kept
+        if kept is None:
+            kept = item.kept = {}
+        elif self._name in kept:
+            return kept[self._name]
+        made = kept[self._name] = self._make(item)
+        return made
+
+    def __set__(self, item: Any, value: Any) -> None:
+        item.kept = {**(item.kept or {}), self._name: value}
+
+
+_OUTLIVES_ITS_RUN = ("own_markers", "user_properties")
 
 
 class EvalItem(Eval):
     """An eval that needs no fixtures. It is made without what pytest may never ask it for."""
+
+    kept: dict[str, Any] | None = None
+    keywords = _Later(NodeKeywords)
+    own_markers = _Later(lambda _: [])
+    extra_keyword_matches = _Later(lambda _: set())
+    stash = _Later(lambda _: pytest.Stash())
+    _report_sections = _Later(lambda _: [])
+    user_properties = _Later(lambda _: [])
 
     def __init__(self, *, group: Group, row: Row, name: str, parent: Any) -> None:
         self.name = name
@@ -239,42 +278,27 @@ class EvalItem(Eval):
         self.path = parent.path
         self.group = group
         self.row = row
-        nodeid = f"{parent.nodeid}::{name}"
         if _STRUCTURED_IDS:
-            self._id = type(parent.id).parse(nodeid)
+            base, _, parameters = name.partition("[")
+            if group.stem is None:
+                group.stem = parent.id.child(base)
+            self._id = group.stem.with_params(parameters.removesuffix("]"))
         else:
-            self._nodeid = nodeid
+            self._nodeid = f"{parent.nodeid}::{name}"
 
-    @cached_property
-    def keywords(self) -> Any:  # type: ignore[override]
-        return NodeKeywords(self)
+    def run_shortly(self, nextitem: pytest.Item | None) -> bool:
+        return run_shortly(self, nextitem)
 
-    @cached_property
-    def own_markers(self) -> list[pytest.Mark]:  # type: ignore[override]
-        return []
-
-    @cached_property
-    def extra_keyword_matches(self) -> set[str]:  # type: ignore[override]
-        return set()
-
-    @cached_property
-    def stash(self) -> pytest.Stash:  # type: ignore[override]
-        return pytest.Stash()
-
-    @cached_property
-    def _report_sections(self) -> list[tuple[str, str, str]]:  # type: ignore[override]
-        return []
-
-    @cached_property
-    def user_properties(self) -> list[tuple[str, object]]:  # type: ignore[override]
-        return []
-
-    def setup(self) -> None:
+    def take_over(self) -> None:
+        """Become the item that runs."""
         group = self.group
         if group.last is not None and group.last is not self:
-            for name in _LATER:
-                group.last.__dict__.pop(name, None)
+            kept = group.last.kept or {}
+            group.last.kept = {name: kept[name] for name in _OUTLIVES_ITS_RUN if kept.get(name)} or None
         group.last = self
+
+    def setup(self) -> None:
+        self.take_over()
         super().setup()
 
     def _holder(self) -> Any:
@@ -287,7 +311,7 @@ class EvalItem(Eval):
         assert call.when != "collect"
         sections = [(f"Captured {key} {when}", content) for when, key, content in self._report_sections]
         return pytest.TestReport(
-            self.nodeid,
+            self._id if _STRUCTURED_IDS else self.nodeid,
             self.location,
             self.group.keywords,
             "passed",

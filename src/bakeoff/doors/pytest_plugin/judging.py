@@ -7,19 +7,28 @@ from bakeoff.doors.pytest_plugin.outcome import EvalOutcome, Gate
 from bakeoff.doors.pytest_plugin.rows import Row
 from bakeoff.doors.pytest_plugin.settings import Settings
 from bakeoff.jsonable import as_json
+from bakeoff.plan import SubjectSpec
 from bakeoff.record import Record, Score, Verdict
 
 _OURS = ("GraderError", "InfraError")  # whose messages need no type to be understood
 _FULL = 1.0  # what a round must reach to pass where the suite has no threshold
 
 
-def outcome_of(nodeid: str, suite: str, row: Row, settings: Settings, records: Sequence[Record]) -> EvalOutcome:
+def outcome_of(
+    nodeid: str,
+    suite: str,
+    row: Row,
+    settings: Settings,
+    records: Sequence[Record],
+    column: tuple[str, SubjectSpec | None] = ("", None),
+) -> EvalOutcome:
     """The case as a whole. What a scorer broke, or what the infrastructure lost, cannot be decided."""
     problem = _problem(records)
     score = None if problem else _gated(records, settings)
     if score is None and problem is None and settings.threshold is not None:
         problem = f"no scorer gave a score: {_unscored(records)}"
     passed = None if score is None or settings.threshold is None else score >= settings.threshold
+    parameters, subject = column
     return EvalOutcome(
         nodeid=nodeid,
         suite=suite,
@@ -29,6 +38,8 @@ def outcome_of(nodeid: str, suite: str, row: Row, settings: Settings, records: S
         threshold=settings.threshold,
         gate=settings.gate,
         null_as_zero=settings.null_as_zero,
+        parameters=parameters,
+        subject=subject,
         records=tuple(records),
         score=score,
         passed=passed,

@@ -14,6 +14,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.files import write_atomically
 from bakeoff.journal import JournalWriter
 from bakeoff.options import RunOptions
+from bakeoff.plan import SubjectSpec
 from bakeoff.redact import Redactor
 from bakeoff.rundir import RunFolder, new_run_folder, run_folders
 
@@ -32,6 +33,7 @@ class RunKeeper:
         self._redactor: Redactor = RunOptions().redactor()
         self._cases: list[bytes] = []
         self._seen: set[str] = set()
+        self._subjects: dict[str, SubjectSpec] = {}
         self._rounds = 1
         self.problem: str | None = None
 
@@ -51,6 +53,8 @@ class RunKeeper:
             self.problem = str(error)
             return
         self._rounds = max(self._rounds, len(outcome.records))
+        if (subject := outcome.subject) is not None:
+            self._subjects[subject.name] = subject
         case = outcome.records[0].case
         if case not in self._seen:
             self._seen.add(case)
@@ -80,7 +84,8 @@ class RunKeeper:
 
     def _plan(self) -> bytes:
         """As `RunFolder.write_plan` has it; the cases are JSON already, so that they need not be in memory twice."""
-        plan = RUN.model_copy(update={"rounds": self._rounds})
+        subjects = tuple(self._subjects.values()) or RUN.subjects
+        plan = RUN.model_copy(update={"rounds": self._rounds, "subjects": subjects})
         head = plan.model_dump_json(exclude_defaults=True).encode()
         whole = head.replace(b'"cases":[]', b'"cases":[' + b",\n".join(self._cases) + b"]", 1)
         return self._redactor(whole) if self._redactor.finds(whole) else whole

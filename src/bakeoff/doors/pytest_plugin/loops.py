@@ -63,6 +63,14 @@ class LoopThread:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(callback)
 
+    def is_here(self) -> bool:
+        """Whether this is called on the loop."""
+        return self._loop is not None and asyncio.get_running_loop() is self._loop
+
+    async def awaited(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """What a coroutine comes to on the loop, for who waits on another one."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop or self._start()))
+
     def result(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Wait for what a coroutine comes to on the loop; being interrupted cancels it."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop or self._start())

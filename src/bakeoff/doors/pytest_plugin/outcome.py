@@ -5,7 +5,8 @@ from typing import Literal
 from pydantic import JsonValue
 
 from bakeoff.frozen import Frozen
-from bakeoff.record import Record, Usage
+from bakeoff.plan import SubjectSpec
+from bakeoff.record import NO_USAGE, Record, Usage
 
 Gate = Literal["mean", "pass@k", "pass^k"]
 
@@ -21,6 +22,8 @@ class EvalOutcome(Frozen):
     threshold: float | None = 1.0
     gate: Gate = "mean"
     null_as_zero: bool = False
+    parameters: str = ""  # of pytest's `parametrize`, where they are a column of the matrix
+    subject: SubjectSpec | None = None  # of the records; said once by each process
     records: tuple[Record, ...] = ()
     score: float | None = None  # what the gate compares with the threshold
     passed: bool | None = None  # None: recorded without a threshold, or not decided
@@ -31,8 +34,10 @@ class EvalOutcome(Frozen):
         return sum(record.attempt.seconds for record in self.records if record.attempt)
 
     @property
-    def spent(self) -> Usage:
-        total = Usage()
-        for record in self.records:
-            total += record.spent
-        return total
+    def used(self) -> Usage:
+        """By the task; what scorers used is apart."""
+        return sum((record.used for record in self.records), NO_USAGE)
+
+    @property
+    def judging(self) -> Usage:
+        return sum((record.judging for record in self.records), NO_USAGE)

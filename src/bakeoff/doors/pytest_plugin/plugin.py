@@ -52,7 +52,7 @@ def to_eval(request: pytest.FixtureRequest) -> "ToEval":
     """Score one input in a test: `await to_eval(input, task=…, expected=…, scorer=…)`."""
     from bakeoff.doors.pytest_plugin.to_eval import ToEval
 
-    return ToEval(request.config, request.node.nodeid, request.node.name)
+    return ToEval(request.config, request.session, request.node.nodeid, request.node.name)
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
@@ -78,6 +78,10 @@ class EvalHooks:
         self._worker = hasattr(config, "workerinput")
         self._keeps = not config.getoption("eval_no_record")
         self._keeper: RunKeeper | None = None
+
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        shortly = getattr(item, "run_shortly", None)
+        return (shortly and shortly(nextitem)) or None
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
         passing = getattr(item, "passing_report", None) if call.excinfo is None else None

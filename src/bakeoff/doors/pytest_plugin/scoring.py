@@ -1,13 +1,13 @@
 """The scorers of a suite as the core's, each under a name of its own."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bakeoff.calls import call
 from bakeoff.catalogue import NO_NEEDS
-from bakeoff.errors import GraderError
-from bakeoff.protocols import Needs, Scored, ScoreInput, Scorer
+from bakeoff.errors import GraderError, InfraError
+from bakeoff.protocols import Needs, Outbound, Scored, ScoreInput, Scorer
 from bakeoff.record import Score
 
 _NOT_FOR_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
@@ -20,6 +20,12 @@ class SuiteScorer:
     function: Callable[[ScoreInput], Any]
     name: str
     null_as_zero: bool = False
+    offline: bool = False  # nothing but recordings may answer
+
+    def lacks(self) -> list[str]:
+        """What is missing for it to ask whom it asks."""
+        function: object = self.function
+        return function.lacks() if isinstance(function, Outbound) and not self.offline else []
 
     @property
     def needs(self) -> Needs:
@@ -42,8 +48,10 @@ class SuiteScorer:
         return scored
 
 
-def named_scorers(functions: Iterable[Callable[..., Any]], *, null_as_zero: bool) -> dict[str, Scorer]:
-    """By name; a second one of the same name has a number."""
+def named_scorers(
+    functions: Iterable[Callable[..., Any]], *, null_as_zero: bool, offline: bool = False
+) -> dict[str, Scorer]:
+    """By name; a second one of the same name has a number. `offline`: nothing but recordings may answer."""
     scorers: dict[str, Scorer] = {}
     for function in functions:
         name = unique = _name(function)
@@ -51,8 +59,24 @@ def named_scorers(functions: Iterable[Callable[..., Any]], *, null_as_zero: bool
         while unique in scorers:
             number += 1
             unique = f"{name}-{number}"
-        scorers[unique] = SuiteScorer(function, unique, null_as_zero)
+        scorers[unique] = SuiteScorer(_offline(function) if offline else function, unique, null_as_zero, offline)
     return scorers
+
+
+def _offline(scorer: Any) -> Any:
+    return scorer.offline() if isinstance(scorer, Outbound) else scorer
+
+
+def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
+    """A key or an address that is missing is said before a task is asked, and not once for each answer."""
+    lacking = [
+        f"scorer {name!r}: {lack}"
+        for name, scorer in scorers.items()
+        if isinstance(scorer, SuiteScorer)
+        for lack in scorer.lacks()
+    ]
+    if lacking:
+        raise InfraError("; ".join(lacking), permanent=True)
 
 
 def _name(function: Callable[..., Any]) -> str:

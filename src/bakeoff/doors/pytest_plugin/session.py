@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bakeoff.doors.pytest_plugin.columns import columns_of
 from bakeoff.doors.pytest_plugin.crew import Crew, Production, Ticket
 from bakeoff.doors.pytest_plugin.groups import Group
 from bakeoff.doors.pytest_plugin.loops import LoopThread
 from bakeoff.doors.pytest_plugin.options import concurrency_of, rounds_of, run_options
 from bakeoff.doors.pytest_plugin.replaying import start_replay
-from bakeoff.doors.pytest_plugin.scoring import named_scorers
+from bakeoff.doors.pytest_plugin.scoring import named_scorers, refuse_incomplete
+from bakeoff.doors.pytest_plugin.shared import SharedResources
 from bakeoff.doors.pytest_plugin.tasks import Call, Errors, EvalSubject, call_with_case, call_with_row
+from bakeoff.plan import SubjectSpec
+from bakeoff.protocols import Resource
 
 if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.items import Eval
@@ -66,13 +70,33 @@ class EvalSession:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self.loop = LoopThread()
+        self.shared = SharedResources()
         self._running: dict[Group, _Running] = {}
         self._selected: dict[Group, list[Eval]] | None = None
         self._schedule = _schedule_of(config)
+        self._columns: dict[str, SubjectSpec] | None = None
+        self._told: set[str] = set()
 
     def close(self) -> None:
+        for running in self._running.values():
+            running.crew.stop()
         self._running.clear()
+        if self.shared.used:
+            self.loop.result(self.shared.close())
+            self.shared = SharedResources()
         self.loop.close()
+
+    async def keep_open(self, production: Production) -> None:
+        """For an eval on a loop of the test's own, which has clients of its own: so that an embedded model, say, need
+        not be started for each."""
+        cast = production.cast()
+        if production.shared is None and (wanted := list(cast.resources())):
+            refuse_incomplete(production.scorers)
+            await self.loop.awaited(self._lent(wanted))
+
+    async def _lent(self, wanted: list[Resource]) -> None:
+        async with self.shared.lent(wanted, {}):
+            pass
 
     def result(self, item: "Eval", arguments: Mapping[str, Any], holder: Any) -> Ticket:
         """What a case came to. Where its suite allows, those after it are begun too."""
@@ -83,7 +107,7 @@ class EvalSession:
         if running is None or not running.serves(arguments):
             if running is not None:
                 running.crew.stop()
-            running = self._running[group] = _Running(self._crew(group, arguments, group.holder), arguments)
+            running = self._running[group] = _Running(self._crew(item, arguments, group.holder), arguments)
             running.order(group, self._foreseen(item), last=self._schedule is None)
         elif self._schedule is not None:
             running.order(group, self._foreseen(item), last=False)
@@ -94,7 +118,7 @@ class EvalSession:
         return ticket
 
     def _alone(self, item: "Eval", arguments: Mapping[str, Any], holder: Callable[[], Any] | None) -> Ticket:
-        crew = self._crew(item.group, arguments, holder)
+        crew = self._crew(item, arguments, holder)
         (ticket,) = crew.order([item.group.places[item.row.id]], last=True)
         try:
             crew.take(ticket)
@@ -114,6 +138,19 @@ class EvalSession:
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group)
         yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
 
+    def columns(self, session: pytest.Session) -> Mapping[str, SubjectSpec]:
+        """The subjects of this session, by parameters."""
+        if self._columns is None:
+            self._columns = columns_of(self._selection(session))
+        return self._columns
+
+    def subject_to_tell(self, session: pytest.Session, parameters: str) -> SubjectSpec | None:
+        """The subject, where this process has not told it to whoever keeps the run."""
+        if parameters in self._told:
+            return None
+        self._told.add(parameters)
+        return self.columns(session)[parameters]
+
     def _selection(self, session: pytest.Session) -> "dict[Group, list[Eval]]":
         """What was not deselected, by groups, in the order in which it will be run."""
         if self._selected is None:
@@ -123,19 +160,24 @@ class EvalSession:
                     self._selected.setdefault(group, []).append(item)  # type: ignore[arg-type]
         return self._selected
 
-    def _crew(self, group: Group, arguments: Mapping[str, Any], holder: Callable[[], Any] | None) -> Crew:
+    def _crew(self, item: "Eval", arguments: Mapping[str, Any], holder: Callable[[], Any] | None) -> Crew:
         errors: Errors = {}
+        group, session = item.group, item.session
         described, config = group.described, self._config
-        settings = described.settings
+        settings, options = described.settings, run_options(config)
         production = Production(
             name=described.name,
             rows=group.rows,
             around=group.around,
             subject=EvalSubject(_caller(group, arguments, holder), errors, settings.isolate),
-            scorers=named_scorers(described.scorers, null_as_zero=settings.null_as_zero),
+            scorers=named_scorers(
+                described.scorers, null_as_zero=settings.null_as_zero, offline=options.replay == "strict"
+            ),
             settings=settings,
             rounds=rounds_of(config, settings),
-            options=run_options(config),
+            options=options,
+            column=self.columns(session)[group.parameters],
+            shared=self.shared,
         )
         return Crew(self.loop, production, errors, concurrency_of(config, settings))
 

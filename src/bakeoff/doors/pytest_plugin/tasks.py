@@ -8,11 +8,9 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from bakeoff.calls import call
-from bakeoff.doors.pytest_plugin.isolation import call_isolated
 from bakeoff.doors.pytest_plugin.rows import EvalCase, Row
 from bakeoff.errors import SubjectError
 from bakeoff.protocols import Task
-from bakeoff.recognise import recognise
 from bakeoff.record import Transcript
 
 _NOT_FOR_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
@@ -36,6 +34,8 @@ class EvalSubject:
         function = self.calls(task.case_id)
         with _Keeping(self.errors, (task.case_id, task.round)):
             if self.isolate:
+                from bakeoff.doors.pytest_plugin.isolation import call_isolated
+
                 return await call_isolated(function)
             try:
                 answer = await call(function)
@@ -75,6 +75,8 @@ def transcript_of(answer: Any) -> Transcript:
         raise SubjectError("the task returned None: return the output that is to be scored")
     if isinstance(answer, Transcript):
         return answer
+    from bakeoff.recognise import recognise
+
     result = recognise(answer)
     if result is None:
         kind = type(answer)

@@ -29,6 +29,7 @@ class ToEval:
     """What a test asks for by the name `to_eval`."""
 
     _config: pytest.Config
+    _session: pytest.Session
     _nodeid: str
     _name: str
     _asked: int = 0
@@ -59,8 +60,9 @@ class ToEval:
         Whatever else is given (`expected`, `expected_tools`, …) is handed to the task and the scorers, as a row is.
         """
         __tracebackhide__ = True
-        session_of(self._config)  # which begins to replay, where that is asked for
+        session = session_of(self._config)  # which begins to replay, where that is asked for
         settings = settings_of("to_eval", threshold, gate, rounds, timeout, None, null_as_zero, isolate)
+        options = run_options(self._config)
         case = Row("", {"input": input, **row})
         errors: Errors = {}
         production = Production(
@@ -68,14 +70,20 @@ class ToEval:
             rows=[case],
             around=(self._case_id(), ""),
             subject=_subject(case, task, output, errors, isolate=isolate),
-            scorers=named_scorers(_scorers(scorer, scorers), null_as_zero=null_as_zero),
+            scorers=named_scorers(
+                _scorers(scorer, scorers), null_as_zero=null_as_zero, offline=options.replay == "strict"
+            ),
             settings=settings,
             rounds=rounds_of(self._config, settings),
-            options=run_options(self._config),
+            options=options,
+            column=session.columns(self._session)[""],
+            shared=session.shared if session.loop.is_here() else None,
         )
+        await session.keep_open(production)
         records = await production.records()
         shown = Row(str(row.get("name", self._name)), case.values)
-        outcome = outcome_of(self._nodeid, self._name, shown, settings, records)
+        column = "", session.subject_to_tell(self._session, "")
+        outcome = outcome_of(self._nodeid, self._name, shown, settings, records, column)
         gathering(self._config).add(self._nodeid, outcome)
         raised = {round_: error for (_, round_), error in errors.items()}
         if (failure := failure_of(outcome, raised)) is not None:

@@ -72,7 +72,8 @@ def record_detail(record: Record) -> Json:
         files={visible(name, NAME): shown(text) for name, text in record.artefacts.items()},
         refused={visible(name, NAME): visible(why, 1000) for name, why in record.refused.items()},
         workspace=visible(record.workspace, 1000) if record.workspace else None,
-        spent=_usage(record.spent),
+        spent=_usage(record.used),
+        judging=_usage(record.judging),
     )
 
 

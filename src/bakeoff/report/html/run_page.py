@@ -51,7 +51,7 @@ class TrialTable:
         self.why: list[str] = []
 
     def add(self, trial: int, record: Record, chunk: int, place: int) -> None:
-        value, spent = record.value, record.spent
+        value, spent = record.value, record.used
         self.trial.append(trial)
         self.verdict.append(VERDICTS.index(record.verdict))
         self.score.append(_NONE if value is None else round(value, 4))
@@ -164,7 +164,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     passed = "–" if run.plan.threshold is None else f"{sum(subject.passed for subject in judged):,}"
     return [
         ("Passed", passed, f"of {of_judged:,} scored{controls}"),
-        ("Scored", f"{scored:,}", f"of {run.plan.size:,} planned"),
+        ("Scored", f"{scored:,}", f"of {run.summary.planned:,} planned"),
         ("Lost", f"{lost:,}", "budget, infra, grader"),
         ("Not run", f"{missing:,}", ""),
         ("Spent", cost(run.summary.spent.cost), f"{run.summary.spent.tokens:,} tokens"),

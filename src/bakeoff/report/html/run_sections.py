@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import ScorerSpec, SubjectSpec
-from bakeoff.record import Verdict
+from bakeoff.record import NO_USAGE, Verdict
 from bakeoff.report.html.detail import NAME, shown
 from bakeoff.report.html.gather import Bill, FailureClass, FailureCount, RunData
 from bakeoff.report.html.plots import moment
@@ -26,7 +26,7 @@ from bakeoff.report.sections import (
     Value,
 )
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.report.words import UNKNOWN, cost, duration, percent, replay_note, span, visible
+from bakeoff.report.words import UNKNOWN, cost, duration, judging_note, percent, replay_note, span, visible
 
 _LONG_OPTIONS = 20_000
 _TONES: Mapping[Verdict, Tone] = {
@@ -93,6 +93,9 @@ def _notes(summary: Summary) -> tuple[str, ...]:
         found.append("* knows the hidden answers on purpose.")
     if summary.replayed:
         found.append(_replays(summary))
+    if summary.judging != NO_USAGE:
+        note = judging_note(summary.judging.tokens, summary.judging.cost)
+        found.append(f"{note[:1].upper()}{note[1:]}.")
     return tuple(found)
 
 
@@ -261,7 +264,7 @@ def settings(data: RunData) -> Section:
         ("Rounds", f"{plan.rounds:,}"),
         ("Pass threshold", "none" if plan.threshold is None else f"{plan.threshold:g}"),
         ("Seed", visible(str(plan.seed), NAME)),
-        ("Trials planned", f"{plan.size:,}"),
+        ("Trials planned", f"{data.summary.planned:,}"),
         *_sessions(data),
     )
     blocks: list[Block] = [Facts(pairs=pairs)]

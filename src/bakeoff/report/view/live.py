@@ -87,7 +87,7 @@ class Progress:
         return {
             "state": state,
             "words": self._words(state),
-            "planned": self.plan.size,
+            "planned": len(self._outcomes) if self.plan.sparse else self.plan.size,
             "finished": len(self._outcomes),
             "cost": self._cost,
             "subjects": [self._subject(place) for place in range(len(self.plan.subjects))],
@@ -99,7 +99,8 @@ class Progress:
         if self._ending is None and self.folder.started:
             return "stopped"
         counted = sum(verdict.counts for verdict, _ in self._outcomes.values())
-        return "complete" if counted == self.plan.size else "incomplete"
+        planned = len(self._outcomes) if self.plan.sparse else self.plan.size
+        return "complete" if counted == planned else "incomplete"
 
     def _words(self, state: State) -> str:
         match state:
@@ -120,7 +121,7 @@ class Progress:
         means = [sum(values) / len(values) for values in rounds.values()]
         return {
             "name": visible(self.plan.subjects[place].name),
-            "planned": cases * self.plan.rounds,
+            "planned": len(mine) if self.plan.sparse else cases * self.plan.rounds,
             "finished": len(mine),
             "passed": sum(verdict is Verdict.PASS for verdict, _ in mine.values()),
             "lost": sum(not verdict.counts for verdict, _ in mine.values()),

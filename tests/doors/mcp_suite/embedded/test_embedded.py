@@ -1,10 +1,12 @@
 """The embedded model under test: no key, no network, and the same answer to the same question."""
 
+import json
 from typing import Any
 
 import pytest
 
 from ..conftest import BMI, Evaluate, desk, details
+from ..test_command import command
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 
@@ -12,6 +14,17 @@ CASES = [
     {"prompt": "Calculate my BMI: weight 90 kg, height 1.8 m", "expectedOutput": BMI},
     {"prompt": "Hello there", "expectedOutput": None},
 ]
+
+
+def test_two_commands_in_an_empty_folder_evaluate_a_running_example(use_cache: None, nobody: None) -> None:
+    made = command("mcp", "init", ".", "--example", "getting-started")
+    assert made.returncode == 0, made.stderr
+    done = command("mcp", "evaluate", "--case", "timer", "--case", "poem", "--rounds", "1", "--json", "--no-open")
+    assert done.returncode == 1, done.stderr
+    results = json.loads(done.stdout)["results"]
+    assert [case["modelResults"][0]["passRate"] for case in results] == [1.0, 0.0]
+    [failed] = results[1]["modelResults"][0]["details"]
+    assert failed["error"].startswith("no tool should be called, and 'kitchen / "), "it fails by the model's own doing"
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from keyword_provider import KeywordProvider  # type: ignore[import-not-found]
 
-from bakeoff import register_provider
-from bakeoff.doors.mcp_suite.api import evaluate
+from bakeoff import evaluate_mcp, register_provider
 
 
 def main() -> None:
     register_provider("keywords", KeywordProvider)
-    report = evaluate("mcp-testing-framework.yaml")
+    report = evaluate_mcp("mcp-testing-framework.yaml")
     print(f"{report.summary.passedTests} of {report.summary.totalTests} passed")  # noqa: T201 - a script
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bakeoff.doors.mcp_suite.results.model import Report
 from bakeoff.doors.mcp_suite.results.text import describe
-from bakeoff.doors.mcp_suite.results.write import file_stamp
+from bakeoff.doors.mcp_suite.results.write import Written
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs import Block, Grid, Quote, Words, columns, heading
 from bakeoff.report.sections import Column, Datum, Section, Table, Tone, Value
@@ -14,9 +14,10 @@ from bakeoff.report.whole_files import whole_text
 from bakeoff.report.words import cost, percent, visible
 
 
-def write_combined(reports: Sequence[Report], folder: Path) -> Iterator[Path]:
+def write_combined(written: Sequence[Written], folder: Path) -> Iterator[Path]:
     """`combined-report-<time of the first>` as JSON, Markdown and a page."""
-    stem = f"combined-report-{file_stamp(reports[0].timestamp)}"
+    reports = [one.report for one in written]
+    stem = f"combined-report-{written[0].stamp}"
     with whole_text(folder / f"{stem}.json") as file:
         json.dump(combined(reports), file, indent=2, ensure_ascii=False)
         file.write("\n")
@@ -24,7 +25,7 @@ def write_combined(reports: Sequence[Report], folder: Path) -> Iterator[Path]:
     with whole_text(folder / f"{stem}.md") as file:
         file.write(to_markdown(list(_blocks(reports))))
     yield folder / f"{stem}.md"
-    yield _write_page(reports, folder / f"{stem}.html")
+    yield _write_page(written, folder / f"{stem}.html")
 
 
 def combined(reports: Sequence[Report]) -> dict[str, object]:
@@ -55,9 +56,10 @@ def _blocks(reports: Sequence[Report]) -> Iterator[Block]:
         yield from describe(report)
 
 
-def _write_page(reports: Sequence[Report], path: Path) -> Path:
+def _write_page(written: Sequence[Written], path: Path) -> Path:
     from bakeoff.report.html import Masthead, write_section_page
 
+    reports = [one.report for one in written]
     passed = all(report.passed for report in reports)
     cells = sum(report.summary.totalTests for report in reports)
     good = sum(report.summary.passedTests for report in reports)
@@ -67,17 +69,17 @@ def _write_page(reports: Sequence[Report], path: Path) -> Path:
         badge="passed" if passed else "not passed",
         tone="pass" if passed else "fail",
     )
-    return write_section_page(path, head, [_overview(reports, path), *map(_section, range(len(reports)), reports)])
+    return write_section_page(path, head, [_overview(written), *map(_section, range(len(reports)), reports)])
 
 
-def _overview(reports: Sequence[Report], path: Path) -> Section:
+def _overview(written: Sequence[Written]) -> Section:
     rows: list[tuple[Value, ...]] = []
-    for report in reports:
-        page = path.with_name(f"test-report-{file_stamp(report.timestamp)}.html")
+    for one in written:
+        report = one.report
         tone: Tone = "pass" if report.passed else "fail"
         rows.append(
             (
-                Datum(text=visible(report.bakeoff.suite), href=page.name),
+                Datum(text=visible(report.bakeoff.suite), href=one.page),
                 Datum(text="passed" if report.passed else "not passed", tone=tone),
                 f"{report.summary.passedTests} of {report.summary.totalTests}",
                 cost(sum((numbers.cost for numbers in report.bakeoff.models if numbers.cost is not None), 0.0)),

@@ -1,5 +1,6 @@
 """Writing the reports of one suite: `test-report-<time>.json`, `.md`, `.html`, and a log."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,11 +12,14 @@ from bakeoff.doors.mcp_suite.results.build import Built, build_report
 from bakeoff.doors.mcp_suite.results.model import Report
 from bakeoff.doors.mcp_suite.results.text import describe, log_lines
 from bakeoff.doors.mcp_suite.settings import evaluation_of
+from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.whole_files import whole_file, whole_text
 from bakeoff.rundir import RunFolder
+
+_MOST_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,12 @@ class Written:
 
     report: Report
     outcome: Outcome
+    stamp: str  # by which its files are told from those of other runs
     files: tuple[Path, ...]
+
+    @property
+    def page(self) -> str:
+        return f"test-report-{self.stamp}.html"
 
 
 def write_reports(folder: RunFolder, plan: Plan) -> Iterator[Path]:
@@ -34,16 +43,18 @@ def write_reports(folder: RunFolder, plan: Plan) -> Iterator[Path]:
 def reported(folder: RunFolder, plan: Plan) -> Written:
     """Made from the run's records alone, so that a run which is taken up again replaces its own files."""
     built = build_report(plan, folder.latest_records(plan), folder.label, _began(folder))
-    return Written(built.report, built.outcome, tuple(_write(folder, plan, built)))
+    place = Path(evaluation_of(plan).report)
+    stamp = own_stamp(place, built.report.timestamp.replace(":", "-"), built.report.bakeoff.run)
+    return Written(built.report, built.outcome, stamp, tuple(_write(folder, plan, built, stamp)))
 
 
-def _write(folder: RunFolder, plan: Plan, built: Built) -> Iterator[Path]:
+def _write(folder: RunFolder, plan: Plan, built: Built, stamp: str) -> Iterator[Path]:
     from bakeoff.doors.mcp_suite.sections import mcp_sections
     from bakeoff.report.html import write_run_page
 
     evaluation = evaluation_of(plan)
     place = Path(evaluation.report)
-    stem = f"test-report-{file_stamp(built.report.timestamp)}"
+    stem = f"test-report-{stamp}"
     with whole_file(place / f"{stem}.json") as path:
         path.write_bytes(built.report.to_json())
     yield place / f"{stem}.json"
@@ -51,14 +62,39 @@ def _write(folder: RunFolder, plan: Plan, built: Built) -> Iterator[Path]:
         file.write(to_markdown(describe(built.report)))
     yield place / f"{stem}.md"
     yield write_run_page(folder, place / f"{stem}.html", sections=mcp_sections)
-    log = place / f"{_plain(suite_name(Path(evaluation.file)))}-{file_stamp(built.report.timestamp)}.log"
+    log = place / f"{_plain(suite_name(Path(evaluation.file)))}-{stamp}.log"
     with whole_text(log) as file:
         file.writelines(f"{line}\n" for line in log_lines(built.report))
     yield log
 
 
-def file_stamp(timestamp: str) -> str:
-    return timestamp.replace(":", "-")
+def own_stamp(place: Path, stamp: str, run: str) -> str:
+    """The time; numbered where another run, which began in the same millisecond, has its reports there.
+
+    The JSON file is made at once, so that two runs that end together do not both take the name.
+    """
+    for number in range(1, _MOST_AT_ONCE):
+        taken = stamp if number == 1 else f"{stamp}-{number}"
+        file = place / f"test-report-{taken}.json"
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            with file.open("x") as made:
+                json.dump({"bakeoff": {"run": run}}, made)
+        except FileExistsError:
+            if not _is_of(file, run):
+                continue
+        except OSError as error:
+            raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+        return taken
+    raise UsageError(f"{place} has {_MOST_AT_ONCE} reports of {stamp}: name another folder with --report")
+
+
+def _is_of(file: Path, run: str) -> bool:
+    try:
+        told = json.loads(file.read_bytes())
+        return bool(told["bakeoff"]["run"] == run)
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return False
 
 
 def _plain(name: str) -> str:

@@ -8,7 +8,6 @@ from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import page_blocks
 from bakeoff.doors.pytest_plugin.reporting.numbers import file_part, why_not
 from bakeoff.doors.pytest_plugin.reporting.shape import Summary
-from bakeoff.report.github import MOST_ANNOTATIONS, SUMMARY_FILE, command, write_step_summary
 
 Places = Mapping[str, tuple[Path, int | None]]
 """File and line, counted from 0, of tests by their node ids."""
@@ -29,6 +28,8 @@ def annotations(
     all_of_them: int,
 ) -> Iterator[str]:
     """An error for each eval that missed its threshold, a warning for each that could not be judged."""
+    from bakeoff.report.github import MOST_ANNOTATIONS, command
+
     told = 0
     for level, outcomes in (("error", missed), ("warning", unjudged)):
         for outcome in outcomes[:MOST_ANNOTATIONS]:
@@ -51,5 +52,7 @@ def _in_repository(path: Path, environment: Mapping[str, str]) -> str:
 
 def write_summary(summary: Summary, missed: list[EvalOutcome], environment: Mapping[str, str]) -> None:
     """To the page of the step, where GitHub has one."""
+    from bakeoff.report.github import SUMMARY_FILE, write_step_summary
+
     if environment.get(SUMMARY_FILE):
         write_step_summary(list(page_blocks(summary, missed)), io.StringIO(), environment)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_UNHAPPY, Numbers, SuiteName, why_not
 from bakeoff.doors.pytest_plugin.reporting.shape import Summary
+from bakeoff.record import NO_USAGE
 from bakeoff.report.outputs import Block, Column, Grid, Listing, Quote, Words, columns, heading, paragraph
 from bakeoff.report.words import UNKNOWN, cost, duration, percent
 
@@ -118,6 +119,8 @@ def notes(summary: Summary) -> Iterator[str]:
         (total.timeouts, "round ran out of time, which scores 0", "rounds ran out of time, which scores 0"),
     )
     yield from (f"{number:,} {one if number == 1 else many}" for number, one, many in counted if number)
+    if total.judging != NO_USAGE:
+        yield f"judges used {total.judging.tokens:,} tokens ({cost(total.judging.cost)}), which are in no suite's cost"
     if not summary.complete:
         yield "the run was stopped before its end: what had been reported is here"
 

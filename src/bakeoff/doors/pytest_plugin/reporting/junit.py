@@ -34,11 +34,15 @@ def _facts(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
             yield name, "error" if score.failure else _number(score.value)
             if reason := score.failure.message if score.failure else score.reason:
                 yield f"{name}.reason", visible(reason, _LONGEST)
-    spent = outcome.spent
+    spent, judging = outcome.used, outcome.judging
     if spent.tokens:
         yield "tokens", str(spent.tokens)
     if spent.cost is not None:
         yield "cost", f"{spent.cost:.6f}"
+    if judging.tokens:
+        yield "judging.tokens", str(judging.tokens)
+    if judging.cost is not None:
+        yield "judging.cost", f"{judging.cost:.6f}"
 
 
 def _number(value: float | None) -> str:

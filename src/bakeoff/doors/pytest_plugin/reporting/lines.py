@@ -51,7 +51,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _spent(outcomes: Sequence[EvalOutcome]) -> Iterator[str]:
-    used = [record.spent for outcome in outcomes for record in outcome.records]
+    used = [record.used for outcome in outcomes for record in outcome.records]
     tokens = sum(usage.tokens for usage in used)
     calls = sum(len(calls) for outcome in outcomes for calls in calls_of(outcome))
     costs = [usage.cost for usage in used if usage.cost is not None]

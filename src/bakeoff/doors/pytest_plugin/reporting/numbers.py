@@ -6,13 +6,13 @@ Outcomes pass by once and are not kept: a session may have more of them than its
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import fmean
 from typing import NamedTuple
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.frozen import Frozen
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
-from bakeoff.report.compare_cases import why
 from bakeoff.stats import Cell, Interval, score_interval
 from bakeoff.stats.intervals import rule_of_three, wilson
 
@@ -45,7 +45,8 @@ class Numbers(Frozen):
     grader_errors: int = 0  # scorers that broke, over all rounds
     seconds: float | None = None  # mean of a round
     tool_calls: int = 0
-    usage: Usage = NO_USAGE
+    usage: Usage = NO_USAGE  # of tasks
+    judging: Usage = NO_USAGE  # of scorers
 
     @property
     def judged(self) -> int:
@@ -73,6 +74,7 @@ class Tally:
     seconds: float = 0.0
     tool_calls: int = 0
     usage: Usage = NO_USAGE
+    judging: Usage = NO_USAGE
     worst: list[Worst] = field(default_factory=list)
 
     def add(self, outcome: EvalOutcome) -> None:
@@ -98,9 +100,9 @@ class Tally:
             self.seconds += record.attempt.seconds
         if record.transcript is not None and record.transcript.steps:
             self.tool_calls += len(record.transcript.tool_calls)
-        spent = record.spent
-        if spent.requests or spent.tokens or spent.cost is not None:
-            self.usage += spent
+        if record.spent != NO_USAGE:
+            self.usage += record.used
+            self.judging += record.judging
 
     def lowest(self, most: int) -> list[Worst]:
         """The worst first; of equals, the one that came first."""
@@ -128,6 +130,7 @@ class Tally:
             seconds=self.seconds / rounds if rounds else None,
             tool_calls=self.tool_calls,
             usage=self.usage,
+            judging=self.judging,
         )
 
 
@@ -182,6 +185,7 @@ class Tallies:
             total.seconds += tally.seconds
             total.tool_calls += tally.tool_calls
             total.usage += tally.usage
+            total.judging += tally.judging
         return total
 
 
@@ -212,9 +216,15 @@ def cell_of(outcome: EvalOutcome) -> Cell | None:
     if outcome.score is None:
         return None
     if outcome.gate != "mean" or len(outcome.records) < 2:
-        return Cell(1, outcome.score, outcome.score * outcome.score)
+        return _single(outcome.score)
     values = [value for record in outcome.records if (value := round_value(record, outcome)) is not None]
     return Cell.of(values or [outcome.score])
+
+
+@lru_cache(maxsize=1024)
+def _single(score: float) -> Cell:
+    """Of thousands of cases, most have one of a few scores."""
+    return Cell(1, score, score * score)
 
 
 def round_value(record: Record, outcome: EvalOutcome) -> float | None:
@@ -228,5 +238,7 @@ def why_not(outcome: EvalOutcome) -> str:
     """In a few words, why a case is not perfect."""
     if outcome.problem:
         return outcome.problem[:_LONGEST_WHY]
+    from bakeoff.report.compare_cases import why
+
     reasons = (why(record) for record in outcome.records)
     return next((reason for reason in reasons if reason), "")[:_LONGEST_WHY]

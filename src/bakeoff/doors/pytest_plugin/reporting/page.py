@@ -22,14 +22,13 @@ def write_eval_page(outcomes: Sequence[EvalOutcome], summary: Summary, target: P
     target.parent.mkdir(parents=True, exist_ok=True)
 
     def sections(run: RunData) -> Sequence[Section]:  # noqa: ARG001 - the summary has more than the records
-        rounds = {len(outcome.records) for outcome in outcomes}
-        found = (_suites(summary, several=len(rounds) > 1), _gates(summary), _worst(summary))
+        found = (_suites(summary), _gates(summary), _worst(summary))
         return [section for section in found if section]
 
     return write_source_page(Source(target, HeldEvals(outcomes)), target, sections=sections, mode=PUBLIC)
 
 
-def _suites(summary: Summary, *, several: bool) -> Section:
+def _suites(summary: Summary) -> Section:
     columns = (
         Column(title="Suite"),
         Column(title="Cases", align="end"),
@@ -48,8 +47,6 @@ def _suites(summary: Summary, *, several: bool) -> Section:
     if len(rows) > 1:
         rows.append(_suite_row("all", "", summary.numbers))
     said = [f"{note[:1].upper()}{note[1:]}." for note in notes(summary)]
-    if several:
-        said.append("Cases differ in their rounds; what this page calls not run is counted against the most of them.")
     table = Table(columns=columns, rows=tuple(rows), caption="Suites", notes=tuple(said))
     return Section(id="suites", title="Suites", blocks=(table,))
 

@@ -26,7 +26,7 @@ from bakeoff.doors.pytest_plugin.reporting.numbers import (
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.frozen import Frozen
 from bakeoff.journal import beyond_measure
-from bakeoff.record import Record, Usage, Verdict
+from bakeoff.record import NO_USAGE, Record, Usage, Verdict
 from bakeoff.report.words import visible
 
 FORMAT = "bakeoff-evals"
@@ -54,11 +54,13 @@ class CaseResult(Frozen):
     threshold: float | None
     gate: Gate
     null_as_zero: bool = False
+    parameters: str = ""
     score: float | None = Field(ge=0, le=1)
     passed: bool | None
     problem: str | None = None
     seconds: float
     usage: Usage
+    judging: Usage = NO_USAGE
     rounds: tuple[Round, ...]
 
 
@@ -157,11 +159,13 @@ def _case(outcome: EvalOutcome) -> CaseResult:
         threshold=outcome.threshold,
         gate=outcome.gate,
         null_as_zero=outcome.null_as_zero,
+        parameters=outcome.parameters,
         score=outcome.score,
         passed=outcome.passed,
         problem=outcome.problem,
         seconds=outcome.seconds,
-        usage=outcome.spent,
+        usage=outcome.used,
+        judging=outcome.judging,
         rounds=tuple(
             Round(score=round_value(record, outcome), verdict=record.verdict, record=record)
             for record in outcome.records
@@ -179,6 +183,7 @@ def _outcome(suite: SuiteResult, case: CaseResult) -> EvalOutcome:
         threshold=case.threshold,
         gate=case.gate,
         null_as_zero=case.null_as_zero,
+        parameters=case.parameters,
         records=tuple(each.record for each in case.rounds),
         score=case.score,
         passed=case.passed,

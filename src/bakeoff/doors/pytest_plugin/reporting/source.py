@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bakeoff._version import __version__
+from bakeoff.doors.pytest_plugin.columns import SUBJECT, name_of
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import file_part
 from bakeoff.doors.pytest_plugin.reporting.shape import EvalFile, read_eval_file
@@ -13,9 +14,6 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.readers import Circumstances, Description
 from bakeoff.report.words import visible
-
-SUBJECT = "evals"
-"""The one subject of such a plan: what is tested is the project as it is."""
 
 _HEAD = 200
 _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"bakeoff-evals"')
@@ -69,14 +67,19 @@ class HeldEvals:
 
     def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
         outcomes = list(self._outcomes)
-        for case, outcome in zip(case_ids(outcomes), outcomes, strict=True):
+        for (subject, case), outcome in zip(_places(outcomes), outcomes, strict=True):
             for round_, record in enumerate(outcome.records):
-                yield record.model_copy(update={"case": case, "subject": SUBJECT, "round": round_})
+                yield record.model_copy(update={"case": case, "subject": subject, "round": round_})
 
 
 def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
-    """What was tried. Where suites differ, the plan has the most rounds of them, and no threshold."""
+    """What was tried, with a subject for each set of parameters. Where suites differ, the plan has the most rounds of
+    them, and no threshold."""
     outcomes = list(outcomes)
+    places = _places(outcomes)
+    cases: dict[str, EvalOutcome] = {}
+    for (_, case), outcome in zip(places, outcomes, strict=True):
+        cases.setdefault(case, outcome)
     names = dict.fromkeys(score.name for outcome in outcomes for record in outcome.records for score in record.scores)
     scorers = tuple(ScorerSpec(kind="recorded", name=visible(each)) for each in names if each.strip())
     thresholds = {outcome.threshold for outcome in outcomes if outcome.threshold is not None}
@@ -84,17 +87,41 @@ def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
         name=name,
         cases=tuple(
             Case(id=case, prompt=outcome.input, expected=outcome.expected, tags=_tags(outcome))
-            for case, outcome in zip(case_ids(outcomes), outcomes, strict=True)
+            for case, outcome in cases.items()
         ),
-        subjects=(SubjectSpec(kind="recorded", name=SUBJECT),),
+        subjects=tuple(
+            SubjectSpec(kind="recorded", name=name) for name in dict.fromkeys(subject for subject, _ in places)
+        )
+        or (SubjectSpec(kind="recorded", name=SUBJECT),),
         scorers=scorers or (ScorerSpec(kind="recorded"),),
         rounds=max([1, *(len(outcome.records) for outcome in outcomes)]),
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
+        sparse=True,
     )
 
 
 def _tags(outcome: EvalOutcome) -> dict[str, str]:
     return {"suite": visible(outcome.suite), "file": visible(file_part(outcome.nodeid))}
+
+
+def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
+    """Of each its subject and its case, of which no two are the same."""
+    by_subject: dict[str, list[int]] = {}
+    for place, outcome in enumerate(outcomes):
+        name = visible(name_of(outcome.parameters), _LONGEST_NAME).strip() or SUBJECT
+        by_subject.setdefault(name, []).append(place)
+    found = [("", "")] * len(outcomes)
+    for name, places in by_subject.items():
+        cases = case_ids([_without_parameters(outcomes[place]) for place in places])
+        for place, case in zip(places, cases, strict=True):
+            found[place] = (name, case)
+    return found
+
+
+def _without_parameters(outcome: EvalOutcome) -> EvalOutcome:
+    if not outcome.parameters:
+        return outcome
+    return outcome.model_copy(update={"nodeid": outcome.nodeid.replace(f"[{outcome.parameters}-", "[", 1)})
 
 
 def case_ids(outcomes: Sequence[EvalOutcome]) -> list[str]:

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import WORST, gate_word, summary_blocks
 from bakeoff.doors.pytest_plugin.reporting.ending import Ending
 from bakeoff.doors.pytest_plugin.reporting.lines import colour_of, item_line, no_command, tool_lines
+from bakeoff.doors.pytest_plugin.reporting.plain import plain_lines
 from bakeoff.report.outputs import Blocks
-from bakeoff.report.terminal import print_blocks
 from bakeoff.report.words import visible
 
 _NARROWEST = 40
@@ -63,10 +62,19 @@ def print_ending(terminal: pytest.TerminalReporter, ending: Ending, *, verbosity
 
 def rendered(blocks: Blocks, width: int, *, coloured: bool = False) -> list[str]:
     """Blocks as lines that fit."""
+    width = max(_NARROWEST, width)
+    return plain_lines(blocks, width, coloured=coloured) or _laid_out(blocks, width, coloured=coloured)
+
+
+def _laid_out(blocks: Blocks, width: int, *, coloured: bool) -> list[str]:
+    from rich.console import Console
+
+    from bakeoff.report.terminal import print_blocks
+
     file = io.StringIO()
     console = Console(
         file=file,
-        width=max(_NARROWEST, width),
+        width=width,
         highlight=False,
         markup=False,
         emoji=False,

@@ -200,6 +200,7 @@ function trialBlocks(detail, asked) {
     ...(detail.phases || []).map((phase) => [`Phase: ${phase.name}`, duration(phase.seconds) + (phase.waited ? `, of these ${duration(phase.waited)} waiting` : "")]),
     ["Answers", detail.replayed && REPLAYED],
     ["Spent", usageWords(detail.spent)],
+    ["On judging", usageWords(detail.judging)],
     ["Workspace", detail.workspace],
     ["Tags", Object.entries(asked.tags || {}).map(([key, value]) => `${key}: ${value}`).join(", ")],
     ["Hidden files", (asked.hidden || []).join(", ")],

@@ -22,6 +22,7 @@ const BEYOND = [
   [/@jest-(?:environment|config)\b/, 'it chooses its environment'],
   [/\b(?:__dirname|__filename)\b/, 'it reads files'],
 ];
+const FAKES_TIME = /\buseFakeTimers\b|\b(?:spyOn|defineProperty)\s*\(\s*(?:globalThis|global|Date|performance|process)\b|\b(?:Date|performance)(?:\s*\.\s*now)?\s*=(?![=>])/;
 const IMPORTS = /(?:\bfrom\s*|\bimport\s*|\b(?:require|import)\s*\(\s*)(['"])([^'"\n]+)\1/g;
 
 const kept = new Map();
@@ -70,7 +71,7 @@ function prepare({ files, entry, tests }) {
       modules[name] = `throw new SyntaxError(${JSON.stringify(message)});`;
     }
   }
-  return { modules, entry, tests, fakesTime: tests.some((name) => /\buseFakeTimers\b/.test(files[name])) };
+  return { modules, entry, tests, fakesTime: tests.some((name) => FAKES_TIME.test(files[name])) };
 }
 
 async function start(address) {

@@ -197,6 +197,18 @@ function watchedObjects(watchesTime) {
   return { objects, prototypes, names, bound: names.map((name) => globalThis[name]), hrtime: process.hrtime, watchesTime };
 }
 
+// As with all that is built in; but where tests have a clock of their own, it has to be put in.
+function freezeClocks() {
+  for (const object of [Date, performance, Object.getPrototypeOf(performance), process.hrtime]) {
+    for (const key of ownKeys(object)) {
+      if (own(object, key).configurable) Object.defineProperty(object, key, 'value' in own(object, key) ? { writable: false, configurable: false } : { configurable: false });
+    }
+    Object.preventExtensions(object);
+  }
+  for (const name of CLOCKS) Object.defineProperty(globalThis, name, { value: globalThis[name], writable: false, configurable: false });
+  Object.defineProperty(process, 'hrtime', { value: process.hrtime, writable: false, configurable: false });
+}
+
 // A name of its own on a built-in prototype is a matter of taste, unless assertions or promises go by it.
 const TELLING = { __proto__: null, asymmetricMatch: true, $$typeof: true, then: true, toJSON: true, nodeType: true, size: true, _isMockFunction: true };
 
@@ -286,6 +298,7 @@ function placeCanary(place) {
 }
 
 async function runSuite(job) {
+  if (!job.fakesTime) freezeClocks();
   const modules = new Modules(job.modules, job.tests);
   state.resetState();
   await state.dispatch({ name: 'setup', parentProcess: process, runtimeGlobals: GIVEN });

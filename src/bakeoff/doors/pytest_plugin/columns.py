@@ -1,0 +1,52 @@
+"""The subjects of a session's run: the functions under test, once for each set of pytest's parameters.
+
+A function has no stable identity beyond its module, its qualified name and its source: these are a subject's key.
+Suites with the same parameters, such as the names of models, share a subject, and so a column of the matrix.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from bakeoff.frozen import fingerprint
+from bakeoff.plan import SubjectSpec
+
+if TYPE_CHECKING:
+    from bakeoff.doors.pytest_plugin.groups import Group
+
+SUBJECT = "evals"
+"""What is tested without parameters: the project as it is."""
+
+MOST = 20
+"""Sets of parameters of a suite that are subjects of their own; where there are more, they are rather cases."""
+
+
+def name_of(parameters: str) -> str:
+    return parameters if parameters and parameters != SUBJECT else f"[{parameters}]" if parameters else SUBJECT
+
+
+def columns_of(groups: "Iterable[Group]") -> dict[str, SubjectSpec]:
+    """By their parameters; there is always one for what has none."""
+    functions: dict[str, dict[str, JsonValue]] = {"": {}}
+    for group in groups:
+        functions.setdefault(group.parameters, {})[group.around[0].rstrip("[")] = _identity(group.described.function)
+    return {
+        parameters: SubjectSpec(kind="eval", name=name_of(parameters), options={"functions": found} if found else {})
+        for parameters, found in functions.items()
+    }
+
+
+def _identity(function: Callable[..., Any]) -> dict[str, JsonValue]:
+    inside = inspect.unwrap(function)
+    try:
+        source = fingerprint(inspect.getsource(inside))[:16]
+    except (OSError, TypeError):  # made at run time, or no function at all
+        source = "unknown"
+    kind = type(inside)
+    return {
+        "module": str(getattr(inside, "__module__", kind.__module__)),
+        "name": str(getattr(inside, "__qualname__", kind.__qualname__)),
+        "source": source,
+    }
