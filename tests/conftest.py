@@ -68,6 +68,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
             watching.resume()
 
 
+@pytest.fixture(scope="session")
+def answered_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which the embedded model answers each question once, for all workers of this test run."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return {"BAKEOFF_REPLAY": "auto", "BAKEOFF_RECORDINGS": str(shared / "recordings")}
+
+
 @pytest.fixture
 def make_record() -> Callable[..., Record]:
     """A finished trial; give only what matters to the test."""

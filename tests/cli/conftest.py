@@ -39,12 +39,13 @@ def bakeoff(tmp_path: Path, environment: dict[str, str]) -> Bakeoff:
 
 
 @pytest.fixture(scope="session")
-def demo_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
+def demo_once(
+    tmp_path_factory: pytest.TempPathFactory, answered_once: dict[str, str]
+) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
     folder = tmp_path_factory.mktemp("demo")
     command = [str(BAKEOFF), "demo", "--sandbox", "process"]
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, "NO_COLOR": "1"}, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, **answered_once, "NO_COLOR": "1"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return folder, done
 
 

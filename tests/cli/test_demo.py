@@ -31,8 +31,8 @@ def test_a_dry_run_prints_the_plan_and_makes_no_folder(bakeoff: Bakeoff, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_json_output_is_json_and_nothing_else(bakeoff: Bakeoff) -> None:
-    done = bakeoff("demo", "--sandbox", "process", "--json")
+def test_json_output_is_json_and_nothing_else(bakeoff: Bakeoff, answered_once: dict[str, str]) -> None:
+    done = bakeoff("demo", "--sandbox", "process", "--json", **answered_once)
     told = json.loads(done.stdout)
     assert [subject["subject"] for subject in told["summary"]["subjects"]] == ["oracle", "scripted", "nop", "smollm2"]
     assert told["summary"]["subjects"][1]["verdicts"] == {"pass": 9, "fail": 11}

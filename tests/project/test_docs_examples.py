@@ -69,24 +69,20 @@ EXAMPLES = [block for block in BLOCKS if block.language in RUN]
 def environment(home: Path) -> dict[str, str]:
     """This process's environment with our programs first, a home of its own, and no settings of the person's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("BAKEOFF_", "PYTEST_"))}
+    kept |= {name: value for name, value in os.environ.items() if name in ("BAKEOFF_REPLAY", "BAKEOFF_RECORDINGS")}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     plain = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
     return {**kept, **plain, "PATH": path, "HOME": str(home)}
 
 
 def run(command: list[str], folder: Path) -> tuple[int, str]:
-    """The exit code, and what was written to stdout and stderr as a terminal would show it.
-
-    The embedded model answers each question once for all pages: several of them begin with the demonstration.
-    """
+    """The exit code, and what was written to stdout and stderr as a terminal would show it."""
     home = folder.with_name("home")
     home.mkdir(exist_ok=True)
-    shared = folder.parents[2 if "PYTEST_XDIST_WORKER" in os.environ else 1]  # by all workers of this test run
-    answers = {"BAKEOFF_REPLAY": "auto", "BAKEOFF_RECORDINGS": str(shared / "recordings")}
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**environment(home), **answers},
+        env=environment(home),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -176,7 +172,11 @@ CHECKS = {"console": check_console, "bash": check_bash, "python": check_python}
 
 
 @pytest.mark.parametrize("block", EXAMPLES, ids=lambda block: block.place)
-def test_the_example_does_what_the_page_says(block: Block, tmp_path: Path) -> None:
+def test_the_example_does_what_the_page_says(
+    block: Block, tmp_path: Path, answered_once: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in answered_once.items():
+        monkeypatch.setenv(name, value)
     folder = tmp_path / "here"
     folder.mkdir()
     CHECKS[block.language](block, folder)

@@ -9,8 +9,13 @@ from pathlib import Path
 import junitparser
 import pytest
 
+from bakeoff.doors import door_of
+from bakeoff.doors.mcp_suite.config import read_suite
 from bakeoff.doors.mcp_suite.find import find_configs, suite_environment
+from bakeoff.doors.mcp_suite.plan import build_plan
+from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.errors import UsageError
+from bakeoff.options import RunOptions
 
 from .conftest import BMI, call, desk
 
@@ -46,6 +51,13 @@ def test_a_failure_is_1_and_a_run_that_is_taken_up_again_is_judged_by_its_suite(
     assert again.returncode == 1
     assert len(list(Path("mcp-report").glob("*.json"))) == 1, "its own files are replaced"
     assert command("mcp", "evaluate", "--exit-zero").returncode == 0
+
+
+def test_the_limit_of_a_suite_holds_for_who_goes_on_with_it(write_suite: Callable[..., Path]) -> None:
+    suite = read_suite(write_suite(concurrencyLimit=3, retryConfig={"maxRetries": 5}), {})
+    plan = build_plan(suite, EvaluationRequest())
+    taken_up = [door_of(plan).options(plan, RunOptions(jobs=jobs)) for jobs in (8, 2)]
+    assert [(options.jobs, options.retries) for options in taken_up] == [(3, 5), (2, 5)]
 
 
 def test_a_wrong_configuration_is_2_with_its_place_and_nothing_is_called(write_suite: Callable[..., Path]) -> None:

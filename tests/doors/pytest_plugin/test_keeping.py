@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bakeoff.doors.pytest_plugin.reporting.source import EvalFileReader
 from bakeoff.report import summarise
 from bakeoff.rundir import find_run, run_folders
 
@@ -106,9 +107,12 @@ def test_parameters_are_the_subjects_of_the_run_and_so_the_columns_of_its_matrix
         "evals": (2, 1.0),
     }
     arms = ("--subject-a", "small", "--subject-b", "large", "--results", ".bakeoff")
-    assert "large" in bakeoff(project.path, "compare", "latest", *arms).stdout
-    table = bakeoff(project.path, "report", "evals.json").stdout
-    assert [name in table for name in ("small", "large", "evals")] == [True] * 3
+    compared = bakeoff(project.path, "compare", "latest", *arms).stdout
+    assert "4 cases in pairs: 2 better, 2 the same, 0 worse" in compared
+    assert "test_plain" not in compared  # which neither of them had
+    described = EvalFileReader().describe(project.path / "evals.json")
+    assert {subject.name for subject in described.plan.subjects} == {"small", "large", "evals"}
+    assert {case.id for case in described.plan.cases} == {case.id for case in plan.cases}
 
 
 def test_an_edited_function_is_another_subject(project: SmallProject) -> None:
