@@ -6,10 +6,15 @@ import contextvars
 import inspect
 import threading
 import types
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+from queue import SimpleQueue
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 Result = TypeVar("Result")
+
+_MOST_IDLE = 32  # threads that wait for something to do
+_GRACE_SECONDS = 1.0  # for them to end
 
 # What an event loop takes as a message to itself; from a thread it is none.
 _NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
@@ -22,10 +27,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 async def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The function's result; a sync one runs in a thread of its own.
-
-    The thread is a daemon on purpose: a sync call that hangs cannot be killed, but it must not keep the program alive.
-    """
+    """The function's result; a sync one runs in a thread, which it has for itself until it returns."""
     if is_async(function):
         return await function(*arguments)
     result = await _in_daemon_thread(function, *arguments)
@@ -54,8 +56,87 @@ async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> An
         with contextlib.suppress(RuntimeError):  # the loop may have closed meanwhile
             loop.call_soon_threadsafe(settle, value, problem)
 
-    threading.Thread(target=body, daemon=True, name=f"call-{getattr(function, '__name__', 'object')}").start()
+    (await _idle_threads(loop)).run(body, f"call-{getattr(function, '__name__', 'object')}")
     return await future
+
+
+class _Thread:
+    """Runs what it is given, then offers itself for more.
+
+    It is a daemon on purpose: a sync call that hangs cannot be killed, but it must not keep the program alive.
+    """
+
+    def __init__(self, idle: "_IdleThreads") -> None:
+        self._idle = idle
+        self._next: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def give(self, body: Callable[[], None] | None, name: str = "call") -> None:
+        """Something to run, or None to end."""
+        self._thread.name = name
+        self._next.put(body)
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def join(self) -> None:
+        self._thread.join(_GRACE_SECONDS)
+
+    def _run(self) -> None:
+        while (body := self._next.get()) is not None:
+            body()
+            del body  # and with it what was called: this may wait for long
+            if not self._idle.take_back(self):
+                return
+
+
+class _IdleThreads:
+    """The threads of one loop that have nothing to do. To begin a thread takes as long as many a scorer."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Thread] | None = []  # None: the loop has ended
+        self._lock = threading.Lock()
+        self._end: AsyncGenerator[None, None] | None = None
+
+    async def open(self) -> None:
+        """On the loop, which ends its generators before it ends itself."""
+        self._end = self._until_the_loop_ends()
+        await anext(self._end)
+
+    async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            self._end = None  # it holds the loop
+            with self._lock:
+                waiting, self._waiting = self._waiting or [], None
+            for thread in waiting:
+                thread.give(None)
+            for thread in waiting:
+                thread.join()
+
+    def run(self, body: Callable[[], None], name: str) -> None:
+        with self._lock:
+            thread = self._waiting.pop() if self._waiting else _Thread(self)
+        thread.give(body, name)
+
+    def take_back(self, thread: _Thread) -> bool:
+        """Whether it may wait for something to do."""
+        with self._lock:
+            if self._waiting is None or len(self._waiting) >= _MOST_IDLE:
+                return False
+            self._waiting.append(thread)
+            return True
+
+
+_IDLE: WeakKeyDictionary[asyncio.AbstractEventLoop, _IdleThreads] = WeakKeyDictionary()
+
+
+async def _idle_threads(loop: asyncio.AbstractEventLoop) -> _IdleThreads:
+    found = _IDLE.get(loop)
+    if found is None:
+        found = _IDLE[loop] = _IdleThreads()
+        await found.open()
+    return found
 
 
 class Clock:

@@ -203,7 +203,8 @@ def _entry(line: Line, blobs: Blobs) -> Entry:
 class JournalWriter:
     """Appends to one journal, alone: a lock keeps every other process out until it is closed.
 
-    `append` and `append_record` only queue; `commit` makes what is queued durable in one write and one fsync.
+    `append` and `append_record` only queue; `commit` makes what is queued durable in one write and one fsync, `flush`
+    writes it so that it outlives this process, if not the machine.
     """
 
     def __init__(self, path: Path, redactor: Redactor) -> None:
@@ -242,6 +243,12 @@ class JournalWriter:
         if queued:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._write, queued)
 
+    def flush(self) -> None:
+        """Write what is queued, from a program that has no loop to wait on and need not wait for the disk."""
+        queued, self._queued = self._queued, []
+        if queued:
+            self._write(queued, durable=False)
+
     def close(self) -> None:
         """Write what is still queued and let others have the journal."""
         queued, self._queued = self._queued, []
@@ -252,12 +259,13 @@ class JournalWriter:
             self._thread.shutdown()
             os.close(self._descriptor)
 
-    def _write(self, queued: list[bytes | Line]) -> None:
+    def _write(self, queued: list[bytes | Line], *, durable: bool = True) -> None:
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
         try:
             lines = [item if isinstance(item, bytes) else self._with_blobs(item) for item in queued]
             _write_all(self._descriptor, b"".join(lines))
-            os.fsync(self._descriptor)
+            if durable:
+                os.fsync(self._descriptor)
         except OSError as error:
             self._broken = True
             os.ftruncate(self._descriptor, start)  # half a batch must not stand before the next one

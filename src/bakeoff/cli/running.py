@@ -67,7 +67,7 @@ def read_scorer(text: str) -> ScorerSpec:
 
 def carry_out(plan: Plan, folder: RunFolder, options: RunOptions, ending: Ending) -> int:
     """Run what is left of a plan in its folder; returns the exit code."""
-    options = replace(options, folder=folder.path)
+    options = replace(door_of(plan).options(plan, options), folder=folder.path)
     interrupted = asyncio.run(watch(plan, options, err()))
     summary = summarise(plan, folder.latest_records(plan))
     told = CiRun(folder, plan, door_of(plan).share(plan))

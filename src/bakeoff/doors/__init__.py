@@ -42,6 +42,10 @@ class Door:
 
         return default_catalogue()
 
+    def options(self, plan: "Plan", options: "RunOptions") -> "RunOptions":  # noqa: ARG002
+        """How a run that is taken up again is carried out, where its plan has something to say about that."""
+        return options
+
     def sections(self, run: "RunData") -> Sequence["Section"]:  # noqa: ARG002
         """What its run pages show besides what every run page shows."""
         return ()

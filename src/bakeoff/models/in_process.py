@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -53,7 +52,9 @@ class _InProcess(Model):
         model_settings: ModelSettings | None,  # noqa: ARG002 - the seam's
         model_request_parameters: ModelRequestParameters,  # noqa: ARG002
     ) -> ModelResponse:
-        return replace(await self._answer(messages), model_name=self._name)
+        response = await self._answer(messages)
+        response.model_name = self._name  # nobody else has it yet
+        return response
 
 
 def simple_model(provider: SimpleProvider, name: str) -> Model:

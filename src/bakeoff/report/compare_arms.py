@@ -93,6 +93,9 @@ class Arm:
 def read_arm(source: Source, subject: str) -> Arm:
     """One pass over a source's records, in memory that depends on the cases alone."""
     plan = _only(source.plan, subject, source.name)
+    if plan.sparse:  # cases of other subjects are nothing that this one missed
+        had = {record.case for record in source.records() if record.subject == subject}
+        plan = with_changes(plan, cases=tuple(case for case in plan.cases if case.id in had))
     notes = _Notes()
     ours = (record for record in source.records() if record.subject == subject)
     shelf = Shelf(plan, _noted(ours, notes))

@@ -83,7 +83,8 @@ def why(record: Record) -> str:
     if record.failure:
         return f"{record.failure.type}: {record.failure.message}"[:_LONGEST_LINE]
     low = [score for score in record.scores if score.value is not None and score.value < 1]
-    return "; ".join(f"{score.name}: {score.reason}" for score in low)[:_LONGEST_LINE]
+    said = (f"{score.name}: {score.reason}" if score.reason else f"{score.name} {score.value:.2f}" for score in low)
+    return "; ".join(said)[:_LONGEST_LINE]
 
 
 def _side(records: Iterable[Record]) -> Side:

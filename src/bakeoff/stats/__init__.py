@@ -9,7 +9,8 @@
     power         what a run of this size can find   flips         how often one subject contradicts itself
     stamp         what must be alike to compare
 
-Each module is imported when something of it is first used, scipy and numpy when they are needed. What was simulated, and how it came out: docs/statistics.md.
+Each module is imported when something of it is first used, scipy and numpy when they are needed. What was simulated,
+and how it came out: docs/statistics.md.
 """
 
 import importlib

@@ -1,6 +1,7 @@
 """Writing evals: data, names, scorers, thresholds and gates, and how each mistake is told."""
 
 import json
+import re
 
 import pytest
 
@@ -187,6 +188,17 @@ def test_other(): pass
     assert "rows.py" not in seen.text
 
 
+def test_data_that_skips_skips_its_suite_alone(project: SmallProject) -> None:
+    project.write("""
+def data(): pytest.skip("no dataset here")
+test_s = describe_eval("s", data=data, task=str, scorers=[right])
+def test_other(): pass
+""")
+    seen = project.run("-rs")
+    assert seen.counts() == {"passed": 1, "skipped": 1}
+    assert "no dataset here" in seen.text
+
+
 def test_skip_if_is_asked_before_data_is_loaded(project: SmallProject) -> None:
     project.write("""
 def never():
@@ -320,6 +332,8 @@ def test_other(): pass
         "no scorer gave a score: silent: unscored",
     ):
         assert problem in seen.text
+    assert re.search(r"  raises    failed  ZeroDivisionError: by zero \(test_it.py:\d+, in raises\)\n", seen.text)
+    assert "  interrupts_async failed  the scorer raised KeyboardInterrupt" in seen.text
     fine = seen.outcomes[0]
     assert [(score.name, score.value) for score in fine.records[0].scores] == [
         ("later", 1.0),

@@ -1,6 +1,7 @@
 """The MCP door: what the commands that serve all doors ask of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from pydantic import JsonValue
 from bakeoff.catalogue import Catalogue, default_catalogue
 from bakeoff.doors import Door, Ruling
 from bakeoff.doors.mcp_suite.outcome import outcome_of
-from bakeoff.doors.mcp_suite.plan import SCORER, provider_options
+from bakeoff.doors.mcp_suite.plan import SCORER, provider_options, run_options
 from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.doors.mcp_suite.settings import Evaluation, evaluation_of
 from bakeoff.models.names import parse_model_name
@@ -33,6 +34,11 @@ class McpDoor(Door):
         environment = evaluation.environment()
         catalogue = default_catalogue().with_scorer(SCORER, partial(_scorer, evaluation, environment))
         return catalogue.with_subject(f"mcp-{evaluation.config.mode}", partial(_subject, evaluation, environment))
+
+    def options(self, plan: Plan, options: RunOptions) -> RunOptions:
+        """The suite's limit holds whoever goes on with it, and whatever the usual number of jobs is."""
+        config = evaluation_of(plan).config
+        return replace(run_options(config, options), jobs=min(options.jobs, config.concurrencyLimit))
 
     def ruling(self, folder: RunFolder, plan: Plan) -> Ruling | None:
         """A cell passes at its share of rounds, and the suite by its rule over cells."""

@@ -53,7 +53,9 @@ class SuiteModel:
         cls, spec: SubjectSpec, mode: Mode, evaluation: Evaluation, environment: Mapping[str, str]
     ) -> "SuiteModel":
         options = read_options(spec, SuiteModelOptions)
-        model = model_of(spec, evaluation.config, environment)
+        servers = evaluation.config.mcpServers
+        # In every mode: what servers are told in confidence may come back in their tools' words and results.
+        model = replace(model_of(spec, evaluation.config, environment), servers=servers)
         tools, sequences = evaluation.tools, evaluation.sequences
         if mode == "json":
             told: dict[str, object] = {"system": system_prompt(tools, sequences=sequences)}
@@ -62,11 +64,10 @@ class SuiteModel:
             return cls(_with(model, told), mode, tools, constrained=options.constrained)
         if mode == "native":
             return cls(replace(model, uses_tools=True), mode, tools, offered=offered_names(tools))
-        servers = evaluation.config.mcpServers
         hub = hub_of(servers, environment)
         agent = replace(_with(model, {"system": _AGENT_PROMPT}), uses_tools=True, most_steps=options.max_steps)
         own_hub = evaluation.config.serverScope == "trial"
-        return cls(replace(agent, servers=servers), mode, tools, own_hub, hub, offered=offered_names(tools))
+        return cls(agent, mode, tools, own_hub, hub, offered=offered_names(tools))
 
     def lacks(self) -> list[str]:
         return self.model.lacks()

@@ -1,10 +1,13 @@
 """How a failed eval is told: score against threshold, input, output, then each scorer, the worst first."""
 
 import asyncio
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import bakeoff
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.errors import BakeoffError
 from bakeoff.record import Failure, Record, Score
@@ -12,6 +15,8 @@ from bakeoff.record import Failure, Record, Score
 _WIDTH = 100
 _LONGEST = 4000  # characters of an input or output that are shown
 _UNSCORED_LAST = 2.0
+_OURS = str(Path(bakeoff.__file__).parent)
+_FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)', re.MULTILINE)  # of a traceback
 
 
 _TOLD_BY_THE_OUTCOME = (BakeoffError, asyncio.CancelledError)  # a sentence, and a time that was up
@@ -105,19 +110,25 @@ def _verdict(score: Score) -> str:
     reason = score.reason or (rationale if isinstance(rationale, str) else "")
     if score.failure is not None:
         kind = "" if score.failure.type == "GraderError" else f"{score.failure.type}: "
-        return f"failed  {kind}{score.failure.message}"
+        return f"failed  {kind}{score.failure.message}{_raised_at(score.failure)}"
     value = "unscored" if score.value is None else f"{score.value:.2f}"
     return f"{value}  {reason}".rstrip() if reason != "unscored" else value
 
 
+def _raised_at(failure: Failure) -> str:
+    """Where a scorer's own code broke."""
+    frames = [frame for frame in _FRAME.findall(failure.detail) if not frame[0].startswith(_OURS)]
+    return f" ({Path(frames[-1][0]).name}:{frames[-1][1]}, in {frames[-1][2]})" if frames else ""
+
+
 def _field(name: str, text: str) -> Iterator[str]:
     """A name, and a text beside it that is wrapped and indented."""
-    first, rest = f"  {name:<10}", " " * 12
+    first, rest = f"  {name:<9} ", " " * 12
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
     for line in text.splitlines() or [""]:
         pieces = textwrap.wrap(_line(line), _WIDTH - len(rest), drop_whitespace=False, replace_whitespace=False) or [""]
         for piece in pieces:
-            yield f"{first} {piece}".rstrip() if len(first) < len(rest) else f"{first}{piece}".rstrip()
+            yield f"{first}{piece}".rstrip()
             first = rest
 
 

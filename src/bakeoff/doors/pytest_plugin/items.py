@@ -4,7 +4,6 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import _pytest
@@ -34,6 +33,9 @@ _DIRECT = "get_direct_param_fixture_func"  # what pytest calls the function behi
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 """What a task may raise to tell pytest something, instead of giving an output."""
 
+_FOR_ALL = (KeyboardInterrupt, pytest.exit.Exception)
+"""What ends the session, wherever it is raised."""
+
 _FRAMES_OF_OTHERS = tuple(
     str(Path(module.__file__ or "").parent) for module in (bakeoff, _pytest, pluggy, asyncio)
 )  # where a traceback begins that is shown to the author of a task
@@ -42,34 +44,25 @@ _FRAMES_OF_OTHERS = tuple(
 def collect(collector: Any, name: str, suite: EvalSuite) -> list[pytest.Item]:
     """The items of a suite. What is wrong with its data is the failure of an item, and so stops nothing else."""
     described = suite._bakeoff
-    kept = _Kept()
-    rows, skipped = [Row("data", {})], None
-    with kept:
-        skip = described.skip_if() if callable(described.skip_if) else described.skip_if
-        if skip:
-            rows, skipped = [Row("skipped", {})], skip if isinstance(skip, str) else "skip_if"
-        else:
-            rows = _rows(described, collector.path.parent)
+    # The user's code may raise anything where it is asked; pytest keeps that as it does for tests.
+    asked = pytest.CallInfo.from_call(lambda: _asked(described, collector.path.parent), "collect", _FOR_ALL)
+    rows, skipped = ([Row("data", {})], None) if asked.excinfo else asked.result
+    error = asked.excinfo.value if asked.excinfo else None
     templates = list(collector._genfunctions(name, suite))
     columns = len(templates) <= MOST
     groups = [
-        (template, _group(collector, template, described, rows, skipped, kept.error, columns=columns))
+        (template, _group(collector, template, described, rows, skipped, error, columns=columns))
         for template in templates
     ]
     return [item for template, group in groups for item in _items(collector, template, group)]
 
 
-class _Kept:
-    """The user's code may raise anything where it is asked for rows; that is shown by the item that stands for them."""
-
-    error: Exception | None = None
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> bool:
-        self.error = error if isinstance(error, Exception) else None
-        return self.error is not None
+def _asked(described: Described, folder: Path) -> tuple[list[Row], str | None]:
+    """The rows, and why they are skipped if they are."""
+    skip = described.skip_if() if callable(described.skip_if) else described.skip_if
+    if skip:
+        return [Row("skipped", {})], skip if isinstance(skip, str) else "skip_if"
+    return _rows(described, folder), None
 
 
 def _rows(described: Described, folder: Path) -> list[Row]:
@@ -85,7 +78,7 @@ def _group(
     described: Described,
     rows: list[Row],
     skipped: str | None,
-    error: Exception | None,
+    error: BaseException | None,
     *,
     columns: bool,
 ) -> Group:

@@ -21,6 +21,8 @@ from bakeoff.rundir import RunFolder, new_run_folder, run_folders
 KEPT = 20
 """Runs that stay in the folder that nobody chose."""
 
+_AT_ONCE, _WAIT_SECONDS = 64, 1.0  # records that wait to be written, and how long
+
 
 class RunKeeper:
     """Writes the journal as outcomes are reported, and the plan at the end, when all cases are known."""
@@ -35,6 +37,8 @@ class RunKeeper:
         self._seen: set[str] = set()
         self._subjects: dict[str, SubjectSpec] = {}
         self._rounds = 1
+        self._unwritten = 0  # records
+        self._written = 0.0  # when some were last
         self.problem: str | None = None
 
     @property
@@ -49,6 +53,7 @@ class RunKeeper:
             journal = self._journal or self._start()
             for record in outcome.records:
                 journal.append_record(record)
+            self._write_in_time(journal, len(outcome.records))
         except RunFolderError as error:
             self.problem = str(error)
             return
@@ -59,6 +64,14 @@ class RunKeeper:
         if case not in self._seen:
             self._seen.add(case)
             self._cases.append(_case(case, outcome))
+
+    def _write_in_time(self, journal: JournalWriter, more: int) -> None:
+        """So that a session that is killed loses little, and one that goes on for long holds little."""
+        self._unwritten += more
+        now = time.monotonic()
+        if self._unwritten >= _AT_ONCE or now - self._written > _WAIT_SECONDS:
+            journal.flush()
+            self._unwritten, self._written = 0, now
 
     def _start(self) -> JournalWriter:
         folder = self._folder = new_run_folder(self._results, RUN.name)

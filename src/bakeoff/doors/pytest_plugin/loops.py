@@ -11,6 +11,15 @@ Result = TypeVar("Result")
 _GRACE_SECONDS = 5.0  # for what is cancelled to clear up
 
 
+def on_asyncio() -> bool:
+    """Whether a loop of asyncio runs in this thread: that of trio is none."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def run_here(awaitable: Awaitable[Result]) -> Result:
     """What an awaitable comes to, in this thread. Unlike `asyncio.run`, the thread's current loop stays what it was."""
     loop = asyncio.new_event_loop()
@@ -65,7 +74,7 @@ class LoopThread:
 
     def is_here(self) -> bool:
         """Whether this is called on the loop."""
-        return self._loop is not None and asyncio.get_running_loop() is self._loop
+        return on_asyncio() and asyncio.get_running_loop() is self._loop
 
     async def awaited(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """What a coroutine comes to on the loop, for who waits on another one."""

@@ -1,16 +1,17 @@
 """Evals of one pytest process: the loop they run on, and which cases are begun before pytest asks for them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from anyio import to_thread
 
 from bakeoff.doors.pytest_plugin.columns import columns_of
 from bakeoff.doors.pytest_plugin.crew import Crew, Production, Ticket
 from bakeoff.doors.pytest_plugin.groups import Group
-from bakeoff.doors.pytest_plugin.loops import LoopThread
+from bakeoff.doors.pytest_plugin.loops import LoopThread, on_asyncio
 from bakeoff.doors.pytest_plugin.options import concurrency_of, rounds_of, run_options
 from bakeoff.doors.pytest_plugin.replaying import start_replay
 from bakeoff.doors.pytest_plugin.scoring import named_scorers, refuse_incomplete
@@ -18,6 +19,7 @@ from bakeoff.doors.pytest_plugin.shared import SharedResources
 from bakeoff.doors.pytest_plugin.tasks import Call, Errors, EvalSubject, call_with_case, call_with_row
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Resource
+from bakeoff.record import Record
 
 if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.items import Eval
@@ -86,11 +88,20 @@ class EvalSession:
             self.shared = SharedResources()
         self.loop.close()
 
-    async def keep_open(self, production: Production) -> None:
-        """For an eval on a loop of the test's own, which has clients of its own: so that an embedded model, say, need
-        not be started for each."""
-        cast = production.cast()
-        if production.shared is None and (wanted := list(cast.resources())):
+    async def records(self, production: Production) -> list[Record]:
+        """Of one case, on the loop of the test that asks; where that is not of asyncio, on the session's."""
+        ours = replace(production, shared=self.shared)
+        if not on_asyncio():
+            return await to_thread.run_sync(lambda: self.loop.result(ours.records()))
+        if self.loop.is_here():
+            return await ours.records()
+        await self._keep_open(production)
+        return await production.records()
+
+    async def _keep_open(self, production: Production) -> None:
+        """A loop of the test's own needs clients of its own; what is behind them, such as an embedded model, need not
+        be started anew for each."""
+        if wanted := list(production.cast().resources()):
             refuse_incomplete(production.scorers)
             await self.loop.awaited(self._lent(wanted))
 

@@ -1,5 +1,6 @@
 """`to_eval`: one eval inside an ordinary test."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from bakeoff.doors.pytest_plugin.crew import Production
 from bakeoff.doors.pytest_plugin.failures import failure_of
 from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.judging import outcome_of
+from bakeoff.doors.pytest_plugin.loops import on_asyncio
 from bakeoff.doors.pytest_plugin.options import rounds_of, run_options
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.rows import Row, printable
@@ -77,10 +79,8 @@ class ToEval:
             rounds=rounds_of(self._config, settings),
             options=options,
             column=session.columns(self._session)[""],
-            shared=session.shared if session.loop.is_here() else None,
         )
-        await session.keep_open(production)
-        records = await production.records()
+        records = await session.records(production)
         shown = Row(str(row.get("name", self._name)), case.values)
         column = "", session.subject_to_tell(self._session, "")
         outcome = outcome_of(self._nodeid, self._name, shown, settings, records, column)
@@ -103,8 +103,11 @@ def _scorers(
 
 
 def _subject(row: Row, task: Callable[..., Any] | None, output: Any, errors: Errors, *, isolate: bool) -> Subject:
+    __tracebackhide__ = True
     if (task is None) == (output is _NOTHING):
         raise UsageError("to_eval: give either a `task` or an `output`")
     if task is None:
         return ReadyMade(output)
+    if not on_asyncio() and inspect.iscoroutinefunction(task):
+        raise UsageError("to_eval: an async task is run by asyncio, which does not run here: give `output=await …`")
     return EvalSubject(lambda _: call_with_row(task, row), errors, isolate)

@@ -194,7 +194,16 @@ def numbers_of(outcomes: Sequence[EvalOutcome]) -> Numbers:
 
 
 def suite_of(outcome: EvalOutcome) -> SuiteName:
-    return SuiteName(file_part(outcome.nodeid), outcome.suite)
+    """What a summary is of: the suite, with one set of its parameters."""
+    return SuiteName(file_part(outcome.nodeid), f"{outcome.suite}{_column(outcome.parameters)}")
+
+
+def _column(parameters: str) -> str:
+    return f"[{parameters}]" if parameters else ""
+
+
+def suite_alone(suite: str, parameters: str) -> str:
+    return suite.removesuffix(_column(parameters))
 
 
 def file_part(nodeid: str) -> str:

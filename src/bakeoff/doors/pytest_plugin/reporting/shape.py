@@ -21,6 +21,7 @@ from bakeoff.doors.pytest_plugin.reporting.numbers import (
     Tallies,
     Tally,
     round_value,
+    suite_alone,
     suite_of,
 )
 from bakeoff.errors import RunFolderError, UsageError
@@ -176,7 +177,7 @@ def _case(outcome: EvalOutcome) -> CaseResult:
 def _outcome(suite: SuiteResult, case: CaseResult) -> EvalOutcome:
     return EvalOutcome(
         nodeid=case.nodeid,
-        suite=suite.suite,
+        suite=suite_alone(suite.suite, case.parameters),
         case=case.case,
         input=case.input,
         expected=case.expected,
