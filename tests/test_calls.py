@@ -105,6 +105,36 @@ async def test_a_function_may_end_after_its_loop_has_closed() -> None:
     assert ended.is_set()
 
 
+async def test_sync_functions_that_follow_each_other_share_a_thread_and_those_side_by_side_do_not() -> None:
+    first = await call(threading.get_ident)
+    assert await call(threading.get_ident) == first
+    together = threading.Barrier(3)
+
+    def meet() -> int:
+        together.wait(10)
+        return threading.get_ident()
+
+    assert len(set(await asyncio.gather(call(meet), call(meet), call(meet)))) == 3
+
+
+async def test_a_function_that_hangs_keeps_no_other_from_a_thread() -> None:
+    go = threading.Event()
+    hanging = asyncio.ensure_future(call(lambda: go.wait(10)))
+    assert [await call(now, n) for n in range(3)] == [0, 1, 2]
+    go.set()
+    assert await hanging
+
+
+def test_no_thread_outlives_its_loop() -> None:
+    before = set(threading.enumerate())
+
+    async def main() -> None:
+        await asyncio.gather(*(call(now, n) for n in range(5)))
+
+    asyncio.run(main())
+    assert set(threading.enumerate()) <= before
+
+
 @pytest.mark.parametrize("error", [ValueError, SystemExit])
 async def test_what_a_sync_function_raises_is_raised_here(error: type[BaseException]) -> None:
     def fail() -> None:

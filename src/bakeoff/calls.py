@@ -7,11 +7,14 @@ import inspect
 import threading
 import types
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 Result = TypeVar("Result")
+_Body = Callable[[], Callable[[], None]]
+"""Calls something in a thread, and returns how the result is told."""
 
 _MOST_IDLE = 32  # threads that wait for something to do
 _GRACE_SECONDS = 1.0  # for them to end
@@ -47,12 +50,15 @@ async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> An
         else:
             future.set_exception(error)
 
-    def body() -> None:
+    def body() -> Callable[[], None]:
         value, problem = None, None
         try:
             value = context.run(function, *arguments)
         except BaseException as error:  # noqa: BLE001 - carried over to the waiting task, which judges it
             problem = RuntimeError(f"{type(error).__name__}: {error}") if isinstance(error, _NOT_FOR_A_LOOP) else error
+        return partial(tell, value, problem)
+
+    def tell(value: Any, problem: BaseException | None) -> None:
         with contextlib.suppress(RuntimeError):  # the loop may have closed meanwhile
             loop.call_soon_threadsafe(settle, value, problem)
 
@@ -68,10 +74,10 @@ class _Thread:
 
     def __init__(self, idle: "_IdleThreads") -> None:
         self._idle = idle
-        self._next: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._next: SimpleQueue[_Body | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def give(self, body: Callable[[], None] | None, name: str = "call") -> None:
+    def give(self, body: "_Body | None", name: str = "call") -> None:
         """Something to run, or None to end."""
         self._thread.name = name
         self._next.put(body)
@@ -83,9 +89,11 @@ class _Thread:
 
     def _run(self) -> None:
         while (body := self._next.get()) is not None:
-            body()
-            del body  # and with it what was called: this may wait for long
-            if not self._idle.take_back(self):
+            tell = body()
+            waits = self._idle.take_back(self)  # before the result is known: whoever waits for it may call again
+            tell()
+            del body, tell  # and with them what was called: this may wait for long
+            if not waits:
                 return
 
 
@@ -114,7 +122,7 @@ class _IdleThreads:
             for thread in waiting:
                 thread.join()
 
-    def run(self, body: Callable[[], None], name: str) -> None:
+    def run(self, body: _Body, name: str) -> None:
         with self._lock:
             thread = self._waiting.pop() if self._waiting else _Thread(self)
         thread.give(body, name)

@@ -292,6 +292,10 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
         GOOD + "judge: local:smollm2\n",
         "13: judge: 'local:smollm2' is under test: name another model, or write `allowSelfGrading: true`",
     ),
+    "judge under test in other letters": (
+        GOOD + "judge: 'Local: smollm2'\n",
+        "13: judge: 'Local: smollm2' is under test: name another model, or write `allowSelfGrading: true`",
+    ),
     "server without name": (changed("name: weather\n    command", "command"), "11: mcpServers[0].name: is missing"),
     "server twice": (
         GOOD + SERVER,

@@ -158,6 +158,17 @@ def test_a_part_of_a_suite_is_asked_with_the_words_of_the_whole(evaluated: Evalu
     assert len(set(heard)) == 1
 
 
+def test_a_report_has_the_warnings_about_what_was_evaluated(evaluated: Evaluate) -> None:
+    made_up = {**BMI, "toolName": "calculate-bmj"}
+    cases = [{"prompt": "BMI?", "expectedOutput": BMI}, {"prompt": "x", "expectedOutput": made_up}]
+    model = f"scripted:{call(**BMI)}"
+    report = evaluated(testCases=cases, modelSettings={"maxTokens": 9, model: {"temperature": 0.5}})
+    [warning] = report.bakeoff.warnings
+    assert "did you mean 'calculate-bmi'?" in warning
+    assert report.config["modelSettings"] == {"maxTokens": 9, model: {"maxTokens": 9, "temperature": 0.5}}
+    assert evaluated(testCases=cases, request={"cases": ("1",)}).bakeoff.warnings == (), "it is not asked"
+
+
 def test_executed_tools_are_checked_and_an_error_of_theirs_is_one(evaluated: Evaluate) -> None:
     case = {"prompt": "BMI?", "expectedOutput": BMI}
     right = evaluated(testCases=[{**case, "expectedResults": {"bmi": 27.8}}])
@@ -268,6 +279,22 @@ def test_a_key_that_the_file_spells_out_is_in_no_file_of_a_run(evaluated: Evalua
     written = [path for folder in ("results", "mcp-report") for path in Path(folder).rglob("*") if path.is_file()]
     assert len(written) > 4
     assert [path for path in written if secret.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize("told", ["a-key-that-nobody-should-see", "${SERVICE_KEY}"])
+def test_a_server_that_repeats_its_key_in_a_result_gives_it_to_no_file(evaluated: Evaluate, told: str) -> None:
+    Path(".env").write_text("SERVICE_KEY=a-key-that-nobody-should-see\n" if "$" in told else "")
+    wanted = {"serverName": "notes", "toolName": "log", "parameters": {"text": "$API_KEY"}}
+    report = evaluated(
+        modelsToTest=[f"scripted:{call(**wanted)}"],
+        testCases=[{"prompt": "x", "expectedOutput": wanted}],
+        mcpServers=[{**desk("notes"), "env": {"API_KEY": told}}],
+        executeTools=True,
+    )
+    assert str(details(report)[0].toolExecutionResult).startswith("note 1: [redacted ")
+    written = [path for folder in ("results", "mcp-report") for path in Path(folder).rglob("*") if path.is_file()]
+    assert len(written) > 4
+    assert [path for path in written if b"nobody-should-see" in path.read_bytes()] == []
 
 
 def test_a_provider_of_ones_own_is_a_class_beside_the_configuration(write_suite: Callable[..., Path]) -> None:

@@ -119,6 +119,7 @@ def test_a_miss_in_strict_mode_names_its_key_and_fails_that_case_alone(
     assert seen.outcomes[-1].passed is None  # it says nothing of the application
 
 
+@pytest.mark.slow
 def test_strict_under_xdist_gives_the_same(project: SmallProject, provider: Loopback) -> None:
     project.write(SUITE)
     recorded = project.run("--eval-replay", "record")

@@ -1,7 +1,7 @@
 """`mcp-testing-framework.yaml`: what it may say, and everything that can be wrong with it, with file, line and key."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -232,13 +232,18 @@ def read_suite(file: Path, environment: Mapping[str, str]) -> Suite:
     return Suite(file, config, placed)
 
 
-def unknown_tools(suite: Suite, tools: Iterable[ServerTool]) -> list[str]:
-    """A sentence, with its place and near names, for each call that is expected and that no server offers."""
+def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+    """A sentence, with its place and near names, for each call that is expected and that no server offers.
+
+    `only` has the numbers of the cases that are looked at, from 1.
+    """
     offered: dict[str, list[str]] = {server.name: [] for server in suite.config.mcpServers}
     for tool in tools:
         offered.setdefault(tool.server, []).append(tool.name)
     found: list[str] = []
     for at, case in enumerate(suite.config.testCases):
+        if only is not None and at + 1 not in only:
+            continue
         for key, call in expected_calls(suite.lines, at, case):
             if call.serverName not in offered:
                 what = f"no server is called {call.serverName!r}"

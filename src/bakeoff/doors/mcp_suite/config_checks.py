@@ -121,9 +121,22 @@ def _judge_problems(placed: PlacedYaml, config: "SuiteConfig") -> Iterator[str]:
             yield placed.problem(graded[0], "needs a `judge: provider:model` to grade with")
         return
     yield from _name_problems(placed, ("judge",), config.judge)
-    if config.judge in config.modelsToTest and not config.allowSelfGrading:
+    if not config.allowSelfGrading and _same_model(config.judge, config.modelsToTest):
         what = f"{config.judge!r} is under test: name another model, or write `allowSelfGrading: true`"
         yield placed.problem(("judge",), what)
+
+
+def _same_model(judge: str, models: Iterable[str]) -> bool:
+    """However they are spelled; what names no model at all is told elsewhere."""
+    try:
+        return _canonical(judge) in [_canonical(name) for name in models]
+    except UsageError:
+        return False
+
+
+def _canonical(name: str) -> tuple[str, str]:
+    parsed = parse_model_name(name)
+    return ("google" if parsed.provider == "gemini" else parsed.provider), parsed.model
 
 
 def _twice(placed: PlacedYaml, what: str, names: list[str] | list[str | None]) -> Iterator[str]:

@@ -31,9 +31,11 @@ _SPARE_SECONDS = 30.0  # beyond a model's time, for what is not its doing
 _SCORE_SECONDS = 300.0  # for the tools that are executed, and a judge
 
 
-def build_plan(suite: Suite, request: EvaluationRequest, tools: Sequence[ServerTool] = ()) -> Plan:
+def build_plan(
+    suite: Suite, request: EvaluationRequest, tools: Sequence[ServerTool] = (), warnings: Sequence[str] = ()
+) -> Plan:
     """All that would be tried. The tools are known once the servers have been asked."""
-    numbered = _chosen_cases(suite, request)
+    numbered = chosen_cases(suite, request)
     cases = tuple(case for _, case in numbered)
     changes = {
         "testCases": cases,
@@ -47,6 +49,7 @@ def build_plan(suite: Suite, request: EvaluationRequest, tools: Sequence[ServerT
         file=str(suite.file),
         report=str(request.report),
         tools=tuple(tools),
+        warnings=tuple(warnings),
         # Of all cases: a model must not be told other things because fewer of them are asked.
         sequences=any(len(case.expectedOutput or ()) > 1 for case in suite.config.testCases),
     )
@@ -92,7 +95,7 @@ def _chosen_models(suite: Suite, request: EvaluationRequest) -> tuple[str, ...]:
     return tuple(name for name in known if not request.models or name in request.models)
 
 
-def _chosen_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, SuiteCase]]:
+def chosen_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, SuiteCase]]:
     """With their numbers, from 1."""
     cases = list(enumerate(suite.config.testCases, 1))
     names = [case.name for _, case in cases if case.name]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bakeoff.doors import door_of
 from bakeoff.doors.mcp_suite.config import Suite, read_suite, unknown_tools
 from bakeoff.doors.mcp_suite.find import find_configs, suite_environment
-from bakeoff.doors.mcp_suite.plan import build_plan, case_id, run_options
+from bakeoff.doors.mcp_suite.plan import build_plan, case_id, chosen_cases, run_options
 from bakeoff.doors.mcp_suite.providers import check_models
 from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.doors.mcp_suite.servers import hub_of
@@ -71,9 +71,8 @@ async def prepare(suite: Suite, request: EvaluationRequest, options: RunOptions)
             tools = await hub.tools()
     except InfraError as error:
         raise InfraError(f"{suite.file}: {error}\nnothing was run") from error
-    plan = build_plan(suite, request, tools)
-    config = evaluation_of(plan).config
-    warnings = list(unknown_tools(suite, tools))
+    warnings = unknown_tools(suite, tools, {number for number, _ in chosen_cases(suite, request)})
     if suite.config.passThreshold is None:
         warnings.append(f"{suite.file}: passThreshold is not set: every round has to pass")
-    return Prepared(suite, plan, run_options(config, options), tuple(warnings))
+    plan = build_plan(suite, request, tools, warnings)
+    return Prepared(suite, plan, run_options(evaluation_of(plan).config, options), tuple(warnings))

@@ -39,14 +39,14 @@ def mcp_sections(run: "RunData") -> tuple[Section, ...]:
     records = list(run.folder.latest_records(run.plan))
     outcome = outcome_of(run.plan, records, config.suiteRule, config.threshold, keep=True)
     return (
-        _cells_section(outcome),
+        _cells_section(outcome, evaluation.warnings),
         *_confusion_sections(evaluation, confusions(run.plan, records)),
         *_answers_section(run.plan, outcome),
         _tools_section(evaluation),
     )
 
 
-def _cells_section(outcome: Outcome) -> Section:
+def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
     columns = (
         Column(title="Case"),
         Column(title="Model"),
@@ -57,7 +57,8 @@ def _cells_section(outcome: Outcome) -> Section:
     rule = "all of them have to" if outcome.rule == "all" else f"{percent(outcome.threshold)} of them have to"
     lead = f"A cell passes at {percent(outcome.threshold)} of its rounds; {rule}. The suite: {outcome.state}."
     table = Table(columns=columns, rows=tuple(map(_cell_row, outcome.cells)), caption="Cells: a case with a model")
-    return Section(id="cells", title="Pass rates", lead=lead, blocks=(table,))
+    notes = tuple(Text(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
+    return Section(id="cells", title="Pass rates", lead=lead, blocks=(table, *notes))
 
 
 def _cell_row(cell: CellOutcome) -> tuple[Value, ...]:

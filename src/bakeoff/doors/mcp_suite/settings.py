@@ -21,6 +21,7 @@ class Evaluation(Frozen):
     file: str
     report: str
     tools: tuple[ServerTool, ...] = ()
+    warnings: tuple[str, ...] = Field(default=(), description="what its user should know before believing the numbers")
     sequences: bool = Field(
         default=False,
         description="some case of the file takes several calls: only then are models told how to ask for these",

@@ -28,6 +28,7 @@ class Group:
     hooks: Any = None  # pytest's, as they are for the file of the suite
     keywords: dict[str, Literal[1]] | None = None  # of reports
     last: Any = None  # the light item that was run last
+    reports: bool | None = None  # whether items make reports of their own
     unnoticed: bool | None = None  # whether a phase that does nothing may be left out
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from bakeoff.doors.pytest_plugin.groups import Group
 from bakeoff.doors.pytest_plugin.judging import outcome_of, undecided
 from bakeoff.doors.pytest_plugin.rows import Row, printable, read_rows
 from bakeoff.doors.pytest_plugin.session import session_of
-from bakeoff.doors.pytest_plugin.short import run_shortly
+from bakeoff.doors.pytest_plugin.short import nobody_else_makes_reports, run_shortly
 from bakeoff.doors.pytest_plugin.suite import Described, EvalSuite
 from bakeoff.errors import UsageError
 
@@ -297,8 +297,12 @@ class EvalItem(Eval):
     def _holder(self) -> Any:
         return self.group.holder() if self.group.serial and self.group.holder else None
 
-    def passing_report(self, call: pytest.CallInfo[None]) -> pytest.TestReport:
+    def passing_report(self, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
         """As pytest makes it of a phase that went well; what all rows have in common is there once."""
+        if self.group.reports is None:
+            self.group.reports = nobody_else_makes_reports(self)
+        if not self.group.reports:
+            return None
         if self.group.keywords is None:
             self.group.keywords = {name: 1 for name in self.keywords if name != self.name}
         assert call.when != "collect"

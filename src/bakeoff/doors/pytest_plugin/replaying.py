@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -26,14 +27,14 @@ def start_replay(config: "pytest.Config", options: "RunOptions") -> None:
 @contextmanager
 def replaying(mode: str, folder: Path, redactor: "Redactor") -> Iterator[None]:
     """While this lasts, model calls through SDKs and @replayable tools pass the recordings."""
+    if mode == "off":
+        yield
+        return
     from bakeoff.errors import UsageError
     from bakeoff.tape import MODES, Tape
 
     if mode not in MODES:
         raise UsageError(f"replay: {mode!r} is not one of {', '.join(MODES)}")
-    if mode == "off":
-        yield
-        return
     from bakeoff.models.httpx_replay import httpx_on_tape
 
     place = folder.absolute()
@@ -71,6 +72,5 @@ def replaying_as_handed_on() -> Iterator[None]:
 
 def asking(round_: int) -> AbstractContextManager[Any]:
     """Around one round of one case: what is asked twice has two answers, and what is missing is the case's error."""
-    from bakeoff.tape import Asking, tape_on
-
-    return nullcontext() if tape_on() is None else Asking(round_)
+    tapes = sys.modules.get("bakeoff.tape")  # whoever has put one on has imported it
+    return nullcontext() if tapes is None or tapes.tape_on() is None else tapes.Asking(round_)

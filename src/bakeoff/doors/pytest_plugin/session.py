@@ -6,7 +6,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from anyio import to_thread
 
 from bakeoff.doors.pytest_plugin.columns import columns_of
 from bakeoff.doors.pytest_plugin.crew import Crew, Production, Ticket
@@ -92,6 +91,8 @@ class EvalSession:
         """Of one case, on the loop of the test that asks; where that is not of asyncio, on the session's."""
         ours = replace(production, shared=self.shared)
         if not on_asyncio():
+            from anyio import to_thread  # only a test on another kind of loop needs it, which has loaded it
+
             return await to_thread.run_sync(lambda: self.loop.result(ours.records()))
         if self.loop.is_here():
             return await ours.records()

@@ -55,18 +55,26 @@ def _has_nothing_to_set_up(item: "EvalItem") -> bool:
 
 def _nobody_would_notice(item: "EvalItem") -> bool:
     option, hooks = item.config.option, item.ihook
-    if any(getattr(option, name, None) not in (None, False) for name in _SHOWING_PHASES):
+    asked_for = (getattr(option, name, None) for name in _SHOWING_PHASES)
+    if any(value is not None and value is not False for value in asked_for):  # 0 is all of them
         return False
     if any(mark.name in _FOR_SETUP for node in item.listchain()[:-1] for mark in node.own_markers):
         return False
-    protocol = [each for each in hooks.pytest_runtest_protocol.get_hookimpls() if not _is_around(each)]
-    return all(_is_known(each, ("runner",)) for each in protocol) and all(
-        _is_known(each, known) for name, known in _KNOWN.items() for each in getattr(hooks, name).get_hookimpls()
+    return _all_known(hooks.pytest_runtest_protocol, ("runner",), around=False) and all(
+        _all_known(getattr(hooks, name), known) for name, known in _KNOWN.items()
     )
 
 
-def _is_around(implementation: Any) -> bool:
-    return bool(implementation.wrapper or implementation.hookwrapper)
+def nobody_else_makes_reports(item: "EvalItem") -> bool:
+    """Whether a report may be made before others are asked for one; what is around the making sees it anyway."""
+    name = "pytest_runtest_makereport"
+    return _all_known(getattr(item.ihook, name), _KNOWN[name], around=False)
+
+
+def _all_known(hook: Any, known: tuple[str, ...], *, around: bool = True) -> bool:
+    return all(
+        _is_known(each, known) for each in hook.get_hookimpls() if around or not (each.wrapper or each.hookwrapper)
+    )
 
 
 def _is_known(implementation: Any, known: tuple[str, ...]) -> bool:

@@ -36,14 +36,17 @@ def answers(use_cache: None, evaluated: Evaluate) -> Any:
 
 
 def test_a_small_model_chooses_tools_and_says_the_same_twice(answers: Any) -> None:
-    first, second = (answers(testCases=CASES) for _ in range(2))
+    settings = {"maxTokens": 60, "timeout": 300}  # on a busy machine it takes its time
+    first, second = (answers(testCases=CASES, modelSettings=settings) for _ in range(2))
     assert first.results[0].modelResults[0].passRate == 1.0, details(first)[0].response
     assert first.results[1].modelResults[0].passRate == 0.0, "it calls a tool for a greeting"
     assert first.results == second.results
     assert first.bakeoff.models[0].constrainedReplies
-    assert first.bakeoff.models[0].replies == {"bare": 2}
+    assert sum(first.bakeoff.models[0].replies.values()) == 2
 
 
 def test_rounds_differ_where_the_temperature_lets_them(answers: Any) -> None:
-    report = answers(testCases=CASES[1:], testRound=3, modelSettings={"temperature": 0.7, "maxTokens": 60})
+    report = answers(
+        testCases=CASES[1:], testRound=3, modelSettings={"temperature": 0.7, "maxTokens": 60, "timeout": 300}
+    )
     assert len({detail.response for detail in details(report)}) > 1

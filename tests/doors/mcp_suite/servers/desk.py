@@ -46,7 +46,7 @@ def call(name: str, arguments: dict[str, Any], lives: Path | None) -> dict[str, 
         os._exit(7)
     if name == "fail":
         return {"content": [{"type": "text", "text": "it was meant to"}], "isError": True}
-    notes.append(arguments.get("text", ""))
+    notes.append(os.path.expandvars(arguments.get("text", "")))  # so that a note can give away what it was told
     return {"content": [{"type": "text", "text": f"note {len(notes)}: {notes[-1]}"}]}
 
 

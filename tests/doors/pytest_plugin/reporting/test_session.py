@@ -279,7 +279,8 @@ def test_a_pass_rate_decides_in_the_place_of_single_misses(pytester: pytest.Pyte
     scores = {f"c{place}": float(place > 0) for place in range(10)}
     assert run(pytester, scores=scores).ret == 1
     met = run(pytester, "--eval-min-pass-rate=0.9", scores=scores)
-    met.stdout.fnmatch_lines(["--eval-min-pass-rate met: 9 of 10 passed (90.0 %), wanted 90.0 %", "*1 failed*"])
+    said = "1 eval that missed its threshold is within that pass rate: pytest exits with 0 all the same"
+    met.stdout.fnmatch_lines(["--eval-min-pass-rate met: 9 of 10 passed (90.0 %), wanted 90.0 %", said, "*1 failed*"])
     assert met.ret == 0
     missed = run(pytester, "--eval-min-pass-rate=0.95", scores=scores)
     missed.stdout.fnmatch_lines(["--eval-min-pass-rate NOT MET: 9 of 10 passed*"])

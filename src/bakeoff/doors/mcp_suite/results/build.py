@@ -101,7 +101,10 @@ def why(record: Record) -> str | None:
 def _config(evaluation: Evaluation) -> dict[str, JsonValue]:
     """As a file would say it, without what is as usual; but what decides is there in any case."""
     config = evaluation.config
-    written: dict[str, JsonValue] = config.model_dump(mode="json", exclude_defaults=True)
+    written: dict[str, JsonValue] = config.model_dump(mode="json", exclude_defaults=True, exclude={"modelSettingsOf"})
+    settings = config.modelSettings.model_dump(mode="json", exclude_defaults=True)
+    for model, own in config.modelSettingsOf.items():  # the file has both under one key
+        settings[model] = own.model_dump(mode="json", exclude_defaults=True)
     servers: list[JsonValue] = [
         server.model_dump(mode="json", exclude_defaults=True, exclude=set(_LEFT_OUT)) for server in config.mcpServers
     ]
@@ -114,6 +117,7 @@ def _config(evaluation: Evaluation) -> dict[str, JsonValue]:
     ]
     return {
         **written,
+        **({"modelSettings": settings} if settings else {}),
         "testRound": config.testRound,
         "passThreshold": config.threshold,
         "concurrencyLimit": config.concurrencyLimit,
@@ -176,6 +180,7 @@ def _additions(plan: Plan, evaluation: Evaluation, records: Sequence[Record], ru
         run=run,
         mode=evaluation.config.mode,
         toolsHash=evaluation.tools_hash,
+        warnings=evaluation.warnings,
         cases=tuple(case.id for case in plan.cases),
         models=tuple(_numbers(subject, records) for subject in summarise(plan, records).subjects),
         confusion=tuple(

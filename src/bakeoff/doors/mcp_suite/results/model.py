@@ -108,6 +108,7 @@ class Additions(Frozen):
     run: str
     mode: str
     toolsHash: str
+    warnings: tuple[str, ...] = ()
     cases: tuple[str, ...]
     models: tuple[ModelNumbers, ...]
     confusion: tuple[ModelConfusion, ...]

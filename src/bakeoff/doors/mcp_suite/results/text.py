@@ -22,6 +22,11 @@ def describe(report: Report) -> tuple[Block, ...]:
             f"A cell is a case with a model; it passes at {percent(summary.passThreshold)} of its rounds. "
             f"The suite {'passes' if summary.allPass else 'does not pass'} (rule: {summary.suiteRule})."
         ),
+        *(
+            [Listing(tuple((Quote(warning),) for warning in report.bakeoff.warnings))]
+            if report.bakeoff.warnings
+            else []
+        ),
         _rates(report),
         heading("Models", level=3),
         _models(report),
@@ -100,6 +105,7 @@ def log_lines(report: Report) -> Iterator[str]:
     bakeoff, summary = report.bakeoff, report.summary
     yield f"{report.timestamp} suite {visible(bakeoff.suite, 500)}, mode {bakeoff.mode}, tools {bakeoff.toolsHash}"
     yield f"kept in {visible(bakeoff.run, 500)}"
+    yield from (f"warning: {visible(warning, _LONGEST)}" for warning in bakeoff.warnings)
     for name, case in zip(bakeoff.cases, report.results, strict=True):
         yield ""
         yield f"case {visible(name)}"

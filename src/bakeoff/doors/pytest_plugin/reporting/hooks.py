@@ -89,6 +89,7 @@ class EvalReporter:
         self._places: dict[str, tuple[Path, int | None]] = {}  # file and line of tests that failed, for annotations
         self._properties: dict[tuple[str, object], list[tuple[str, object]]] = {}
         self._failed_otherwise = 0
+        self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
@@ -158,6 +159,7 @@ class EvalReporter:
             return pytest.ExitCode.TESTS_FAILED
         only_misses = session.testsfailed > 0 and not self._failed_otherwise
         if self._ending.forgives and only_misses and not stopped:
+            self._forgiven = session.testsfailed
             return pytest.ExitCode.OK
         return exitstatus
 
@@ -166,7 +168,7 @@ class EvalReporter:
             return
         from bakeoff.doors.pytest_plugin.reporting.terminal import print_ending
 
-        print_ending(terminalreporter, self._ending, verbosity=self._verbosity)
+        print_ending(terminalreporter, self._ending, verbosity=self._verbosity, forgiven=self._forgiven)
 
 
 class LineWriter:

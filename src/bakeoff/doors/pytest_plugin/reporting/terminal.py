@@ -41,7 +41,7 @@ def width_of(terminal: pytest.TerminalReporter) -> int | None:
     return terminal._tw.fullwidth - 1 if terminal.isatty else None
 
 
-def print_ending(terminal: pytest.TerminalReporter, ending: Ending, *, verbosity: int) -> None:
+def print_ending(terminal: pytest.TerminalReporter, ending: Ending, *, verbosity: int, forgiven: int = 0) -> None:
     writer = terminal._tw
     worst = 0 if verbosity < 0 else WORST if verbosity == 0 else _MANY_WORST
     terminal.section("evals", "-" if verbosity < 0 else "=")
@@ -52,6 +52,12 @@ def print_ending(terminal: pytest.TerminalReporter, ending: Ending, *, verbosity
         colour = "yellow" if gate.met is None else "green" if gate.met else "red"
         sentence = f"{gate.option} {gate_word(gate.met)}: {visible(gate.sentence, 2000)}"
         terminal.line(no_command(sentence), **{colour: True})
+    if forgiven:
+        missed = (
+            "1 eval that missed its threshold" if forgiven == 1 else f"{forgiven} evals that missed their thresholds"
+        )
+        verb = "is" if forgiven == 1 else "are"
+        terminal.line(f"{missed} {verb} within that pass rate: pytest exits with 0 all the same", green=True)
     for note in ending.notes:
         terminal.line(no_command(visible(note, 1000)))
     for problem in ending.problems:
