@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
@@ -17,6 +18,12 @@ from bakeoff.record import Phase, Record
 from bakeoff.run import run
 
 PACKAGES = {"bwrap": "bubblewrap", "dockerd": "docker.io", "docker": "docker.io", "chromium": "chromium", "git": "git"}
+
+
+def pytest_configure() -> None:
+    """A shell starts what goes to the background with Ctrl-C switched off, and children inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -223,7 +223,7 @@ def test_all_that_an_agent_is_given_of_the_users_is_secret(tmp_path: Path, monke
     ("content", "secrets"),
     [
         ('{"a": [{"refresh_token": "short-one"}], "model": "claude-3-5-sonnet-20241022"}', {"short-one"}),
-        (f'{{"id": "{TOKEN}", "project": "/home/me/project_number_17_of_mine", "date": "2026-01-01"}}', {TOKEN}),
+        (f'{{"id": "{TOKEN}", "project": "/srv/mine/project_number_17_of_mine", "date": "2026-01-01"}}', {TOKEN}),
         (f"[default]\napi_key = '{TOKEN}'\nregion = eu-central-1\n", {TOKEN}),
         (f"//registry.example/:_authToken={TOKEN}\n", {TOKEN}),
         ("only-this\n", {"only-this"}),
