@@ -2,7 +2,7 @@
 #
 #   PYTHON=python3.12   the Python to build .venv with (3.11 or newer; found by itself otherwise)
 #   ARGS='-k journal'   for `make test`: more pytest arguments; such a partial run measures no coverage
-#   WORKERS=4           for `make test`: how many processes (three for each core otherwise)
+#   WORKERS=4           for `make test`: how many processes (two for each core otherwise)
 #   BENCH=name          for `make bench`: only bench/bench_<name>.py
 
 .DEFAULT_GOAL := help
@@ -18,8 +18,8 @@ BENCH_SETUP := .venv/.setup-bench
 TESTED := .venv/.tested
 FINGERPRINT = sh scripts/fingerprint.sh src tests docs scripts bench README.md CONTRIBUTING.md Makefile pyproject.toml constraints.txt
 
-# Three for each core: much of the time, tests wait for programs that they have started.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 3)))
+# Two for each core: half of the time, tests wait for programs that they have started.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 # On a machine that others share, a test about time may lose its race: there it gets one more try, which the summary counts.
 PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(if $(CI),--reruns 1)
 CHECKED := src tests scripts $(if $(wildcard bench/*.py),bench)
