@@ -4,10 +4,10 @@ What is listed here is the public API, with `bakeoff.run.run` beside it: a packa
 of one name. Names are imported when first used, so that `import bakeoff` costs nothing.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bakeoff._version import __version__
+from bakeoff.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from bakeoff.catalogue import Catalogue, default_catalogue
@@ -47,7 +47,6 @@ _HOMES = {
     "bakeoff.task_result": ("TaskResult",),
     "bakeoff.tools_on_tape": ("replayable",),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BakeoffError",
@@ -95,12 +94,4 @@ __all__ = [
     "summarise",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'bakeoff' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME_OF[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -27,6 +27,9 @@ MODES = ("auto", "record", "strict", "off")
 OWN = "bakeoff.own"
 """Marks requests, in their extensions, that have a recording of another kind: those of our own model calls."""
 
+MOST_BYTES = 32 << 20
+"""Of one answer: a longer one is handed on and not recorded."""
+
 _MOST_COMPARED = 200
 _LINES, _LINE = 20, 200  # of a difference that is shown
 

@@ -24,6 +24,7 @@ from google.genai.types import HttpOptions
 from bakeoff.doors.pytest_plugin.replaying import asking, replaying
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.redact import Redactor
+from bakeoff.tape import MOST_BYTES
 
 from .loopback import KEY, Act, Loopback, failure
 
@@ -223,12 +224,16 @@ def test_an_answer_whose_compression_is_broken_is_not_recorded(provider: Loopbac
     assert recordings() == []
 
 
-def test_an_answer_that_is_too_long_is_handed_on_and_the_case_is_told(
-    provider: Loopback, tape: Tape, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bakeoff.models.httpx_replay.MOST_BYTES", 20)
-    with tape("record"), pytest.raises(InfraError, match="bytes is not recorded: 20 is the most"), asking(0):
-        assert ask_openai(provider.url) == "yes"
+def test_an_answer_that_is_too_long_is_handed_on_and_the_case_is_told(provider: Loopback, tape: Tape) -> None:
+    long = b"\xff" * (MOST_BYTES + 1)
+    provider.then(Act(body=long, headers={"content-type": "audio/mpeg"}))
+    with (
+        openai.OpenAI(base_url=f"{provider.url}/v1", api_key=KEY, max_retries=0) as client,
+        tape("record"),
+        pytest.raises(InfraError, match=f"{MOST_BYTES + 1} bytes is not recorded: {MOST_BYTES} is the most"),
+        asking(0),
+    ):
+        assert client.audio.speech.create(model="m", voice="v", input="hi").content == long
     assert recordings() == []
 
 

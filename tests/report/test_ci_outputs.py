@@ -175,8 +175,9 @@ def test_nothing_is_said_to_have_passed_that_did_not() -> None:
 @given(st.text(max_size=40))
 def test_any_text_makes_xml_that_can_be_read(text: str) -> None:
     plan = plan_of(1, ["s"])
-    junit_of(plan, [record_of(plan.trial(0), 0.0, scores=({"name": text, "value": 0.0, "reason": text},))])
-    ElementTree.fromstring(badge(text, text, "#555"))
+    suites = junit_of(plan, [record_of(plan.trial(0), 0.0, scores=({"name": text, "value": 0.0, "reason": text},))])
+    assert sum(len(list(suite)) for suite in suites) == 1
+    assert ElementTree.fromstring(badge(text, text, "#555")).tag.endswith("svg")
 
 
 def annotated(plan: Plan, records: Iterable[Record]) -> list[str]:

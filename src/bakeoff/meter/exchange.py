@@ -13,7 +13,6 @@ from bakeoff.errors import BudgetError, InfraError
 from bakeoff.meter.dialects import data_in
 from bakeoff.meter.events import EventSplitter, data_of, object_of, objects_of
 from bakeoff.meter.heard import Heard, characters_in
-from bakeoff.meter.recordings import MOST_BYTES as MOST_RECORDED
 from bakeoff.meter.recordings import ExchangeQuestion, RecordedExchange, body_fields
 from bakeoff.meter.reservations import most_of
 from bakeoff.meter.upstreams import Route, Upstream, address_of, answering_headers, key_headers
@@ -21,6 +20,7 @@ from bakeoff.meter.words import Whole, out_of_budget, refusal
 from bakeoff.models.gate import Busy
 from bakeoff.models.prices import Price
 from bakeoff.record import Step
+from bakeoff.tape import MOST_BYTES as MOST_RECORDED
 
 if TYPE_CHECKING:
     from bakeoff.meter.trial import TrialMeter

@@ -21,7 +21,6 @@ from bakeoff.models.replay import Recordings
 from bakeoff.record import Usage
 
 FOLDER = "meter"  # below the folder of the recordings
-MOST_BYTES = 32 << 20  # of one answer
 
 _NOT_ASKED = {
     *("metadata", "user", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "client_metadata"),

@@ -18,10 +18,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from bakeoff.errors import InfraError
 from bakeoff.redact import Redactor, secrets_in
-from bakeoff.tape import OWN, Request, Tape, mark_problem, tape_on
+from bakeoff.tape import MOST_BYTES, OWN, Request, Tape, mark_problem, tape_on
 
 KIND = "http"
-MOST_BYTES = 32 << 20  # of one answer
 MISSED = 424
 """The status of the answer that there is when there is none: no SDK tries again, and each shows the message."""
 

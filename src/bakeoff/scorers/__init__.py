@@ -3,8 +3,9 @@
 Each is imported when it is first used, and what it needs when it is first called.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bakeoff.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from bakeoff.scorers.command import Command
@@ -18,17 +19,16 @@ if TYPE_CHECKING:
     from bakeoff.scorers.values import Fuzzy
 
 _HOMES = {
-    "command": ("Command",),
-    "function": ("Function", "function_scorer"),
-    "json_match": ("JsonMatch", "StructuredOutput"),
-    "judge": ("Factuality", "Judge"),
-    "measures": ("Cost", "Latency"),
-    "semantic": ("Semantic",),
-    "text": ("Contains", "Exact", "Regex"),
-    "tool_calls": ("ToolCalls",),
-    "values": ("Fuzzy",),
+    "bakeoff.scorers.command": ("Command",),
+    "bakeoff.scorers.function": ("Function", "function_scorer"),
+    "bakeoff.scorers.json_match": ("JsonMatch", "StructuredOutput"),
+    "bakeoff.scorers.judge": ("Factuality", "Judge"),
+    "bakeoff.scorers.measures": ("Cost", "Latency"),
+    "bakeoff.scorers.semantic": ("Semantic",),
+    "bakeoff.scorers.text": ("Contains", "Exact", "Regex"),
+    "bakeoff.scorers.tool_calls": ("ToolCalls",),
+    "bakeoff.scorers.values": ("Fuzzy",),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Command",
@@ -48,12 +48,4 @@ __all__ = [
     "function_scorer",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'bakeoff.scorers' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"bakeoff.scorers.{_HOME_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

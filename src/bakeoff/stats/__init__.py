@@ -13,8 +13,9 @@ Each module is imported when something of it is first used, scipy and numpy when
 and how it came out: docs/statistics.md.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bakeoff.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells, cells_of
@@ -30,19 +31,27 @@ if TYPE_CHECKING:
     from bakeoff.stats.variance import VarianceSplit, difference_split, variance_split
 
 _HOMES = {
-    "cells": ("CLUSTER_TAG", "CaseKey", "Cell", "Cells", "cells_of"),
-    "comparison": ("Alignment", "Comparison", "align", "compare"),
-    "flips": ("FlipRate", "flip_rate", "flip_rate_within"),
-    "gates": ("GateVerdict", "Losses", "Ruling", "exit_code_of", "holm", "judge", "judge_all", "refusal_of"),
-    "groups": ("Standing", "leaderboard", "leaderboard_of_intervals"),
-    "intervals": ("Interval", "score_interval"),
-    "passk": ("PassK", "pass_at_k", "pass_hat_k"),
-    "power": ("Noise", "detectable_between", "minimum_detectable", "power_of"),
-    "quantiles": ("ALPHA", "CONFIDENCE"),
-    "stamp": ("Mismatch", "Stamp", "mismatches"),
-    "variance": ("VarianceSplit", "difference_split", "variance_split"),
+    "bakeoff.stats.cells": ("CLUSTER_TAG", "CaseKey", "Cell", "Cells", "cells_of"),
+    "bakeoff.stats.comparison": ("Alignment", "Comparison", "align", "compare"),
+    "bakeoff.stats.flips": ("FlipRate", "flip_rate", "flip_rate_within"),
+    "bakeoff.stats.gates": (
+        "GateVerdict",
+        "Losses",
+        "Ruling",
+        "exit_code_of",
+        "holm",
+        "judge",
+        "judge_all",
+        "refusal_of",
+    ),
+    "bakeoff.stats.groups": ("Standing", "leaderboard", "leaderboard_of_intervals"),
+    "bakeoff.stats.intervals": ("Interval", "score_interval"),
+    "bakeoff.stats.passk": ("PassK", "pass_at_k", "pass_hat_k"),
+    "bakeoff.stats.power": ("Noise", "detectable_between", "minimum_detectable", "power_of"),
+    "bakeoff.stats.quantiles": ("ALPHA", "CONFIDENCE"),
+    "bakeoff.stats.stamp": ("Mismatch", "Stamp", "mismatches"),
+    "bakeoff.stats.variance": ("VarianceSplit", "difference_split", "variance_split"),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ALPHA",
@@ -87,12 +96,4 @@ __all__ = [
     "variance_split",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'bakeoff.stats' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"bakeoff.stats.{_HOME_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,7 +1,8 @@
 """The subjects that ship with the core."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bakeoff.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from bakeoff.subjects.cheat import Cheat
@@ -11,22 +12,13 @@ if TYPE_CHECKING:
     from bakeoff.subjects.scripted import Scripted
 
 _HOMES = {
-    "cheat": ("Cheat",),
-    "function": ("Function", "function_subject"),
-    "nop": ("Nop",),
-    "oracle": ("Oracle",),
-    "scripted": ("Scripted",),
+    "bakeoff.subjects.cheat": ("Cheat",),
+    "bakeoff.subjects.function": ("Function", "function_subject"),
+    "bakeoff.subjects.nop": ("Nop",),
+    "bakeoff.subjects.oracle": ("Oracle",),
+    "bakeoff.subjects.scripted": ("Scripted",),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = ["Cheat", "Function", "Nop", "Oracle", "Scripted", "function_subject"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'bakeoff.subjects' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"bakeoff.subjects.{_HOME_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

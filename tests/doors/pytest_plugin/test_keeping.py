@@ -1,5 +1,6 @@
 """The evals of a session as a run that the other commands read."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -151,19 +152,22 @@ def test_nothing_is_kept_where_that_is_not_wanted_or_there_are_no_evals(project:
     assert not (project.path / ".bakeoff").exists()
 
 
-def test_only_the_last_twenty_stay_in_the_folder_that_nobody_chose(
-    project: SmallProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bakeoff.doors.pytest_plugin.keeping.KEPT", 2)
+def test_only_the_last_twenty_stay_in_the_folder_that_nobody_chose(project: SmallProject) -> None:
     project.write(EVALS)
-    others = project.path / ".bakeoff" / "runs" / "2020-01-01T00-00-00-mine"
-    others.mkdir(parents=True)
-    for _ in range(4):
-        project.run()
-        project.run("--eval-results", "chosen")
-    (others / "plan.json").write_text("{}")
-    assert len(run_folders(project.path / ".bakeoff")) == 3  # ours, and what is not ours to remove
-    assert len(run_folders(project.path / "chosen")) == 4
+    project.run()
+    for results in (".bakeoff", "chosen"):
+        for day in range(1, 26):
+            shutil.copytree(
+                find_run(project.path / ".bakeoff", "latest").path,
+                project.path / results / "runs" / f"2020-01-{day:02}T00-00-00-evals",
+            )
+    mine = project.path / ".bakeoff" / "runs" / "2020-01-01T00-00-00-mine"
+    shutil.copytree(project.path / "chosen" / "runs" / "2020-01-01T00-00-00-evals", mine)
+    project.run()
+    project.run("--eval-results", "chosen")
+    assert len(run_folders(project.path / ".bakeoff")) == 21  # ours, and what is not ours to remove
+    assert mine.is_dir()
+    assert len(run_folders(project.path / "chosen")) == 26
 
 
 def test_a_folder_that_cannot_be_written_is_told_and_fails_nothing(project: SmallProject) -> None:
