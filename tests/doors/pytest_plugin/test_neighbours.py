@@ -248,5 +248,6 @@ def pytest_unconfigure():
         "bakeoff.doors.pytest_plugin.reporting",
         "bakeoff.doors.pytest_plugin.reporting.hooks",
         "bakeoff.errors",
+        "bakeoff.lazy_names",
     ]
     assert not (project.path / ".bakeoff").exists()
