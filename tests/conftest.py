@@ -17,6 +17,8 @@ from bakeoff.plan import Plan
 from bakeoff.record import Phase, Record
 from bakeoff.run import run
 
+from .warm_bakeoff import Bakeoff, WarmBakeoff
+
 PACKAGES = {"bwrap": "bubblewrap", "dockerd": "docker.io", "docker": "docker.io", "chromium": "chromium", "git": "git"}
 
 
@@ -81,6 +83,35 @@ def answered_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     return {"BAKEOFF_REPLAY": "auto", "BAKEOFF_RECORDINGS": str(shared / "recordings")}
+
+
+@pytest.fixture(scope="session")
+def warm_bakeoff() -> Iterator[WarmBakeoff]:
+    warm = WarmBakeoff()
+    yield warm
+    warm.close()
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """What the commands of a module find in their environment beside what is there."""
+    return {}
+
+
+@pytest.fixture
+def bakeoff(
+    tmp_path: Path, environment: dict[str, str], warm_bakeoff: WarmBakeoff, pytestconfig: pytest.Config
+) -> Bakeoff:
+    """Calls `bakeoff …` in the folder the test went to, or else in its own, and gives what came out."""
+    # The tests may run on a machine of GitHub's, where commands do more than on a user's.
+    dropped = ("FORCE_COLOR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY")
+
+    def call(*words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        inherited = {name: value for name, value in os.environ.items() if name not in dropped}
+        folder = tmp_path if Path.cwd() == pytestconfig.invocation_params.dir else Path.cwd()
+        return warm_bakeoff.run(*words, cwd=folder, env={**inherited, "NO_COLOR": "1", **environment, **more})
+
+    return call
 
 
 @pytest.fixture

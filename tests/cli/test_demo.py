@@ -3,12 +3,11 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
+from ..warm_bakeoff import Bakeoff
 
 
 def test_the_demo_exits_0_and_prints_every_denominator(demo: "subprocess.CompletedProcess[str]") -> None:

@@ -1,7 +1,5 @@
 """`--dry-run`: what a run is likely to use and to find, told before anything is spent."""
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 from bakeoff.cli.plans import usage_before
@@ -10,7 +8,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Usage
 from bakeoff.run import run
 
-Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
+from ..warm_bakeoff import Bakeoff
 
 SCRIPT = '{"replies": [{"say": "yes", "usage": {"input": 30, "output": 3}}]}'
 

@@ -3,9 +3,8 @@
 import io
 import json
 import re
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,7 +16,7 @@ from rich.console import Console
 from bakeoff.cli.models import show_transfer
 from bakeoff.models.providers import BUILT_IN
 
-Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
+from ..warm_bakeoff import Bakeoff
 
 LIST = {
     "data": [

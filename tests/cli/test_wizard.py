@@ -16,7 +16,7 @@ import pytest
 
 from bakeoff.doors.components.request import ComponentsRequest
 
-from .conftest import BAKEOFF
+from ..warm_bakeoff import PROGRAM
 from .wizard_terminal import CTRL_C, CTRL_D, CTRL_L, CTRL_U, DOWN, ENTER, ESC, PAGE_DOWN, TAB, Terminal
 
 ASK = """
@@ -315,7 +315,7 @@ def suites(tmp_path: Path) -> Path:
 def test_a_run_is_asked_for_started_and_reported_in_one_terminal(
     open_terminal: Open, suites: Path, tmp_path: Path
 ) -> None:
-    terminal = open_terminal(str(BAKEOFF), "run", "--suites", str(suites), "--sandbox", "process", "--no-open")
+    terminal = open_terminal(str(PROGRAM), "run", "--suites", str(suites), "--sandbox", "process", "--no-open")
     terminal.answer("? Models", "oracle", " ", CTRL_U, "nop", " ", ENTER)
     terminal.answer("? MCP server", ENTER)
     terminal.answer("? May models try", ENTER)
@@ -337,7 +337,7 @@ def test_a_run_is_asked_for_started_and_reported_in_one_terminal(
 
 
 def test_leaving_a_run_exits_130_and_runs_nothing(open_terminal: Open, suites: Path, tmp_path: Path) -> None:
-    terminal = open_terminal(str(BAKEOFF), "run", "--suites", str(suites), "--jobs", "2")
+    terminal = open_terminal(str(PROGRAM), "run", "--suites", str(suites), "--jobs", "2")
     for question in ("? Models", "? MCP", "? May"):
         terminal.answer(question, *(["oracle", " "] if question == "? Models" else []), ENTER)
     terminal.answer("? Start?", CTRL_C)
@@ -348,7 +348,7 @@ def test_leaving_a_run_exits_130_and_runs_nothing(open_terminal: Open, suites: P
 
 
 def test_in_ci_nothing_is_asked_even_in_a_terminal(open_terminal: Open, suites: Path) -> None:
-    terminal = open_terminal(str(BAKEOFF), "run", "--suites", str(suites), CI="true")
+    terminal = open_terminal(str(PROGRAM), "run", "--suites", str(suites), CI="true")
     assert terminal.ends() == 2
     assert "no model was named: add --model" in terminal.text
     assert "?" not in terminal.text
@@ -356,7 +356,7 @@ def test_in_ci_nothing_is_asked_even_in_a_terminal(open_terminal: Open, suites: 
 
 def test_without_a_terminal_nothing_is_asked(suites: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [BAKEOFF, "run", "--suites", suites],
+        [PROGRAM, "run", "--suites", suites],
         cwd=tmp_path,
         env=environment,
         stdin=subprocess.PIPE,

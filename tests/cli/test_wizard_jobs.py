@@ -1,7 +1,6 @@
 """What bare `bakeoff` offers, in a real terminal."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer.main
 
 from bakeoff.cli.main import app
 
+from ..warm_bakeoff import Bakeoff
 from .wizard_terminal import CTRL_C, CTRL_D, DOWN, ENTER, ESC, UP, Terminal
 
 CHOOSE = """
@@ -22,7 +22,6 @@ print("CHOSEN", words)
 sys.exit(0 if words else 130)
 """
 
-Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
 Choose = Callable[..., Terminal]
 
 

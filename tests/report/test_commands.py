@@ -7,7 +7,6 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas
@@ -18,31 +17,15 @@ from bakeoff.report.html.entries import read_entry
 from bakeoff.report.view.app import Pages
 from bakeoff.rundir import RunFolder
 
+from ..warm_bakeoff import Bakeoff
 from .runs import Values, plan_of, record_of, run_of, write_run
 
 BAKEOFF = Path(sys.executable).parent / "bakeoff"
 
-Call = Callable[..., "subprocess.CompletedProcess[str]"]
-
 
 @pytest.fixture
-def bakeoff(tmp_path: Path) -> Call:
-    def call(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
-        dropped = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "FORCE_COLOR")
-        kept = {name: value for name, value in os.environ.items() if name not in dropped}
-        return subprocess.run(
-            [BAKEOFF, *arguments],
-            cwd=tmp_path,
-            env={**kept, "BAKEOFF_CACHE": str(tmp_path / "cache"), **more},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=100,
-            check=False,
-        )
-
-    return call
+def environment(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    return {**environment, "BAKEOFF_CACHE": str(tmp_path / "cache")}
 
 
 @pytest.fixture
@@ -58,7 +41,7 @@ FIRST, SECOND = "2026-01-01T00-00-00-first", "2026-01-02T00-00-00-second"
 
 
 @pytest.mark.usefixtures("two_runs")
-def test_compare_exits_with_its_verdict_and_speaks_four_formats(bakeoff: Call, tmp_path: Path) -> None:
+def test_compare_exits_with_its_verdict_and_speaks_four_formats(bakeoff: Bakeoff, tmp_path: Path) -> None:
     better = bakeoff("compare", FIRST, "latest")
     assert better.returncode == 0, better.stderr
     assert better.stdout.startswith("Improved: s in 2026-01-02")
@@ -77,7 +60,7 @@ def test_compare_exits_with_its_verdict_and_speaks_four_formats(bakeoff: Call, t
 
 
 @pytest.mark.usefixtures("two_runs")
-def test_compare_within_one_run_names_both_subjects(bakeoff: Call) -> None:
+def test_compare_within_one_run_names_both_subjects(bakeoff: Bakeoff) -> None:
     done = bakeoff("compare", "latest", "--subject-a", "t", "--subject-b", "s")
     assert done.returncode == 0
     assert done.stdout.startswith("Improved: s against t")
@@ -103,7 +86,7 @@ def test_compare_within_one_run_names_both_subjects(bakeoff: Call) -> None:
         (("selfcheck", "latest"), "choose one with --subject: s, t"),
     ],
 )
-def test_mistakes_are_sentences_and_exit_2(bakeoff: Call, arguments: tuple[str, ...], words: str) -> None:
+def test_mistakes_are_sentences_and_exit_2(bakeoff: Bakeoff, arguments: tuple[str, ...], words: str) -> None:
     done = bakeoff(*arguments)
     assert done.returncode == 2, done.stdout
     assert words in done.stderr
@@ -111,7 +94,7 @@ def test_mistakes_are_sentences_and_exit_2(bakeoff: Call, arguments: tuple[str, 
 
 
 @pytest.mark.usefixtures("two_runs")
-def test_leaderboard_takes_the_latest_of_each_and_survives_a_damaged_run(bakeoff: Call, tmp_path: Path) -> None:
+def test_leaderboard_takes_the_latest_of_each_and_survives_a_damaged_run(bakeoff: Bakeoff, tmp_path: Path) -> None:
     broken = tmp_path / "results" / "runs" / "2026-01-03T00-00-00-broken"
     broken.mkdir()
     (broken / "plan.json").write_text("{")
@@ -130,7 +113,7 @@ def test_leaderboard_takes_the_latest_of_each_and_survives_a_damaged_run(bakeoff
 
 
 @pytest.mark.usefixtures("two_runs")
-def test_every_format_is_exported_to_a_file_others_may_read(bakeoff: Call, tmp_path: Path) -> None:
+def test_every_format_is_exported_to_a_file_others_may_read(bakeoff: Bakeoff, tmp_path: Path) -> None:
     for format_, name in (("csv", "x.csv"), ("parquet", "x.parquet"), ("junit", "x.xml"), ("markdown", "x.md")):
         done = bakeoff("export", "latest", "--format", format_, "-o", f"out/{name}")
         assert done.returncode == 0, done.stderr
@@ -141,7 +124,7 @@ def test_every_format_is_exported_to_a_file_others_may_read(bakeoff: Call, tmp_p
     assert not list((tmp_path / "out").glob(".new-*")), "nothing half-made stays behind"
 
 
-def test_every_format_has_the_chosen_subject_and_no_other(bakeoff: Call, tmp_path: Path) -> None:
+def test_every_format_has_the_chosen_subject_and_no_other(bakeoff: Bakeoff, tmp_path: Path) -> None:
     values: Values = dict.fromkeys(("alpha", "omega"), lambda case, round_: 0.0)
     run_of(tmp_path / "results" / "runs" / "one", plan_of(3, values), values)
     for format_ in ("csv", "junit", "github", "markdown", "badge"):
@@ -154,7 +137,7 @@ def test_every_format_has_the_chosen_subject_and_no_other(bakeoff: Call, tmp_pat
 
 
 @pytest.mark.usefixtures("two_runs")
-def test_one_folder_that_cannot_be_read_keeps_nobody_from_the_others(bakeoff: Call, tmp_path: Path) -> None:
+def test_one_folder_that_cannot_be_read_keeps_nobody_from_the_others(bakeoff: Bakeoff, tmp_path: Path) -> None:
     runs = tmp_path / "results" / "runs"
     plan = plan_of(2, ["s"])
     pipe = run_of(runs / "2026-01-03T00-00-00-pipe", plan, {"s": lambda case, round_: 1.0})
@@ -176,7 +159,7 @@ def test_one_folder_that_cannot_be_read_keeps_nobody_from_the_others(bakeoff: Ca
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
-def test_no_encoding_and_no_name_of_a_folder_is_a_bug(bakeoff: Call, tmp_path: Path, encoding: str) -> None:
+def test_no_encoding_and_no_name_of_a_folder_is_a_bug(bakeoff: Bakeoff, tmp_path: Path, encoding: str) -> None:
     strange = os.fsdecode(b"caf\xe9")
     run_of(
         tmp_path / "results" / "runs" / strange, plan_of(3, ["日本"]), {"日本": lambda case, round_: float(case > 0)}
@@ -201,7 +184,7 @@ def test_no_encoding_and_no_name_of_a_folder_is_a_bug(bakeoff: Call, tmp_path: P
 
 
 @pytest.mark.usefixtures("two_runs")
-def test_github_gets_annotations_on_stdout_and_its_summary_in_its_file(bakeoff: Call, tmp_path: Path) -> None:
+def test_github_gets_annotations_on_stdout_and_its_summary_in_its_file(bakeoff: Bakeoff, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     done = bakeoff("export", "--format", "github", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
     assert all(line.startswith("::") for line in done.stdout.splitlines())
@@ -210,7 +193,7 @@ def test_github_gets_annotations_on_stdout_and_its_summary_in_its_file(bakeoff: 
 
 
 @pytest.mark.usefixtures("two_runs")
-def test_runs_are_listed_with_the_scores_of_their_plan_so_far(bakeoff: Call, tmp_path: Path) -> None:
+def test_runs_are_listed_with_the_scores_of_their_plan_so_far(bakeoff: Bakeoff, tmp_path: Path) -> None:
     third = {"s": lambda case, round_: float(case < 10)}
     run_of(tmp_path / "results" / "runs" / "2026-01-03T00-00-00-third", plan_of(20, ["s"]), third)
     listed = json.loads(bakeoff("runs", "list", "--json").stdout)
@@ -223,7 +206,7 @@ def test_runs_are_listed_with_the_scores_of_their_plan_so_far(bakeoff: Call, tmp
 
 
 @pytest.mark.usefixtures("two_runs")
-def test_bars_and_dashes_have_plainer_signs_where_the_encoding_has_none(bakeoff: Call, tmp_path: Path) -> None:
+def test_bars_and_dashes_have_plainer_signs_where_the_encoding_has_none(bakeoff: Bakeoff, tmp_path: Path) -> None:
     listed = bakeoff("runs", "list", PYTHONIOENCODING="ascii")
     assert listed.returncode == 0, listed.stderr
     assert " -#  " in listed.stdout
@@ -261,7 +244,7 @@ def on_a_terminal(width: int, *arguments: str, folder: Path) -> str:
     return b"".join(pieces).decode()
 
 
-def test_selfcheck_runs_the_demo_twice_and_reports_the_flip_rate(bakeoff: Call, tmp_path: Path) -> None:
+def test_selfcheck_runs_the_demo_twice_and_reports_the_flip_rate(bakeoff: Bakeoff, tmp_path: Path) -> None:
     done = bakeoff("selfcheck", "--sandbox", "process", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

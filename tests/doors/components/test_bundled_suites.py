@@ -1,14 +1,13 @@
 """The suites that travel with the package."""
 
-import subprocess
 from collections.abc import Callable
 
 import pytest
 
+from ...warm_bakeoff import Bakeoff
+
 # Reactive sets, effects, context, runes in the test, bindings; a Python one. `bakeoff verify` alone takes all of them.
 SUITES = ("selectable-list", "profile-loader", "locale-price", "undo-history", "star-rating", "python-intervals")
-
-Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.mark.slow

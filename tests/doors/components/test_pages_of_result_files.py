@@ -1,8 +1,6 @@
 """The pages of result files, and the index over them."""
 
 import shutil
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +8,9 @@ import pytest
 from bakeoff.report.html import read_file_entries
 from bakeoff.report.html.entries import Entry, Unreadable
 
-DATA = Path(__file__).parent / "data"
+from ...warm_bakeoff import Bakeoff
 
-Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
+DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture

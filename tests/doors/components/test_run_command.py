@@ -1,16 +1,13 @@
 """`bakeoff run` and `bakeoff verify` as someone types them."""
 
 import json
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ...warm_bakeoff import Bakeoff
 from .small_suites import ADDER, BUTTON, SHOUT, calling, scripted, write_suites
-
-Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
 
 SERVER = """\
 from mcp.server.mcpserver import MCPServer

@@ -1,44 +1,27 @@
 """`bakeoff agents` as someone types it."""
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from ...warm_bakeoff import Bakeoff
 from .small_tracks import DOUBLE, PAIR, RIGHT_DOUBLE, agent_file, bytes_of, overwrite, write_track
-
-Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def bakeoff(tmp_path: Path) -> Bakeoff:
+def agents(bakeoff: Bakeoff) -> Bakeoff:
     """Calls `bakeoff agents …` in the test's folder and gives what came out."""
-
-    def call(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [Path(sys.executable).with_name("bakeoff"), "agents", *words],
-            cwd=tmp_path,
-            env={**os.environ, "NO_COLOR": "1", **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-
-    return call
+    return partial(bakeoff, "agents")
 
 
-def test_a_run_ends_with_a_table_result_files_and_a_page(bakeoff: Bakeoff, tmp_path: Path) -> None:
+def test_a_run_ends_with_a_table_result_files_and_a_page(agents: Bakeoff, tmp_path: Path) -> None:
     track = write_track(tmp_path / "track", double=DOUBLE, pair=PAIR)
     before = bytes_of(track)
     script = f"[ -f double.py ] || exit 0\n{overwrite('double.py', RIGHT_DOUBLE)}"
     mine = agent_file(tmp_path, "mine", script)
-    done = bakeoff(
+    done = agents(
         *("run", "--exercises", "track", "--agent", "oracle", "--agent", "nop", "--agent", "mine"),
         *("--agent-file", str(mine), "--rounds", "2", "--no-open"),
     )
@@ -55,18 +38,18 @@ def test_a_run_ends_with_a_table_result_files_and_a_page(bakeoff: Bakeoff, tmp_p
     assert bytes_of(track) == before
 
 
-def test_a_run_of_the_oracle_alone_is_a_success(bakeoff: Bakeoff, tmp_path: Path) -> None:
+def test_a_run_of_the_oracle_alone_is_a_success(agents: Bakeoff, tmp_path: Path) -> None:
     write_track(tmp_path / "track", double=DOUBLE)
-    done = bakeoff("run", "--exercises", "track", "--agent", "oracle", "--json")
+    done = agents("run", "--exercises", "track", "--agent", "oracle", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["summary"]["subjects"][0]["score"] == 1.0
 
 
-def test_instructions_are_printed_and_nothing_runs(bakeoff: Bakeoff, tmp_path: Path) -> None:
+def test_instructions_are_printed_and_nothing_runs(agents: Bakeoff, tmp_path: Path) -> None:
     hostile = {**DOUBLE, ".docs/instructions.md": "Double \x1b[31mit\x1b[0m.\n"}
     track = write_track(tmp_path / "track", double=hostile)
     (track / "CLAUDE.md").write_text("House rules.\n")
-    done = bakeoff(
+    done = agents(
         *("run", "--exercises", "track", "--agent", "nop", "--print-instructions"),
         *("--custom-instruction", "Think of the tests."),
     )
@@ -77,9 +60,9 @@ def test_instructions_are_printed_and_nothing_runs(bakeoff: Bakeoff, tmp_path: P
     assert not (tmp_path / "results").exists()
 
 
-def test_a_dry_run_shows_the_plan(bakeoff: Bakeoff, tmp_path: Path) -> None:
+def test_a_dry_run_shows_the_plan(agents: Bakeoff, tmp_path: Path) -> None:
     write_track(tmp_path / "track", double=DOUBLE, pair=PAIR)
-    done = bakeoff("run", "--exercises", "track", "--agent", "nop", "--agent", "cheat", "--dry-run")
+    done = agents("run", "--exercises", "track", "--agent", "nop", "--agent", "cheat", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "cheat:edit-tests" in done.stdout
     assert "nothing was run" in done.stdout
@@ -104,22 +87,22 @@ def test_a_dry_run_shows_the_plan(bakeoff: Bakeoff, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_told_before_anything_runs(
-    bakeoff: Bakeoff, tmp_path: Path, words: tuple[str, ...], told: str
+    agents: Bakeoff, tmp_path: Path, words: tuple[str, ...], told: str
 ) -> None:
     write_track(tmp_path / "track", double=DOUBLE)
-    done = bakeoff(*words, "--exercises", "track")
+    done = agents(*words, "--exercises", "track")
     assert done.returncode == 2, done.stderr
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "results").exists()
 
 
-def test_verify_finds_examples_that_fail_and_stubs_that_pass(bakeoff: Bakeoff, tmp_path: Path) -> None:
+def test_verify_finds_examples_that_fail_and_stubs_that_pass(agents: Bakeoff, tmp_path: Path) -> None:
     lame = {**DOUBLE, "double.py": RIGHT_DOUBLE}
     wrong = {**DOUBLE, ".meta/example.py": "def double(number):\n    return 3\n"}
     without = {name: text for name, text in DOUBLE.items() if name != ".meta/example.py"}
     write_track(tmp_path / "track", double=DOUBLE, lame=lame, wrong=wrong, without=without)
-    done = bakeoff("verify", "--exercises", "track")
+    done = agents("verify", "--exercises", "track")
     assert done.returncode == 1, done.stderr
     assert "lame: what an agent starts from passes already" in done.stdout
     assert "wrong: the example does not pass: failed: test_one" in done.stdout
@@ -127,29 +110,29 @@ def test_verify_finds_examples_that_fail_and_stubs_that_pass(bakeoff: Bakeoff, t
     assert "1 of 4 exercises are fit for use" in done.stdout
 
 
-def test_a_track_nobody_can_test_needs_a_command(bakeoff: Bakeoff, tmp_path: Path) -> None:
+def test_a_track_nobody_can_test_needs_a_command(agents: Bakeoff, tmp_path: Path) -> None:
     files = {"x.zig": "", "x_test.zig": "", ".docs/instructions.md": "do it"}
     write_track(tmp_path / "track", slug="zig", thing=files)
-    done = bakeoff("run", "--exercises", "track", "--agent", "nop")
+    done = agents("run", "--exercises", "track", "--agent", "nop")
     assert done.returncode == 2
     assert "--test-command" in done.stderr
 
 
-def test_the_list_of_agents_is_there_for_people_and_programs(bakeoff: Bakeoff, tmp_path: Path) -> None:
+def test_the_list_of_agents_is_there_for_people_and_programs(agents: Bakeoff, tmp_path: Path) -> None:
     mine = agent_file(tmp_path, "mine", "true", version={"command": ["sh", "-c", "echo 3.1"]})
-    told = bakeoff("list", "--agent-file", str(mine))
+    told = agents("list", "--agent-file", str(mine))
     assert told.returncode == 0, told.stderr
     assert "claude" in told.stdout
     assert "3.1" in told.stdout
-    listed = json.loads(bakeoff("list", "--json", "--agent-file", str(mine)).stdout)
+    listed = json.loads(agents("list", "--json", "--agent-file", str(mine)).stdout)
     assert [agent["name"] for agent in listed][-1] == "mine"
     assert listed[-1]["ready"] is True
 
 
-def test_changes_are_shown_while_an_agent_works(bakeoff: Bakeoff, tmp_path: Path) -> None:
+def test_changes_are_shown_while_an_agent_works(agents: Bakeoff, tmp_path: Path) -> None:
     write_track(tmp_path / "track", double=DOUBLE)
     mine = agent_file(tmp_path, "mine", f"{overwrite('double.py', RIGHT_DOUBLE)}printf '\\033[31mred' > red.py")
-    done = bakeoff(
+    done = agents(
         *("run", "--exercises", "track", "--agent", "mine", "--agent-file", str(mine)),
         *("--show-progress", "--no-open"),
     )

@@ -1,35 +1,19 @@
 """`bakeoff agents leaderboard` over result files as someone types it."""
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Board = Callable[..., "subprocess.CompletedProcess[str]"]
+from ...warm_bakeoff import Bakeoff
 
 
 @pytest.fixture
-def board(tmp_path: Path) -> Board:
+def board(bakeoff: Bakeoff) -> Bakeoff:
     """Calls `bakeoff agents leaderboard …` in the test's folder and gives what came out."""
-
-    def call(*words: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "bakeoff", "agents", "leaderboard", *words],
-            cwd=tmp_path,
-            env={**os.environ, "NO_COLOR": "1"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    return call
+    return partial(bakeoff, "agents", "leaderboard")
 
 
 def write_result(folder: Path, agent: str, solved: int, of: int = 20, day: int = 1, **changes: Any) -> Path:
@@ -45,7 +29,9 @@ def write_result(folder: Path, agent: str, solved: int, of: int = 20, day: int =
     return path
 
 
-def test_json_has_the_latest_of_each_and_what_cannot_be_told_apart_shares_a_rank(board: Board, tmp_path: Path) -> None:
+def test_json_has_the_latest_of_each_and_what_cannot_be_told_apart_shares_a_rank(
+    board: Bakeoff, tmp_path: Path
+) -> None:
     folder = tmp_path / "results"
     write_result(folder, "good", 1)
     latest = write_result(folder, "good", 19, day=2)
@@ -68,7 +54,7 @@ def test_json_has_the_latest_of_each_and_what_cannot_be_told_apart_shares_a_rank
     assert (first["cost"], first["avgExecutionTime"], first["version"]) == (5.0, 2500, "1.2")
 
 
-def test_markdown_and_the_page_have_the_ranks_and_every_exercise(board: Board, tmp_path: Path) -> None:
+def test_markdown_and_the_page_have_the_ranks_and_every_exercise(board: Bakeoff, tmp_path: Path) -> None:
     unmetered = {"subject": "free", "metered": False}
     files = [write_result(tmp_path, "good", 2, 3), write_result(tmp_path, "free", 1, 3, bakeoff=unmetered)]
     done = board(*map(str, files), "--markdown", "--html", "board.html")
@@ -82,7 +68,7 @@ def test_markdown_and_the_page_have_the_ranks_and_every_exercise(board: Board, t
     assert "good-default" in page
 
 
-def test_the_page_leads_to_the_runs_beside_the_files_and_nowhere_else(board: Board, tmp_path: Path) -> None:
+def test_the_page_leads_to_the_runs_beside_the_files_and_nowhere_else(board: Bakeoff, tmp_path: Path) -> None:
     folder = tmp_path / "results"
     write_result(folder, "here", 1, 2, bakeoff={"subject": "here", "run": "a-run"})
     write_result(folder, "gone", 1, 2, bakeoff={"subject": "gone", "run": "../outside"})
@@ -101,7 +87,7 @@ def test_the_page_leads_to_the_runs_beside_the_files_and_nowhere_else(board: Boa
     assert 'href="https://example.com/runs/7"' in page
 
 
-def test_a_table_is_what_people_get_and_names_from_outside_do_no_harm(board: Board, tmp_path: Path) -> None:
+def test_a_table_is_what_people_get_and_names_from_outside_do_no_harm(board: Bakeoff, tmp_path: Path) -> None:
     path = write_result(tmp_path, "ev\x1b[31mil", 1, 2)
     done = board(str(path))
     assert done.returncode == 0, done.stderr
@@ -111,7 +97,7 @@ def test_a_table_is_what_people_get_and_names_from_outside_do_no_harm(board: Boa
 
 
 def test_a_damaged_file_of_a_folder_is_left_out_with_a_word_and_a_named_one_is_an_error(
-    board: Board, tmp_path: Path
+    board: Bakeoff, tmp_path: Path
 ) -> None:
     write_result(tmp_path / "results", "good", 1, 2)
     damaged = tmp_path / "results" / "damaged.json"
@@ -133,14 +119,14 @@ def test_a_damaged_file_of_a_folder_is_left_out_with_a_word_and_a_named_one_is_a
         (("--json", "--markdown"), "choose one"),
     ],
 )
-def test_what_cannot_be_shown_is_told_in_a_sentence(board: Board, words: tuple[str, ...], why: str) -> None:
+def test_what_cannot_be_shown_is_told_in_a_sentence(board: Bakeoff, words: tuple[str, ...], why: str) -> None:
     done = board(*words)
     assert done.returncode == 2
     assert why in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_agents_whose_names_differ_only_in_signs_are_both_on_the_board(board: Board, tmp_path: Path) -> None:
+def test_agents_whose_names_differ_only_in_signs_are_both_on_the_board(board: Bakeoff, tmp_path: Path) -> None:
     write_result(tmp_path, "a/b", 1, 2)
     write_result(tmp_path, "a?b", 2, 2)
     done = board(".", "--json")

@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,28 +15,16 @@ from bakeoff.doors.exercises.agents import known_agents
 from bakeoff.doors.exercises.image import CONTAINERFILE, plan_image
 from bakeoff.errors import UsageError
 
-Build = Callable[..., "subprocess.CompletedProcess[str]"]
+from ...warm_bakeoff import Bakeoff
+
 NO_ENGINE = {"PATH": "/nowhere"}
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Build:
+def build(bakeoff: Bakeoff, monkeypatch: pytest.MonkeyPatch) -> Bakeoff:
     """Calls `bakeoff agents image build …` in the test's folder and gives what came out."""
-
-    def call(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-        own = {name: value for name, value in os.environ.items() if name != "BAKEOFF_DOCKER"}
-        return subprocess.run(
-            [sys.executable, "-m", "bakeoff", "agents", "image", "build", *words],
-            cwd=tmp_path,
-            env={**own, "NO_COLOR": "1", **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    return call
+    monkeypatch.delenv("BAKEOFF_DOCKER", raising=False)
+    return partial(bakeoff, "agents", "image", "build")
 
 
 def engine(folder: Path, name: str, exit_code: int) -> None:
@@ -50,7 +38,7 @@ def engine(folder: Path, name: str, exit_code: int) -> None:
     program.chmod(0o755)
 
 
-def test_a_dry_run_shows_the_command_and_the_containerfile_and_needs_no_engine(build: Build) -> None:
+def test_a_dry_run_shows_the_command_and_the_containerfile_and_needs_no_engine(build: Bakeoff) -> None:
     done = build("--dry-run", "--agent", "claude", "--agent", "aider", "--tag", "mine:1", **NO_ENGINE)
     assert done.returncode == 0, done.stderr
     line, _, rest = done.stdout.partition("\n\n")
@@ -62,7 +50,7 @@ def test_a_dry_run_shows_the_command_and_the_containerfile_and_needs_no_engine(b
     assert rest == CONTAINERFILE.read_text()
 
 
-def test_the_engine_can_be_chosen_and_all_that_registries_have_is_the_default(build: Build) -> None:
+def test_the_engine_can_be_chosen_and_all_that_registries_have_is_the_default(build: Bakeoff) -> None:
     done = build("--dry-run", "--engine", "podman", **NO_ENGINE)
     words = shlex.split(done.stdout.partition("\n\n")[0])
     assert words[0] == "podman"
@@ -82,7 +70,7 @@ def test_the_engine_can_be_chosen_and_all_that_registries_have_is_the_default(bu
         (("--tag", "--privileged"), "is no name of an image"),
     ],
 )
-def test_what_cannot_be_built_is_told_in_a_sentence(build: Build, words: tuple[str, ...], why: str) -> None:
+def test_what_cannot_be_built_is_told_in_a_sentence(build: Bakeoff, words: tuple[str, ...], why: str) -> None:
     done = build(*words, **NO_ENGINE)
     assert done.returncode == 2
     assert why in done.stderr
@@ -90,7 +78,7 @@ def test_what_cannot_be_built_is_told_in_a_sentence(build: Build, words: tuple[s
 
 
 def test_the_engine_is_told_what_the_dry_run_shows_and_how_to_use_the_image_follows(
-    build: Build, tmp_path: Path
+    build: Bakeoff, tmp_path: Path
 ) -> None:
     engine(tmp_path / "bin", "podman", 0)
     path = str(tmp_path / "bin")
@@ -101,7 +89,7 @@ def test_the_engine_is_told_what_the_dry_run_shows_and_how_to_use_the_image_foll
     assert "BAKEOFF_DOCKER=podman BAKEOFF_DOCKER_IMAGE=bakeoff-agents" in done.stderr
 
 
-def test_an_engine_that_fails_leaves_it_undecided(build: Build, tmp_path: Path) -> None:
+def test_an_engine_that_fails_leaves_it_undecided(build: Bakeoff, tmp_path: Path) -> None:
     engine(tmp_path / "bin", "docker", 7)
     done = build("--agent", "codex", PATH=str(tmp_path / "bin"))
     assert done.returncode == 3

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,21 +16,17 @@ from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 
+from ...warm_bakeoff import PROGRAM, Bakeoff
 from .conftest import BMI, call, desk
 
-PROGRAM = "import sys; from bakeoff.cli.{module} import main; main()"
-
-
-def command(*words: str, module: str = "main", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-c", PROGRAM.format(module=module), *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120, cwd=cwd)
+MCTEST = PROGRAM.with_name("mctest")
 
 
 def test_the_nearest_configuration_above_is_evaluated_and_a_pass_is_0(write_suite: Callable[..., Path]) -> None:
     write_suite()
     below = Path("some/where")
     below.mkdir(parents=True)
-    done = command("evaluate", "--no-open", module="mcp", cwd=below)
+    done = subprocess.run([MCTEST, "evaluate", "--no-open"], cwd=below, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "100.0 % (1/1)" in done.stdout
     assert "1 of 1 cells passed at 100.0 % of 1 rounds: passed" in done.stdout
@@ -39,18 +34,18 @@ def test_the_nearest_configuration_above_is_evaluated_and_a_pass_is_0(write_suit
 
 
 def test_a_failure_is_1_and_a_run_that_is_taken_up_again_is_judged_by_its_suite(
-    write_suite: Callable[..., Path], script: Callable[..., str]
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], script: Callable[..., str]
 ) -> None:
     write_suite(modelsToTest=[script(("", "null"))], testRound=2)
-    done = command("mcp", "evaluate", "--junit", "junit.xml", "--markdown", "pull-request.md")
+    done = bakeoff("mcp", "evaluate", "--junit", "junit.xml", "--markdown", "pull-request.md")
     assert done.returncode == 1, done.stderr
     assert "0.0 % (0/2)" in done.stdout
     assert "no tool was called, expected 'health / calculate-bmi'" in Path("pull-request.md").read_text()
     assert Path("junit.xml").read_text().count("<failure ") == 1, "a test case is a case with a model"
-    again = command("resume", "latest")
+    again = bakeoff("resume", "latest")
     assert again.returncode == 1
     assert len(list(Path("mcp-report").glob("*.json"))) == 1, "its own files are replaced"
-    assert command("mcp", "evaluate", "--exit-zero").returncode == 0
+    assert bakeoff("mcp", "evaluate", "--exit-zero").returncode == 0
 
 
 def test_the_limit_of_a_suite_holds_for_who_goes_on_with_it(write_suite: Callable[..., Path]) -> None:
@@ -60,9 +55,11 @@ def test_the_limit_of_a_suite_holds_for_who_goes_on_with_it(write_suite: Callabl
     assert [(options.jobs, options.retries) for options in taken_up] == [(3, 5), (2, 5)]
 
 
-def test_a_wrong_configuration_is_2_with_its_place_and_nothing_is_called(write_suite: Callable[..., Path]) -> None:
+def test_a_wrong_configuration_is_2_with_its_place_and_nothing_is_called(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
     file = write_suite(testRounds=3, mcpServers=[desk("health", "lives")])
-    done = command("mcp", "evaluate", str(file))
+    done = bakeoff("mcp", "evaluate", str(file))
     assert done.returncode == 2
     assert f"{file}:1: " in done.stderr
     assert "did you mean 'testRound'" in done.stderr
@@ -70,23 +67,23 @@ def test_a_wrong_configuration_is_2_with_its_place_and_nothing_is_called(write_s
     assert not Path("results").exists()
 
 
-def test_a_server_that_is_not_there_is_3(write_suite: Callable[..., Path]) -> None:
+def test_a_server_that_is_not_there_is_3(bakeoff: Bakeoff, write_suite: Callable[..., Path]) -> None:
     write_suite(mcpServers=[{"name": "gone", "command": "no-such-program-anywhere"}])
-    done = command("mcp", "evaluate")
+    done = bakeoff("mcp", "evaluate")
     assert done.returncode == 3
     assert "'gone'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_folder_is_every_suite_below_it_with_one_report_over_all(
-    write_suite: Callable[..., Path], script: Callable[..., str]
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], script: Callable[..., str]
 ) -> None:
     write_suite("suites/one.yaml")
     write_suite("suites/deeper/two.yml", modelsToTest=[script(("", "null"))], passThreshold=None)
     write_suite("suites/node_modules/not.yaml")
     write_suite("suites/.hidden/not.yaml")
     Path("suites/other.yaml").write_text("name: not a suite\n")
-    done = command("mcp", "evaluate", "suites", "--json", "--no-open")
+    done = bakeoff("mcp", "evaluate", "suites", "--json", "--no-open")
     assert done.returncode == 1, done.stderr
     told = json.loads(done.stdout)
     assert [report["bakeoff"]["suite"] for report in told] == ["suites/deeper/two.yml", "suites/one.yaml"]
@@ -106,13 +103,13 @@ def test_a_folder_is_every_suite_below_it_with_one_report_over_all(
 
 
 def test_one_junit_file_and_one_markdown_file_tell_of_all_suites_by_their_cells(
-    write_suite: Callable[..., Path], script: Callable[..., str]
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], script: Callable[..., str]
 ) -> None:
     cases = [{"name": name, "prompt": name, "expectedOutput": BMI} for name in ("always", "never")]
     model = script(("always", call(**BMI)), ("", "null"))
     write_suite("suites/one.yaml", testCases=cases, modelsToTest=[model])
     write_suite("suites/two.yaml", testCases=cases, modelsToTest=[model], passThreshold=0)
-    done = command("mcp", "evaluate", "suites", "--junit", "all.xml", "--markdown", "all.md", "--github")
+    done = bakeoff("mcp", "evaluate", "suites", "--junit", "all.xml", "--markdown", "all.md", "--github")
     assert done.returncode == 1, done.stderr
     suites = {suite.name: suite for suite in junitparser.JUnitXml.fromfile("all.xml")}
     assert {name: (suite.tests, suite.failures) for name, suite in suites.items()} == {
@@ -125,9 +122,11 @@ def test_one_junit_file_and_one_markdown_file_tell_of_all_suites_by_their_cells(
     assert done.stderr.count("::error") == 1, "what passes by its threshold is no error"
 
 
-def test_a_dry_run_shows_what_would_be_asked_and_starts_nothing(write_suite: Callable[..., Path]) -> None:
+def test_a_dry_run_shows_what_would_be_asked_and_starts_nothing(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
     write_suite(mcpServers=[{"name": "gone", "command": "no-such-program-anywhere"}], testRound=3, passThreshold=0.5)
-    done = command("mcp", "evaluate", "--dry-run")
+    done = bakeoff("mcp", "evaluate", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "a cell passes at 50.0 % of its rounds" in done.stdout
     assert "3 trials = 1 cases × 1 subjects × 3 rounds" in done.stdout
@@ -136,27 +135,33 @@ def test_a_dry_run_shows_what_would_be_asked_and_starts_nothing(write_suite: Cal
     assert not Path("mcp-report").exists()
 
 
-def test_cases_that_a_report_could_not_tell_apart_are_told_with_their_place(write_suite: Callable[..., Path]) -> None:
+def test_cases_that_a_report_could_not_tell_apart_are_told_with_their_place(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
     names = ({"name": "2. hello", "prompt": "x"}, {"prompt": "hello"}, {"name": "a\tb", "prompt": "x"}, {"name": "a b"})
     write_suite(testCases=[{"prompt": "y", "expectedOutput": BMI, **given} for given in names])
-    done = command("mcp", "evaluate")
+    done = bakeoff("mcp", "evaluate")
     assert done.returncode == 2
     assert "yaml:1: testCases[1].prompt: it is shown as '2. hello', as testCases[0] is" in done.stderr
     assert "yaml:1: testCases[3].name: it is shown as 'a b', as testCases[2] is" in done.stderr
 
 
-def test_a_place_for_reports_that_is_none_is_told_before_anything_runs(write_suite: Callable[..., Path]) -> None:
+def test_a_place_for_reports_that_is_none_is_told_before_anything_runs(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
     write_suite()
     Path("taken").touch()
-    done = command("mcp", "evaluate", "--report", "taken")
+    done = bakeoff("mcp", "evaluate", "--report", "taken")
     assert (done.returncode, "--report taken is a file" in done.stderr) == (2, True)
     assert not Path("results").exists()
 
 
-def test_an_expected_tool_that_nobody_offers_is_a_warning_with_near_names(write_suite: Callable[..., Path]) -> None:
+def test_an_expected_tool_that_nobody_offers_is_a_warning_with_near_names(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
     wanted = {**BMI, "toolName": "calculate-bmj"}
     write_suite(testCases=[{"prompt": "BMI?", "expectedOutput": wanted}])
-    done = command("mcp", "evaluate")
+    done = bakeoff("mcp", "evaluate")
     assert done.returncode == 1
     assert "warning: " in done.stderr
     assert "did you mean 'calculate-bmi'?" in done.stderr
@@ -181,10 +186,12 @@ def test_variables_beside_the_configuration_win_over_those_here(nobody: None, mo
     assert [found[name] for name in "ABC"] == ["here", "beside", "set"]
 
 
-def test_a_variable_fills_in_a_model_and_one_that_is_not_set_is_named(write_suite: Callable[..., Path]) -> None:
+def test_a_variable_fills_in_a_model_and_one_that_is_not_set_is_named(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
     write_suite(modelsToTest=["scripted:${REPLY_OF_THE_MODEL}"])
-    done = command("mcp", "evaluate")
+    done = bakeoff("mcp", "evaluate")
     assert done.returncode == 2
     assert "${REPLY_OF_THE_MODEL} is not set" in done.stderr
     Path(".env").write_text(f"REPLY_OF_THE_MODEL='{call(**BMI)}'\n")
-    assert command("mcp", "evaluate").returncode == 0
+    assert bakeoff("mcp", "evaluate").returncode == 0

@@ -21,6 +21,8 @@ from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerTool
 from bakeoff.placed_yaml import read_yaml
 
+from ...warm_bakeoff import Bakeoff
+
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_a_configuration_of_which_editors_know_the_schema(tmp_path: Path, name: str):
@@ -101,7 +103,5 @@ def test_the_script_that_registers_a_provider_runs(tmp_path: Path):
     assert done.stdout == "2 of 2 passed\n", done.stderr
 
 
-def test_the_schema_is_printed(tmp_path: Path):
-    command = [str(Path(sys.executable).parent / "bakeoff"), "mcp", "schema"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert json.loads(done.stdout)["title"] == "MCP evaluation"
+def test_the_schema_is_printed(bakeoff: Bakeoff):
+    assert json.loads(bakeoff("mcp", "schema").stdout)["title"] == "MCP evaluation"

@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 
 from ...fetched import fetch_package
+from ...warm_bakeoff import Bakeoff
 
 BAD = Path(__file__).with_name("servers") / "bad.py"
 KITCHEN = ServerSpec(name="kitchen", command=sys.executable, args=("kitchen.py",))
@@ -206,10 +206,8 @@ def test_drafts_run_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert report.summary.totalTests == 2
 
 
-def test_what_is_printed_for_servers_that_are_given_directly_is_a_whole_configuration(tmp_path: Path):
-    command = [str(Path(sys.executable).parent / "bakeoff"), "mcp", "generate", "--command"]
-    command.append(shlex.join([sys.executable, str(BAD)]))
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+def test_what_is_printed_for_servers_that_are_given_directly_is_a_whole_configuration(bakeoff: Bakeoff, tmp_path: Path):
+    done = bakeoff("mcp", "generate", "--command", shlex.join([sys.executable, str(BAD)]))
     assert done.returncode == 0, done.stderr
     (tmp_path / "new.yaml").write_text(done.stdout)
     assert len(read_suite(tmp_path / "new.yaml", {}).config.testCases) > 15

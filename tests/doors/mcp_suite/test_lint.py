@@ -3,8 +3,8 @@
 import asyncio
 import json
 import shlex
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.report.terminal import print_blocks
 
 from ...fetched import fetch_package
+from ...warm_bakeoff import Bakeoff
 
-BAKEOFF = Path(sys.executable).parent / "bakeoff"
 BAD = Path(__file__).with_name("servers") / "bad.py"
 TEXT = {"type": "string", "description": "A text.", "maxLength": 80}
 
@@ -236,9 +236,9 @@ def test_a_sarif_result_names_rule_level_and_place(bad: LintReport, tmp_path: Pa
     assert len({json.dumps(one["partialFingerprints"]) for one in run["results"]}) > 20
 
 
-def lint(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [str(BAKEOFF), "mcp", "lint", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+@pytest.fixture
+def lint(bakeoff: Bakeoff) -> Bakeoff:
+    return partial(bakeoff, "mcp", "lint")
 
 
 CONFIG = """\
@@ -259,8 +259,8 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_command_reads_a_configuration_and_exits_with_what_was_asked_for(suite: Path):
-    done = lint(suite, "--sarif", "out.sarif")
+def test_the_command_reads_a_configuration_and_exits_with_what_was_asked_for(lint: Bakeoff, suite: Path):
+    done = lint("--sarif", "out.sarif")
     assert done.returncode == 1, done.stderr
     assert "20 tools of 1 server: 11 errors, 12 warnings" in done.stdout
     assert "hostile-instructions" in done.stdout
@@ -271,15 +271,15 @@ def test_the_command_reads_a_configuration_and_exits_with_what_was_asked_for(sui
         "artifactLocation": {"uri": "mcp-testing-framework.yaml"},
         "region": {"startLine": 4},
     }
-    never = lint(suite, "--fail-on", "never", "--json", "--server", "mine")
+    never = lint("--fail-on", "never", "--json", "--server", "mine")
     assert never.returncode == 0
     (report,) = json.loads(never.stdout)
     assert {"rule", "level", "server", "tool", "parameter", "what"} <= report["findings"][0].keys()
 
 
-def test_the_command_takes_a_server_directly(tmp_path: Path):
+def test_the_command_takes_a_server_directly(lint: Bakeoff, tmp_path: Path):
     command = shlex.join([sys.executable, str(BAD), "good"])
-    done = lint(tmp_path, "--command", command, "--fail-on", "warning")
+    done = lint("--command", command, "--fail-on", "warning")
     assert done.returncode == 0, done.stderr
     assert "1 tool of 1 server: 0 errors, 0 warnings, 0 notes" in done.stdout
 

@@ -11,6 +11,7 @@ from bakeoff.doors.mcp_suite.matching import (
     Difference,
     is_matcher,
     matcher_problems,
+    parameter_problems,
     parameter_differences,
     value_differences,
 )
@@ -173,6 +174,11 @@ def test_a_matcher_that_cannot_be_used_is_found_before_anything_runs(expected, t
 
 def test_what_is_meant_literally_is_not_taken_for_a_broken_matcher():
     assert matcher_problems({"a": {"value": {"regex": "("}, "exact": True}}) == []
+
+
+def test_the_names_of_parameters_are_the_tools_own():
+    assert parameter_problems({"regex": "(", "optional": {}}) == []
+    assert parameter_problems({"regex": {"regex": "("}})[0][0] == "regex.regex"
 
 
 def test_a_pattern_that_takes_forever_is_given_up():

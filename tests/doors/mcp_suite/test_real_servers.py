@@ -11,6 +11,7 @@ import pytest
 
 from bakeoff.mcp import ServerSpec
 
+from ...warm_bakeoff import Bakeoff
 from .conftest import SERVERS, Evaluate, details
 
 
@@ -120,7 +121,7 @@ mcpServers:
 
 
 def test_the_example_that_people_begin_with_means_what_it_says(
-    everything_at: Callable[[str], str], script: Callable[..., str]
+    bakeoff: Bakeoff, everything_at: Callable[[str], str], script: Callable[..., str]
 ) -> None:
     bmi = expected("example-server", "calculate-bmi", weightKg=90.0, heightM=1.8)
     search = expected("healthcare-server", "search-providers", state="CALIFORNIA")
@@ -128,8 +129,7 @@ def test_the_example_that_people_begin_with_means_what_it_says(
     server = SERVERS / "desk.py"
     text = EXAMPLE.format(bmi=model.partition(":")[2], python=sys.executable, server=server, url=everything_at("sse"))
     Path("mcp-testing-framework.yaml").write_text(text)
-    argv = [sys.executable, "-m", "bakeoff", "mcp", "evaluate", "--no-open"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    done = bakeoff("mcp", "evaluate", "--no-open")
     assert done.returncode == 0, done.stderr
     assert "no server is called 'example-server'" in done.stderr
     assert "no server is called 'healthcare-server'" in done.stderr

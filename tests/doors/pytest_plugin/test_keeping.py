@@ -1,9 +1,6 @@
 """The evals of a session as a run that the other commands read."""
 
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +9,7 @@ from bakeoff.doors.pytest_plugin.reporting.source import EvalFileReader
 from bakeoff.report import summarise
 from bakeoff.rundir import find_run, run_folders
 
+from ...warm_bakeoff import Bakeoff
 from .small_project import SmallProject, project
 
 pytest_plugins = ["pytester"]
@@ -32,12 +30,7 @@ async def test_one(to_eval):
 """
 
 
-def bakeoff(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "bakeoff", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
-def test_a_session_is_a_run_that_other_commands_show_and_compare(project: SmallProject) -> None:
+def test_a_session_is_a_run_that_other_commands_show_and_compare(bakeoff: Bakeoff, project: SmallProject) -> None:
     project.write(EVALS)
     assert project.run("-v").text.count("evals: this run is kept in") == 1
     project.run()
@@ -54,9 +47,9 @@ def test_a_session_is_a_run_that_other_commands_show_and_compare(project: SmallP
     ]
     assert plan.cases[0].tags == {"suite": "test_it"}
     assert (project.path / ".bakeoff" / "runs" / ".gitignore").read_text() == "*\n"
-    shown = bakeoff(project.path, "runs", "show", "latest", "--results", ".bakeoff")
+    shown = bakeoff("runs", "show", "latest", "--results", ".bakeoff")
     assert "test_it[b]" in shown.stdout
-    resumed = bakeoff(project.path, "resume", "latest", "--results", ".bakeoff")
+    resumed = bakeoff("resume", "latest", "--results", ".bakeoff")
     assert resumed.returncode == 2
     assert "run pytest there to carry them out again" in resumed.stderr
 
@@ -81,7 +74,7 @@ def test_one(to_eval):
 
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
 def test_parameters_are_the_subjects_of_the_run_and_so_the_columns_of_its_matrix(
-    project: SmallProject, workers: tuple[str, ...]
+    bakeoff: Bakeoff, project: SmallProject, workers: tuple[str, ...]
 ) -> None:
     project.write(MODELS)
     project.run_apart(*workers, record=("--eval-json", "evals.json"))
@@ -108,7 +101,7 @@ def test_parameters_are_the_subjects_of_the_run_and_so_the_columns_of_its_matrix
         "evals": (2, 1.0),
     }
     arms = ("--subject-a", "small", "--subject-b", "large", "--results", ".bakeoff")
-    compared = bakeoff(project.path, "compare", "latest", *arms).stdout
+    compared = bakeoff("compare", "latest", *arms).stdout
     assert "4 cases in pairs: 2 better, 2 the same, 0 worse" in compared
     assert "test_plain" not in compared  # which neither of them had
     described = EvalFileReader().describe(project.path / "evals.json")

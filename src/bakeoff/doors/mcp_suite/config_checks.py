@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff.doors.mcp_suite.matching import matcher_problems
+from bakeoff.doors.mcp_suite.matching import matcher_problems, parameter_problems
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.models.names import parse_model_name
@@ -101,7 +101,7 @@ def _split(command: str) -> list[str]:
 
 def _case_problems(placed: PlacedYaml, at: int, case: "SuiteCase") -> Iterator[str]:
     for key, call in expected_calls(placed, at, case):
-        for name, problem in matcher_problems(call.parameters):
+        for name, problem in parameter_problems(call.parameters):
             yield placed.problem((*key, "parameters", *_parts(name)), problem)
     for name, problem in matcher_problems(case.expectedResults):
         yield placed.problem(("testCases", at, "expectedResults", *_parts(name)), problem)

@@ -102,6 +102,11 @@ def matcher_problems(expected: JsonValue, place: str = "") -> list[tuple[str, st
     return found + [problem for name, value in inner for problem in matcher_problems(value, name)]
 
 
+def parameter_problems(expected: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
+    """The same of a call's parameters, whose names are the tool's: one may well be called `regex` or `value`."""
+    return [problem for name, value in expected.items() for problem in matcher_problems(value, name)]
+
+
 async def parameter_differences(
     expected: Mapping[str, JsonValue], actual: Mapping[str, JsonValue], *, extra_allowed: bool = False
 ) -> list[Difference]:

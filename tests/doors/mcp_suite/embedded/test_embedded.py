@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from ....warm_bakeoff import Bakeoff
 from ..conftest import BMI, Evaluate, desk, details
-from ..test_command import command
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 
@@ -16,10 +16,12 @@ CASES = [
 ]
 
 
-def test_two_commands_in_an_empty_folder_evaluate_a_running_example(use_cache: None, nobody: None) -> None:
-    made = command("mcp", "init", ".", "--example", "getting-started")
+def test_two_commands_in_an_empty_folder_evaluate_a_running_example(
+    bakeoff: Bakeoff, use_cache: None, nobody: None
+) -> None:
+    made = bakeoff("mcp", "init", ".", "--example", "getting-started")
     assert made.returncode == 0, made.stderr
-    done = command("mcp", "evaluate", "--case", "timer", "--case", "poem", "--rounds", "1", "--json", "--no-open")
+    done = bakeoff("mcp", "evaluate", "--case", "timer", "--case", "poem", "--rounds", "1", "--json", "--no-open")
     assert done.returncode == 1, done.stderr
     results = json.loads(done.stdout)["results"]
     assert [case["modelResults"][0]["passRate"] for case in results] == [1.0, 0.0]

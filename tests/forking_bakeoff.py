@@ -1,0 +1,91 @@
+"""A Python that has imported all of Bakeoff and forks for each command; `warm_bakeoff.py` tells it what to do.
+
+Most of the time of a short command goes into its imports. A forked process is the command's own in all that a test can
+see: its folder, environment, arguments, streams, signals and end. Coverage is measured in each of them.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import coverage
+
+# Programs of their own, which act as soon as they are imported, and the part that needs a test session around it.
+NOT_IMPORTED = ("__main__", "bundled", "forward", "pytest_harness", "pytest_parent", "pytest_plugin", "supervisor")
+
+
+def import_everything() -> None:
+    import bakeoff
+
+    for module in pkgutil.walk_packages(bakeoff.__path__, "bakeoff."):
+        if not any(part in module.name for part in NOT_IMPORTED):
+            importlib.import_module(module.name)
+    # What is here now is garbage to nobody: the children need not look at it again.
+    gc.collect()
+    gc.freeze()
+
+
+def requests(connection: socket.socket) -> Any:
+    """Fork for each request, telling its process and its end. Only the children return, each with its request."""
+    while True:
+        text, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+        if not text:
+            os._exit(0)
+        process = os.fork()
+        if process == 0:
+            connection.close()
+            for number, stream in enumerate(streams):
+                os.dup2(stream, number)
+                os.close(stream)
+            return json.loads(text)
+        for stream in streams:
+            os.close(stream)
+        connection.send(json.dumps(process).encode())
+        _, status = os.waitpid(process, 0)
+        connection.send(json.dumps(os.waitstatus_to_exitcode(status)).encode())
+
+
+def run_command(words: list[str], folder: str, environment: dict[str, str]) -> int:
+    from bakeoff.cli.main import main
+
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    coverage.process_startup(force=True)
+    sys.argv = words
+    try:
+        main()
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+            return 1
+        return end.code or 0
+    return 0
+
+
+def end_as_python_does(code: int) -> None:
+    """All but the taking apart of two thousand modules."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    watching = coverage.Coverage.current()
+    import_everything()
+    if watching is not None:
+        watching.stop()
+        watching.save()
+        atexit.unregister(watching._atexit)
+    sys.path[0] = str(Path(sys.executable).parent)
+    end_as_python_does(run_command(*requests(socket.socket(fileno=int(sys.argv[1])))))
