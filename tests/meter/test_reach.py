@@ -5,7 +5,6 @@ import os
 import shutil
 import socket
 import stat
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from bakeoff.meter.listener import PREFIX, SOCKET, make_folder, runtime_folder, 
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 
 from ..models.loopback import Act, Loopback
-from ..sandbox.conftest import docker_engine, place, sandbox_on
+from ..sandbox.conftest import docker, docker_engine, place, sandbox_on
 from .conftest import CANARY, Opening, Visit
 
 __all__ = ["docker_engine", "place", "sandbox_on"]  # fixtures, found by their names
@@ -88,16 +87,22 @@ async def test_a_command_behind_the_forwarder_ends_as_it_would_alone(
     assert killed.exit_code == -9
 
 
+@pytest.mark.parametrize("rung", ["bwrap", "docker"])
 async def test_an_agent_that_is_killed_in_mid_stream_has_its_tokens_booked_and_leaves_nothing(
-    provider: Loopback, visit: Opening, place: Place, sandbox_on: Callable[[str], Sandbox]
+    rung: str,
+    provider: Loopback,
+    visit: Opening,
+    place: Place,
+    sandbox_on: Callable[[str], Sandbox],
+    request: pytest.FixtureRequest,
 ) -> None:
     provider.plan = lambda _: Act(say=" ".join(["word"] * 1000), pause=0.05)
     streams = AGENT.replace('"messages": []', '"messages": [], "stream": True')
     async with visit(place=place) as at:
-        way = reach(at.trial, "bwrap")
+        way = reach(at.trial, rung)
         env = {"BASE_URL": base_url(at.trial, way, "openai"), "API_KEY": at.trial.token, "ELSEWHERE": "1"}
-        argv = way.wrap((sys.executable, "-I", "-c", streams))
-        done = await sandbox_on("bwrap").run(Command(argv, place, 4.0, env=env, readable=way.readable))
+        argv = way.wrap(("python3", "-I", "-c", streams))
+        done = await sandbox_on(rung).run(Command(argv, place, 4.0, env=env, readable=way.readable))
     assert done.stop == "timeout"
     assert at.books.spent.requests == 1
     assert 0 < at.books.spent.output < 1000
@@ -105,6 +110,9 @@ async def test_an_agent_that_is_killed_in_mid_stream_has_its_tokens_booked_and_l
     assert at.trial.transcript().metadata["meter"]["cut"] == 1  # type: ignore[index,call-overload]
     assert not at.trial.folder.exists()
     assert provider.most_in_flight == 1
+    if rung == "docker":
+        left = docker(request.getfixturevalue("docker_engine"), "ps", "--all", "--quiet", "--filter", "label=bakeoff")
+        assert (left.returncode, left.stdout) == (0, b"")
 
 
 async def test_an_image_without_python_is_given_the_hosts_network_and_no_forwarder(

@@ -68,7 +68,10 @@ EXAMPLES = [block for block in BLOCKS if block.language in RUN]
 
 def environment(home: Path) -> dict[str, str]:
     """This process's environment with our programs first, a home of its own, and no settings of the person's."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BAKEOFF_", "PYTEST_"))}
+    # Coverage is left out, too: an example shows that a page is right, and runs no line that no test runs.
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("BAKEOFF_", "COVERAGE_", "PYTEST_"))
+    }
     kept |= {name: value for name, value in os.environ.items() if name in ("BAKEOFF_REPLAY", "BAKEOFF_RECORDINGS")}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     plain = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
