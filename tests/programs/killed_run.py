@@ -27,10 +27,10 @@ def plan(cases: int) -> Plan:
     )
 
 
-async def main(folder: Path, cases: int) -> None:
-    async for record in run(plan(cases), RunOptions(folder=folder, jobs=8)):
+async def main(folder: Path, cases: int, jobs: int = 8) -> None:
+    async for record in run(plan(cases), RunOptions(folder=folder, jobs=jobs)):
         print(record.attempt_key, flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(main(Path(sys.argv[1]), *map(int, sys.argv[2:])))

@@ -32,10 +32,10 @@ PROGRAM = Path(__file__).parents[2] / "programs" / "killed_run.py"
 
 @contextmanager
 def started_run(folder: Path, cases: int) -> Iterator["subprocess.Popen[bytes]"]:
-    """A run in a process of its own, once twenty more trials are on disk; killed at the end."""
+    """A run in a process of its own, one trial at a time, once twenty more are on disk; killed at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     before = finished(folder)
-    command = [sys.executable, str(PROGRAM), str(folder), str(cases)]
+    command = [sys.executable, str(PROGRAM), str(folder), str(cases), "1"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
             give_up = time.monotonic() + 60
@@ -70,7 +70,7 @@ def test_the_index_leads_to_a_run_and_back(viewer: Viewer, chromium: Chromium) -
 
 def test_a_run_is_seen_to_move_and_to_be_killed(viewer: Viewer, chromium: Chromium) -> None:
     folder = viewer.results / "runs" / "live"
-    with started_run(folder, 20_000) as process:
+    with started_run(folder, 3_000) as process:
 
         async def look(page: Page) -> tuple[float, float, str, str]:
             await page.goto(viewer.address)
@@ -101,7 +101,7 @@ def index_address(viewer: Viewer) -> str:
 
 
 def test_the_index_hears_of_a_new_run_of_its_progress_and_of_its_end(viewer: Viewer) -> None:
-    with viewer.events(index_address(viewer)) as events, started_run(viewer.results / "runs" / "live", 5_000) as run:
+    with viewer.events(index_address(viewer)) as events, started_run(viewer.results / "runs" / "live", 3_000) as run:
         first = next(news for _, news in events if scored(news))
         assert first["runs"]["name"] == ["live"], "the run that was there before has not changed"
         assert first["runs"]["state"] == ["running"]
@@ -137,7 +137,7 @@ def test_the_index_in_a_browser_gets_a_row_that_moves(viewer: Viewer, chromium: 
         await page.goto(viewer.address)
         await page.wait_for_selector("html[data-ready=yes]", state="attached")
         before = await page.locator(".headline").inner_text()
-        with started_run(viewer.results / "runs" / "live", 5_000) as run:
+        with started_run(viewer.results / "runs" / "live", 3_000) as run:
             await until(page, f"{row} && {count} > 0")
             first = await page.evaluate(count)
             await until(page, f"{count} > {first}")
