@@ -21,6 +21,8 @@ _JOINERS = "\u200c\u200d"  # without which scripts and emoji fall apart
 _FORMULA = re.compile(rf"[\s{_JOINERS}\ufeff]*[{_SIGNS}]")
 # Where a comma is the decimal sign, spreadsheets part cells at semicolons, in quotes or not.
 _SECOND_CELL = re.compile(rf";(?={_FORMULA.pattern})")
+# Most of a text needs no look: what is left is asked what it is.
+_TO_ESCAPE = re.compile(r"[^ !-\[\]-~]")
 _SHORTER = (1000, 100, 10)  # characters that each text of JSON may keep, tried in this order
 
 
@@ -34,7 +36,7 @@ def write_csv(fields: tuple[Field, ...], rows: Iterator[dict[str, Value]], file:
 
 def safe_cell(text: str) -> str:
     """Control characters as escapes; what a spreadsheet would take for a formula behind an apostrophe."""
-    shown = "".join(map(_escaped, text[: LONGEST_CELL + 1]))
+    shown = _TO_ESCAPE.sub(_escape, text[: LONGEST_CELL + 1])
     shown = _SECOND_CELL.sub(r"\\x3b", shown)
     if len(shown) > LONGEST_CELL:
         shown = f"{shown[:LONGEST_CELL]}…"
@@ -57,7 +59,8 @@ def _cell(field: Field, value: Value) -> Value:
     return json_cell(value) if field.kind == "json" else safe_cell(value)
 
 
-def _escaped(char: str) -> str:
+def _escape(found: re.Match[str]) -> str:
+    char = found[0]
     if char == "\\":
         return "\\\\"
     if char.isprintable() or char in _JOINERS or unicodedata.category(char) == "Zs":
