@@ -11,8 +11,8 @@ from bakeoff.doors.mcp_suite.matching import (
     Difference,
     is_matcher,
     matcher_problems,
-    parameter_problems,
     parameter_differences,
+    parameter_problems,
     value_differences,
 )
 
