@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+TESTS = Path(__file__).parents[1]
 
 
 def run_pytest(folder: Path, source: str, no_skip: str) -> subprocess.CompletedProcess[str]:
-    shutil.copy(CONFTEST, folder / "conftest.py")
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    (folder / "test_it.py").write_text(source)
+    (folder / "tests").mkdir()
+    for file in ("conftest.py", "warm_bakeoff.py"):
+        shutil.copy(TESTS / file, folder / "tests" / file)
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    (folder / "tests" / "test_it.py").write_text(source)
     env = {**os.environ, "BAKEOFF_NO_SKIP": no_skip}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-rs", "-q"]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
