@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from ...warm_bakeoff import PROGRAM
 from ..html.browser import Chromium
 from ..html.generator import plan_of, write_run
 
-BAKEOFF = Path(sys.executable).parent / "bakeoff"
+HINT = "Ctrl-C ends it; the address works only on this machine, and only with its token"
 
 
 @dataclass(frozen=True)
@@ -96,17 +97,29 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-@pytest.fixture
-def viewer(results: Path) -> Iterator[Viewer]:
-    command = [str(BAKEOFF), "view", "--no-open", "--results", str(results)]
+@contextmanager
+def viewing(results: Path) -> Iterator[Viewer]:
+    """`bakeoff view`, ended by Ctrl-C, of which it makes no words."""
+    command = [str(PROGRAM), "view", "--no-open", "--results", str(results)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with (
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, env=environment) as process,
+    ):
         try:
             assert process.stdout is not None
             yield Viewer(process.stdout.readline().strip(), results)
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 0
+            code = process.wait(30)
+        said.seek(0)
+        assert (code, said.read().splitlines()) == (0, [HINT])
+
+
+@pytest.fixture
+def viewer(results: Path) -> Iterator[Viewer]:
+    with viewing(results) as viewer:
+        yield viewer
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,17 @@ import pytest
 from playwright.async_api import Page
 
 from ..html.browser import Chromium
-from .conftest import Viewer
+from ..html.generator import plan_of, write_run
+from .conftest import Viewer, viewing
+
+
+@pytest.fixture(scope="module")
+def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
+    """One for all of these tests, which change nothing."""
+    results = tmp_path_factory.mktemp("guarded") / "results"
+    write_run(results / "runs" / "one", plan_of(3))
+    with viewing(results) as viewer:
+        yield viewer
 
 
 def test_the_printed_address_trades_its_token_for_a_cookie(viewer: Viewer) -> None:

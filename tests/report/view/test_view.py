@@ -1,13 +1,15 @@
 """The served pages, and runs that go on while one looks."""
 
 import asyncio
+import contextlib
+import http.client
 import re
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,12 @@ from bakeoff.report.view.live import Progress
 from bakeoff.report.view.watch import Watch
 from bakeoff.rundir import RunFolder
 
+from ...warm_bakeoff import Bakeoff
 from ..html.browser import Chromium, until
 from ..html.generator import as_line, line_of, plan_of, records_of, write_lines, write_run
-from .conftest import BAKEOFF, Viewer
+from .conftest import Viewer, viewing
 
-PROGRAM = Path(__file__).parents[2] / "programs" / "killed_run.py"
+KILLED_RUN = Path(__file__).parents[2] / "programs" / "killed_run.py"
 
 
 @contextmanager
@@ -35,7 +38,7 @@ def started_run(folder: Path, cases: int) -> Iterator["subprocess.Popen[bytes]"]
     """A run in a process of its own, one trial at a time, once twenty more are on disk; killed at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     before = finished(folder)
-    command = [sys.executable, str(PROGRAM), str(folder), str(cases), "1"]
+    command = [sys.executable, str(KILLED_RUN), str(folder), str(cases), "1"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
             give_up = time.monotonic() + 60
@@ -222,9 +225,16 @@ def test_a_run_that_cannot_be_shown_is_a_sentence(viewer: Viewer) -> None:
     assert viewer.ask("/runs/bad/events", Cookie=viewer.cookie()).status == 404
 
 
-def test_a_port_that_is_taken_is_told_in_a_sentence(viewer: Viewer) -> None:
-    command = [str(BAKEOFF), "view", "--no-open", "--port", str(viewer.port), "--results", str(viewer.results)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def test_ctrl_c_cuts_off_what_is_listened_to_and_what_is_being_made(results: Path) -> None:
+    write_run(results / "runs" / "large", plan_of(500))
+    with contextlib.ExitStack() as still_open, viewing(results) as viewer:
+        still_open.enter_context(viewer.events(index_address(viewer)))
+        waiting = still_open.enter_context(closing(http.client.HTTPConnection("127.0.0.1", viewer.port)))
+        waiting.request("GET", "/runs/large", headers={"Cookie": viewer.cookie()})
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence(bakeoff: Bakeoff, viewer: Viewer) -> None:
+    done = bakeoff("view", "--no-open", "--port", str(viewer.port), "--results", str(viewer.results))
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: port {viewer.port} cannot be used: Address already in use; leave --port out")
 

@@ -5,6 +5,7 @@ import itertools
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from bakeoff.calls import call
 from bakeoff.errors import BakeoffError, RunFolderError
 from bakeoff.report.html import read_entries, write_index, write_run_page
 from bakeoff.report.html.render import Served
@@ -44,14 +46,15 @@ class Pages:
     async def index(self) -> Path:
         """A page for this reader, whose events begin with what changed since it was made."""
         async with self._making:
-            seen = await asyncio.to_thread(look_at, self._results)  # first: what changes meanwhile is told once more
+            seen = await call(look_at, self._results)  # first: what changes meanwhile is told once more
             number = str(next(self._numbers))
             self._seen[number] = seen
             if len(self._seen) > _MOST_PAGES:
                 del self._seen[next(iter(self._seen))]
             served = Served(home="/", reports=RUNS, events=f"/events?page={number}")
             path = self._folder / "index.html"
-            return await asyncio.to_thread(write_index, path, read_entries(self._results), served=served)
+            made: Path = await call(partial(write_index, path, read_entries(self._results), served=served))
+            return made
 
     def watch(self, page: str) -> Watch:
         """What changes from that page on; a page that is forgotten is told everything."""
@@ -65,7 +68,7 @@ class Pages:
             if kept is None or kept[0] != version:
                 path = self._folder / f"{len(self._made) if kept is None else kept[1].stem}.html"
                 served = Served(home="/", events=f"/runs/{quote(name)}/events")
-                made = await asyncio.to_thread(write_run_page, folder, path, sections=self._sections, served=served)
+                made = await call(partial(write_run_page, folder, path, sections=self._sections, served=served))
                 kept = (version, made)
                 self._made[name] = kept
         return kept[1]
@@ -116,7 +119,7 @@ async def _index_events(request: Request) -> Response:
 
 async def _events(request: Request) -> Response:
     pages: Pages = request.app.state.pages
-    progress = await asyncio.to_thread(Progress, pages.find(request.path_params["name"]))
+    progress: Progress = await call(Progress, pages.find(request.path_params["name"]))
     return StreamingResponse(_stream(Told(progress).news, POLL_SECONDS), media_type="text/event-stream")
 
 
@@ -125,7 +128,7 @@ async def _stream(news: Callable[[], bytes | None], pause: float) -> AsyncIterat
     quiet = 0
     while True:
         try:
-            event = await asyncio.to_thread(news)
+            event = await call(news)
         except (OSError, RunFolderError):  # the folder was deleted
             return
         if event is not None:

@@ -1,5 +1,6 @@
 """The socket on loopback and the server behind it."""
 
+import logging
 import os
 import secrets
 import socket
@@ -30,7 +31,10 @@ def serve(results: Path, port: int, ready: Callable[[str], None], *, sections: S
             timeout_graceful_shutdown=1,  # event streams have no end of their own
         )
         ready(f"http://{HOST}:{bound}/?{TOKEN}={token}")
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        # Ctrl-C cuts off streams, and pages that are being made: no error that anybody should read of.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
+        server.run(sockets=[listening])
 
 
 def _listen(port: int) -> socket.socket:
