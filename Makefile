@@ -23,6 +23,8 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 # On a machine that others share, a test about time may lose its race: there it gets one more try, which the summary counts.
 PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(if $(CI),--reruns 1)
 CHECKED := src tests scripts $(if $(wildcard bench/*.py),bench)
+# The tests start hundreds of Pythons; where bytecode is not to be kept, each would compile everything anew.
+export PYTHONDONTWRITEBYTECODE :=
 # Otherwise ruff keeps a second one in src, beside the settings of the bundled exercises.
 export RUFF_CACHE_DIR := .ruff_cache
 # A progress bar is for people; a log gets one line.

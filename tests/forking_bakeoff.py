@@ -60,6 +60,9 @@ def run_command(words: list[str], folder: str, environment: dict[str, str]) -> i
     os.environ.update(environment)
     os.chdir(folder)
     coverage.process_startup(force=True)
+    if encoding := environment.get("PYTHONIOENCODING"):
+        sys.stdout.reconfigure(encoding=encoding)  # type: ignore[union-attr]
+        sys.stderr.reconfigure(encoding=encoding)  # type: ignore[union-attr]
     sys.argv = words
     try:
         main()

@@ -88,7 +88,7 @@ class WarmBakeoff:
 
 
 def _read_at_start(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name.startswith(_READ_AT_START)}
+    return {name: env[name] for name in env if name.startswith(_READ_AT_START) and name != "PYTHONIOENCODING"}
 
 
 def _text(file: int) -> str:
