@@ -21,7 +21,7 @@ FINGERPRINT = sh scripts/fingerprint.sh src tests docs scripts bench README.md C
 # Two for each core: half of the time, tests wait for programs that they have started.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 # On a machine that others share, a test about time may lose its race: there it gets one more try, which the summary counts.
-PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(if $(CI),--reruns 1)
+PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(if $(CI),--reruns 1 -rR)
 CHECKED := src tests scripts $(if $(wildcard bench/*.py),bench)
 # The tests start hundreds of Pythons; where bytecode is not to be kept, each would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=

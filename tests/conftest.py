@@ -1,6 +1,5 @@
 """What every test may ask for, and the rule that continuous integration skips nothing."""
 
-import gc
 import os
 import shutil
 import signal
@@ -28,12 +27,6 @@ def pytest_configure() -> None:
     """A shell starts what goes to the background with Ctrl-C switched off, and children inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_collection_finish() -> None:
-    """Tests and what they import stay to the end: no search for garbage, which some libraries ask for, looks there."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")
