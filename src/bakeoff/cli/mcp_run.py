@@ -11,7 +11,7 @@ from rich.text import Text
 
 from bakeoff.cli.console import err, out
 from bakeoff.cli.running import FAILED, INTERRUPTED, PASSED, UNDECIDED, Ending, command_for, print_spending, watch
-from bakeoff.doors.mcp_suite.config import Suite
+from bakeoff.doors.mcp_suite.choosing import Asked
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.doors.mcp_suite.plan import build_plan
 from bakeoff.doors.mcp_suite.preparing import Prepared, prepare, read_suites
@@ -35,13 +35,13 @@ def evaluate(request: EvaluationRequest, options: RunOptions, ending: Ending, *,
     _refuse_unusable(request.report)
     suites = read_suites(request, options)
     if dry_run:
-        for suite in suites:
-            _print_plan(suite, request, options)
+        for asked in suites:
+            _print_plan(asked, options)
         return PASSED
     codes: list[int] = []
     done: list[_Done] = []
-    for suite in suites:
-        prepared = _prepared(suite, request, options, alone=len(suites) == 1)
+    for asked in suites:
+        prepared = _prepared(asked, options, alone=len(suites) == 1)
         if prepared is None:
             codes.append(UNDECIDED)
             continue
@@ -50,12 +50,19 @@ def evaluate(request: EvaluationRequest, options: RunOptions, ending: Ending, *,
         done.append(one)
         if one.code == INTERRUPTED:
             break
-    files = [path for one in done for path in one.written.files]
-    if len(suites) > 1 and done:
-        files += write_combined([one.written for one in done], request.report)
-    files += write_ci_outputs([one.told for one in done], ending.outputs)
-    _tell([one.written for one in done], files, ending)
+    _leave(suites, done, request.report, ending)
     return next(code for code in _WORST_FIRST if code in codes)
+
+
+def _leave(suites: Sequence[Asked], done: Sequence["_Done"], report: Path, ending: Ending) -> None:
+    """The files over all suites, and word of every file."""
+    written = [one.written for one in done]
+    files = [path for one in written for path in one.files]
+    if len(suites) > 1 and written:
+        run = {one.suite for one in done}
+        files += write_combined(written, [str(one.suite.file) for one in suites if one.suite.file not in run], report)
+    files += write_ci_outputs([one.told for one in done], ending.outputs)
+    _tell(written, files, ending, several=len(suites) > 1)
 
 
 def _refuse_unusable(report: Path) -> None:
@@ -65,10 +72,10 @@ def _refuse_unusable(report: Path) -> None:
     refuse_unwritable("--report", report / "test-report.json")
 
 
-def _prepared(suite: Suite, request: EvaluationRequest, options: RunOptions, *, alone: bool) -> Prepared | None:
+def _prepared(asked: Asked, options: RunOptions, *, alone: bool) -> Prepared | None:
     """Its servers have told their tools; None where they did not, and there are other suites that may be fine."""
     try:
-        prepared = asyncio.run(prepare(suite, request, options))
+        prepared = asyncio.run(prepare(asked.suite, asked.request, options))
     except InfraError as error:
         if alone:
             raise
@@ -80,10 +87,11 @@ def _prepared(suite: Suite, request: EvaluationRequest, options: RunOptions, *, 
     return prepared
 
 
-def _print_plan(suite: Suite, request: EvaluationRequest, options: RunOptions) -> None:
+def _print_plan(asked: Asked, options: RunOptions) -> None:
     from bakeoff.cli.plans import print_dry_run
 
-    plan = build_plan(suite, request)
+    suite = asked.suite
+    plan = build_plan(suite, asked.request)
     config = suite.config
     rule = "all cells have to" if config.suiteRule == "all" else f"{percent(config.threshold)} of cells have to"
     out().print(f"{visible(str(suite.file))}: a cell passes at {percent(config.threshold)} of its rounds; {rule}")
@@ -95,6 +103,7 @@ def _print_plan(suite: Suite, request: EvaluationRequest, options: RunOptions) -
 class _Done:
     """A suite that was run."""
 
+    suite: Path
     code: int
     written: Written
     told: CiRun
@@ -114,7 +123,7 @@ def _run(prepared: Prepared, ending: Ending) -> _Done:
         code = INTERRUPTED
     elif ending.exit_zero and code == FAILED:
         code = PASSED
-    return _Done(code, written, CiRun(folder, plan, written.outcome.threshold))
+    return _Done(prepared.suite.file, code, written, CiRun(folder, plan, written.outcome.threshold))
 
 
 def _print_outcome(prepared: Prepared, outcome: Outcome, folder: RunFolder) -> None:
@@ -145,10 +154,10 @@ def _rate(cell: CellOutcome) -> Text:
     return Text(f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{lost})", style=style)
 
 
-def _tell(written: Sequence[Written], files: Sequence[Path], ending: Ending) -> None:
+def _tell(written: Sequence[Written], files: Sequence[Path], ending: Ending, *, several: bool) -> None:
     if ending.as_json:
         told = [one.report.model_dump(mode="json", by_alias=True) for one in written]
-        out().file.write(json.dumps(told[0] if len(told) == 1 else told, indent=2, ensure_ascii=False) + "\n")
+        out().file.write(json.dumps(told if several else told[0], indent=2, ensure_ascii=False) + "\n")
     for path in files:
         _say(f"wrote {path}")
     pages = [path for path in files if path.suffix == ".html"]

@@ -1,9 +1,9 @@
-"""`${VARIABLE}` in what an MCP server is given, so that a plan need not hold a secret."""
+"""`${VARIABLE}` in what an MCP server or a provider is given, so that a plan need not hold a secret."""
 
 import re
 from collections.abc import Iterable, Mapping
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
@@ -13,23 +13,33 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSpec:
-    """The server with the environment's values in its `env` and `headers`; a variable that is not set is an error."""
-    missing = [name for name in _variables((*spec.env.values(), *spec.headers.values())) if name not in environment]
+    """The server with the environment's values in all that it is given; a variable that is not set is an error."""
+    given = (*spec.env.values(), *spec.headers.values(), *spec.args, spec.url or "")
+    missing = [name for name in _variables(given) if name not in environment]
     if missing:
         raise UsageError(
             f"MCP server {spec.name!r} is given ${{{missing[0]}}}, which is not set: "
             f"set {missing[0]}, in the environment, in .env or in .env.local"
         )
 
-    def filled(given: Mapping[str, str]) -> dict[str, str]:
-        return {name: _VARIABLE.sub(lambda found: environment[found[1]], value) for name, value in given.items()}
-
-    given = {**spec.model_dump(), "env": filled(spec.env), "headers": filled(spec.headers)}
+    dumped = spec.model_dump()
+    given_fields = {name: filled(dumped[name], environment) for name in ("env", "headers", "args", "url")}
     try:
-        return type(spec).model_validate(given)  # anew: a variable may hold what no header can
+        return type(spec).model_validate({**dumped, **given_fields})  # anew: a variable may hold what no header can
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise UsageError(f"MCP server {spec.name!r}: {first['msg']}") from None  # the cause shows the value
+
+
+def filled(value: JsonValue, environment: Mapping[str, str]) -> JsonValue:
+    """With the environment's values in every text; a variable that is not set stays as it is."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), value)
+    if isinstance(value, dict):
+        return {name: filled(inner, environment) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [filled(inner, environment) for inner in value]
+    return value
 
 
 def secrets_of(given: ServerSpec, environment: Mapping[str, str]) -> dict[str, str]:
@@ -37,7 +47,8 @@ def secrets_of(given: ServerSpec, environment: Mapping[str, str]) -> dict[str, s
     spec = with_variables(given, environment)
     named = {f"{spec.name}.{name}": value for name, value in spec.secrets.items()}  # servers have headers in common
     inside = _variables({**given.headers, **secrets_in(given.env)}.values())
-    return {**named, **{name: environment[name] for name in inside}}
+    spelled = {name: environment[name] for name in _variables((*given.args, given.url or ""))}
+    return {**named, **{name: environment[name] for name in inside}, **secrets_in(spelled)}
 
 
 def _variables(texts: Iterable[str]) -> list[str]:

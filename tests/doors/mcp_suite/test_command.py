@@ -97,9 +97,118 @@ def test_a_folder_is_every_suite_below_it_with_one_report_over_all(
         "passedTests": 1,
         "failedTests": 1,
         "undecidedTests": 0,
+        "notRun": [],
     }
     assert {path.suffix for path in Path("mcp-report").glob("combined-report-*")} == {".json", ".md", ".html"}
     assert {path.name.split("-2")[0] for path in Path("mcp-report").glob("*.log")} == {"one", "two"}
+
+
+def test_a_suite_whose_server_does_not_start_keeps_the_report_over_all_from_saying_passed(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
+    write_suite("suites/bad.yaml", mcpServers=[{"name": "gone", "command": "no-such-program-anywhere"}])
+    write_suite("suites/good.yaml")
+    done = bakeoff("mcp", "evaluate", "suites", "--json", "--no-open")
+    assert done.returncode == 3, done.stderr
+    assert [report["bakeoff"]["suite"] for report in json.loads(done.stdout)] == ["suites/good.yaml"], "a list"
+    [combined] = Path("mcp-report").glob("combined-report-*.json")
+    summary = json.loads(combined.read_bytes())["summary"]
+    assert (summary["allPass"], summary["suites"], summary["notRun"]) == (False, 2, ["suites/bad.yaml"])
+    assert (summary["totalTests"], summary["passedTests"]) == (1, 1)
+    assert "| `suites/bad.yaml` | not run | – |" in combined.with_suffix(".md").read_text()
+    page = combined.with_suffix(".html").read_text()
+    assert "1 of 1 cells passed in 2 suites; 1 not run" in page
+    assert ">suites/bad.yaml<" in page
+    assert page.count('<span class="chip tone-lost">undecided</span>') == 1, "above all suites"
+    assert page.count('<span class="chip tone-lost">not run</span>') == 1
+
+
+def test_a_cell_that_lost_rounds_leaves_undecided_is_not_shown_as_passed(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
+    write_suite("suites/good.yaml")
+    write_suite(
+        "suites/tired.yaml",
+        testRound=2,
+        concurrencyLimit=1,
+        modelsToTest=["tired:x"],
+        providers={"tired": {"target": "provider_that_tires:Tired", "options": {"reply": call(**BMI)}}},
+    )
+    Path("suites/provider_that_tires.py").write_text(
+        "from bakeoff.models.gate import Busy\n"
+        "class Tired:\n"
+        "    def __init__(self, settings):\n"
+        "        self.replies = [settings.options['reply']]\n"
+        "    def create_message(self, system, message):\n"
+        "        if not self.replies:\n"
+        "            raise Busy('come back later')\n"
+        "        return self.replies.pop()\n"
+    )
+    done = bakeoff("mcp", "evaluate", "suites", "--no-open")
+    assert done.returncode == 3, done.stderr
+    [page] = Path("mcp-report").glob("combined-report-*.html")
+    assert '<span class="tone-lost">100.0 %, 1 lost</span>' in page.read_text()
+    assert "| `suites/tired.yaml` | undecided | 0/1 |" in page.with_suffix(".md").read_text()
+
+
+def cases_named(*names: str) -> list[dict[str, object]]:
+    return [{"name": name, "prompt": f"what is {name}?", "expectedOutput": BMI} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (("--case", "sum"), ["one"]),
+        (("--case", "sum", "--case", "index"), ["one", "two"]),
+        (("--case", "1"), ["one", "two"]),
+        (("--prompt", "IS INDEX"), ["two"]),
+        (("--model", "scripted:null", "--case", "both"), ["two"]),
+    ],
+)
+def test_of_a_folder_the_suites_are_left_that_have_what_is_asked_for(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], words: tuple[str, ...], left: list[str]
+) -> None:
+    write_suite("suites/one.yaml", testCases=cases_named("sum", "both"))
+    write_suite("suites/two.yaml", testCases=cases_named("index", "both"), modelsToTest=["scripted:null"])
+    done = bakeoff("mcp", "evaluate", "suites", "--dry-run", *words)
+    assert done.returncode == 0, done.stderr
+    assert [name for name in ("one", "two") if f"suites/{name}.yaml: a cell passes" in done.stdout] == left
+    assert done.stdout.count("1 trials = 1 cases × 1 subjects × 1 rounds") == len(left)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("--case", "som"),
+            "--case 'som' is no name, number or tag of a case of any suite in suites: did you mean 'sum'?",
+        ),
+        (("--case", "sum", "--case", "nothing"), "--case 'nothing' is no name"),
+        (("--model", "scripted:nul"), "of any suite in suites: did you mean 'scripted:null'"),
+        (("--prompt", "nowhere"), "nothing in suites is left by --prompt, --case and --model: ask for less"),
+        (("--model", "scripted:null", "--case", "sum"), "nothing in suites is left by"),
+    ],
+)
+def test_what_no_suite_of_a_folder_has_is_told_once(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], words: tuple[str, ...], told: str
+) -> None:
+    write_suite("suites/one.yaml", testCases=cases_named("sum"))
+    write_suite("suites/two.yaml", testCases=cases_named("index"), modelsToTest=["scripted:null"])
+    done = bakeoff("mcp", "evaluate", "suites", "--dry-run", *words)
+    assert done.returncode == 2
+    assert told in " ".join(done.stderr.split())
+    assert done.stderr.count("suites") == 1
+
+
+def test_a_file_that_cannot_be_read_is_told_of_though_another_suite_has_what_is_asked_for(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
+    write_suite("suites/one.yaml", testCases=cases_named("sum"))
+    write_suite("suites/two.yaml", testRounds=1)
+    done = bakeoff("mcp", "evaluate", "suites", "--case", "other")
+    assert done.returncode == 2
+    assert "did you mean 'testRound'" in done.stderr
+    assert "--case" not in done.stderr, "the file may have it"
 
 
 def test_one_junit_file_and_one_markdown_file_tell_of_all_suites_by_their_cells(

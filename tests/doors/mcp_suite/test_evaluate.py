@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp_suite.api import Progress, evaluate
+from bakeoff.doors.mcp_suite.api import Progress, evaluate, evaluate_all
 from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.gate import Busy
@@ -251,6 +251,44 @@ def test_a_server_that_dies_is_restarted_and_its_rounds_are_tried_again(
     assert [detail.passed for detail in details(report)] == [True] * 3
 
 
+@pytest.fixture
+def agent(nobody: None) -> str:
+    """A model that adds a note and is done."""
+    steps = [{"step": 0, "call": [{"name": "add-note", "arguments": {"text": "milk"}}]}, {"step": 1, "say": "done"}]
+    Path("agent.json").write_text(json.dumps({"replies": steps}))
+    return "scripted:agent.json"
+
+
+def test_what_a_slow_server_takes_is_not_the_time_of_the_agent_that_waits_for_it(
+    write_suite: Callable[..., Path], agent: str
+) -> None:
+    file = write_suite(
+        mode="agent",
+        modelsToTest=[agent],
+        testCases=[{"prompt": "note", "expectedOutput": NOTE}],
+        mcpServers=[desk("notes", "lives", "0.5")],
+    )
+    news: list[Progress] = []
+    assert evaluate(file, progress=news.append).summary.allPass
+    attempt = news[0].record.attempt
+    assert attempt is not None
+    assert attempt.waited >= 0.5
+
+
+def test_a_server_that_lists_the_same_tools_in_another_order_is_the_same_to_an_agent(
+    evaluated: Evaluate, agent: str
+) -> None:
+    report = evaluated(
+        mode="agent",
+        modelsToTest=[agent],
+        testCases=[{"prompt": "note", "expectedOutput": NOTE}],
+        mcpServers=[desk("notes", "lives", "turned")],
+        serverScope="trial",
+    )
+    assert [detail.error for detail in details(report)] == [None]
+    assert len(Path("lives").read_text().split()) == 2  # to list tools, and for the round
+
+
 def test_a_server_that_does_not_start_is_named_with_what_it_said(write_suite: Callable[..., Path]) -> None:
     broken = {"name": "broken", "command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]}
     file = write_suite(mcpServers=[desk("health"), broken])
@@ -365,6 +403,26 @@ def test_progress_tells_of_every_round(write_suite: Callable[..., Path]) -> None
     news: list[Progress] = []
     evaluate(write_suite(testRound=3), progress=news.append)
     assert [(one.done, one.total, one.passed) for one in news] == [(1, 3, True), (2, 3, True), (3, 3, True)]
+
+
+def test_a_folder_of_several_suites_is_refused_before_any_is_run_where_one_report_is_wanted(
+    write_suite: Callable[..., Path],
+) -> None:
+    for name in ("one", "two"):
+        write_suite(f"suites/{name}.yaml", mcpServers=[desk("health", Path("lives").resolve())])
+    with pytest.raises(UsageError, match="suites has 2 suites: use evaluate_all"):
+        evaluate("suites")
+    assert not Path("lives").exists()
+    assert not Path("results").exists()
+    reports = asyncio.run(evaluate_all("suites"))
+    assert [report.bakeoff.suite for report in reports] == ["suites/one.yaml", "suites/two.yaml"]
+
+
+def test_a_part_that_only_one_suite_of_a_folder_has_is_one_report(write_suite: Callable[..., Path]) -> None:
+    write_suite("suites/one.yaml", testCases=[{"name": "sum", "prompt": "BMI?", "expectedOutput": BMI}])
+    write_suite("suites/two.yaml")
+    report = evaluate(EvaluationRequest(path=Path("suites"), cases=("sum",)))
+    assert report.bakeoff.suite == "suites/one.yaml"
 
 
 def test_a_judge_grades_what_the_tool_gave(evaluated: Evaluate, script: Callable[..., str]) -> None:

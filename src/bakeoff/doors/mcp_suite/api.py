@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff.doors import door_of
-from bakeoff.doors.mcp_suite.config import Suite
+from bakeoff.doors.mcp_suite.choosing import Asked
 from bakeoff.doors.mcp_suite.preparing import prepare, read_suites
 from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.model import Report
@@ -66,10 +66,11 @@ async def evaluate_async(
     options: RunOptions | None = None,
 ) -> Report:
     """The same, for a program that has an event loop already."""
-    reports = await evaluate_all(config, progress=progress, options=options)
-    if len(reports) > 1:
-        raise UsageError(f"{config} has {len(reports)} suites: use evaluate_all, which gives a report for each")
-    return reports[0]
+    request, options = _request(config), options or RunOptions()
+    asked = read_suites(request, options)
+    if len(asked) > 1:
+        raise UsageError(f"{request.path} has {len(asked)} suites: use evaluate_all, which gives a report for each")
+    return await _evaluated(asked[0], options, progress)
 
 
 async def evaluate_all(
@@ -79,16 +80,17 @@ async def evaluate_all(
     options: RunOptions | None = None,
 ) -> tuple[Report, ...]:
     """Every suite of a folder, one after the other."""
-    request = config if isinstance(config, EvaluationRequest) else EvaluationRequest(path=Path(config))
     options = options or RunOptions()
-    suites = read_suites(request, options)
-    return tuple([await _evaluated(suite, request, options, progress) for suite in suites])
+    return tuple([await _evaluated(one, options, progress) for one in read_suites(_request(config), options)])
 
 
-async def _evaluated(
-    suite: Suite, request: EvaluationRequest, options: RunOptions, progress: OnProgress | None
-) -> Report:
-    prepared = await prepare(suite, request, options)
+def _request(config: Path | str | EvaluationRequest) -> EvaluationRequest:
+    return config if isinstance(config, EvaluationRequest) else EvaluationRequest(path=Path(config))
+
+
+async def _evaluated(asked: Asked, options: RunOptions, progress: OnProgress | None) -> Report:
+    suite = asked.suite
+    prepared = await prepare(suite, asked.request, options)
     plan = prepared.plan
     folder = new_run_folder(options.results, plan.name)
     options = replace(prepared.options, folder=folder.path)

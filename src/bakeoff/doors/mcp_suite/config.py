@@ -24,7 +24,7 @@ from bakeoff.placed_yaml import ConfigError, Key, PlacedYaml, gathered, read_yam
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MALFORMED = re.compile(r"\$\{(?![A-Za-z_][A-Za-z0-9_]*\})[^}]*\}?")
-_LEFT_TO_SERVERS = ("env", "headers")  # filled in where the server is started, so that no file of a run holds them
+_LEFT_TO_SERVERS = ("env", "headers", "args")  # filled in where they are used, so that no file of a run holds them
 
 # What is written is what is meant: "10" is no number, and true is not 1.
 Whole = Annotated[int, Strict()]
@@ -261,7 +261,7 @@ def _owners(tool: str, offered: Mapping[str, list[str]]) -> str:
 
 
 def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
-    """With `${NAME}` replaced everywhere but in what servers are given in confidence."""
+    """With `${NAME}` replaced everywhere but in what servers and providers are given in confidence."""
     missing: list[str] = []
 
     def expand(value: JsonValue, key: Key) -> JsonValue:
@@ -272,13 +272,25 @@ def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
         if not isinstance(value, str):
             return value
         missing.extend(placed.problem(key, what) for what in _unset(value, key, environment))
-        if key[:1] == ("mcpServers",) and len(key) > 2 and key[2] in _LEFT_TO_SERVERS:
+        if _is_left(key, value):
             return value
         return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), value)
 
     value = expand(placed.value, ())
     gathered(missing)
     return PlacedYaml(placed.file, value, placed.lines)
+
+
+def _is_left(key: Key, value: str) -> bool:
+    """Whether a text keeps its variables until it is used, as it may hold a key."""
+    match key:
+        case ("mcpServers", _, "url"):
+            return value.startswith(("http://", "https://"))  # enough of it to be checked
+        case ("mcpServers", _, field, *_):
+            return field in _LEFT_TO_SERVERS
+        case ("providers", _, "options", *_):
+            return True
+    return False
 
 
 def _unset(text: str, key: Key, environment: Mapping[str, str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer, Subject
 from bakeoff.rundir import RunFolder
+from bakeoff.subjects.variables import filled
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp_suite.grading import Grader
@@ -37,8 +38,11 @@ class McpDoor(Door):
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
         """The suite's limit holds whoever goes on with it, and whatever the usual number of jobs is."""
-        config = evaluation_of(plan).config
-        return replace(run_options(config, options), jobs=min(options.jobs, config.concurrencyLimit))
+        evaluation = evaluation_of(plan)
+        config = evaluation.config
+        return replace(
+            run_options(config, options, evaluation.environment()), jobs=min(options.jobs, config.concurrencyLimit)
+        )
 
     def ruling(self, folder: RunFolder, plan: Plan) -> Ruling | None:
         """A cell passes at its share of rounds, and the suite by its rule over cells."""
@@ -64,7 +68,7 @@ def _subject(evaluation: Evaluation, environment: Mapping[str, str], spec: Subje
     from bakeoff.doors.mcp_suite.subjects import SuiteModel  # the SDKs behind it take a second to load
 
     with importable(evaluation.folder):
-        return SuiteModel.from_spec(spec, evaluation.config.mode, evaluation, environment)
+        return SuiteModel.from_spec(_filled(spec, environment), evaluation.config.mode, evaluation, environment)
 
 
 def _scorer(evaluation: Evaluation, environment: Mapping[str, str], spec: ScorerSpec) -> Scorer:
@@ -91,4 +95,12 @@ def _grader(evaluation: Evaluation, environment: Mapping[str, str]) -> "Grader |
     options: dict[str, JsonValue] = {"model": config.judge, "temperature": 0, "max_tokens": 1024, "timeout": 60}
     spec = SubjectSpec(kind="model", name="judge", options={**options, **({"providers": added} if added else {})})
     with importable(evaluation.folder):
-        return Grader(model_of(spec, config, environment).access)
+        return Grader(model_of(_filled(spec, environment), config, environment).access)
+
+
+def _filled(spec: SubjectSpec, environment: Mapping[str, str]) -> SubjectSpec:
+    """With what its provider is told in confidence, which the plan does not hold."""
+    if "providers" not in spec.options:
+        return spec
+    providers = filled(spec.options["providers"], environment)
+    return spec.model_copy(update={"options": {**spec.options, "providers": providers}})

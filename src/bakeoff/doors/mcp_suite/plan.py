@@ -1,6 +1,6 @@
 """From a suite to a plan: prompts as cases, models as subjects, rounds as rounds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,6 +19,7 @@ from bakeoff.mcp import ServerTool
 from bakeoff.models.names import parse_model_name
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.redact import secrets_in
 
 DOOR = "mcp"
 SCORER = "mcp"
@@ -66,11 +67,12 @@ def build_plan(
     )
 
 
-def run_options(config: SuiteConfig, options: RunOptions) -> RunOptions:
-    """The options of a run, with what the suite says about how it is carried out."""
+def run_options(config: SuiteConfig, options: RunOptions, environment: Mapping[str, str]) -> RunOptions:
+    """The options of a run, with what the suite says about how it is carried out, and its own folder's secrets."""
     retry = config.retryConfig
     return replace(
         options,
+        secrets={**secrets_in(environment), **options.secrets},
         jobs=config.concurrencyLimit,
         retries=max(1, retry.maxRetries),  # a server that died is started again, and its rounds get their chance
         backoff_seconds=retry.baseDelay / 1000,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bakeoff.doors import door_of
+from bakeoff.doors.mcp_suite.choosing import Asked, in_no_suite, parts_of
 from bakeoff.doors.mcp_suite.config import Suite, read_suite, unknown_tools
 from bakeoff.doors.mcp_suite.find import find_configs, suite_environment
 from bakeoff.doors.mcp_suite.plan import build_plan, case_id, chosen_cases, run_options
@@ -13,7 +14,7 @@ from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.doors.mcp_suite.settings import evaluation_of
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
-from bakeoff.placed_yaml import ConfigError, gathered
+from bakeoff.placed_yaml import gathered
 from bakeoff.plan import Plan
 
 
@@ -27,20 +28,26 @@ class Prepared:
     warnings: tuple[str, ...] = ()
 
 
-def read_suites(request: EvaluationRequest, options: RunOptions) -> tuple[Suite, ...]:
+def read_suites(request: EvaluationRequest, options: RunOptions) -> tuple[Asked, ...]:
     """Every suite that was asked for, checked as far as it can be without asking anyone: files, models and keys."""
+    files = find_configs(request.path)
     suites: list[Suite] = []
     problems: list[str] = []
-    for file in find_configs(request.path):
+    for file in files:
         try:
-            suite = read_suite(file, suite_environment(file.parent))
-            check_suite(suite, request, options)
-            suites.append(suite)
+            suites.append(read_suite(file, suite_environment(file.parent)))
         except BakeoffError as error:
             problems.append(str(error))
-    if problems:
-        raise ConfigError(problems)
-    return tuple(suites)
+    asked = tuple(parts_of(suites, request) if len(files) > 1 else (Asked(suite, request) for suite in suites))
+    if len(files) > 1 and not problems:  # a file that cannot be read may have what the others lack
+        problems.extend(in_no_suite(suites, request))
+    for one in asked:
+        try:
+            check_suite(one.suite, one.request, options)
+        except BakeoffError as error:
+            problems.append(str(error))
+    gathered(problems)
+    return asked
 
 
 def check_suite(suite: Suite, request: EvaluationRequest, options: RunOptions) -> None:
@@ -75,4 +82,6 @@ async def prepare(suite: Suite, request: EvaluationRequest, options: RunOptions)
     if suite.config.passThreshold is None:
         warnings.append(f"{suite.file}: passThreshold is not set: every round has to pass")
     plan = build_plan(suite, request, tools, warnings)
-    return Prepared(suite, plan, run_options(evaluation_of(plan).config, options), tuple(warnings))
+    return Prepared(
+        suite, plan, run_options(evaluation_of(plan).config, options, evaluation.environment()), tuple(warnings)
+    )

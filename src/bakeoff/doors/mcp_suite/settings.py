@@ -49,9 +49,9 @@ class Evaluation(Frozen):
     def environment(self) -> dict[str, str]:
         """All variables, and what the file tells its servers in confidence, which is read from it each time."""
         found = suite_environment(self.folder)
-        if not has_seals(self.config.mcpServers):
+        if not has_seals(self.config):
             return found
-        return {**found, **confided(read_suite(Path(self.file), found).config.mcpServers, found)}
+        return {**found, **confided(read_suite(Path(self.file), found).config, found)}
 
     def as_settings(self) -> dict[str, JsonValue]:
         return self.model_dump(mode="json")

@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, PositiveInt
 
+from bakeoff.calls import Clock
 from bakeoff.doors.mcp_suite.config import SuiteConfig
 from bakeoff.doors.mcp_suite.plan import AGENT_STEPS
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
@@ -92,7 +93,7 @@ class SuiteModel:
             return self._noted(await self.model.attempt(replace(task, tools=offered)))
         async with self._opened(self.hub, task) as hub:
             await _refuse_others(hub, self.tools)
-            real = tuple(_real(name, tool, hub) for name, tool in self.offered.items())
+            real = tuple(_real(name, tool, hub, task.clock) for name, tool in self.offered.items())
             return self._noted(await self.model.attempt(replace(task, tools=real)))
 
     @asynccontextmanager
@@ -138,9 +139,10 @@ def _pretended(offer: tuple[str, ServerTool]) -> Tool:
     return Tool(name, tool.description, tool.input_schema, call)
 
 
-def _real(name: str, tool: ServerTool, hub: OpenHub) -> Tool:
+def _real(name: str, tool: ServerTool, hub: OpenHub, clock: Clock) -> Tool:
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
-        result = await hub.call(tool.server, tool.name, arguments)
+        with clock.paused():  # a slow server is not the model's doing, and has a limit of its own
+            result = await hub.call(tool.server, tool.name, arguments)
         if result.is_error:
             raise ToolError(result.text or f"the tool {tool.name!r} failed and did not say why")
         return result.value
@@ -149,6 +151,13 @@ def _real(name: str, tool: ServerTool, hub: OpenHub) -> Tool:
 
 
 async def _refuse_others(hub: OpenHub, planned: Sequence[ServerTool]) -> None:
-    """A server that has changed since the plan was made would be judged by its former tools."""
-    if tuple(await hub.tools()) != tuple(planned):
+    """A server that has changed since the plan was made would be judged by its former tools.
+
+    One that lists the same tools in another order has not: the model is offered them in the plan's.
+    """
+    if _in_order(await hub.tools()) != _in_order(planned):
         raise InfraError("the servers offer other tools than when the run began: start a new run", permanent=True)
+
+
+def _in_order(tools: Sequence[ServerTool]) -> list[ServerTool]:
+    return sorted(tools, key=lambda tool: (tool.server, tool.name))

@@ -1,12 +1,14 @@
-"""An MCP server over stdio for the tests: `python desk.py health|notes [NOTE_OF_LIVES]`.
+"""An MCP server over stdio for the tests: `python desk.py health|notes [NOTE_OF_LIVES [turned|SECONDS]]`.
 
 `health` and `notes` overlap in what they can be used for. `notes` has a state: each note gets the next number. With a
-file, each start of the server is noted there, and `stumble` dies the first time that it is called.
+file, each start of the server is noted there, and `stumble` dies the first time that it is called. `turned`: from the
+second start on, tools are listed from the last to the first. SECONDS: how long each call takes.
 """
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +55,12 @@ def call(name: str, arguments: dict[str, Any], lives: Path | None) -> dict[str, 
 def main() -> None:
     offered = TOOLS[sys.argv[1]]
     lives = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    manner = sys.argv[3] if len(sys.argv) > 3 else "0"
     if lives is not None:
         with lives.open("a") as file:
             file.write(f"{os.getpid()}\n")
+        if manner == "turned" and len(lives.read_text().split()) > 1:
+            offered = offered[::-1]
     for line in sys.stdin:
         message = json.loads(line)
         request = message.get("id")
@@ -67,6 +72,7 @@ def main() -> None:
         elif message["method"] == "tools/list":
             say(request, result={"tools": offered})
         elif message["method"] == "tools/call":
+            time.sleep(0 if manner == "turned" else float(manner))
             say(request, result=call(message["params"]["name"], message["params"]["arguments"], lives))
         else:
             say(request, error={"code": -32601, "message": "not known here"})
