@@ -92,13 +92,16 @@ async def test_a_token_opens_no_other_trial_and_dies_with_its_own(provider: Loop
         "/google/v1beta/files",
         "/http://evil.example/",
         "/OPENAI/v1/chat/completions",
+        f"/openai/v1/models/{'a' * 70_000}",
     ],
+    ids=lambda path: path[:60],
 )
 async def test_only_what_is_metered_can_be_asked(path: str, provider: Loopback, visit: Opening) -> None:
     async with visit() as at:
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: {at.trial.token}\r\nConnection: close\r\n\r\n"
         answer = await raw(at, head.encode())
         assert answer.startswith(b"HTTP/1.1 404")
+    assert at.trial.failure is None, "or an agent that is about to fail could excuse itself"
     assert provider.received == []
 
 

@@ -47,6 +47,8 @@ async def test_a_recorded_exchange_is_replayed_without_the_provider(
     assert (second.books.spent.tokens, second.books.counted.tokens) == (0, 15), "nobody pays twice"
     assert second.trial.transcript().steps[0].parts == first.trial.transcript().steps[0].parts
     assert second.trial.transcript().metadata["meter"]["replayed"] == 1  # type: ignore[index,call-overload]
+    assert second.trial.transcript().metadata["replayed"] is True, "reports mark what they find so"
+    assert "replayed" not in first.trial.transcript().metadata
 
 
 async def test_a_replayed_stream_is_one_that_an_sdk_reads(

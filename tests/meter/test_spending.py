@@ -53,6 +53,16 @@ async def test_each_exchange_is_told_to_the_run_as_it_ends(provider: Loopback, v
     assert at.trial.transcript().usage == at.books.spent
 
 
+async def test_exchanges_without_a_price_are_told_apart_from_those_that_have_one(
+    provider: Loopback, visit: Opening
+) -> None:
+    async with visit(price=None) as at:
+        await at.chat(model="gpt-4o")
+        assert "unpriced" not in about(at)
+        await at.chat(model="nobody-knows-this")
+    assert about(at)["unpriced"] == 1
+
+
 async def test_a_budget_that_is_used_up_stops_the_trial_in_mid_run_and_the_run_learns_of_it(
     provider: Loopback, visit: Opening
 ) -> None:
@@ -358,6 +368,36 @@ async def test_a_key_that_does_not_work_ends_the_trial_and_is_not_the_agents_fai
     assert isinstance(error, InfraError)
     assert error.permanent
     assert len(provider.received) == 1
+
+
+async def test_a_key_that_is_good_for_answers_need_not_be_good_for_lists_of_models(
+    provider: Loopback, visit: Opening
+) -> None:
+    provider.plan = lambda asked: failure(401, "restricted key") if asked.path == "/v1/models" else Act()
+    async with visit() as at:
+        listed = await at.client.get(f"{at.origin}/openai/v1/models")
+        with pytest.raises(InfraError, match="restricted key"):
+            at.trial.check()  # an agent may give up over it, which is not its failure
+        assert (await at.chat()).status_code == 200
+        at.trial.check()
+    assert (listed.status_code, listed.json()["error"]["message"]) == (401, "restricted key")
+
+
+async def test_what_is_free_is_waited_for_in_vain_only_once_and_forgotten_when_it_can_be_had(
+    provider: Loopback, visit: Opening
+) -> None:
+    provider.plan = lambda _: failure(503, "come back tomorrow", retry_after="3600")
+    async with visit() as at:
+        models = f"{at.origin}/openai/v1/models"
+        await at.client.get(models)
+        asked = len(provider.received)
+        assert (await at.client.get(models)).status_code == 503
+        assert len(provider.received) == asked + 1
+        with pytest.raises(InfraError, match="openai answered 503"):
+            at.trial.check()
+        provider.plan = lambda _: Act()
+        assert (await at.client.get(models)).status_code == 200
+        at.trial.check()
 
 
 async def test_an_error_of_the_agents_own_making_is_passed_on_as_it_is(provider: Loopback, visit: Opening) -> None:

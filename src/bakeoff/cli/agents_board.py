@@ -25,9 +25,8 @@ def show_board(results: Path, files: Sequence[Path], shape: Shape) -> None:
         raise UsageError("--json and --markdown both go to stdout: choose one")
     read = list(_named(files) if files else _found(results))
     if not read:
-        raise UsageError(
-            f"{visible(str(results))} has no result file of agents: name some, or `bakeoff agents run` first"
-        )
+        places = ", ".join(visible(str(path)) for path in files or [results])
+        raise UsageError(f"no result file of agents in {places}: name some, or `bakeoff agents run` first")
     standings = standings_of(read)
     if shape.html:
         folders = {path if path.is_dir() else path.parent: None for path in files or [results]}

@@ -154,8 +154,13 @@ class Exchange:
         trial, upstream = self.trial, self.asked.upstream
         try:
             await trial.gate(upstream).pass_through(self._try, trial.clock)
+            if self.question is None:
+                trial.free_failure = None
         except InfraError as error:
-            trial.stop(error)
+            if self.question is None:  # a key may be good for answers and not for lists of models
+                trial.free_failure = error
+            else:
+                trial.stop(error)
             if self.begun:
                 raise StreamCut from error
             await self.answering.whole(self.last or refusal(upstream.family, 502, str(error)))
@@ -197,7 +202,8 @@ class Exchange:
 
     def _busy(self, message: str, **how: Any) -> Busy | InfraError:
         """May pass; but a trial whose provider has been waited for in vain once is not kept waiting again."""
-        return Busy(message, **how) if self.trial.patient else InfraError(message)
+        patient = self.trial.patient and (self.question is not None or self.trial.free_failure is None)
+        return Busy(message, **how) if patient else InfraError(message)
 
     def _body(self) -> bytes:
         """The request as it came; chat streams have no counts unless they are asked for, so they are."""

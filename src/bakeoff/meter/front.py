@@ -27,6 +27,7 @@ MOST_EXCHANGES = 24  # at a time
 BODY_SECONDS = 60.0  # for a whole request
 TAKING_SECONDS = 120.0  # for a piece of an answer: a reader that stops must not keep a place at the provider
 DEEPEST = 200
+LONGEST_PATH = 2000  # letters: names of models are shorter, and clients break at longer addresses
 
 _QUERY = re.compile(r"[\w.~%=&+:,/-]{0,2000}", re.ASCII)
 _HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]|host\.docker\.internal)(:\d{1,5})?", re.IGNORECASE)
@@ -145,6 +146,8 @@ class Front:
 
     def _route(self, scope: Message) -> tuple[Upstream, Route, str]:
         path: str = scope["path"]
+        if len(path) > LONGEST_PATH:
+            raise Refused(404, f"the meter passes on no path of more than {LONGEST_PATH} letters")
         upstream = self._upstream(path)
         if upstream is None:
             known = ", ".join(one.base_path for one in self._trial.upstreams.values())

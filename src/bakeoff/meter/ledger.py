@@ -75,6 +75,8 @@ class Ledger:
         self.usage += step.usage
         self.models[f"{booking.provider}:{booking.model or '?'}"] += 1
         self.notes.update(name for name in ("estimated", "cut", "replayed") if getattr(booking, name))
+        if step.usage.cost is None:
+            self.notes["unpriced"] += 1
         self.output = booking.text or self.output
         self.characters += booking.size
         if len(self.steps) >= MOST_STEPS:
@@ -96,9 +98,10 @@ class Ledger:
         }
         if self.statuses:
             about["errors"] = {str(status): count for status, count in sorted(self.statuses.items())}
-        return Transcript(
-            output=self.output, steps=tuple(self.steps), usage=self.usage, metadata={"metered": True, "meter": about}
-        )
+        told: dict[str, JsonValue] = {"metered": True, "meter": about}
+        if self.notes["replayed"]:
+            told["replayed"] = True  # where every report looks for it
+        return Transcript(output=self.output, steps=tuple(self.steps), usage=self.usage, metadata=told)
 
 
 def _shown(content: object) -> str:

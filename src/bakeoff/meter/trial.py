@@ -47,6 +47,7 @@ class TrialMeter:
     closed: bool = False
     held_bytes: int = 0  # of requests that are being read or answered
     failure: BakeoffError | None = None  # why nothing more is asked: out of budget, or the provider cannot be had
+    free_failure: InfraError | None = None  # why something free could not be had; an agent may give up over it
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
     _asked: dict[str, int] = field(default_factory=dict)
 
@@ -63,9 +64,11 @@ class TrialMeter:
         return self.failure
 
     def check(self) -> None:
-        """Raise what stopped the trial, if anything did."""
+        """Raise what stopped the trial, if anything did; what is free decides only where no model has answered."""
         if self.failure is not None:
             raise self.failure
+        if self.free_failure is not None and not self.ledger.models:
+            raise self.free_failure
 
     # --- for exchanges ----------------------------------------------------------------------------------------------
 

@@ -41,6 +41,9 @@ def test_json_has_the_latest_of_each_and_what_cannot_be_told_apart_shares_a_rank
     (folder / "package.json").write_text('{"name": "x"}')
     done = board("--json")
     assert done.returncode == 0, done.stderr
+    (folder / "leaderboard.json").write_text(done.stdout)
+    again = board("--json")
+    assert (again.stdout, again.stderr) == (done.stdout, ""), "a board that was saved among them is no result file"
     told = json.loads(done.stdout)
     assert told["lastUpdated"] == "2026-01-02T00:00:00.000Z"
     assert list(told["results"]) == ["good-default", "near-default", "weak-default"]
@@ -114,12 +117,16 @@ def test_a_damaged_file_of_a_folder_is_left_out_with_a_word_and_a_named_one_is_a
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((), "no result file of agents"),
+        ((), "no result file of agents in results"),
+        (("elsewhere",), "no result file of agents in elsewhere"),
         (("gone.json",), "gone.json is not there"),
         (("--json", "--markdown"), "choose one"),
     ],
 )
-def test_what_cannot_be_shown_is_told_in_a_sentence(board: Bakeoff, words: tuple[str, ...], why: str) -> None:
+def test_what_cannot_be_shown_is_told_in_a_sentence(
+    board: Bakeoff, tmp_path: Path, words: tuple[str, ...], why: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
     done = board(*words)
     assert done.returncode == 2
     assert why in done.stderr

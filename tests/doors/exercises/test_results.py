@@ -121,6 +121,24 @@ def test_what_says_nothing_about_the_agent_is_in_no_number() -> None:
     assert file["bakeoff"]["failureClasses"] == {"infra": 1}
 
 
+def test_a_round_that_was_lost_does_not_make_a_solved_exercise_unsolved() -> None:
+    plan = plan_of(agent(), cases=1, rounds=2)
+    gone = Phase(seconds=1.0, failure=Failure(kind="infra", type="InfraError", message="no network"))
+    lost = record_of(plan, 1, passed=False, attempt=gone, transcript=None, scores=())
+    _, file = written(plan, [record_of(plan, 0, passed=True), lost])
+    assert (file["summary"]["successRate"], file["summary"]["successCount"]) == (100, 1)
+    assert file["results"][0]["overallSuccess"] is True
+
+
+def test_a_cost_that_is_known_in_part_is_not_told_as_the_whole() -> None:
+    plan = plan_of(agent(), cases=1, rounds=2)
+    half = Transcript(metadata={"metered": True, "meter": {"exchanges": 2, "unpriced": 1}})
+    _, file = written(plan, [record_of(plan, 0, passed=True), record_of(plan, 1, passed=True, transcript=half)])
+    [entry] = file["results"]
+    assert [attempt["tokenUsage"].get("cost") for attempt in entry["attempts"]] == [0.25, None]
+    assert entry["tokenUsage"] == {"inputTokens": 200, "outputTokens": 40, "totalTokens": 240}
+
+
 def test_controls_are_written_before_agents_so_that_the_latest_is_an_agent() -> None:
     plan = plan_of(agent(), SubjectSpec(kind="nop", name="nop"), cases=1)
     records = [record_of(plan, 0, passed=True), record_of(plan, 1, passed=False)]
@@ -164,6 +182,11 @@ def test_a_file_of_someone_elses_without_results_or_model_is_read(tmp_path: Path
         ('{"metadata": {"agent": "a", "timestamp": "soon"}}', "metadata.timestamp"),
         ('{"metadata": {"agent": "a"}, "results": [{"exercise": "e", "agentDuration": -1}]}', r"results\[0\]"),
         ('{"metadata": {"agent": "a"}, "summary": {"totalCount": 999999999}}', "summary.totalCount"),
+        ('{"metadata": {"agent": "a"}, "summary": {"successRate": 5000}}', "summary.successRate"),
+        (
+            '{"metadata": {"agent": "a"}, "summary": {"successCount": 7, "totalCount": 2}}',
+            "successCount 7 is more than",
+        ),
     ],
 )
 def test_a_damaged_file_is_told_in_a_sentence(text: str, why: str) -> None:
@@ -171,7 +194,25 @@ def test_a_damaged_file_is_told_in_a_sentence(text: str, why: str) -> None:
         parse_result(text.encode(), "file.json")
 
 
+def test_a_file_that_does_not_sum_up_its_results_is_summed_up() -> None:
+    results = [{"exercise": f"e{n}", "overallSuccess": n < 15, "totalDuration": 10} for n in range(20)]
+    summary = parse_result(json.dumps({"metadata": {"agent": "a"}, "results": results}).encode(), "f.json").summary
+    assert (summary.success_rate, summary.success_count, summary.total_count) == (75, 15, 20)
+    assert summary.avg_duration == 10
+
+
+def test_a_file_is_known_whatever_the_order_of_its_keys(tmp_path: Path) -> None:
+    plan = plan_of(agent(), cases=1)
+    name, file = written(plan, [record_of(plan, 0, passed=True)])
+    (tmp_path / name).write_text(json.dumps(file, sort_keys=True))
+    assert ExerciseResultReader().recognises(tmp_path / name)
+
+
 def test_other_files_are_not_taken_for_results(tmp_path: Path) -> None:
+    (tmp_path / "board.json").write_text(json.dumps(leaderboard_json([file_of("a", 1, 2)])))
+    (tmp_path / "deep.json").write_text('{"metadata": ' + "[" * 100_000)
+    assert not ExerciseResultReader().recognises(tmp_path / "board.json")
+    assert not ExerciseResultReader().recognises(tmp_path / "deep.json")
     (tmp_path / "package.json").write_text('{"name": "x"}')
     assert not ExerciseResultReader().recognises(tmp_path / "package.json")
     assert not ExerciseResultReader().recognises(tmp_path)
@@ -212,6 +253,19 @@ def test_the_board_has_the_latest_of_each_and_ties_are_ties() -> None:
     expected = {"version", "model", "provider", "successRate", "avgExecutionTime", "problemsSolved", "totalProblems"}
     assert expected | {"cost", "lastUpdated"} <= set(board["entries"][0])
     assert board["entries"][0]["cost"] == 20.0
+
+
+def test_a_later_run_in_which_everything_was_lost_does_not_take_an_agents_place() -> None:
+    nothing = {"agent": "good", "provider": "p", "timestamp": "2026-01-09T00:00:00.000Z"}
+    board = leaderboard_json([file_of("good", 3, 4), ResultFile.model_validate({"metadata": nothing})])
+    assert [(entry["agent"], entry["problemsSolved"]) for entry in board["entries"]] == [("good", 3)]
+
+
+def test_what_an_agent_cost_is_unknown_where_the_cost_of_one_exercise_is() -> None:
+    file = file_of("a", 1, 2).model_dump(by_alias=True)
+    file["results"][1]["tokenUsage"]["cost"] = None
+    [entry] = leaderboard_json([ResultFile.model_validate(file)])["entries"]
+    assert entry["cost"] is None
 
 
 def test_keys_that_would_collide_name_the_provider() -> None:

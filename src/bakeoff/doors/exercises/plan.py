@@ -20,6 +20,7 @@ CONTROLS = ("oracle", "nop", "cheat")
 """Names that stand for the subjects that test the exercises, and not for agents."""
 
 TEST_ONLY = "as-it-is"
+_LONGEST_NAME = 200  # of a model or provider: result files have to hold it
 
 
 def build_plan(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Plan:
@@ -78,8 +79,11 @@ def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefini
         )
     agent = agents[name]
     for option, values in (("--model", request.models), ("--provider", request.providers)):
-        if unfit := [value for value in values if not value.strip() or not value.isprintable()]:
-            raise UsageError(f"{option} {unfit[0]!r} is no name: give one that can be printed, or leave {option} out")
+        if unfit := [value for value in values if not _is_name(value)]:
+            raise UsageError(
+                f"{option} {unfit[0]!r:.100} is no name: give one that can be printed and has "
+                f"{_LONGEST_NAME} letters at most, or leave {option} out"
+            )
     for model in dict.fromkeys(request.models) or (None,):
         for provider in dict.fromkeys(request.providers) or (agent.default_provider,):
             agent.check_provider(provider)
@@ -94,6 +98,10 @@ def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefini
                     **({"network": True} if request.network else {}),
                 },
             )
+
+
+def _is_name(value: str) -> bool:
+    return bool(value.strip()) and value.isprintable() and len(value) <= _LONGEST_NAME
 
 
 def _name(agent: str, model: str | None, provider: str | None) -> str:

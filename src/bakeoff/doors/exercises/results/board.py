@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bakeoff.doors.exercises.results.model import ResultFile, safe_name, seconds_of
+from bakeoff.doors.exercises.results.model import ResultFile, added_costs, safe_name, seconds_of
 from bakeoff.stats import Cell, Interval, score_interval
 
 
@@ -25,10 +25,9 @@ class Standing:
 
     @property
     def cost(self) -> float | None:
-        """Of all that was counted; unknown is not 0."""
-        usages = [each.token_usage for each in self.result.results if each.token_usage]
-        costs = [usage.cost for usage in usages if usage.cost is not None]
-        return round(sum(costs), 12) if costs else None
+        """Of all that was counted; a sum with an unknown in it is unknown."""
+        total = added_costs([each.token_usage for each in self.result.results if each.token_usage])
+        return None if total is None else round(total, 12)
 
 
 def leaderboard_json(results: Iterable[ResultFile]) -> dict[str, Any]:
@@ -64,16 +63,20 @@ def last_updated(standings: Iterable[Standing]) -> str | None:
 
 
 def latest_of(results: Iterable[ResultFile]) -> list[ResultFile]:
-    """One for each agent, model and provider; controls are not ranked."""
+    """One for each agent, model and provider; neither controls nor runs in which every trial was lost are ranked."""
     latest: dict[tuple[str, str | None, str], ResultFile] = {}
     for result in results:
-        if result.bakeoff is not None and result.bakeoff.control:
+        if (result.bakeoff is not None and result.bakeoff.control) or _is_empty(result):
             continue
         about = result.metadata
         key = (about.agent, about.model, about.provider)
         if key not in latest or _when(result) >= _when(latest[key]):
             latest[key] = result
     return list(latest.values())
+
+
+def _is_empty(result: ResultFile) -> bool:
+    return not result.summary.total_count and not result.results
 
 
 def _when(result: ResultFile) -> float:

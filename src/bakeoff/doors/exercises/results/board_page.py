@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from bakeoff.doors.exercises.results.board import Standing, last_updated
 from bakeoff.doors.exercises.results.board_text import (
+    NOBODY,
     NOT_METERED,
     TALLY,
     TIES,
@@ -36,7 +37,7 @@ def _head(standings: Sequence[Standing]) -> Masthead:
     first = [standing for standing in standings if standing.rank == 1]
     names = ", ".join(visible(standing.key, 60) for standing in first[:10])
     if not first:
-        headline = "No agent has been tried."
+        headline = NOBODY
     elif len(first) == 1:
         headline = f"First: {names} with {first[0].result.summary.success_rate:.1f} %."
     else:

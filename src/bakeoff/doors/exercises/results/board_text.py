@@ -10,11 +10,12 @@ from bakeoff.report.words import UNKNOWN, cost, duration, span
 TIES = "a rank counts the agents that are better beyond doubt; = marks those whose interval overlaps another's"
 TALLY = "an exercise is solved if every attempt at it was; time is the mean of an attempt, cost that of all of them"
 NOT_METERED = "not metered"
+NOBODY = "No agent has a result: neither controls nor runs in which every trial was lost are ranked."
 
 
 def describe_board(standings: Sequence[Standing]) -> tuple[Block, ...]:
     if not standings:
-        return heading("Leaderboard of agents"), paragraph("No agent has been tried: controls are not ranked.")
+        return heading("Leaderboard of agents"), paragraph(NOBODY)
     notes = Listing(((TIES,), (TALLY,)))
     return heading("Leaderboard of agents"), _ranking(standings), notes, *_matrix(standings)
 

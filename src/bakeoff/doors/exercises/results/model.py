@@ -5,10 +5,19 @@ Fields that are not in the table are passed over on reading; what this project a
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, AliasGenerator, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from bakeoff.frozen import Frozen
@@ -62,6 +71,7 @@ def _said(value: Any) -> Any:
 
 
 Number = Annotated[float, Field(ge=0, le=_LARGEST), PlainSerializer(_shortly, return_type=int | float)]
+Percent = Annotated[float, Field(ge=0, le=100), PlainSerializer(_shortly, return_type=int | float)]
 Dollars = Annotated[float, Field(ge=0, le=_LARGEST), PlainSerializer(_dollars, return_type=int | float)]
 Count = Annotated[int, Field(ge=0, le=_LARGEST)]
 Short = Annotated[str, Field(min_length=1, max_length=500)]
@@ -89,7 +99,7 @@ class Metadata(_Written):
 
 
 class FileSummary(_Written):
-    success_rate: Number = 0.0
+    success_rate: Percent = 0.0
     total_duration: Number = 0.0
     avg_duration: Number = 0.0
     success_count: Count = 0
@@ -97,6 +107,12 @@ class FileSummary(_Written):
     agent_success_count: Count = 0
     test_success_count: Count = 0
     test_failed_count: Count = 0
+
+    @model_validator(mode="after")
+    def _no_more_than_all(self) -> Self:
+        if self.success_count > self.total_count:
+            raise ValueError(f"successCount {self.success_count} is more than totalCount {self.total_count}")
+        return self
 
 
 class TokenUsage(_Written):
@@ -123,6 +139,32 @@ class Attempt(_Written):
 class ExerciseResult(Attempt):
     exercise: Short
     attempts: Annotated[tuple[Attempt, ...], Field(max_length=_MOST)] | None = None
+
+
+def added_costs(usages: Sequence[TokenUsage]) -> float | None:
+    """A sum with an unknown in it is unknown: nobody may look cheap for that."""
+    costs = [usage.cost for usage in usages if usage.cost is not None]
+    return sum(costs) if costs and len(costs) == len(usages) else None
+
+
+def summary_of(exercises: Sequence[Sequence[Attempt]]) -> FileSummary:
+    """Rates over all attempts; counts over exercises, which are solved if every attempt was."""
+    made = [attempt for tries in exercises for attempt in tries]
+    total = sum(attempt.total_duration for attempt in made)
+
+    def count(field: str) -> int:
+        return sum(all(getattr(attempt, field) for attempt in tries) for tries in exercises)
+
+    return FileSummary(
+        success_rate=round(100 * sum(attempt.overall_success for attempt in made) / len(made), 1) if made else 0.0,
+        total_duration=round(total, 3),
+        avg_duration=round(total / len(made), 3) if made else 0.0,
+        success_count=count("overall_success"),
+        total_count=len(exercises),
+        agent_success_count=count("agent_success"),
+        test_success_count=count("test_success"),
+        test_failed_count=len(exercises) - count("test_success"),
+    )
 
 
 class Lost(_Written):
@@ -152,6 +194,13 @@ class ResultFile(_Written):
     summary: FileSummary = FileSummary()
     results: Annotated[tuple[ExerciseResult, ...], Field(max_length=_MOST)] = ()
     bakeoff: Additions | None = None
+
+    def with_summary(self) -> Self:
+        """Summed up anew where the file does not do it."""
+        if self.summary.total_count or not self.results:
+            return self
+        summary = summary_of([each.attempts or (each,) for each in self.results])
+        return self.model_copy(update={"summary": summary})
 
     def to_json(self) -> bytes:
         return (json.dumps(self.as_json(), indent=2) + "\n").encode()

@@ -1,5 +1,6 @@
 """From a result file to a plan and records; also one without `results`, or without a model."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ RECORDED = "recorded"
 
 _LARGEST = 256 * 1024**2
 _HEAD = 8192
-_METADATA = re.compile(rb'\{\s*"metadata"\s*:\s*\{[^{}]*"agent"\s*:')
+_BEGINNING = re.compile(rb'\s*\{\s*"metadata"\s*:\s*\{[^{}]*"agent"\s*:')
 
 
 class ExerciseResultReader:
@@ -32,7 +33,9 @@ class ExerciseResultReader:
         if path.suffix != ".json" or not path.is_file():
             return False
         with path.open("rb") as file:
-            return bool(_METADATA.search(file.read(_HEAD)))
+            if _BEGINNING.match(file.read(_HEAD)):
+                return True  # also where it is damaged further on, which is then told
+        return path.stat().st_size <= _LARGEST and _names_an_agent(path.read_bytes())
 
     def describe(self, path: Path) -> Description:
         result = read_result(path)
@@ -48,6 +51,18 @@ class ExerciseResultReader:
         return records_of(result, plan_of(result, path.stem))
 
 
+def _names_an_agent(data: bytes) -> bool:
+    """Whatever the order of keys; a leaderboard has whole result files further down, and is none."""
+    if b'"metadata"' not in data:
+        return False
+    try:
+        whole = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    about = whole.get("metadata") if isinstance(whole, dict) else None
+    return isinstance(about, dict) and "agent" in about
+
+
 def read_result(path: Path) -> ResultFile:
     """The file, or an error that says where in it something is wrong."""
     size = path.stat().st_size
@@ -58,7 +73,7 @@ def read_result(path: Path) -> ResultFile:
 
 def parse_result(data: bytes, source: str) -> ResultFile:
     try:
-        return ResultFile.model_validate_json(data)
+        return ResultFile.model_validate_json(data).with_summary()
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in first["loc"])

@@ -13,12 +13,13 @@ from bakeoff.doors.exercises.results.model import (
     Additions,
     Attempt,
     ExerciseResult,
-    FileSummary,
     Lost,
     Metadata,
     ResultFile,
     TokenUsage,
+    added_costs,
     safe_name,
+    summary_of,
     timestamp_of,
 )
 from bakeoff.doors.exercises.scorer import EXERCISE
@@ -83,7 +84,7 @@ def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str
         failure_classes=dict(Counter(filter(None, map(class_of, records)))),
     )
     metadata = _metadata(spec, records, timestamp_of(began), len(results))
-    return ResultFile(metadata=metadata, summary=_summary(attempts), results=results, bakeoff=additions)
+    return ResultFile(metadata=metadata, summary=summary_of([*attempts.values()]), results=results, bakeoff=additions)
 
 
 def _metadata(spec: SubjectSpec, records: Sequence[Record], timestamp: str, count: int) -> Metadata:
@@ -162,7 +163,14 @@ def _tokens(record: Record) -> TokenUsage | None:
     spent = record.spent
     if not spent.requests and not spent.tokens:
         return None
-    return TokenUsage(input_tokens=spent.input, output_tokens=spent.output, total_tokens=spent.tokens, cost=spent.cost)
+    cost = None if _is_partly_unpriced(record) else spent.cost
+    return TokenUsage(input_tokens=spent.input, output_tokens=spent.output, total_tokens=spent.tokens, cost=cost)
+
+
+def _is_partly_unpriced(record: Record) -> bool:
+    """Whether the meter saw models that have no price: what the others cost is not what the trial cost."""
+    meter = record.transcript.metadata.get("meter") if record.transcript else None
+    return isinstance(meter, dict) and bool(meter.get("unpriced"))
 
 
 def _exercise(name: str, attempts: Sequence[Attempt], rounds: int) -> ExerciseResult:
@@ -177,7 +185,7 @@ def _exercise(name: str, attempts: Sequence[Attempt], rounds: int) -> ExerciseRe
         exercise=name,
         agent_success=all(attempt.agent_success for attempt in attempts),
         test_success=all(attempt.test_success for attempt in attempts),
-        overall_success=len(attempts) == rounds and all(attempt.overall_success for attempt in attempts),
+        overall_success=all(attempt.overall_success for attempt in attempts),
         agent_error=next((attempt.agent_error for attempt in attempts if attempt.agent_error), None),
         test_error=next((attempt.test_error for attempt in attempts if attempt.test_error), None),
         token_usage=_added([attempt.token_usage for attempt in attempts if attempt.token_usage]),
@@ -189,32 +197,11 @@ def _exercise(name: str, attempts: Sequence[Attempt], rounds: int) -> ExerciseRe
 def _added(usages: Sequence[TokenUsage]) -> TokenUsage | None:
     if not usages:
         return None
-    costs = [usage.cost for usage in usages if usage.cost is not None]
     return TokenUsage(
         input_tokens=sum(usage.input_tokens for usage in usages),
         output_tokens=sum(usage.output_tokens for usage in usages),
         total_tokens=sum(usage.total_tokens for usage in usages),
-        cost=sum(costs) if costs else None,
-    )
-
-
-def _summary(attempts: Mapping[str, Sequence[Attempt]]) -> FileSummary:
-    """Rates over all attempts; counts over exercises, which are solved if every attempt was."""
-    made = [attempt for tries in attempts.values() for attempt in tries]
-    total = sum(attempt.total_duration for attempt in made)
-
-    def count(field: str) -> int:
-        return sum(all(getattr(attempt, field) for attempt in tries) for tries in attempts.values())
-
-    return FileSummary(
-        success_rate=round(100 * sum(attempt.overall_success for attempt in made) / len(made), 1) if made else 0.0,
-        total_duration=round(total, 3),
-        avg_duration=round(total / len(made), 3) if made else 0.0,
-        success_count=count("overall_success"),
-        total_count=len(attempts),
-        agent_success_count=count("agent_success"),
-        test_success_count=count("test_success"),
-        test_failed_count=len(attempts) - count("test_success"),
+        cost=added_costs(usages),
     )
 
 
