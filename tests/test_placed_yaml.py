@@ -23,6 +23,10 @@ class Outer(Frozen):
     rate: float = Field(default=1.0, ge=0, le=1)
 
 
+class AtLeastTwo(Frozen):
+    names: tuple[str, ...] = Field(min_length=2)
+
+
 def problems(text: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         parse_yaml(text, FILE).read(Outer)
@@ -73,6 +77,20 @@ def test_all_problems_are_told_at_once():
     assert problems("rate: 1.7\ntitel: x\n") == [
         "suite.yaml:1: rate: 1.7: has to be at most 1",
         "suite.yaml:2: titel: is not a key that is known here: did you mean 'title'?",
+    ]
+
+
+def test_items_that_are_wrong_do_not_make_a_list_too_short_and_a_short_list_stays_short():
+    def told(text: str) -> list[str]:
+        with pytest.raises(ConfigError) as caught:
+            parse_yaml(text, FILE).read(AtLeastTwo)
+        return list(caught.value.problems)
+
+    assert told("names: [a, 2]") == ["suite.yaml:1: names[1]: 2: has to be a text: put it in quotes"]
+    assert told("names: [a]") == ["suite.yaml:1: names: ['a']: needs at least 2"]
+    assert told("names: [1]") == [
+        "suite.yaml:1: names[0]: 1: has to be a text: put it in quotes",
+        "suite.yaml:1: names: [1]: needs at least 2",
     ]
 
 

@@ -64,7 +64,7 @@ class PlacedYaml:
         try:
             return model.model_validate(self.value)
         except ValidationError as error:
-            items = error.errors(include_url=False)
+            items = _told(error.errors(include_url=False))
             raise ConfigError([self._unfit(item, model, examples or {}) for item in items]) from error
 
     def _unfit(self, item: ErrorDetails, model: type[BaseModel], examples: Mapping[str, str]) -> str:
@@ -82,6 +82,17 @@ class PlacedYaml:
         for part in place:
             key = (*key, part) if (*key, part) in self.lines else key
         return key
+
+
+def _told(items: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """Without lists that pydantic finds too short because it counts only the items that are right."""
+    return [item for item in items if item["type"] != "too_short" or not _has_wrong_items(item, items)]
+
+
+def _has_wrong_items(item: ErrorDetails, items: Sequence[ErrorDetails]) -> bool:
+    place = item["loc"]
+    wrong = any(other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in items)
+    return wrong and len(item["input"]) >= item["ctx"]["min_length"]
 
 
 def _example(key: Key, examples: Mapping[str, str], kind: str = "missing") -> str:

@@ -247,6 +247,19 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
         changed(PARAMETERS, DEEP),
         "12: testCases[0].expectedOutput.parameters.places[0].city.value.name.regex: '[' is not a regular expression",
     ),
+    "bad matcher of a parameter with a dot": (
+        changed(PARAMETERS, "parameters:\n        a: 1\n        a.b: {regex: '('}"),
+        "11: testCases[0].expectedOutput.parameters.a.b.regex: '(' is not a regular expression",
+    ),
+    "bad matcher of a parameter that is a number": (
+        changed(PARAMETERS, "parameters:\n        '0': {regex: '('}"),
+        "10: testCases[0].expectedOutput.parameters.0.regex: '(' is not a regular expression",
+    ),
+    "matcher of nothing": (
+        changed(PARAMETERS, "parameters: {city: {caseInsensitive: true}}"),
+        "9: testCases[0].expectedOutput.parameters.city: this says how to compare and not what with: add `value`; "
+        "an object that is meant literally is written {value: {…}, exact: true}",
+    ),
     "approximate text": (
         changed(PARAMETERS, "parameters: {city: {value: Oslo, approx: 1}}"),
         "9: testCases[0].expectedOutput.parameters.city: `approx` needs a number as `value`, not 'Oslo'",
@@ -439,7 +452,15 @@ def test_all_that_is_wrong_is_told_at_once(read):
     text = changed("testRound: 2", "testRound: 0", changed("command:", "comand:")) + "mode: x\n"
     with pytest.raises(UsageError) as caught:
         read(text)
-    assert len(str(caught.value).splitlines()) == 4  # the server has no command either
+    keys = [re.sub(r".*suite\.yaml:\d+: ", "", line).split(": ")[0] for line in str(caught.value).splitlines()]
+    assert keys == ["testRound", "mcpServers[0].comand", "mode"]
+
+
+def test_a_list_of_one_that_is_wrong_is_not_also_told_to_be_empty(read):
+    with pytest.raises(UsageError) as caught:
+        read(GOOD + "    args: [1]\n")
+    [problem] = str(caught.value).splitlines()
+    assert problem.endswith("suite.yaml:13: mcpServers[0].args[0]: 1: has to be a text: put it in quotes")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def matches(expected: Any, actual: Any) -> bool:
     return not asyncio.run(value_differences(expected, actual))
 
 
+NOT_WHAT = "says how to compare and not what with: add `value`"
 CALIFORNIA = {"value": "california", "caseInsensitive": True}
 
 TABLE = [
@@ -87,6 +88,11 @@ TABLE = [
     ({"value": "x", "optional": True}, "y", False),
     ({"value": "x", "optional": True, "caseInsensitive": True}, "X", True),
     ({"optional": True}, "anything", True),
+    ({"optional": True}, None, True),
+    ({"optional": True, "caseInsensitive": True}, "x", True),
+    ({"optional": True, "any": False}, "x", True),
+    ({"value": None, "optional": True}, "x", False),
+    ({"value": None, "caseInsensitive": True}, None, True),
     # one of
     ({"oneOf": ["kg", "lb"]}, "kg", True),
     ({"oneOf": ["kg", "lb"]}, "KG", False),
@@ -104,6 +110,18 @@ TABLE = [
     # numbers nearby
     ({"value": 1.8, "approx": 0.05}, 1.82, True),
     ({"value": 1.8, "approx": 0.05}, 1.9, False),
+    ({"value": 1.8, "approx": 0.1}, 1.9, True),
+    ({"value": 1.8, "approx": 0.1}, 1.7, True),
+    ({"value": 0.2, "approx": 0.1}, 0.1 + 0.2, True),
+    ({"value": 1.8, "approx": 0.1}, 1.69999, False),
+    ({"value": 1.8, "approx": 0.1}, 1.90001, False),
+    ({"value": 1e8 + 0.3, "approx": 0.1}, 1e8 + 0.2, True),
+    ({"value": 1e8 + 0.3, "approx": 0.1}, 1e8 + 0.4, True),
+    ({"value": 1e8 + 0.3, "approx": 0.1}, 1e8 + 0.5, False),
+    ({"value": 10**17, "approx": 1}, 10**17 + 1, True),
+    ({"value": 10**17, "approx": 1}, 10**17 + 2, False),
+    ({"value": 1.8, "approx": 0.1}, float("inf"), False),
+    ({"value": 1.8, "approx": 0.1}, float("nan"), False),
     ({"value": 1, "approx": 0}, 1.0, True),
     ({"value": 1, "approx": 1}, True, False),
     ({"value": 1, "approx": 1}, "1", False),
@@ -115,6 +133,9 @@ TABLE = [
     ({"value": {"regex": "x"}, "exact": True}, {"regex": "x"}, True),
     ({"value": {"regex": "x"}, "exact": True}, "x", False),
     ({"value": {"optional": True}, "exact": True, "optional": True}, {"optional": True}, True),
+    ({"p": {"value": {"value": 1, "optional": True}, "exact": True}}, {}, False),
+    ({"p": {"value": {"value": 1, "optional": True}, "exact": True, "optional": True}}, {}, True),
+    ({"p": {"value": {"value": 1, "optional": True}, "caseInsensitive": True}}, {}, True),
     # at any depth
     ({"filter": {"state": CALIFORNIA}}, {"filter": {"state": "CALIFORNIA"}}, True),
     ([{"any": True}, 2], ["x", 2], True),
@@ -155,14 +176,22 @@ def test_unlisted_parameters_are_fine_where_they_are_allowed_and_only_at_the_top
 @pytest.mark.parametrize(
     ("expected", "told"),
     [
-        ({"a": {"regex": "("}}, ("a.regex", "'(' is not a regular expression")),
-        ({"a": [{"value": "x", "approx": 1}]}, ("a[0]", "`approx` needs a number")),
-        ({"a": {"oneOf": []}}, ("a.oneOf", "[]: needs at least 1")),
-        ({"a": {"value": 1, "optional": "maybe"}}, ("a.optional", "'maybe': has to be true or false")),
-        ({"a": {"regex": "x", "oneOf": ["x"]}}, ("a", "exclude each other")),
-        ({"a": {"value": 1, "any": True}}, ("a", "`value` has no meaning beside `any`")),
-        ({"a": {"value": {"b": {"regex": "["}}, "optional": True}}, ("a.value.b.regex", "not a regular expression")),
-        ({"a": {"oneOf": [{"regex": "["}]}}, ("a.oneOf[0].regex", "not a regular expression")),
+        ({"a": {"regex": "("}}, (("a", "regex"), "'(' is not a regular expression")),
+        ({"a": [{"value": "x", "approx": 1}]}, (("a", 0), "`approx` needs a number")),
+        ({"a": {"oneOf": []}}, (("a", "oneOf"), "[]: needs at least 1")),
+        ({"a": {"value": 1, "optional": "maybe"}}, (("a", "optional"), "'maybe': has to be true or false")),
+        ({"a": {"regex": "x", "oneOf": ["x"]}}, (("a",), "exclude each other")),
+        ({"a": {"value": 1, "any": True}}, (("a",), "`value` has no meaning beside `any`")),
+        ({"a": {"value": {"b": {"regex": "["}}, "optional": True}}, (("a", "value", "b", "regex"), "not a regular")),
+        ({"a": {"oneOf": [{"regex": "["}]}}, (("a", "oneOf", 0, "regex"), "not a regular expression")),
+        ({"a.b": {"0": {"regex": "["}}}, (("a.b", "0", "regex"), "not a regular expression")),
+        ({"a": {"caseInsensitive": True}}, (("a",), NOT_WHAT)),
+        ({"a": {"exact": True}}, (("a",), NOT_WHAT)),
+        ({"a": {"optional": False}}, (("a",), NOT_WHAT)),
+        ({"a": {"any": False}}, (("a",), NOT_WHAT)),
+        ({"a": {"regex": None}}, (("a",), NOT_WHAT)),
+        ({"a": {"optional": True, "exact": True}}, (("a",), NOT_WHAT)),
+        ({"a": {"optional": True, "approx": 1}}, (("a",), "`approx` needs a number")),
     ],
 )
 def test_a_matcher_that_cannot_be_used_is_found_before_anything_runs(expected, told):
@@ -174,11 +203,17 @@ def test_a_matcher_that_cannot_be_used_is_found_before_anything_runs(expected, t
 
 def test_what_is_meant_literally_is_not_taken_for_a_broken_matcher():
     assert matcher_problems({"a": {"value": {"regex": "("}, "exact": True}}) == []
+    assert matcher_problems({"a": {"value": {"caseInsensitive": True}, "exact": True}}) == []
+
+
+def test_something_may_be_left_to_the_model_and_null_may_be_what_is_expected():
+    assert matcher_problems([{"optional": True}, {"optional": True, "caseInsensitive": True}, {"any": True}]) == []
+    assert matcher_problems({"a": {"value": None, "exact": True}}) == []
 
 
 def test_the_names_of_parameters_are_the_tools_own():
     assert parameter_problems({"regex": "(", "optional": {}}) == []
-    assert parameter_problems({"regex": {"regex": "("}})[0][0] == "regex.regex"
+    assert parameter_problems({"regex": {"regex": "("}})[0][0] == ("regex", "regex")
 
 
 def test_a_pattern_that_takes_forever_is_given_up():
@@ -198,7 +233,9 @@ JSON = st.recursive(
     max_leaves=6,
 )
 EXPECTED = st.recursive(
-    JSON | st.just({"any": True}) | st.builds(lambda value: {"value": value, "optional": True}, JSON),
+    JSON
+    | st.sampled_from([{"any": True}, {"optional": True}])
+    | st.builds(lambda value: {"value": value, "optional": True}, JSON),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=3),
     max_leaves=6,
 )
@@ -210,6 +247,9 @@ def test_optional_and_case_insensitive_never_turn_a_pass_into_a_fail(expected, d
     actual = data.draw(
         st.dictionaries(st.sampled_from(["a", "b", "c"]), JSON, max_size=3)
         | st.just({name: value for name, value in expected.items() if not is_matcher(value)})
+        | st.fixed_dictionaries(
+            {name: JSON if is_matcher(value) else st.just(value) for name, value in expected.items()}
+        )
     )
     if differences(expected, actual):
         return

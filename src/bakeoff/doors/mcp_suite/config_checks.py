@@ -1,6 +1,5 @@
 """What can be wrong with a configuration that is well-formed: things that do not go together."""
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -101,10 +100,10 @@ def _split(command: str) -> list[str]:
 
 def _case_problems(placed: PlacedYaml, at: int, case: "SuiteCase") -> Iterator[str]:
     for key, call in expected_calls(placed, at, case):
-        for name, problem in parameter_problems(call.parameters):
-            yield placed.problem((*key, "parameters", *_parts(name)), problem)
-    for name, problem in matcher_problems(case.expectedResults):
-        yield placed.problem(("testCases", at, "expectedResults", *_parts(name)), problem)
+        for place, problem in parameter_problems(call.parameters):
+            yield placed.problem((*key, "parameters", *place), problem)
+    for place, problem in matcher_problems(case.expectedResults):
+        yield placed.problem(("testCases", at, "expectedResults", *place), problem)
     for field in ("expectedResults", "gradingPrompt"):
         if getattr(case, field) is not None and case.expectedOutput is None:
             yield placed.problem(("testCases", at, field), "has no meaning where no tool should be called: remove it")
@@ -149,11 +148,6 @@ def _twice(placed: PlacedYaml, what: str, names: list[str] | list[str | None]) -
                 (what, at, "name"), f"{name!r} is used twice, first by {what}[{seen[name]}]: rename one"
             )
         seen.setdefault(name, at)
-
-
-def _parts(place: str) -> Key:
-    """`a.b[0]` as a key."""
-    return tuple(int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", place))
 
 
 def expected_calls(placed: PlacedYaml, at: int, case: "SuiteCase") -> Iterator[tuple[Key, "ExpectedCall"]]:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from pydantic import JsonValue, ValidationError
 
@@ -18,13 +17,17 @@ OTHERS = "other tools"
 _MOST_PAIRS = 10
 _MOST_OTHERS = 30  # tools that nobody wanted and that have a column: a model may make up one for every call
 
+Pair = tuple[str, str]
+"""The tool that was wanted, and the one that was called in its place."""
+
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """One model's calls: how often each tool was called where each was wanted."""
+    """One model's calls: in how many rounds each tool was called where each was wanted, and in how many it was."""
 
     model: str
-    counts: Mapping[tuple[str, str], int]
+    counts: Mapping[Pair, int]
+    rounds: Mapping[str, int]
 
     def wanted(self) -> list[str]:
         return list(dict.fromkeys(wanted for wanted, _ in self.counts))
@@ -48,20 +51,25 @@ class ConfusedPair:
 
 def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
     """One for each model, in the plan's order. What was lost to others says nothing about a model."""
-    counts: dict[str, Counter[tuple[str, str]]] = {spec.name: Counter() for spec in plan.subjects}
+    rounds: dict[str, list[list[Pair]]] = {spec.name: [] for spec in plan.subjects}
     expected = {case.id: Expected.model_validate(case.expected) for case in plan.cases}
     for record in records:
         if record.verdict.counts:
             wanted = [tool_label(call.serverName, call.toolName) for call in expected[record.case].calls or ()]
-            counts[record.subject].update(_pairs(wanted, record))
+            rounds[record.subject].append(_pairs(wanted, record))
     order = {label: at for at, label in enumerate(_labels(expected))}
-    return tuple(Confusion(model, _sorted(_gathered(found, order), order)) for model, found in counts.items())
+    return tuple(_confusion(model, found, order) for model, found in rounds.items())
+
+
+def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Mapping[str, int]) -> Confusion:
+    wanted = Counter(name for pairs in rounds for name in {wanted for wanted, _ in pairs})
+    return Confusion(model, _sorted(_counted(rounds, order), order), wanted)
 
 
 def confused_pairs(found: Sequence[Confusion], most: int = _MOST_PAIRS) -> tuple[ConfusedPair, ...]:
     """Those taken for each other most often first."""
-    rounds: Counter[tuple[str, str]] = Counter()
-    models: dict[tuple[str, str], list[str]] = {}
+    rounds: Counter[Pair] = Counter()
+    models: dict[Pair, list[str]] = {}
     for confusion in found:
         for pair, count in confusion.counts.items():
             if pair[0] != pair[1] and pair[1] not in (UNREADABLE, NO_ANSWER, OTHERS):
@@ -83,14 +91,51 @@ def called_in(record: Record) -> list[Call]:
         return []
 
 
-def _pairs(wanted: Sequence[str], record: Record) -> list[tuple[str, str]]:
+def _pairs(wanted: Sequence[str], record: Record) -> list[Pair]:
     problem = _problem(record)
     if problem is not None:
         return [(name, problem) for name in wanted or [NO_TOOL]]
     called = [call.tool for call in called_in(record)]
     if not wanted and not called:
         return [(NO_TOOL, NO_TOOL)]
-    return list(zip_longest(wanted, called, fillvalue=NO_TOOL))
+    return _aligned(wanted, called)
+
+
+def _aligned(wanted: Sequence[str], called: Sequence[str]) -> list[Pair]:
+    """Each wanted tool and the call that took its place: as many right ones as the order allows, then as many others.
+
+    By their places alone, one call too few would make every call after it look like a confusion.
+    """
+    gains = _gains(wanted, called)
+    found: list[Pair] = []
+    at, place = 0, 0
+    while at < len(wanted) and place < len(called):
+        best = gains[at][place]
+        if best == gains[at + 1][place + 1] + _gain(wanted[at], called[place], len(wanted)):
+            found.append((wanted[at], called[place]))
+            at, place = at + 1, place + 1
+        elif best == gains[at + 1][place]:
+            found.append((wanted[at], NO_TOOL))
+            at += 1
+        else:
+            found.append((NO_TOOL, called[place]))
+            place += 1
+    return [*found, *((name, NO_TOOL) for name in wanted[at:]), *((NO_TOOL, name) for name in called[place:])]
+
+
+def _gains(wanted: Sequence[str], called: Sequence[str]) -> list[list[int]]:
+    """The most that can be gained from each place in the one, and each in the other, to the ends of both."""
+    gains = [[0] * (len(called) + 1) for _ in range(len(wanted) + 1)]
+    for at in reversed(range(len(wanted))):
+        for place in reversed(range(len(called))):
+            paired = gains[at + 1][place + 1] + _gain(wanted[at], called[place], len(wanted))
+            gains[at][place] = max(paired, gains[at + 1][place], gains[at][place + 1])
+    return gains
+
+
+def _gain(wanted: str, called: str, most: int) -> int:
+    """One right call is worth more than all the wrong ones that there can be."""
+    return most + 1 if wanted == called else 1
 
 
 def _problem(record: Record) -> str | None:
@@ -107,22 +152,17 @@ def _labels(expected: Mapping[str, Expected]) -> list[str]:
     return [*sorted(wanted), *none]
 
 
-def _gathered(found: Counter[tuple[str, str]], known: Container[str]) -> Counter[tuple[str, str]]:
-    """With the tools that nobody wanted and that were called least taken together, where they are too many."""
-    called: Counter[str] = Counter()
-    for (_, name), count in found.items():
-        if name not in known and not _is_word(name):
-            called[name] += count
-    if len(called) <= _MOST_OTHERS:
-        return found
+def _counted(rounds: Sequence[Sequence[Pair]], known: Container[str]) -> Counter[Pair]:
+    """In how many rounds each was; tools that nobody wanted and that were called least are one, where too many."""
+    called = Counter(name for pairs in rounds for _, name in pairs if name not in known and not _is_word(name))
     kept = {name for name, _ in called.most_common(_MOST_OTHERS)}
-    gathered: Counter[tuple[str, str]] = Counter()
-    for (wanted, name), count in found.items():
-        gathered[wanted, OTHERS if name in called and name not in kept else name] += count
-    return gathered
+    counts: Counter[Pair] = Counter()
+    for pairs in rounds:
+        counts.update({(wanted, OTHERS if name in called and name not in kept else name) for wanted, name in pairs})
+    return counts
 
 
-def _sorted(found: Counter[tuple[str, str]], order: Mapping[str, int]) -> dict[tuple[str, str], int]:
+def _sorted(found: Counter[Pair], order: Mapping[str, int]) -> dict[Pair, int]:
     pairs = sorted(found, key=lambda pair: (order.get(pair[0], len(order)), pair))
     return {pair: found[pair] for pair in pairs}
 

@@ -9,12 +9,13 @@ from typing import Any
 from pydantic import JsonValue
 
 from bakeoff.doors.mcp_suite.calls import Call
-from bakeoff.doors.mcp_suite.matching import is_matcher, parameter_differences, value_differences
+from bakeoff.doors.mcp_suite.matching import Difference, is_matcher, parameter_differences, value_differences
 from bakeoff.frozen import Frozen
 from bakeoff.mcp import McpHub, OpenHub
 from bakeoff.record import ToolCall
 
 _LONGEST = 20_000  # characters of a result that a record keeps
+_WRAPPED = "result"  # the key under which an SDK sends what is no object: structured content has to be one
 
 
 class Executed(Frozen):
@@ -98,13 +99,33 @@ async def _problems(expected: JsonValue, result: Executed) -> list[str]:
     if isinstance(expected, str):
         held = expected in result.text or expected in _text(result.structured)
         return [] if held else [f"{expected!r} is not in {result.text[:200]!r}"]
-    actual = result.structured if result.structured is not None else _parsed(result.text)
-    if is_matcher(expected):
-        as_text = await value_differences(expected, result.text)
-        return [str(each) for each in await value_differences(expected, actual)] if as_text else []
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        return [str(each) for each in await parameter_differences(expected, actual, extra_allowed=True)]
-    return [str(each) for each in await value_differences(expected, actual)]
+    told: list[str] | None = None
+    for actual in _readings(expected, result):
+        found = [str(each) for each in await _differences(expected, actual)]
+        if not found:
+            return []
+        told = found if told is None else told
+    return told or []
+
+
+def _readings(expected: JsonValue, result: Executed) -> list[JsonValue]:
+    """All that a result may be meant as, that which was most probably expected first."""
+    found: list[JsonValue] = []
+    if result.structured is not None:
+        found.append(result.structured)
+        if isinstance(result.structured, dict) and result.structured.keys() == {_WRAPPED}:
+            bare_first = not isinstance(expected, dict) or _WRAPPED not in expected
+            found.insert(0 if bare_first else 1, result.structured[_WRAPPED])
+    found.append(_parsed(result.text))
+    if is_matcher(expected) and result.text not in found:
+        found.append(result.text)
+    return found
+
+
+async def _differences(expected: JsonValue, actual: JsonValue) -> list[Difference]:
+    if isinstance(expected, dict) and isinstance(actual, dict) and not is_matcher(expected):
+        return await parameter_differences(expected, actual, extra_allowed=True)
+    return await value_differences(expected, actual)
 
 
 def _parsed(text: str) -> JsonValue:

@@ -5,6 +5,7 @@ lists does. Anywhere in what is expected, an object that has nothing but the key
 alone, says how to compare instead of what with.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,15 +13,16 @@ from dataclasses import dataclass
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from bakeoff.frozen import Frozen
-from bakeoff.placed_yaml import Key, in_our_words, written
+from bakeoff.placed_yaml import Key, in_our_words
 from bakeoff.scorers.text import is_found
 
 _SEARCH_SECONDS = 5.0
 _LONGEST_SHOWN = 200
+_NOISE = 1e-9  # of a distance: what floats add to it is no part of it
 
 
 class Matcher(Frozen):
-    """How to compare one value. Without any of the ways, it has to equal `value`."""
+    """How to compare one value. Without any of the ways, it has to equal `value`, or is only optional."""
 
     model_config = ConfigDict(strict=True)  # "yes" is a text, not a truth
 
@@ -56,7 +58,17 @@ class Matcher(Frozen):
         unused = {"oneOf", "regex", "any"} & set(ways)
         if unused and "value" in self.model_fields_set:
             raise ValueError(f"`value` has no meaning beside `{unused.pop()}`: remove one")
+        if self.is_open and (self.exact or not (self.optional or self.any)):
+            raise ValueError(
+                "this says how to compare and not what with: add `value`; "
+                "an object that is meant literally is written {value: {…}, exact: true}"
+            )
         return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it does not say what to compare with; null would be something."""
+        return "value" not in self.model_fields_set and self.oneOf is None and self.regex is None
 
 
 _KEYS = frozenset(Matcher.model_fields)
@@ -77,34 +89,28 @@ def is_matcher(expected: JsonValue) -> bool:
     return isinstance(expected, dict) and bool(expected) and expected.keys() <= _KEYS and expected.keys() != {"value"}
 
 
-def _inside(place: str, key: Key) -> str:
-    return f"{place}.{written(key)}" if key else place
-
-
-def matcher_problems(expected: JsonValue, place: str = "") -> list[tuple[str, str]]:
+def matcher_problems(expected: JsonValue, place: Key = ()) -> list[tuple[Key, str]]:
     """What is wrong with matchers anywhere in what is expected: (place, problem)."""
-    found: list[tuple[str, str]] = []
+    found: list[tuple[Key, str]] = []
     if is_matcher(expected):
         assert isinstance(expected, dict)
         try:
             Matcher.model_validate(expected)
         except ValidationError as error:
-            found = [(_inside(place, item["loc"]), in_our_words(item)) for item in error.errors(include_url=False)]
+            found = [((*place, *item["loc"]), in_our_words(item)) for item in error.errors(include_url=False)]
         if expected.get("exact") is True:
             return found
-        inner: list[tuple[str, JsonValue]] = [(f"{place}.value", expected.get("value"))]
+        inner: list[tuple[Key, JsonValue]] = [((*place, "value"), expected.get("value"))]
         choices = expected.get("oneOf")
-        inner += [
-            (f"{place}.oneOf[{at}]", item) for at, item in enumerate(choices if isinstance(choices, list) else [])
-        ]
+        inner += _children(choices if isinstance(choices, list) else [], (*place, "oneOf"))
     else:
         inner = _children(expected, place)
-    return found + [problem for name, value in inner for problem in matcher_problems(value, name)]
+    return found + [problem for key, value in inner for problem in matcher_problems(value, key)]
 
 
-def parameter_problems(expected: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
+def parameter_problems(expected: Mapping[str, JsonValue]) -> list[tuple[Key, str]]:
     """The same of a call's parameters, whose names are the tool's: one may well be called `regex` or `value`."""
-    return [problem for name, value in expected.items() for problem in matcher_problems(value, name)]
+    return [problem for name, value in expected.items() for problem in matcher_problems(value, (name,))]
 
 
 async def parameter_differences(
@@ -162,7 +168,7 @@ async def _list_differences(
 
 async def _by_matcher(matcher: Matcher, actual: JsonValue, place: str, *, ignore_case: bool) -> list[Difference]:
     ignore_case = ignore_case or matcher.caseInsensitive
-    if matcher.any or (matcher.optional and matcher.model_fields_set == {"optional"}):
+    if matcher.is_open:  # it is `any`, or nothing more than optional
         return []
     if matcher.oneOf is not None:
         for choice in matcher.oneOf:
@@ -199,9 +205,17 @@ def _by_distance(wanted: JsonValue, actual: JsonValue, most: float, place: str) 
 
 def _are_near(one: float, other: float, most: float) -> bool:
     try:
-        return abs(one - other) <= most
+        far = abs(one - other)
+        if isinstance(far, int):  # exact, however many digits there are
+            return far <= most
+        return far <= most or math.isclose(far, most, rel_tol=_NOISE, abs_tol=_rounding(one, other))
     except OverflowError:  # hundreds of digits, which no float can hold
         return False
+
+
+def _rounding(*numbers: float) -> float:
+    """What the distance of two floats may be off by: 1.8 is nearer to 1.9 than to 1.7, as far as they can tell."""
+    return 2 * math.ulp(max(map(abs, numbers)))
 
 
 def _same(expected: JsonValue, actual: JsonValue, *, ignore_case: bool) -> bool:
@@ -223,18 +237,20 @@ def _same(expected: JsonValue, actual: JsonValue, *, ignore_case: bool) -> bool:
 def _is_optional(expected: JsonValue) -> bool:
     if not isinstance(expected, dict) or not is_matcher(expected):
         return False
-    return expected.get("optional") is True or _is_optional(expected.get("value"))
+    if expected.get("optional") is True:
+        return True
+    return expected.get("exact") is not True and _is_optional(expected.get("value"))
 
 
 def _is_number(value: JsonValue) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _children(expected: JsonValue, place: str) -> list[tuple[str, JsonValue]]:
+def _children(expected: JsonValue, place: Key) -> list[tuple[Key, JsonValue]]:
     if isinstance(expected, dict):
-        return [(f"{place}.{name}" if place else name, value) for name, value in expected.items()]
+        return [((*place, name), value) for name, value in expected.items()]
     if isinstance(expected, list):
-        return [(f"{place}[{at}]", value) for at, value in enumerate(expected)]
+        return [((*place, at), value) for at, value in enumerate(expected)]
     return []
 
 

@@ -100,10 +100,8 @@ def _confusion_sections(evaluation: Evaluation, found: Sequence[Confusion]) -> I
 
 def _matrix(one: Confusion) -> Block:
     wanted, called = one.wanted(), one.called()
-    totals = {name: sum(one.counts.get((name, other), 0) for other in called) for name in wanted}
     rows: list[JsonValue] = [
-        {"name": visible(name, _NAME), "cells": [_count(one, name, other, totals[name]) for other in called]}
-        for name in wanted
+        {"name": visible(name, _NAME), "cells": [_count(one, name, other) for other in called]} for name in wanted
     ]
     data: dict[str, JsonValue] = {
         "model": visible(one.model, _NAME),
@@ -113,8 +111,8 @@ def _matrix(one: Confusion) -> Block:
     return Fragment(package=_PACKAGE, template="confusion.html", data=data)
 
 
-def _count(one: Confusion, wanted: str, called: str, total: int) -> JsonValue:
-    count = one.counts.get((wanted, called), 0)
+def _count(one: Confusion, wanted: str, called: str) -> JsonValue:
+    count, total = one.counts.get((wanted, called), 0), one.rounds[wanted]
     tone = "none" if not count else "pass" if wanted == called else "fail" if 2 * count >= total else "partial"
     note = f"{visible(called, _NAME)} was called in {count} of {total} rounds that wanted {visible(wanted, _NAME)}"
     return {"text": str(count) if count else "·", "tone": tone, "note": note}
