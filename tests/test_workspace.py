@@ -84,6 +84,15 @@ async def test_texts_are_taken_and_the_rest_is_refused_with_the_reason(sandbox: 
     }
 
 
+async def test_a_file_that_would_fill_our_memory_is_refused_by_name() -> None:
+    async with open_workspace(choose_sandbox("process"), {"small.txt": "text"}, Limits()) as workspace:
+        with (workspace.folder / "huge.txt").open("wb") as file:
+            file.truncate(40 * 1024 * 1024)
+        texts, refused = await workspace.collect(("*.txt",))
+    assert texts == {"small.txt": "text"}
+    assert list(refused) == ["huge.txt"]
+
+
 async def test_writing_outside_is_refused() -> None:
     async with open_workspace(choose_sandbox("process"), {}, Limits()) as workspace:
         with pytest.raises(InfraError, match=r"'\.\./x' cannot be put into the work folder"):

@@ -14,6 +14,7 @@ from bakeoff.sandbox import open_place, put_files, take
 
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _MOST_FILES = 1000  # taken out of one workspace
+_MOST_BYTES = 32 * 1024 * 1024  # of them together: they are held in our memory, for each trial that runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class SandboxedWorkspace:
         return await self.sandbox.run(command)
 
     async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-        most_bytes = self.limits.disk_mb * 1024 * 1024
+        most_bytes = min(self.limits.disk_mb * 1024 * 1024, _MOST_BYTES)
         taken = await asyncio.to_thread(take, self.folder, patterns, max_bytes=most_bytes, max_files=_MOST_FILES)
         texts: dict[str, str] = {}
         refused = {refusal.path: refusal.why for refusal in taken.refused}

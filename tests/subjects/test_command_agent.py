@@ -39,11 +39,11 @@ def agent_of(*command: str, provider: str = "nobody", limited: bool = False, **a
     return CommandAgent.from_spec(spec, limited=limited)
 
 
-async def attempted(agent: CommandAgent, rung: str = "process") -> Transcript:
+async def attempted(agent: CommandAgent, rung: str = "process", prompt: str = "solve it") -> Transcript:
     limits = Limits()
     async with open_workspace(choose_sandbox(rung), FILES, limits) as workspace:
         task = Task(
-            prompt="solve it",
+            prompt=prompt,
             case_id="c",
             subject="mine",
             trial_id="t",
@@ -87,6 +87,16 @@ async def test_an_agent_that_cannot_be_started_is_nobodys_failure(
     program = tool("bin/agent", f"{first}\n")
     with pytest.raises(InfraError, match="could not be started in the sandbox") as raised:
         await attempted(agent_of(str(program)), rung)
+    assert raised.value.permanent
+
+
+@pytest.mark.parametrize("letter", ["x", "é"])
+async def test_a_prompt_that_no_program_can_be_given_is_nobodys_failure_and_named(letter: str) -> None:
+    agent = agent_of("sh", "-c", 'printf %s "$1" | wc -c', "sh", "{instructions}")
+    size = len(letter.encode())
+    assert (await attempted(agent, prompt=letter * (130_000 // size))).output == "130000\n"
+    with pytest.raises(InfraError, match=r"the prompt is longer than .* --custom-instruction") as raised:
+        await attempted(agent, prompt=letter * (132_000 // size))
     assert raised.value.permanent
 
 
@@ -166,6 +176,24 @@ def test_a_budget_and_recordings_need_an_agent_that_is_metered(monkeypatch: pyte
         agent_of().offline()
     with pytest.raises(UsageError, match="`no-such-program` is not installed: `get mine`"):
         agent_of("no-such-program", **metered).offline()
+
+
+# --- programs that are named from where the user is ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rung", ["process", "bwrap"])
+async def test_a_program_is_found_from_the_folder_that_the_user_is_in(
+    rung: str, tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool("agent.sh", "#!/bin/sh\necho ${1:-hello}\n")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)  # where we are root, agents are not
+    monkeypatch.chdir(tmp_path)
+    agent = agent_of("./agent.sh", version={"command": ["./agent.sh", "7.1"]})
+    assert agent.lacks() == []
+    transcript = await attempted(agent, rung)
+    assert transcript.output == "hello\n"
+    assert agent_run_in(transcript).version == "7.1"
 
 
 # --- programs of version managers ---------------------------------------------------------------------------------

@@ -61,14 +61,15 @@ def exercises_of(request: ExercisesRequest) -> tuple[Exercise, ...]:
 
 
 def _seen_by_agents(request: ExercisesRequest, plan: Plan, options: RunOptions) -> str | None:
-    """That agents could read the examples, where a checkout cannot be hidden from them."""
-    if request.exercises is None or all(subject.kind in ("oracle", "nop") for subject in plan.subjects):
+    """That agents could read the examples, where neither a checkout nor our own package can be hidden from them."""
+    if all(subject.kind in ("oracle", "nop") for subject in plan.subjects):
         return None
     sandbox = sandbox_of(options, plan)()
     if not isinstance(sandbox, ProcessSandbox) or sandbox.private_mounts:
         return None
+    place = request.exercises or "the exercises that travel with bakeoff"
     return (
-        f"agents share your files in this sandbox, and could read the examples in {request.exercises}: install "
+        f"agents share your files in this sandbox, and could read the examples in {place}: install "
         "bubblewrap, or use --sandbox docker; `bakeoff doctor` tells more"
     )
 

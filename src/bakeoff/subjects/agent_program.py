@@ -54,8 +54,14 @@ def _roots(path: Path) -> list[Path]:
 
 def program_path(program: str) -> str | None:
     """Where it lies on this machine; for the shim of a version manager, where the program behind it does."""
-    found = shutil.which(program)
+    found = _which(program)
     return _behind(found) if found and is_shim(found) else found
+
+
+def _which(program: str) -> str | None:
+    """From the root: what is named from here would be looked for in the folder that it is started in."""
+    found = shutil.which(program)
+    return str(Path(found).absolute()) if found else None  # not resolved: a link may know where it stands
 
 
 def is_shim(path: str) -> bool:
@@ -121,7 +127,7 @@ def _asked_in(image: DockerSandbox, command: tuple[str, ...]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _asked(command: tuple[str, ...]) -> str | None:
-    program = shutil.which(command[0])
+    program = _which(command[0])
     if program is None:
         return None
     # A HOME of its own: asking for a version must not leave anything in the user's.

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -43,6 +44,9 @@ _TAIL = 8000  # characters of output that are kept
 _NOT_FOUND = 127
 _MOST_TOUCHED = 200  # names that are kept
 _MOST_WAITING = 3600.0  # for its provider; a meter excuses no more
+_LONGEST_WORD = 131_000  # bytes; Linux starts no program with a word of 128 KiB
+_OWN_TESTS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""The pytest that an agent finds may be our own environment's, with a plugin of ours that no sandbox shows."""
 
 Watch = Callable[[str, Path, Tree], Awaitable[None]]
 """Shows what becomes of a folder until it is cancelled: the trial's name, the folder, and what was there at first."""
@@ -289,6 +293,7 @@ class CommandAgent:
             home = {**login_files(definition.home.login), **home}
         program, *rest = expand_command(definition.command, values)
         found = program if workspace.sandbox.name == "docker" else program_path(program) or program
+        _check_length((found, *rest, *env.values()))
         return Launch((found, *rest), env, home, program_roots(found), self.network)
 
     async def _check_started(self, run: AgentRun, workspace: SandboxedWorkspace, launch: Launch) -> None:
@@ -308,13 +313,14 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
     workspace = _sandboxed(task)
     limit = max(1.0, task.limits.attempt_seconds - GRACE_SECONDS)
     before = await asyncio.to_thread(_prepared, workspace, launch.home)
+    waited = task.clock.waited_so_far
     time_up = asyncio.Event()
     command = Command(
         launch.argv,
         workspace.place,
         limit + _MOST_WAITING,
         workspace.limits,
-        env=launch.env,
+        env={**_OWN_TESTS, **launch.env},
         network=launch.network,
         readable=launch.readable,
         time_up=time_up,
@@ -324,8 +330,10 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
         _watched(watch, f"{task.subject}, {task.case_id}", workspace.folder, before),
     ):
         done = await workspace.sandbox.run(command)
+    own = replace(done, seconds=max(0.0, done.seconds - (task.clock.waited_so_far - waited)))
+    await asyncio.to_thread(_made_readable, workspace.folder)
     after = await asyncio.to_thread(read_tree, workspace.folder, before.files)
-    return _told(done, limit, before, after)
+    return _told(own, limit, before, after)
 
 
 @asynccontextmanager
@@ -345,6 +353,27 @@ async def _count_down(clock: Clock, limit: float, time_up: asyncio.Event) -> Non
         await asyncio.sleep(left)
         left = end + clock.waited_so_far - loop.time()
     time_up.set()
+
+
+def _check_length(words: Iterable[str]) -> None:
+    if any(len(os.fsencode(word)) > _LONGEST_WORD for word in words):
+        raise InfraError(
+            f"the prompt is longer than the {_LONGEST_WORD} bytes that a program can be given: shorten the "
+            "instructions, the track's AGENTS.md or CLAUDE.md, or --custom-instruction",
+            permanent=True,
+        )
+
+
+def _made_readable(folder: Path) -> None:
+    """What an agent did to its own folder is no excuse for it: that can be looked at, if need be as an empty one."""
+    place = folder.parent
+    if os.geteuid() != 0 and place.is_dir() and not place.is_symlink():
+        place.chmod(0o700)  # nobody but root has agents that are another user
+    if folder.is_symlink() or not folder.is_dir():
+        folder.unlink(missing_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    elif os.geteuid() != 0:
+        folder.chmod(0o700)
 
 
 def _prepared(workspace: SandboxedWorkspace, home: Mapping[str, bytes]) -> Tree:

@@ -34,6 +34,8 @@ class TestRun(Frozen):
     """Whether the test that must fail was seen failing."""
     tampered: str | None = None
     """Why this run cannot be believed."""
+    unconfirmed: str | None = None
+    """What a second runner, one that candidates cannot reach, found wrong with tests that passed in this one."""
 
     @property
     def ok(self) -> bool:

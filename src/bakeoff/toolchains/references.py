@@ -26,6 +26,7 @@ class ReferenceRun(Frozen):
 
     names: tuple[str, ...]
     skipped: tuple[str, ...] = ()  # by the tests themselves, and so by every candidate
+    confirmed: bool = True  # whatever runs tests a second time can run these, so it counts for candidates, too
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -77,7 +78,8 @@ class OpenReferences:
 
 def as_reference(run: TestRun) -> ReferenceRun:
     skipped = tuple(test.name for test in run.tests if test.state == "skipped")
-    return ReferenceRun(names=tuple(test.name for test in run.tests), skipped=skipped)
+    names = tuple(test.name for test in run.tests)
+    return ReferenceRun(names=names, skipped=skipped, confirmed=run.unconfirmed is None)
 
 
 def reference_problem(run: TestRun, *, canary: bool) -> str | None:

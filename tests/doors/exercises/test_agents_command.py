@@ -1,12 +1,15 @@
 """`bakeoff agents` as someone types it."""
 
 import json
+import os
+import shutil
+import subprocess
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ...warm_bakeoff import Bakeoff
+from ...warm_bakeoff import PROGRAM, Bakeoff
 from .small_tracks import DOUBLE, PAIR, RIGHT_DOUBLE, agent_file, bytes_of, overwrite, write_track
 
 
@@ -36,6 +39,39 @@ def test_a_run_ends_with_a_table_result_files_and_a_page(agents: Bakeoff, tmp_pa
     [page] = (tmp_path / "results").glob("runs/*/report.html")
     assert "Double a number" in page.read_text()
     assert bytes_of(track) == before
+
+
+def run_as_an_ordinary_user(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    ordinary = ["unshare", "-U", "--map-user=1000", "--map-group=1000", "--"] if os.geteuid() == 0 else []
+    if ordinary and (not shutil.which("unshare") or subprocess.run([*ordinary, "true"], check=False).returncode):
+        pytest.skip("needs an ordinary user, or unshare to become one")
+    command = [*ordinary, str(PROGRAM), "agents", "run", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("agent", ["mine", "nop"])
+def test_it_is_said_where_agents_could_read_the_examples_that_travel_with_us(agent: str, tmp_path: Path) -> None:
+    mine = agent_file(tmp_path, "mine", "true")
+    words = ("--agent", agent, "--agent-file", str(mine), "--exercise", "plant-rota", "--sandbox", "process", "--json")
+    done = run_as_an_ordinary_user(tmp_path, *words)
+    assert done.returncode == 1, done.stderr
+    told = "could read the examples in the exercises that travel with bakeoff" in " ".join(done.stderr.split())
+    assert told == (agent == "mine")
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["chmod 0 .", "chmod 0 . ..", "rm -rf -- ../work", "cd .. && mv work gone && ln -s gone work", "chmod 0 double.py"],
+)
+def test_an_agent_cannot_void_its_failure_by_what_it_does_to_its_folder(script: str, tmp_path: Path) -> None:
+    """For an ordinary user, whose agents are that user; root may read whatever they do."""
+    write_track(tmp_path / "track", double=DOUBLE)
+    mine = agent_file(tmp_path, "mine", script)
+    words = ("--exercises", "track", "--agent", "mine", "--agent-file", str(mine), "--sandbox", "process", "--json")
+    done = run_as_an_ordinary_user(tmp_path, *words)
+    assert done.returncode == 1, done.stderr
+    [subject] = json.loads(done.stdout)["summary"]["subjects"]
+    assert subject["score"] == 0.0, subject
 
 
 def test_a_run_of_the_oracle_alone_is_a_success(agents: Bakeoff, tmp_path: Path) -> None:
@@ -84,6 +120,7 @@ def test_a_dry_run_shows_the_plan(agents: Bakeoff, tmp_path: Path) -> None:
         (("run", "--agent", "nop", "--test-timeout", "nan"), "--test-timeout"),
         (("run", "--agent", "codex", "--model", "a\nb"), "--model 'a\\nb' is no name"),
         (("run", "--agent", "codex", "--provider", ""), "--provider '' is no name"),
+        (("run", "--agent", "codex", "--model", "m" * 600), "200 letters at most"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_runs(

@@ -112,10 +112,14 @@ def shell_steps() -> list[str]:
 
 def test_every_step_of_the_containerfile_is_a_shells() -> None:
     steps = shell_steps()
-    assert len(steps) == 4
+    assert len(steps) == 5
     for step in steps:
         done = subprocess.run(["sh", "-n", "-c", step], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_the_image_has_the_test_command_that_agents_are_told() -> None:
+    assert any(step.split()[-1] == "pytest" and "pip install" in step for step in shell_steps())
 
 
 def test_a_python_agent_gets_an_environment_of_its_own_and_its_program_is_on_the_path(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ from bakeoff.doors.exercises.tampering import meddling_of
 from bakeoff.doors.exercises.tracks import is_protected_name
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
+from bakeoff.plan import HIDDEN, Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.run import run, sandbox_of
 from bakeoff.sandbox.process import ProcessSandbox
-from bakeoff.subjects.command_agent import AgentRun
+from bakeoff.subjects.command_agent import AgentRun, agent_run_in
 from bakeoff.subjects.folder_changes import patch_of
 from bakeoff.toolchains.outcome import TestRun
 
@@ -219,6 +219,12 @@ async def test_the_agent_sees_tests_and_no_example(track: Path) -> None:
     assert "`double.py`" in seen
 
 
+@pytest.mark.parametrize("sandbox", ["process", "bwrap"])
+async def test_the_test_command_that_an_agent_is_told_works_where_it_runs(track: Path, sandbox: str) -> None:
+    seen = said(await tried(track, f"{SOLVE}pytest -q 2>&1", options={"sandbox": sandbox}))
+    assert "2 passed" in seen
+
+
 async def test_the_agent_has_a_home_of_its_own_and_only_the_variables_it_is_given(
     track: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,11 +345,20 @@ async def test_what_a_track_skips_may_stay_skipped(tmp_path: Path, needs_program
         assert (record.verdict, outcome(record)["testsTotal"]) == (verdict, total)
 
 
-def test_a_checkout_is_hidden_from_agents_in_every_sandbox(track: Path) -> None:
-    plan = planned(track, "cheat:read-example")
+@pytest.mark.parametrize("part", [".", "exercises/practice", "exercises/practice/double"])
+def test_a_checkout_is_hidden_from_agents_in_every_sandbox(track: Path, part: str) -> None:
+    plan = planned(track / part, "cheat:read-example")
     sandbox = sandbox_of(RunOptions(sandbox="process"), plan)()
     assert isinstance(sandbox, ProcessSandbox)
     assert track.resolve() in sandbox.hidden
+
+
+def test_no_more_is_hidden_than_the_folder_given_where_it_is_no_part_of_a_track(tmp_path: Path, track: Path) -> None:
+    folder = (tmp_path / "exercises" / "practice").resolve()
+    folder.mkdir(parents=True)
+    (track / "exercises/practice/double").rename(folder / "double")
+    for given in (folder, folder / "double"):
+        assert planned(given, "nop", test_command="pytest").settings[HIDDEN] == [str(given)]
 
 
 @pytest.mark.parametrize("what", ["ln -s /etc/passwd double.py", "mkfifo double.py", "mkdir double.py", "true"])
@@ -415,6 +430,35 @@ async def test_a_test_command_of_the_users_own_can_stand_in_for_the_tracks(track
     records = await carried_out(planned(track, "oracle", "nop", wanted=["double"], test_command=command), tmp_path)
     assert records["double", "oracle"].verdict is Verdict.PASS, records["double", "oracle"]
     assert records["double", "nop"].verdict is Verdict.FAIL
+
+
+FORGED = """import glob
+tests = [open(name).read() for name in glob.glob("*_test.py")]
+if tests and not any("test_holds_" in text for text in tests):
+    import _pytest.python
+    _pytest.python.Function.runtest = lambda self: None
+def double(number):
+    return 7
+"""
+
+
+async def test_a_command_is_not_believed_where_the_guarded_runner_passes_the_example_alone(track: Path) -> None:
+    record = await tried(track, overwrite("double.py", FORGED), test_command="pytest -q")
+    assert record.verdict is Verdict.FAIL
+    assert "run apart from it they do not" in outcome(record)["testError"]
+
+
+async def test_a_command_stands_alone_where_the_guarded_runner_cannot_run_even_the_example(tmp_path: Path) -> None:
+    fixture = "import pytest\n\n\n@pytest.fixture\ndef wanted():\n    return 2\n"
+    test = "from double import double\n\n\ndef test_one(wanted):\n    assert double(1) == wanted\n"
+    track = write_track(tmp_path / "track", double={**DOUBLE, "conftest.py": fixture, "double_test.py": test})
+    assert (await tried(track, SOLVE, test_command="pytest -q")).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("seconds", [60.0, 3600.0])
+def test_scoring_has_time_for_every_run_of_tests_that_take_all_of_theirs(track: Path, seconds: float) -> None:
+    plan = planned(track, "nop", test_timeout=seconds)
+    assert all(case.limits.score_seconds > 6 * seconds for case in plan.cases)
 
 
 def test_models_and_providers_are_axes(track: Path, tmp_path: Path) -> None:
@@ -492,11 +536,18 @@ async def test_an_agent_that_is_killed_in_mid_stream_is_charged_for_what_came(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
-    file = agent_file(tmp_path, "asking", f"{ASKING}\nsleep 600", **METERED)
+    provider.then(Act(say="word " * 3000, pause=0.02))
+    streaming = ASKING.replace('"model": "tiny"', '"model": "tiny", "stream": True')
+    file = agent_file(tmp_path, "asking", streaming, **METERED)
     plan = planned(track, "asking", agent_files=[file], wanted=["double"], timeout=4.0)
     [record] = (await carried_out(plan, tmp_path)).values()
-    assert record.verdict is Verdict.TIMEOUT
-    assert (record.spent.input, record.spent.output) == (10, 5)
+    assert record.verdict is Verdict.TIMEOUT, record
+    assert record.transcript is not None
+    meter = record.transcript.metadata["meter"]
+    assert isinstance(meter, dict)
+    assert (meter["cut"], meter["estimated"]) == (1, 1)
+    assert 0 < record.spent.output < 3000
+    assert record.spent.requests == 1
 
 
 @pytest.mark.parametrize(("then", "verdict"), [("true", Verdict.PASS), ("sleep 600", Verdict.TIMEOUT)])
@@ -518,6 +569,8 @@ async def test_a_providers_queue_is_not_an_agents_time_and_a_timeout_remains_one
     assert outcome(record)["testSuccess"] is True
     assert record.attempt is not None
     assert record.attempt.waited >= 7
+    assert record.transcript is not None
+    assert agent_run_in(record.transcript).seconds + record.attempt.waited <= record.attempt.seconds + 0.01
 
 
 async def test_a_run_out_of_budget_ends_the_agent_and_says_so(

@@ -16,6 +16,8 @@ from bakeoff.subjects.command_agent import GRACE_SECONDS
 
 _LIMITS = Limits(score_seconds=900.0, processes=512, disk_mb=2048, output_kb=16 * 1024)
 """Of a trial: agents talk a lot. Scoring waits for a free worker, and perhaps for the example; tests have their own."""
+_MOST_RUNS = 6
+"""Of the tests, in one scoring: by a command, again with a test that must fail, and guarded; the example's as well."""
 _SOURCE_FOLDERS = ("src", "lib")
 
 
@@ -79,6 +81,10 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
         "command": request.test_command or "",
         "skips": "" if request.unskip else "kept",
     }
+    seconds = {
+        "attempt_seconds": request.timeout + GRACE_SECONDS,
+        "score_seconds": _LIMITS.score_seconds + _MOST_RUNS * request.test_timeout,
+    }
     return Case(
         id=exercise.name,
         prompt=build_prompt(exercise, request.custom_instruction, request.test_command),
@@ -87,7 +93,7 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
         hidden={name: exercise.files[name] for name in exercise.tests},
         reference=dict(exercise.example),
         tags={key: value for key, value in tags.items() if value},
-        limits=_LIMITS.model_copy(update={"attempt_seconds": request.timeout + GRACE_SECONDS}),
+        limits=_LIMITS.model_copy(update=seconds),
     )
 
 

@@ -132,6 +132,8 @@ def _problem(grading: Grading, reference: ReferenceRun | None, run: TestRun) -> 
         return "a test that had to fail was not seen failing: the solution interfered with the tests"
     if reference is not None and Counter(test.name for test in run.tests) != Counter(reference.names):
         return _other_tests(reference, run)
+    if reference is not None and reference.confirmed and run.unconfirmed is not None:
+        return f"the command says that the tests pass, but run apart from it they do not: {run.unconfirmed}"
     return None
 
 

@@ -33,5 +33,14 @@ class ExercisesRequest(Frozen):
 
     def settings(self) -> dict[str, JsonValue]:
         """What a plan remembers of it: all but what its cases and subjects say already."""
-        hidden: list[JsonValue] = [str(self.exercises.resolve())] if self.exercises else []
+        hidden: list[JsonValue] = [str(_checkout(self.exercises.resolve()))] if self.exercises else []
         return {"show_progress": self.show_progress, **({HIDDEN: hidden} if hidden else {})}
+
+
+def _checkout(folder: Path) -> Path:
+    """The whole track that a folder is a part of: the examples of one exercise are in its history as well."""
+    for part in (folder, folder.parent):  # all exercises, or one of them
+        track = part.parent.parent
+        if part.parts[-2:] == ("exercises", "practice") and (track / "config.json").is_file():
+            return track
+    return folder

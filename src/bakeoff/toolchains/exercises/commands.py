@@ -3,6 +3,7 @@
 What it installs is installed once, with a network and without any candidate; the tests then have no network. A command
 says little: its exit code, and a report where its runner is one we know. Both come from where the candidate is, so the
 command runs twice, the second time with a test that must fail: a candidate that ends it with 0 regardless is found out.
+One that knows the tests can tell these runs apart: where we have a guarded runner of our own, that runs them as well.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
 from bakeoff.toolchains.canary import Canary, plain
 from bakeoff.toolchains.exercises.jest import with_canary
 from bakeoff.toolchains.exercises.profiles import TrackProfile
+from bakeoff.toolchains.exercises.runner import Runner
 from bakeoff.toolchains.installing import install_once, output_of
 from bakeoff.toolchains.junit import LARGEST_REPORT, ended_by_limit, last_words, read_junit
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, TestState
@@ -69,11 +71,11 @@ class CommandRunner:
     profile: TrackProfile
     command: str
     say: Callable[[str], None]
+    guard: Runner | None = None  # of the same language
 
     async def run_files(
         self, files: Mapping[str, str], *, tests: Collection[str], trusted: Collection[str], seconds: float
     ) -> list[TestRun]:
-        del trusted
         install, test = split_command(self.command)
         files = unnamed(files)
         prepared = None if install is None else await self._prepared(install, files)
@@ -85,9 +87,25 @@ class CommandRunner:
         if again.stop != "finished":
             return [again]
         if not again.ok:
-            return [found]
+            return [await self._borne_out(found, files, tests, trusted, seconds)]
         why = "the command does not fail with a test that must fail"
         return [found.model_copy(update={"tampered": why, "canary_seen": False})]
+
+    async def _borne_out(
+        self, found: TestRun, files: Mapping[str, str], tests: Collection[str], trusted: Collection[str], seconds: float
+    ) -> TestRun:
+        """With what the guarded runner has to say: that it was tampered with, or that it does not bear this out."""
+        if self.guard is None:
+            return found
+        try:
+            runs = await self.guard.run_files(files, tests=tests, trusted=trusted, seconds=seconds)
+        except InfraError as error:
+            if not error.permanent:
+                raise
+            return found.model_copy(update={"unconfirmed": str(error)})
+        if why := next((run.tampered for run in runs if run.tampered), None):
+            return found.model_copy(update={"tampered": why, "canary_seen": False})
+        return found.model_copy(update={"unconfirmed": _dissent(runs)})
 
     async def _run(self, test: str, files: Mapping[str, str], prepared: Path | None, seconds: float) -> TestRun:
         report = _Report.wanted(test, self.profile, files)
@@ -192,6 +210,15 @@ def _offline_settings(prepared: Path | None) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------------------------------------------- the verdict
+
+
+def _dissent(runs: Collection[TestRun]) -> str | None:
+    """The first thing that went wrong in these; None where nothing did."""
+    for run in runs:
+        failed = [f"{test.name}: {test.message}" for test in run.tests if test.state == "failed"]
+        if not run.ok:
+            return next(iter([*([run.error] if run.error else []), *failed]), f"it was ended: {run.stop}")
+    return None
 
 
 def _with_failing_test(profile: TrackProfile, name: str, files: Mapping[str, str]) -> dict[str, str] | None:

@@ -3,29 +3,21 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
-from bakeoff.errors import GraderError
+from bakeoff.errors import GraderError, InfraError, UsageError
 from bakeoff.limits import Limits
 from bakeoff.protocols import Sandbox
 from bakeoff.toolchains.exercises.commands import CommandRunner
 from bakeoff.toolchains.exercises.install import install_exercise_toolchain
 from bakeoff.toolchains.exercises.jest import OpenJest
 from bakeoff.toolchains.exercises.profiles import TYPESCRIPT, TrackProfile, is_hidden
+from bakeoff.toolchains.exercises.runner import Runner
 from bakeoff.toolchains.installing import Say, quiet
 from bakeoff.toolchains.outcome import TestOutcome, TestRun
 from bakeoff.toolchains.pytests import OpenPytest
 from bakeoff.toolchains.python import pytest_folders
 
 PYTEST_LIMITS = Limits(memory_mb=2048, processes=128, disk_mb=256, output_kb=4096)
-
-
-class Runner(Protocol):
-    """Runs tests: of `tests`, those files that hold some; `trusted` are these and the helpers among a track's tests."""
-
-    async def run_files(
-        self, files: Mapping[str, str], *, tests: Collection[str], trusted: Collection[str], seconds: float
-    ) -> list[TestRun]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +57,7 @@ class OpenPytestFiles:
 class ExerciseToolchain:
     """The resource of one track. `slots` are the candidates that are tested at a time.
 
-    With a `command`, such as the track's own, that is run instead: slower, and believed less.
+    With a `command`, such as the track's own, that is run instead: slower, and believed only as far as it is borne out.
     """
 
     sandbox: Callable[[], Sandbox]
@@ -87,8 +79,20 @@ class ExerciseToolchain:
             yield OpenExercises(sandbox, self.profile, await self._runner(sandbox, stack), self.unskip)
 
     async def _runner(self, sandbox: Sandbox, stack: AsyncExitStack) -> Runner:
-        if self.command is not None or self.profile.runner == "command":
-            return CommandRunner(sandbox, self.profile, self.command or self.profile.test_command, self.say)
+        if self.command is None and self.profile.runner != "command":
+            return await self._guarded(sandbox, stack)
+        guard = None if self.profile.runner == "command" else await self._guard(sandbox, stack)
+        return CommandRunner(sandbox, self.profile, self.command or self.profile.test_command, self.say, guard)
+
+    async def _guard(self, sandbox: Sandbox, stack: AsyncExitStack) -> Runner | None:
+        """A command of the user's own may need nothing that our runner does: then it stands alone, and that is said."""
+        try:
+            return await self._guarded(sandbox, stack)
+        except (InfraError, UsageError) as error:
+            self.say(f"warning: nothing bears out what `{self.command}` says of {self.profile.language}: {error}")
+            return None
+
+    async def _guarded(self, sandbox: Sandbox, stack: AsyncExitStack) -> Runner:
         if self.profile.runner == "pytest":
             return OneByOne(OpenPytestFiles(OpenPytest(sandbox, pytest_folders(), "", PYTEST_LIMITS)).run_file)
         jest = OpenJest(sandbox, await install_exercise_toolchain(self.say), self.slots)
