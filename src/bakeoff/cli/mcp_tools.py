@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from bakeoff.cli.console import err, out
 from bakeoff.cli.running import FAILED, PASSED
 from bakeoff.doors.mcp_suite.config import Suite, read_suite
 from bakeoff.doors.mcp_suite.find import find_configs, suite_environment
-from bakeoff.doors.mcp_suite.generate import Draft, added_to, cases_text, draft_cases, reworded, whole_config
+from bakeoff.doors.mcp_suite.generate import Frame, added_to, cases_text, draft_cases, reworded, whole_config
 from bakeoff.doors.mcp_suite.lint import (
     Linted,
     as_sarif,
@@ -156,12 +157,14 @@ def generate(servers: Servers, *, model: str | None = None, per_tool: int = 2, o
     if not drafts:
         raise UsageError("there is nothing to add: no tool has a case that is not there already")
     if output is None:
-        whole = suite is None
-        text = whole_config(drafts, specs, [model or "local:smollm2"]) if whole else cases_text(drafts)
-        out().print(text, end="", soft_wrap=True)
+        whole = whole_config(drafts, Frame.given(specs, [model or "local:smollm2"])) if suite is None else None
+        out().print(whole or cases_text(drafts), end="", soft_wrap=True)
+    elif target.text is not None:
+        target.write(added_to(target.text, drafts, output), suite_environment(output.parent), like=output)
+    elif suite is not None:
+        target.write(whole_config(drafts, Frame.of_file(suite.file, output.parent)), environment, like=suite.file)
     else:
-        models = suite.config.modelsToTest if suite is not None else (model or "local:smollm2",)
-        target.write(drafts, suite.config.mcpServers if suite is not None else specs, models, environment)
+        target.write(whole_config(drafts, Frame.given(specs, [model or "local:smollm2"])), environment)
     err().print(f"{len(drafts)} cases of {len(tools)} tools: look at each before you rely on it")
     return PASSED
 
@@ -197,21 +200,19 @@ class _Target:
         suite = read_suite(file, suite_environment(file.parent))
         cases = suite.config.testCases
         names = tuple(case.name for case in cases if case.name)
-        return cls(file, file.read_text("utf-8"), names, frozenset(case.prompt for case in cases))
+        return cls(file, file.read_bytes().decode(), names, frozenset(case.prompt for case in cases))
 
-    def write(
-        self,
-        drafts: Sequence[Draft],
-        servers: Sequence[ServerSpec],
-        models: Sequence[str],
-        environment: Mapping[str, str],
-    ) -> None:
-        """Beside its place first: only what can be read as a configuration takes it."""
+    def write(self, text: str, environment: Mapping[str, str], like: Path | None = None) -> None:
+        """Beside its place first: only what can be read as a configuration takes it. Others may read it like `like`."""
         assert self.file is not None, "there is somewhere to write to"
-        new = whole_config(drafts, servers, models) if self.text is None else added_to(self.text, drafts, self.file)
         with tempfile.TemporaryDirectory() as folder:
             trial = Path(folder, self.file.name)
-            trial.write_text(new, "utf-8")
-            read_suite(trial, environment)
-        write_atomically(self.file, new.encode(), _FOR_EVERYONE)
+            trial.write_bytes(text.encode())
+            try:
+                read_suite(trial, environment)
+            except UsageError as error:
+                told = str(error).replace(str(trial), str(self.file))
+                raise UsageError(f"nothing was written, because it would not be right:\n{told}") from error
+        mode = _FOR_EVERYONE if like is None else stat.S_IMODE(like.stat().st_mode)
+        write_atomically(self.file, text.encode(), mode)
         err().print(f"{'added to' if self.text is not None else 'wrote'} {visible(str(self.file))}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,24 @@ from bakeoff.cli.mcp_tools import Servers, generate
 from bakeoff.doors.mcp_suite.api import evaluate
 from bakeoff.doors.mcp_suite.config import read_suite
 from bakeoff.doors.mcp_suite.examples import write_example
-from bakeoff.doors.mcp_suite.generate import added_to, cases_text, draft_cases, reworded, whole_config
+from bakeoff.doors.mcp_suite.generate import Frame, added_to, cases_text, draft_cases, reworded, whole_config
 from bakeoff.doors.mcp_suite.generate.values import Maker
 from bakeoff.doors.mcp_suite.matching import parameter_differences
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
+from bakeoff.placed_yaml import parse_yaml
 
 from ...fetched import fetch_package
 from ...warm_bakeoff import Bakeoff
 
 BAD = Path(__file__).with_name("servers") / "bad.py"
+ANY = {"any": True}
 KITCHEN = ServerSpec(name="kitchen", command=sys.executable, args=("kitchen.py",))
 
 
-def made(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Any:
-    return Maker(root or {}).checked(schema, "thing")
+def made(schema: dict[str, Any] | bool, root: dict[str, Any] | None = None) -> Any:
+    shared = {name: value for name, value in schema.items() if name == "$schema"} if isinstance(schema, dict) else {}
+    return Maker(root or shared).checked(schema, "thing")
 
 
 TABLE: list[tuple[dict[str, Any], Any]] = [
@@ -80,6 +84,15 @@ def test_a_value_is_made_that_the_schema_allows(schema: dict[str, Any], value: A
         {"$ref": "https://example.com/schema.json"},
         {"$ref": "#"},
         {"type": "string", "minLength": 100_000},
+        {"$ref": "#/$defs/Missing"},
+        {"$ref": "#/$defs/list/required/last", "$defs": {"list": {"required": ["a"]}}},
+        {"type": "number", "multipleOf": 5e-324},
+        {"type": "number", "minimum": 10**400},
+        {"type": "number", "exclusiveMinimum": 10**400},
+        {"type": "integer", "minimum": 1e308, "multipleOf": 0.3},
+        {"default": 10**400, "multipleOf": 0.5},
+        {"$schema": "http://json-schema.org/draft-04/schema#", "$ref": 5},
+        {"$schema": "http://json-schema.org/draft-03/schema#", "type": "unheard-of"},
         False,
     ],
 )
@@ -102,6 +115,17 @@ def test_a_pattern_that_would_search_for_ever_does_not():
     evil = {"type": "string", "pattern": "^(a+)+$", "default": "a" * 60 + "!"}
     assert made(evil).value == evil["default"]
     assert made({"type": "object", "properties": {"default": evil}, "required": ["default"]}).value
+
+
+def test_a_number_of_hundreds_of_digits_is_left_open(tmp_path: Path):
+    properties: dict[str, Any] = {"size": {"type": "integer", "minimum": 10**500}, "more": {"default": 10**500}}
+    tool = TIMER.model_copy(update={"input_schema": {"type": "object", "properties": properties, "required": ["size"]}})
+    drafts, problems = draft_cases([tool])
+    assert problems == []
+    assert [draft.parameters for draft in drafts] == [{"size": ANY}, {"size": ANY, "more": ANY}]
+    file = tmp_path / "suite.yaml"
+    file.write_text(whole_config(drafts, Frame.given([KITCHEN], ["local:smollm2"])))
+    assert len(read_suite(file, {}).config.testCases) == 2
 
 
 SCHEMAS = st.recursive(
@@ -150,7 +174,7 @@ def test_whatever_the_schema_the_drafts_load_and_what_is_sure_is_allowed(
             assert asyncio.run(parameter_differences(draft.parameters, draft.values)) == []
     if drafts:
         file = tmp_path_factory.getbasetemp() / "drafts.yaml"
-        file.write_text(whole_config(drafts, [KITCHEN], ["local:smollm2"]))
+        file.write_text(whole_config(drafts, Frame.given([KITCHEN], ["local:smollm2"])))
         cases = read_suite(file, {}).config.testCases
         assert [case.prompt for case in cases] == [draft.prompt for draft in drafts]
         assert [(case.expectedOutput or ())[0].parameters for case in cases] == [draft.parameters for draft in drafts]
@@ -251,21 +275,114 @@ def test_names_that_are_taken_are_not_used_again():
 
 
 @pytest.mark.parametrize(
-    "text",
+    "marked",
     [
-        "testCases:\n- prompt: a\n  expectedOutput: null\nmodelsToTest: [a:b]\n",
-        "testCases:\n    - prompt: a\n      expectedOutput: null   # why\n\n# the rest\nmodelsToTest: [a:b]\n",
-        "modelsToTest: [a:b]\ntestCases:\n  - prompt: a\n    expectedOutput: null",
-        "modelsToTest: [a:b]\ntestCases:\n  - prompt: |\n      a\n\n      b\n    expectedOutput: null\n\n",
+        "testCases:\n- prompt: a\n  expectedOutput: null\n@modelsToTest: [a:b]\n",
+        "testCases:\n    - prompt: a\n      expectedOutput: null   # why\n@\n# the rest\nmodelsToTest: [a:b]\n",
+        "modelsToTest: [a:b]\ntestCases:\n  - prompt: a\n    expectedOutput: null\n@",
+        "modelsToTest: [a:b]\ntestCases:\n  - prompt: |\n      a\n\n      b\n    expectedOutput: null\n@\n",
+        "modelsToTest: [a:b]\ntestCases:\n  - expectedOutput: null\n    prompt: |\n      1 and\n      # and 3\n@\n\n",
+        "modelsToTest: [a:b]\ntestCases:\n  - expectedOutput: null\n    prompt: |+\n      1\n\n@# why\n",
+        "testCases:\n-   prompt: a\n    expectedOutput: null\n@modelsToTest: [a:b]\n",
+        "testCases: &cases\n  - expectedOutput: null\n    tags: &tags [x]\n    prompt: a\n@modelsToTest: [a:b]\n",
+        "judge: &a b:c\nmodelsToTest: [a:b]\ntestCases:\n  - expectedOutput: null\n    prompt: *a\n@",
+        "modelsToTest: [a:b]\ntestCases:\n  - expectedOutput: null\n    prompt: 'a\n\n      # b'\n@",
+        "modelsToTest: [a:b]\ntestCases:\n  - {expectedOutput: null,\n     prompt: a\n     # b\n    }\n@# why\n",
     ],
 )
-def test_drafts_stand_where_the_list_ends_however_it_is_set(tmp_path: Path, text: str):
+def test_drafts_stand_where_the_list_ends_however_it_is_set(tmp_path: Path, marked: str):
     drafts, _ = draft_cases([TIMER])
-    servers = "" if text.endswith("\n") else "\n"
     file = tmp_path / "suite.yaml"
-    file.write_text(added_to(text, drafts, file) + servers + "mcpServers: [{name: kitchen, command: x}]\n")
-    names = [case.name for case in read_suite(file, {}).config.testCases]
-    assert names == [None, "set_timer-1"]
+    place, text = marked.index("@"), marked.replace("@", "")
+    added = added_to(text, drafts, file)
+    assert added.startswith(text[:place])
+    assert added.endswith(text[place:])
+    servers = "mcpServers: [{name: kitchen, command: x}]\n"
+    file.write_text(text + servers)
+    before = read_suite(file, {}).config
+    file.write_text(added + servers)
+    after = read_suite(file, {}).config
+    assert [case.name for case in after.testCases] == [None, "set_timer-1"]
+    assert after.testCases[:1] == before.testCases
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_lines_end_as_they_do_in_the_file_that_is_added_to(example: Path, line_end: str):
+    before = example.read_bytes().replace(b"\n", line_end.encode())
+    example.write_bytes(before)
+    generate(Servers(), output=example)
+    after = example.read_bytes()
+    assert after.count(line_end.encode()) == after.count(b"\n") > before.count(b"\n")
+
+
+def test_what_only_its_owner_may_read_stays_so(example: Path):
+    example.chmod(0o600)
+    generate(Servers(), output=example)
+    generate(Servers(example), output=example.with_name("new.yaml"))
+    assert [stat.S_IMODE(example.with_name(name).stat().st_mode) for name in (example.name, "new.yaml")] == [0o600] * 2
+
+
+SOURCE = """\
+modelsToTest: ["${MAKER}:null"]
+providers: {house: {baseUrl: "https://${HOST}/v1", apiKeyVariable: HOUSE_KEY}}
+testCases: [{prompt: a, expectedOutput: null}]
+mcpServers:
+  - name: mine
+    command: ${PYTHON}
+    args: [bad.py, "${LIST}"]
+    cwd: servers
+    env: {TOKEN: "${TOKEN}", LEVEL: '3'}
+  - {name: yours, transport: sse, url: "https://${HOST}/mcp", headers: {Authorization: "Bearer ${TOKEN}"}}
+"""
+
+
+@pytest.mark.parametrize(("output", "cwd"), [("new.yaml", "servers"), ("deep/down/new.yaml", "../../servers")])
+def test_a_new_configuration_has_the_servers_and_providers_of_the_old_one_with_nothing_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, cwd: str
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "servers").mkdir()
+    (tmp_path / "servers" / "bad.py").write_text(BAD.read_text())
+    variables = {"MAKER": "scripted", "PYTHON": sys.executable, "LIST": "good", "HOST": "h.invalid", "TOKEN": "s3cr3t"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    source = tmp_path / "suite.yaml"
+    source.write_text(SOURCE)
+    assert generate(Servers(Path("suite.yaml"), only=["mine"]), output=Path(output)) == 0
+    text = Path(output).read_text()
+    assert not [value for value in ("s3cr3t", sys.executable, "h.invalid", "good") if value in text]
+    old: Any = parse_yaml(SOURCE, source).value
+    new: Any = parse_yaml(text, Path(output)).value
+    assert (new["modelsToTest"], new["providers"]) == (old["modelsToTest"], old["providers"])
+    assert new["mcpServers"] == [{**old["mcpServers"][0], "cwd": cwd}, old["mcpServers"][1]]
+    again = Path(output).with_name("again.yaml")
+    assert generate(Servers(Path(output), only=["mine"]), output=again) == 0
+    assert again.read_text() == text
+
+
+def test_an_address_that_was_given_directly_is_reached_the_same_way_again(tmp_path: Path):
+    drafts, _ = draft_cases([TIMER.model_copy(update={"server": "far"})])
+    spec = ServerSpec(name="far", transport="http", url="https://h.invalid/sse")
+    file = tmp_path / "new.yaml"
+    file.write_text(whole_config(drafts, Frame.given([spec], ["local:smollm2"])))
+    assert read_suite(file, {}).config.mcpServers == (spec,)
+
+
+def test_a_file_without_a_last_line_end_is_given_one():
+    drafts, _ = draft_cases([TIMER])
+    text = "testCases:\n  - prompt: a\n    expectedOutput: null"
+    assert added_to(text, drafts, Path("x.yaml")) == added_to(f"{text}\n", drafts, Path("x.yaml"))
+
+
+def test_what_would_not_be_right_is_not_written_and_told_by_the_name_of_its_file(tmp_path: Path):
+    server, file = tmp_path / "server.py", tmp_path / "new.yaml"
+    server.write_text(BAD.read_text().replace('"id": TEXT', '"<<": TEXT'))
+    with pytest.raises(UsageError) as caught:
+        generate(Servers(commands=[shlex.join([sys.executable, str(server)])]), output=file)
+    told = str(caught.value)
+    assert told.startswith(f"nothing was written, because it would not be right:\n{file}:")
+    assert "`<<` merges are not supported" in told
+    assert not file.exists()
 
 
 def test_a_list_between_brackets_is_left_alone():

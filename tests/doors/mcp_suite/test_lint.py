@@ -195,6 +195,52 @@ def test_a_list_without_end_is_cut_in_the_terminal(capsys: pytest.CaptureFixture
     assert f"and {len(report.findings) - 200} more, which --json and --sarif have" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"default": 10**400, "multipleOf": 0.5},
+        {"anyOf": [{"multipleOf": 5e-324}], "default": 10**400},
+        {"prefixItems": [{"minimum": "many", "default": 3}]},
+        {"prefixItems": [{"$id": 7, "id": 7, "default": 3}]},
+        {"disallow": 5, "default": 3},
+        {"divisibleBy": 0, "default": 3},
+    ],
+)
+@pytest.mark.parametrize("version", ["draft-03", "draft-04", "draft-07", "draft/2020-12"])
+def test_a_default_that_cannot_be_held_to_its_schema_is_no_finding(version: str, part: dict[str, Any]):
+    schema: dict[str, Any] = {"$schema": f"http://json-schema.org/{version}/schema#", "properties": {"thing": part}}
+    rules = {finding.rule for finding in linted(tool(**schema)).findings}
+    assert "schema-keyword-dropped" in rules
+    assert "default-does-not-fit" not in rules
+
+
+@pytest.mark.parametrize(
+    ("reference", "dangles"),
+    [
+        ("#/$defs/Missing", True),
+        ("#/$defs/city/name", True),
+        ("#/$defs/city/anyOf/2", True),
+        ("#/$defs/city", False),
+        ("#/$defs/city/anyOf/1", False),
+        ("#/%24defs/a~1b", False),
+        ("#", False),
+        ("https://example.com/schema.json", False),
+        ("#anchor", False),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_an_error(reference: str, dangles: bool):
+    schema: dict[str, Any] = {"$defs": {"city": {"anyOf": [TEXT, {"type": "null"}]}, "a/b": TEXT}}
+    report = linted(tool(properties={"where": {"$ref": reference}}, **schema))
+    found = [finding for finding in report.findings if finding.rule == "schema-reference-dangling"]
+    assert [(finding.level, finding.parameter) for finding in found] == ([("error", "where")] if dangles else [])
+
+
+def test_a_reference_within_a_document_of_its_own_is_not_judged():
+    inner = {"$id": "https://example.com/inner", "$defs": {"city": TEXT}, "$ref": "#/$defs/city"}
+    report = linted(tool(properties={"where": inner}))
+    assert "schema-reference-dangling" not in {finding.rule for finding in report.findings}
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

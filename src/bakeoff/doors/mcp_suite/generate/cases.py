@@ -14,6 +14,7 @@ from bakeoff.mcp import ServerTool
 from bakeoff.mcp.words import visible
 
 _LONGEST_SENTENCE = 160
+_LARGEST_NUMBER = 10**18  # what has more digits, some reader of a configuration takes for another number, or a text
 
 
 class Draft(Frozen):
@@ -80,13 +81,15 @@ def _fits(maker: Maker, tool: ServerTool, made: Mapping[str, Made]) -> bool:
 
 
 def _printable(made: Made) -> Made:
-    """Texts of the server's that a configuration would read otherwise, or a terminal obey, are not repeated."""
+    """What a configuration would read otherwise, or a terminal obey, is not repeated."""
     return Made(made.value, made.sure and _is_plain(made.value))
 
 
 def _is_plain(value: JsonValue) -> bool:
     if isinstance(value, str):
         return value.isprintable() and "${" not in value and len(value) <= 1_000
+    if isinstance(value, int | float):
+        return abs(value) < _LARGEST_NUMBER
     if isinstance(value, list):
         return all(map(_is_plain, value))
     if isinstance(value, dict):

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
 from pydantic import JsonValue
 
-from bakeoff.doors.mcp_suite.lint.walk import without_patterns
+from bakeoff.doors.mcp_suite.lint.validity import allows
+from bakeoff.doors.mcp_suite.lint.walk import pointed_at, without_patterns
 
 Schema = Mapping[str, JsonValue]
 
@@ -129,17 +129,12 @@ class Maker:
         return Made(made.value, made.sure and self.allows(schema, made.value))
 
     def allows(self, schema: Schema | JsonValue, value: JsonValue) -> bool:
-        """By the schema without its patterns, which `_text` has tried."""
+        """By the schema without its patterns, which `_text` has tried; no, where it cannot be told."""
         if not isinstance(schema, Mapping):
             return schema is not False
         shared = {name: self._root[name] for name in ("$schema", "$defs", "definitions") if name in self._root}
         plain = without_patterns({**shared, **schema})
-        if _leads_elsewhere(plain):
-            return False
-        try:
-            return bool(validator_for(plain, default=Draft202012Validator)(plain).is_valid(value))
-        except RecursionError:
-            return False
+        return not _leads_elsewhere(plain) and allows(plain, value, self._root) is True
 
     def _made(self, given: Schema, name: str, depth: int) -> Made:
         if depth > _DEEPEST:
@@ -234,10 +229,7 @@ class Maker:
         return found
 
     def _referred(self, reference: str) -> dict[str, JsonValue]:
-        place: Any = self._root if reference.startswith("#") else None
-        for part in reference.removeprefix("#").split("/"):
-            if part and isinstance(place, Mapping):
-                place = place.get(part.replace("~1", "/").replace("~0", "~"))
+        place = pointed_at(self._root, reference)
         return dict(place) if isinstance(place, Mapping) else {"not": {}}
 
 
@@ -247,9 +239,8 @@ def _leads_elsewhere(schema: Any) -> bool:
         return any(map(_leads_elsewhere, schema))
     if not isinstance(schema, dict):
         return False
-    reference = schema.get("$ref")
-    outside = isinstance(reference, str) and not reference.startswith(("#/$defs/", "#/definitions/"))
-    return outside or "$dynamicRef" in schema or any(map(_leads_elsewhere, schema.values()))
+    inside = str(schema.get("$ref", "#/$defs/")).startswith(("#/$defs/", "#/definitions/"))
+    return not inside or "$dynamicRef" in schema or any(map(_leads_elsewhere, schema.values()))
 
 
 def _merged(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -274,6 +265,13 @@ def _type_of(schema: Schema) -> str:
 
 
 def _number(schema: Schema, *, whole: bool) -> Made:
+    try:
+        return _fitting_number(schema, whole=whole)
+    except OverflowError:  # limits of hundreds of digits, or steps that are next to nothing
+        return Made(5, sure=False)
+
+
+def _fitting_number(schema: Schema, *, whole: bool) -> Made:
     low = _limit(schema, "minimum", "exclusiveMinimum", 1 if whole else 1e-3)
     high = _limit(schema, "maximum", "exclusiveMaximum", -1 if whole else -1e-3)
     step = schema.get("multipleOf")

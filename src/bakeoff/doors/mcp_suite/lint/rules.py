@@ -183,6 +183,13 @@ _ALL = (
         "Write the schema out where it is used.",
     ),
     _rule(
+        "schema-reference-dangling",
+        "error",
+        "A reference leads nowhere",
+        "Providers refuse the schema, and nobody can tell what to send.",
+        "Add what it refers to to `$defs`, or correct the reference.",
+    ),
+    _rule(
         "schema-deep",
         "warning",
         "Parameters are nested deeply",

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
 from pydantic import JsonValue
 
 from bakeoff.doors.mcp_suite.lint.rules import Finding
-from bakeoff.doors.mcp_suite.lint.walk import Part, Schema, parts_of, types_of, without_patterns
+from bakeoff.doors.mcp_suite.lint.validity import allows
+from bakeoff.doors.mcp_suite.lint.walk import Part, Schema, parts_of, pointed_at, types_of
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.words import quoted
 
@@ -39,6 +39,7 @@ def schema_findings(tool: ServerTool) -> Iterator[Finding]:
         if part.name is not None:
             yield from _parameter(tool, part, part.name)
         yield from _part(tool, part)
+    yield from _dangling(tool, parts)
     yield from _keywords(tool, parts)
     deepest = max(part.depth for part in parts)
     if deepest > _DEEPEST:
@@ -95,14 +96,25 @@ def _part(tool: ServerTool, part: Part) -> Iterator[Finding]:
 def _fits(schema: Schema, value: JsonValue, root: Schema) -> bool:
     if _refers(schema):  # what it refers to is not at hand here
         return True
-    validator = validator_for(root, default=Draft202012Validator)
-    return bool(validator(without_patterns(dict(schema))).is_valid(value))
+    return allows(schema, value, root) is not False
 
 
 def _refers(value: JsonValue | Schema) -> bool:
     if isinstance(value, dict):
         return any(name in value for name in _REFERENCES) or any(map(_refers, value.values()))
     return isinstance(value, list) and any(map(_refers, value))
+
+
+def _dangling(tool: ServerTool, parts: list[Part]) -> Iterator[Finding]:
+    """References within the schema that lead nowhere; those to elsewhere are never followed."""
+    if any("$id" in part.schema for part in parts if part.place):  # a document of its own: `#` means that one there
+        return
+    for part in parts:
+        reference = part.schema.get("$ref")
+        within = isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))
+        if within and pointed_at(tool.input_schema, str(reference)) is None:
+            what = f"{quoted(str(reference), 80)} leads to nothing in its schema"
+            yield _of(tool, "schema-reference-dangling", what, part.place)
 
 
 def _keywords(tool: ServerTool, parts: list[Part]) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from pydantic import JsonValue
 
@@ -52,6 +53,20 @@ def _walk(part: Part) -> Iterator[Part]:
 def types_of(schema: Schema) -> list[str]:
     given = schema.get("type")
     return [given] if isinstance(given, str) else [str(name) for name in given] if isinstance(given, list) else []
+
+
+def pointed_at(root: Schema, reference: str) -> Any:
+    """What a reference such as `#/$defs/city` leads to; None if to nothing here."""
+    if not reference.startswith("#/"):
+        return root if reference == "#" else None
+    place: Any = root
+    for part in unquote(reference[2:]).split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, list):
+            place = dict(enumerate(place)).get(int(name)) if name.isdecimal() and len(name) < 10 else None
+        else:
+            place = place.get(name) if isinstance(place, Mapping) else None
+    return place
 
 
 def _joined(place: str, name: str) -> str:
