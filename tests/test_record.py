@@ -20,6 +20,7 @@ from bakeoff.record import (
     Transcript,
     Usage,
     Verdict,
+    reaches,
 )
 
 RIGHT, HALF, WRONG = (Score(name=str(value), value=value) for value in (1.0, 0.5, 0.0))
@@ -152,3 +153,12 @@ def test_parts_keep_their_kind_when_defaults_are_left_out() -> None:
     step = Step(parts=(Text(text="t"), Reasoning(text="r"), ToolCall(name="n")))
     assert Step.model_validate_json(step.model_dump_json(exclude_defaults=True)) == step
     assert Step.model_validate(step.model_dump()) == step
+
+
+def test_a_mean_that_only_rounding_keeps_below_the_threshold_reaches_it(make_record: Callable[..., Record]) -> None:
+    mean = sum([0.7] * 3) / 3
+    assert mean < 0.7
+    assert reaches(mean, 0.7)
+    assert not reaches(0.6999, 0.7)
+    scores = tuple(Score(name=str(number), value=0.7) for number in range(3))
+    assert make_record(threshold=0.7, scores=scores, transcript=Transcript()).verdict is Verdict.PASS

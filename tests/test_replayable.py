@@ -232,6 +232,29 @@ def test_no_secret_is_written(tape: Tape, recordings: Callable[[], list[Path]]) 
     assert "[redacted MY_KEY]" in path.read_text()
 
 
+@replayable
+def fetch(page: str, api_key: str, options: dict[str, Any]) -> str:
+    calls.append(page)
+    return f"{page} for {api_key} and {options['access_token']}"
+
+
+def test_a_key_that_a_tool_is_given_is_in_no_recording_and_the_call_is_found_again(
+    tape: Tape, recordings: Callable[[], list[Path]]
+) -> None:
+    given = ("p1", "tool-key-77aa31c9", {"access_token": "tool-token-08fe21d6"})
+    with tape("record"):
+        assert fetch(*given) == "p1 for tool-key-77aa31c9 and tool-token-08fe21d6"
+    [kept] = recordings()
+    assert "tool-key" not in kept.read_text()
+    assert "tool-token" not in kept.read_text()
+    with tape("strict"):
+        assert fetch(*given).startswith("p1 for ")
+        assert fetch("p1", "key-of-a-colleague", {"access_token": "token-of-a-colleague"}).startswith("p1 for ")
+        with pytest.raises(InfraError, match="nothing is recorded"):
+            fetch("p2", *given[1:])
+    assert calls == ["p1"]
+
+
 def test_wrong_arguments_are_the_callers_error_as_ever(tape: Tape) -> None:
     with tape("auto"), pytest.raises(TypeError, match="missing a required argument: 'a'"):
         add()  # type: ignore[call-arg]

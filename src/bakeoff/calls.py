@@ -167,6 +167,7 @@ class Clock:
         try:
             waits_for = coroutine.send(None)
         except StopIteration as done:
+            self.expired = asyncio.get_running_loop().time() > self._deadline
             result: Result = done.value
             return result
         self._timer = asyncio.timeout_at(None if self._pauses else self._deadline)

@@ -32,10 +32,13 @@ def _written(value: Any) -> bytes:
 
 
 def _otherwise(value: Any, reason: str) -> JsonValue:
-    if "surrogates not allowed" in reason:  # the journal knows what to do with these
+    if "surrogates not allowed" not in reason:
+        return _unwritten(value, reason)
+    try:  # the journal knows what to do with these
         found: JsonValue = to_jsonable_python(value, fallback=_shown, inf_nan_mode="strings", bytes_mode="base64")
-        return found
-    return _unwritten(value, reason)
+    except UnicodeEncodeError:  # in a key
+        return _unwritten(value, reason)
+    return found
 
 
 def _unwritten(value: Any, reason: str) -> str:

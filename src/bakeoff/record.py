@@ -242,6 +242,11 @@ class Phase(Frozen):
     failure: Failure | None = None
 
 
+def reaches(score: float, threshold: float) -> bool:
+    """A mean of 0.7, 0.7 and 0.7 is 0.6999999999999998, and a person's 0.7 all the same."""
+    return score >= threshold - 1e-9
+
+
 class Record(Frozen):
     """One finished trial."""
 
@@ -307,7 +312,7 @@ class Record(Frozen):
             return Verdict.GRADER
         if self.threshold is None:
             return Verdict.RECORDED
-        return Verdict.PASS if value >= self.threshold else Verdict.FAIL
+        return Verdict.PASS if reaches(value, self.threshold) else Verdict.FAIL
 
     @property
     def seconds(self) -> float:

@@ -39,6 +39,27 @@ def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if value and _SECRET_NAME.search(name)}
 
 
+_SECRET_FIELD = re.compile(
+    r"(?:proxy-)?authorization(?:_token)?|(?:x-)?api[_-]?key|(?:access|auth|refresh|bearer|api)[_-]?token|client[_-]?secret|password",
+    re.IGNORECASE,
+)  # narrower than names of variables: what is asked with another `key` or `token` is another question
+
+
+def secrets_within(data: Any, place: str = "") -> dict[str, str]:
+    """Texts in data whose fields say that they are secret, by their places."""
+    if isinstance(data, dict):
+        found: dict[str, str] = {}
+        for name, item in data.items():
+            if isinstance(item, str) and _SECRET_FIELD.fullmatch(str(name)):
+                found[f"{place}{name}"] = item.partition(" ")[2] or item  # without a scheme such as Bearer
+            else:
+                found |= secrets_within(item, f"{place}{name}.")
+        return found
+    if isinstance(data, list):
+        return {k: v for at, item in enumerate(data) for k, v in secrets_within(item, f"{place}{at}.").items()}
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A secret, or a part of one, and where it stands."""

@@ -10,6 +10,7 @@ from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from bakeoff.errors import UsageError
+from bakeoff.redact import Redactor, secrets_within
 from bakeoff.tape import Request, Tape, tape_on
 
 KIND = "tools"
@@ -115,6 +116,7 @@ class _Played:
         self._tool = tool
         self._tape: Tape | None = tape_on()
         self._request: Request | None = None
+        self._secrets: Redactor | None = None
         self._arguments = (args, kwargs)
         self.found = False
         self._kept = False
@@ -123,7 +125,9 @@ class _Played:
     def __enter__(self) -> "_Played":
         if self._tape is None:
             return self
-        request = self._tape.request(KIND, self._tool.question(*self._arguments))
+        question = self._tool.question(*self._arguments)
+        self._secrets = Redactor(secrets_within(question["arguments"]))
+        request = self._tape.request(KIND, question, self._secrets)
         self._request = request
         recorded = self._tape.find(request)
         if recorded is not None:
@@ -134,7 +138,7 @@ class _Played:
     def keep(self, result: Any) -> None:
         self.result = result
         if self._tape is not None and self._request is not None:
-            self._tape.keep(self._request, {"result": self._tool.written(result)})
+            self._tape.keep(self._request, {"result": self._tool.written(result)}, self._secrets)
         self._kept = True
 
     def __exit__(self, *_: object) -> None:

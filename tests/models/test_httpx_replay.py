@@ -435,6 +435,33 @@ def test_a_recording_is_found_with_another_key(provider: Loopback, tape: Tape) -
         assert ask("sk-another-key-of-a-colleague") == "yes"
 
 
+def ask_with_a_server_of_tools(url: str, key: str) -> str:
+    server: Any = {
+        "type": "mcp",
+        "server_label": "crm",
+        "server_url": "https://crm.example/mcp",
+        "authorization": f"Bearer {key}",
+        "headers": {"X-Api-Key": f"other-{key}"},
+    }
+    with openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client:
+        return client.responses.create(model="m", input="Who is Ann?", tools=[server]).output_text
+
+
+def test_a_key_that_the_application_hands_on_is_in_no_recording_and_another_finds_it(
+    provider: Loopback, tape: Tape
+) -> None:
+    provider.plan = lambda request: Act(say=f"told {'crm-secret-5b1e77' in str(request.body)}")
+    with tape("record"):
+        said = ask_with_a_server_of_tools(provider.url, "crm-secret-5b1e77")
+    assert said == "told True"
+    [kept] = recordings()
+    assert "crm-secret" not in kept.read_text()
+    provider.stop()
+    with tape("strict"):
+        assert ask_with_a_server_of_tools(provider.url, "crm-secret-5b1e77") == said
+        assert ask_with_a_server_of_tools(provider.url, "crm-of-a-colleague") == said
+
+
 def test_a_damaged_recording_is_named_and_not_taken_for_a_miss(provider: Loopback, tape: Tape) -> None:
     with tape("record"):
         ask_openai(provider.url)

@@ -76,6 +76,20 @@ def test_a_list_of_openai_messages_joins_calls_with_what_came_back() -> None:
     assert found.tool_calls == (ToolCall(name="add", arguments={"a": 2}, id="1", result="4", status="completed"),)
 
 
+def test_calls_are_kept_whose_ids_begin_anew_with_each_turn() -> None:
+    turns: list[dict[str, Any]] = [{"role": "user", "content": "?"}]
+    for number in (2, 3, 3):
+        function = {"name": "add", "arguments": f'{{"a": {number}}}'}
+        turns.append({"role": "assistant", "content": None, "tool_calls": [{**CHAT_CALL, "function": function}]})
+        turns.append({"role": "tool", "tool_call_id": "1", "content": str(number * 2)})
+    found = found_in([*turns, {"role": "assistant", "content": "Done."}])
+    assert [(call.arguments, call.result) for call in found.tool_calls] == [
+        ({"a": 2}, "4"),
+        ({"a": 3}, "6"),
+        ({"a": 3}, "6"),  # asked again, and answered again
+    ]
+
+
 NO_NOSE = {"type": "http_error", "code": 500, "message": "no nose"}
 RESPONSE = {
     "id": "r",

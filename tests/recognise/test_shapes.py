@@ -146,6 +146,12 @@ def test_a_vercel_step_that_failed_carries_the_tools_error() -> None:
     assert "too big" in str(found.tool_calls[0].error)
 
 
+@pytest.mark.parametrize("words", ["text", "content"])
+def test_a_recipe_with_steps_is_data_and_no_output_of_an_sdk(words: str) -> None:
+    recipe = {"text": "Pancakes", "steps": [{words: "Mix it."}, {words: "Bake it."}]}
+    assert found_in(recipe).result == recipe
+
+
 def test_a_vercel_object_is_the_answer() -> None:
     output = {"object": {"sum": 4}, "usage": {"inputTokens": 1, "outputTokens": 1}, "finishReason": "stop"}
     assert found_in(output).result == {"sum": 4}

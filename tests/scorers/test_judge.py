@@ -155,6 +155,7 @@ async def test_choices_may_be_ones_own(saying: Callable[..., None]) -> None:
         '{"choice": "A"',
         '{"choice": "AB"}',
         '{"choice": null}',
+        '```json\n{"choice": "A"}\n```\nI was shown that one. Mine:\n```json\n{"choice": "C"}\n```',
     ],
 )
 async def test_a_verdict_that_cannot_be_read_is_unscored(reply: str, saying: Callable[..., None]) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from bakeoff.errors import InfraError
-from bakeoff.redact import Redactor, secrets_in
+from bakeoff.redact import Redactor, secrets_in, secrets_within
 from bakeoff.tape import MOST_BYTES, OWN, Request, Tape, mark_problem, tape_on
 
 KIND = "http"
@@ -133,8 +133,10 @@ class _Exchange:
     def __init__(self, library: Any, tape: Tape, request: Any) -> None:
         self._library = library
         self._tape = tape
-        self._secrets = _redactor(tuple(sorted(_secrets(request).items())))
-        self._request: Request = tape.request(KIND, _question(request), self._secrets)
+        question = _question(request)
+        secrets = _secrets(request) | secrets_within(question["body"])
+        self._secrets = _redactor(tuple(sorted(secrets.items())))
+        self._request: Request = tape.request(KIND, question, self._secrets)
 
     def __enter__(self) -> None:
         return None

@@ -23,8 +23,8 @@ class Gathered:
 
     def call(self, name: Any, arguments: Any, id_: Any = None) -> None:
         made = {"name": str(name), "arguments": arguments_in(arguments), "id": None if id_ is None else str(id_)}
-        known = next((call for call in self.calls if made["id"] and call["id"] == made["id"]), None)
-        if known is None:
+        waiting = (call for call in self.calls if not call.get("answered"))
+        if not made["id"] or made not in waiting:  # ids alone do not tell: some servers begin anew with each turn
             self.calls.append(made)
 
     def returned(self, result: Any, *, id_: Any = None, name: Any = None, error: Any = None) -> None:

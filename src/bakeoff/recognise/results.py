@@ -91,7 +91,8 @@ def is_vercel(data: dict[str, Any]) -> bool:
 
 
 def _is_step(step: Any) -> bool:
-    return isinstance(step, dict) and bool({"text", "toolCalls", "content"} & step.keys())
+    """By what a step of the SDK has besides its words: steps of a recipe have words too."""
+    return isinstance(step, dict) and bool({"toolCalls", "finishReason", "usage", "stepType"} & step.keys())
 
 
 def _call_name(call: Any) -> Any:

@@ -204,6 +204,8 @@ def _keeps_to_schemas(access: ProviderAccess) -> bool:
 def read_verdict(said: str, rubric: Rubric) -> Verdict:
     """The choice, if it is one of those that were offered. Nothing is guessed from words around it."""
     kept = said[:_MOST_KEPT]
+    if said.count("```") > 2:  # more than one block: one may be quoted from what is judged
+        return Verdict(kept)
     try:
         answer, _ = read_json(said)
     except ValueError:

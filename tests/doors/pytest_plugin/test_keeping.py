@@ -181,9 +181,11 @@ def test_a_run_that_was_cut_short_says_so(project: SmallProject) -> None:
 def test_secrets_do_not_reach_the_run(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-value-0123456789")
     project.write("""
-data = [{"input": f"use {os.environ['OPENAI_API_KEY']}", "name": "a"}]
+data = [{"input": f"use {os.environ['OPENAI_API_KEY']}", "name": name} for name in "ab"]
 test_it = describe_eval("s", data=data, task=lambda input: f"said {input}", scorers=[lambda given: 1])
 """)
     project.run()
-    for path in find_run(project.path / ".bakeoff", "latest").path.rglob("*"):
+    kept = find_run(project.path / ".bakeoff", "latest")
+    for path in kept.path.rglob("*"):
         assert path.is_dir() or b"very-secret" not in path.read_bytes()
+    assert [record.value for record in kept.latest_records(kept.read_plan())] == [1.0, 1.0]

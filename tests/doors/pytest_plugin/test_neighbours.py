@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bakeoff.rundir import run_folders
+from bakeoff.rundir import find_run, run_folders
 
 from .small_project import PLUGIN, SmallProject, project
 
@@ -251,3 +251,49 @@ def pytest_unconfigure():
         "bakeoff.lazy_names",
     ]
     assert not (project.path / ".bakeoff").exists()
+
+
+def test_a_conftest_may_ask_of_every_item_what_functions_have(project: SmallProject) -> None:
+    project.write(
+        EVALS
+        + """
+class TestThem:
+    @eval_suite(data=rows("a"), scorers=[right])
+    def test_inside(self, case):
+        return "<a>"
+
+@pytest.mark.parametrize("model", ["m"])
+@eval_suite(data=rows("a"), scorers=[right])
+def test_fixtures(case, model, tmp_path):
+    return "<a>"
+"""
+    )
+    asking = """
+def pytest_collection_modifyitems(items):
+    for item in items:
+        assert "missing" not in item.fixturenames
+        assert item.module.__name__ == "test_it"
+        assert (item.cls is None) == ("TestThem" not in item.nodeid)
+        assert item.originalname == item.name.partition("[")[0]
+        holder = item.cls or item.module
+        assert item.function is not None and hasattr(holder, item.originalname)
+    assert "tmp_path" in items[-1].fixturenames
+"""
+    project.write(asking, "conftest.py", head="")
+    assert project.run().counts() == {"passed": 9}
+
+
+def test_a_number_that_json_cannot_be_read_back_with_travels_under_xdist(project: SmallProject) -> None:
+    project.write("""
+@eval_suite(data=rows("a"), scorers=[right])
+def test_it(case):
+    return TaskResult(result="<a>", tool_calls=[ToolCall(name="count", arguments={"to": 10**5000})])
+""")
+    for workers in ((), ("-p", "xdist", "-n", "2")):
+        seen = project.run_apart(*workers, "-v", "--eval-json=e.json", "--eval-html=e.html", record=())
+        assert seen.counts() == {"passed": 1}
+        assert "INTERNALERROR" not in seen.text + seen.result.stderr.str()
+        assert "count(to=" in seen.text
+        kept = find_run(project.path / ".bakeoff", "latest")
+        [record] = kept.latest_records(kept.read_plan())
+        assert record.value == 1.0

@@ -119,6 +119,57 @@ def test_a_miss_in_strict_mode_names_its_key_and_fails_that_case_alone(
     assert seen.outcomes[-1].passed is None  # it says nothing of the application
 
 
+@pytest.mark.parametrize(
+    ("fixture", "option"), [("", ", concurrency=1"), (", tmp_path", "")], ids=["on the loop", "with its own fixture"]
+)
+def test_a_miss_in_the_first_case_leaves_the_others_their_scores(
+    project: SmallProject, provider: Loopback, fixture: str, option: str
+) -> None:
+    suite = SUITE.replace("test_sync(case)", f"test_sync(case{fixture})").replace("=0.4)", f"=0.4{option})")
+    project.write(suite)
+    project.run("--eval-replay", "record")
+    provider.stop()
+    project.write(suite.replace('rows("Oslo", "Lima")', 'rows("Rome", "Oslo", "Lima")'))
+    seen = project.run("--eval-replay", "strict")
+    assert seen.counts() == {"passed": 4, "failed": 1}
+    missed, *others = seen.outcomes[2:]
+    assert (missed.case, missed.score, missed.passed) == ("Rome", None, None)
+    assert "nothing is recorded under" in str(missed.problem)
+    assert [(each.case, each.passed, each.problem) for each in others] == [("Oslo", True, None), ("Lima", True, None)]
+
+
+IN_A_FIXTURE = """
+import anthropic
+
+@pytest.fixture(scope="session")
+def asked():
+    with anthropic.Anthropic(base_url=os.environ["LOOPBACK_URL"], api_key="x", max_retries=0) as client:
+        question = [{"role": "user", "content": "Paris"}]
+        return client.messages.create(model="m", max_tokens=9, messages=question).content[0].text
+
+def test_a_first(asked):
+    assert "Paris" in asked
+
+@eval_suite(data=rows("Paris"), scorers=[Contains()])
+def test_eval(case, asked):
+    return asked
+"""
+
+
+def test_what_a_fixture_asks_before_the_first_eval_is_recorded_and_in_strict_mode_refused(
+    project: SmallProject, provider: Loopback
+) -> None:
+    project.write(IN_A_FIXTURE)
+    refused = project.run("--eval-replay", "strict")
+    assert refused.counts() == {"errors": 2}
+    assert "nothing is recorded under" in refused.text
+    assert provider.bodies == []
+    assert project.run("--eval-replay", "record").counts() == {"passed": 2}
+    assert len(provider.bodies) == 1
+    provider.stop()
+    assert project.run("--eval-replay", "strict").counts() == {"passed": 2}
+
+
 @pytest.mark.slow
 def test_strict_under_xdist_gives_the_same(project: SmallProject, provider: Loopback) -> None:
     project.write(SUITE)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.rundir import find_run
+
 from .small_project import PLUGIN, SmallProject, project
 
 pytest_plugins = ["pytester"]
@@ -303,6 +305,7 @@ cancelled = []
         ("async def", "await asyncio.sleep(60)", ""),
         ("def", "threading.Event().wait(60)", ""),
         ("async def", "await asyncio.sleep(60)", ", threshold=None"),
+        ("async def", "time.sleep(0.5)", ""),  # it blocks, so that nobody can stop it in time
     ],
 )
 def test_a_case_that_takes_too_long_is_reported_in_time(
@@ -461,3 +464,54 @@ async def test_it(case, shared):
     assert seen.counts() == {"passed": 4}
     outputs = [each.records[0].transcript.output for each in seen.outcomes if each.records[0].transcript]
     assert outputs == ["1", "1", "3", "3"]
+
+
+def test_a_case_that_a_conftest_marks_to_be_skipped_is_not_run_ahead(project: SmallProject) -> None:
+    project.write("""
+@eval_suite(data=rows("a", "b", "c"), scorers=[right])
+async def test_it(case):
+    open(f"ran-{case.input}", "x").close()
+    return f"<{case.input}>"
+""")
+    marking = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    items[1].add_marker(pytest.mark.skip)
+"""
+    project.write(marking, "conftest.py", head="")
+    assert project.run().counts() == {"passed": 2, "skipped": 1}
+    assert sorted(path.name for path in project.path.glob("ran-*")) == ["ran-a", "ran-c"]
+
+
+SURROGATES = """
+data = [{"input": "half \\ud83d of it", "name": "row", "expected": "\\udcff"}, *rows("plain")]
+data += [{"input": {"all": ["\\udfff"]}, "name": "data", "expected": {"\\udfff": ["\\udfff"]}}]
+
+@eval_suite(data=data, scorers=[right], threshold=0.5OPTIONS)
+def test_it(case):
+    call = ToolCall(name="look", arguments={"\\ud800": ["\\udfff"]}, result="\\ud800")
+    return TaskResult(result=f"said \\ud83d {case.input}", tool_calls=[call])
+
+test_whole = describe_eval("whole", data=rows("good"), task=lambda input: "<good>", scorers=[right])
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [("", ()), ("", ("-p", "xdist", "-n", "2")), (", isolate=True", ())],
+    ids=["alone", "xdist", "isolated"],
+)
+def test_halves_of_surrogate_pairs_are_shown_and_break_nothing(
+    project: SmallProject, options: str, arguments: tuple[str, ...]
+) -> None:
+    project.write(SURROGATES.replace("OPTIONS", options))
+    files = ("--eval-json=e.json", "--eval-html=e.html", "--eval-junit", "--junitxml=j.xml")
+    seen = project.run_apart("-v", *arguments, *files, record=())
+    assert seen.counts() == {"passed": 1, "failed": 3}
+    assert "INTERNALERROR" not in seen.text + seen.result.stderr.str()
+    seen.result.stdout.fnmatch_lines(["  input * half *d83d of it", "  output * said *d83d half *d83d of it"])
+    assert r"half \\ud83d of it" in (project.path / "e.json").read_text()
+    assert (project.path / "e.html").is_file()
+    kept = find_run(project.path / ".bakeoff", "latest")
+    assert len(list(kept.latest_records(kept.read_plan()))) == 4

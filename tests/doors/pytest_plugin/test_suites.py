@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from bakeoff.rundir import find_run
+
 from .small_project import SmallProject, project
 
 pytest_plugins = ["pytester"]
@@ -539,3 +541,130 @@ def test_inputs_that_are_data_are_shown_as_json(project: SmallProject) -> None:
     (outcome,) = project.run().outcomes
     assert json.loads(outcome.input) == {"a": 1}
     assert outcome.expected == [2]
+
+
+def test_scores_that_only_rounding_keeps_below_the_threshold_reach_it(project: SmallProject) -> None:
+    project.write("""
+def most(given): return 0.7
+
+test_mean = describe_eval("mean", data=rows("a"), task=str, scorers=[most, most, most], threshold=0.7)
+test_rounds = describe_eval("rounds", data=rows("a"), task=str, scorers=[most], threshold=0.7, rounds=3)
+test_each = describe_eval("each", data=rows("a"), task=str, scorers=[most] * 3, threshold=0.7, rounds=2, gate="pass^k")
+test_cases = describe_eval("cases", data=rows(*"abc"), task=str, scorers=[most], threshold=0.7)
+""")
+    seen = project.run("--eval-min-score", "0.7")
+    assert seen.counts() == {"passed": 6}
+    assert [each.passed for each in seen.outcomes] == [True] * 6
+    alone = project.run("--eval-min-score", "0.7", "test_it.py::test_mean")
+    assert alone.outcomes[0].score == sum([0.7] * 3) / 3 < 0.7
+    assert (seen.result.ret, alone.result.ret) == (0, 0)
+    assert "--eval-min-score met" in alone.text
+
+
+def test_a_task_that_changes_its_input_changes_it_for_nobody_else(project: SmallProject) -> None:
+    project.write("""
+data = [{"input": [{"role": "user", "tags": ["new"]}], "name": "a", "expected": "[1, 1]"}]
+
+def add(messages):
+    messages[0]["tags"].append("seen")
+    messages.append("said")
+    return str([len(messages) - 1, len(messages[0]["tags"]) - 1])
+
+def unchanged(given):
+    return given.input == [{"role": "user", "tags": ["new"]}]
+
+@pytest.mark.parametrize("model", ["m", "n"])
+@eval_suite(data=data, scorers=[right, unchanged], rounds=2)
+def test_function(case, model):
+    return add(case.input)
+
+@eval_suite(data=data, scorers=[right, unchanged], rounds=2)
+async def test_async(case):
+    return add(case["input"])
+
+test_task = describe_eval("task", data=data, task=lambda input: add(input), scorers=[right, unchanged], rounds=2)
+""")
+    seen = project.run()
+    assert seen.counts() == {"passed": 4}
+    assert [each.score for each in seen.outcomes] == [1.0] * 4
+
+
+COMMAND = """
+from bakeoff.scorers import Command
+
+check = "import answer, sys; sys.exit(answer.add(2, 2) != 4)"
+row = {"expected": "", "hidden": {"check.py": check}, "answer_file": "answer.py"}
+data = [{**row, "input": sign, "name": name} for name, sign in (("plus", "+"), ("minus", "-"))]
+data += [
+    {**row, "input": "+", "name": "outside", "hidden": {"../x": check}},
+    {**row, "input": "+", "name": "answer outside", "answer_file": "../x"},
+    {"input": "+", "name": "nothing to grade with"},
+]
+
+@eval_suite(data=data, scorers=[Command([sys.executable, "check.py"])])
+def test_it(case):
+    return f"def add(a, b):\\n    return a {case.input} b\\n"
+"""
+
+
+def test_a_command_grades_the_answer_with_the_hidden_files_of_its_row(project: SmallProject) -> None:
+    project.write(f"import sys\n{COMMAND}")
+    seen = project.run()
+    assert seen.counts() == {"passed": 1, "failed": 4}
+    assert {each.case: each.score for each in seen.outcomes} == {
+        "plus": 1.0,
+        "minus": 0.0,
+        "row-3": None,
+        "row-4": None,
+        "nothing to grade with": None,
+    }
+    kept = find_run(project.path / ".bakeoff", "latest")
+    assert len(list(kept.latest_records(kept.read_plan()))) == 3
+    said = "'../x' does not stay inside the workspace: use a relative path without '..'"
+    assert seen.outcome("row-3").problem == f"row 3: hidden: {said}"
+    assert seen.outcome("row-4").problem == f"row 4: answer_file: {said}"
+    assert "no hidden files to grade with" in str(seen.outcome("nothing to grade with").problem)
+
+
+def test_a_skip_if_that_is_awaited_skips_by_what_it_says(project: SmallProject) -> None:
+    project.write("""
+async def no(): return False
+async def yes(): return "no key here"
+
+test_runs = describe_eval("runs", data=rows("a"), task=lambda input: "<a>", scorers=[right], skip_if=no)
+test_not = describe_eval("not", data=rows("a"), task=lambda input: "<a>", scorers=[right], skip_if=yes)
+""")
+    seen = project.run("-rs")
+    assert seen.counts() == {"passed": 1, "skipped": 1}
+    assert "no key here" in seen.text
+
+
+def test_a_task_that_raises_does_not_pass_where_nothing_has_to_be_reached(project: SmallProject) -> None:
+    project.write("""
+def task(input):
+    return {}["key"] if input == "broken" else "nothing right"
+
+test_it = describe_eval("s", data=rows("broken", "wrong"), task=task, scorers=[right], threshold=0)
+""")
+    seen = project.run("--eval-min-pass-rate", "1")
+    assert seen.counts() == {"passed": 1, "failed": 1}
+    assert [(each.case, each.score, each.passed) for each in seen.outcomes] == [
+        ("broken", 0.0, False),
+        ("wrong", 0.0, True),
+    ]
+
+
+def test_suites_of_one_name_in_two_classes_are_two(project: SmallProject) -> None:
+    project.write("""
+class TestOne:
+    test_it = describe_eval("same", data=rows("a"), task=lambda input: "<a>", scorers=[right])
+
+class TestTwo:
+    test_it = describe_eval("same", data=rows("a"), task=lambda input: "<a>", scorers=[right])
+
+test_it = describe_eval("same", data=rows("a"), task=lambda input: "<a>", scorers=[right])
+""")
+    seen = project.run()
+    assert seen.counts() == {"passed": 3}
+    assert len({each.suite for each in seen.outcomes}) == 3
+    assert seen.outcomes[-1].suite == "same"

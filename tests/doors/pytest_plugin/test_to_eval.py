@@ -1,5 +1,7 @@
 """`to_eval`: one eval in an ordinary test."""
 
+import pytest
+
 from .small_project import SmallProject, project
 
 pytest_plugins = ["pytester"]
@@ -83,3 +85,22 @@ async def test_it(to_eval):
     assert len(outcome.records) == 2
 """)
     assert project.run().counts() == {"passed": 1}
+
+
+def test_sets_of_parameters_of_one_test_are_one_suite_for_a_baseline(
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("""
+@pytest.mark.parametrize("number", range(20))
+async def test_it(to_eval, number):
+    await to_eval(number, output=os.environ["SAID"], scorer=lambda given: given.output == "right", threshold=0)
+""")
+    monkeypatch.setenv("SAID", "right")
+    before = project.run("--eval-json=before.json")
+    assert before.counts() == {"passed": 20}
+    assert {each.suite for each in before.outcomes} == {"test_it"}
+    assert len({each.records[0].case for each in before.outcomes}) == 20
+    monkeypatch.setenv("SAID", "wrong")
+    worse = project.run("--eval-baseline=before.json")
+    assert "--eval-baseline NOT MET" in worse.text
+    assert "regressed: -100.0 points" in worse.text

@@ -9,13 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from bakeoff.catalogue import Cast, no_tools
 from bakeoff.control import RunControl
 from bakeoff.doors.pytest_plugin.columns import SUBJECT
+from bakeoff.doors.pytest_plugin.gather import writable
 from bakeoff.doors.pytest_plugin.judging import shown_input
 from bakeoff.doors.pytest_plugin.loops import LoopThread
 from bakeoff.doors.pytest_plugin.replaying import asking
-from bakeoff.doors.pytest_plugin.rows import Row
+from bakeoff.doors.pytest_plugin.rows import Row, graded_by
 from bakeoff.doors.pytest_plugin.scoring import refuse_incomplete
 from bakeoff.doors.pytest_plugin.settings import Settings
 from bakeoff.doors.pytest_plugin.shared import SharedResources
@@ -26,7 +29,8 @@ from bakeoff.limits import Limits
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Sandbox, Scorer, Subject
-from bakeoff.record import Record, Usage
+from bakeoff.record import Failure, Phase, Record, Usage
+from bakeoff.redact import with_texts
 from bakeoff.resources import Opened, open_resources
 from bakeoff.trial import Job, TrialRunner
 
@@ -83,8 +87,23 @@ class _Cases(Sequence[Case]):
 
     def __getitem__(self, place: Any) -> Any:
         row = self._production.rows[place]
-        expected = as_json(row.values.get("expected"))
-        return Case(id=self._production.case_id(row), prompt=shown_input(row), expected=expected)
+        case = Case(id=self._production.case_id(row), **_said(row))
+        try:
+            to_json((case.prompt, case.expected))
+        except PydanticSerializationError:  # halves of surrogate pairs: keys are of the case as it can be kept
+            return with_texts(case, writable)
+        return case
+
+
+def _said(row: Row) -> dict[str, Any]:
+    return {"prompt": shown_input(row), "expected": as_json(row.values.get("expected"))}
+
+
+def _carried_out(case: Case, row: Row, limits: Limits) -> Case:
+    """The case as subject and scorers are given it: in its own words, and with what it is graded with."""
+    if files := graded_by(row.values):
+        return Case(id=case.id, limits=limits, **_said(row), **files)
+    return case.model_copy(update={"limits": limits, **_said(row)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +127,15 @@ class Production:
     def jobs(self) -> Callable[[int, int], Job]:
         """What is to be done for a row in a round.
 
-        Keys are those of the plan that all evals of a session are kept as, of which a suite's limits are no part.
+        Keys are those of the plan that all evals of a session are kept as, of which limits and files are no part.
         """
         plan = RUN.model_copy(update={"cases": _Cases(self), "subjects": (self.column,), "rounds": self.rounds})
         seconds = self.settings.timeout
-        limits = {"limits": Limits(attempt_seconds=seconds, score_seconds=seconds)}
+        limits = Limits(attempt_seconds=seconds, score_seconds=seconds)
 
         def job(place: int, round_: int) -> Job:
             trial = plan.trial(round_ * len(self.rows) + place)
-            return Job(replace(trial, case=trial.case.model_copy(update=limits)))
+            return Job(replace(trial, case=_carried_out(trial.case, self.rows[place], limits)))
 
         return job
 
@@ -138,11 +157,22 @@ class Production:
         job, cast = self.jobs(), self.cast()
         async with self.opened(cast) as resources:
             runner = self.runner(cast, resources)
-            records = []
-            for round_ in range(self.rounds):
-                with asking(round_):
-                    records.append(await runner.run(job(0, round_), _not_limited))
-            return records
+            return [await _round(runner, job(0, round_), round_) for round_ in range(self.rounds)]
+
+
+async def _round(runner: TrialRunner, job: Job, round_: int) -> Record:
+    """One round of one case. What its recordings lack is its own failure, and that of no other case."""
+    record = None
+    try:
+        with asking(round_):
+            record = await runner.run(job, _not_limited)
+    except InfraError as error:
+        if record is None:
+            raise
+        lost = Failure(kind="infra", type="InfraError", message=str(error), permanent=True)
+        seconds = record.attempt.seconds if record.attempt else 0.0
+        return record.model_copy(update={"attempt": Phase(seconds=seconds, failure=lost), "scores": ()})
+    return record
 
 
 def _sandbox(options: RunOptions) -> Sandbox:
@@ -260,9 +290,7 @@ class Crew:
         while True:
             while self._todo and self._ahead < _AHEAD:
                 ticket, round_ = self._todo.popleft()
-                with asking(round_):
-                    record = await runner.run(job(ticket.place, round_), _not_limited)
-                self._finish(ticket, record)
+                self._finish(ticket, await _round(runner, job(ticket.place, round_), round_))
             if self._last and not self._todo:
                 self._more.set()
                 return

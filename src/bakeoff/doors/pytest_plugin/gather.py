@@ -9,6 +9,7 @@ For reports, inside or after any hook that is given a report:
     outcomes_of(config, report)  those of the report that is being logged (also in `pytest_report_teststatus`)
 """
 
+import json
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
 
 _ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
 _AT_ONCE = 64  # outcomes that are packed together
+_MOST_DIGITS = 1000  # of a number, of which anything but a text can be made
 _FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for an attempt that does not count
 
 
@@ -74,9 +76,18 @@ def _unpacked(packed: "bytes | list[bytes | EvalOutcome]") -> "Sequence[bytes | 
 def _read(kept: "bytes | str | EvalOutcome") -> "EvalOutcome":
     if not isinstance(kept, bytes | str):
         return kept
+    from pydantic import ValidationError
+
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 
-    return EvalOutcome.model_validate_json(kept)
+    try:
+        return EvalOutcome.model_validate_json(kept)
+    except ValidationError:  # a number of more digits than are read: pydantic writes it, and does not take it back
+        return EvalOutcome.model_validate(json.loads(kept, parse_int=_number))
+
+
+def _number(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
 class Gathered:
@@ -98,7 +109,7 @@ class Gathered:
     def attach(self, report: pytest.TestReport) -> None:
         """On a worker: let the report carry what belongs to it."""
         if made := self._made.pop(report.nodeid, None):
-            setattr(report, _ON_REPORT, [outcome.model_dump_json(exclude_defaults=True) for outcome in made])
+            setattr(report, _ON_REPORT, [_written(outcome) for outcome in made])
 
     def take(self, report: pytest.TestReport) -> None:
         """On the process that reports: keep what belongs to a report that is being logged."""
@@ -110,6 +121,22 @@ class Gathered:
 
     def of(self, report: object) -> "Sequence[EvalOutcome]":
         return self._logged[1] if self._logged[0] is report else ()
+
+
+def _written(outcome: "EvalOutcome") -> str:
+    """As JSON; halves of surrogate pairs, for which a worker has no bytes, as the escapes that they are."""
+    from pydantic_core import PydanticSerializationError
+
+    try:
+        return outcome.model_dump_json(exclude_defaults=True)
+    except PydanticSerializationError:
+        from bakeoff.redact import with_texts
+
+        return with_texts(outcome, writable).model_dump_json(exclude_defaults=True)
+
+
+def writable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _carried(report: pytest.TestReport) -> "Sequence[EvalOutcome]":

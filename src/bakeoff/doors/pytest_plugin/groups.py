@@ -34,6 +34,11 @@ class Group:
     def __post_init__(self) -> None:
         self.places = {row.id: place for place, row in enumerate(self.rows)}
 
+    @property
+    def suite(self) -> str:
+        """Its name, after that of its class: two classes may have a suite of one name."""
+        return f"{self.location[2]}{self.described.name}"
+
     def case_id(self, row: Row) -> str:
         return f"{self.around[0]}{row.id}{self.around[1]}"
 

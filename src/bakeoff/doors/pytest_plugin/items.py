@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from bakeoff.doors.pytest_plugin.failures import EvalFailed, failure_of, headlin
 from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.groups import Group
 from bakeoff.doors.pytest_plugin.judging import outcome_of, undecided
+from bakeoff.doors.pytest_plugin.loops import run_here
 from bakeoff.doors.pytest_plugin.rows import Row, printable, read_rows
 from bakeoff.doors.pytest_plugin.session import session_of
 from bakeoff.doors.pytest_plugin.short import nobody_else_makes_reports, run_shortly
@@ -35,6 +36,8 @@ _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Except
 
 _FOR_ALL = (KeyboardInterrupt, pytest.exit.Exception)
 """What ends the session, wherever it is raised."""
+
+_FOR_SETUP = ("skip", "skipif", "xfail")  # marks that pytest judges before a test is asked
 
 _FRAMES_OF_OTHERS = tuple(
     str(Path(module.__file__ or "").parent) for module in (bakeoff, _pytest, pluggy, asyncio)
@@ -60,6 +63,7 @@ def collect(collector: Any, name: str, suite: EvalSuite) -> list[pytest.Item]:
 def _asked(described: Described, folder: Path) -> tuple[list[Row], str | None]:
     """The rows, and why they are skipped if they are."""
     skip = described.skip_if() if callable(described.skip_if) else described.skip_if
+    skip = run_here(skip) if inspect.isawaitable(skip) else skip
     if skip:
         return [Row("skipped", {})], skip if isinstance(skip, str) else "skip_if"
     return _rows(described, folder), None
@@ -153,13 +157,17 @@ class Eval(pytest.Item):
     def _holder(self) -> Any:
         return None
 
+    def may_be_skipped(self) -> bool:
+        """By a mark of its own, such as a conftest gives: nobody pays for what pytest may not ask for."""
+        return any(mark.name in _FOR_SETUP for mark in self.own_markers)
+
     def runtest(self) -> None:
         group, row = self.group, self.row
         gathering(self.config).begin(self.nodeid)
         if group.error is not None:
             raise group.error
         if row.problem is not None:
-            self._end(undecided(self.nodeid, group.described.name, row, group.described.settings, row.problem))
+            self._end(undecided(self.nodeid, group.suite, row, group.described.settings, row.problem))
             return
         ticket = session_of(self.config).result(self, self._arguments(), self._holder())
         for error in ticket.errors.values():
@@ -170,10 +178,10 @@ class Eval(pytest.Item):
     def _outcome(self, ticket: "Ticket") -> "EvalOutcome":
         described = self.group.described
         if ticket.broken is not None:
-            return undecided(self.nodeid, described.name, self.row, described.settings, str(ticket.broken))
+            return undecided(self.nodeid, self.group.suite, self.row, described.settings, str(ticket.broken))
         records = sorted(ticket.records, key=lambda record: record.round)
         column = self.group.parameters, session_of(self.config).subject_to_tell(self.session, self.group.parameters)
-        return outcome_of(self.nodeid, described.name, self.row, described.settings, records, column)
+        return outcome_of(self.nodeid, self.group.suite, self.row, described.settings, records, column)
 
     def _end(self, outcome: "EvalOutcome", errors: Mapping[int, BaseException] | None = None) -> None:
         gathering(self.config).add(self.nodeid, outcome)
@@ -221,7 +229,7 @@ class Eval(pytest.Item):
         for place, entry in enumerate(trace):
             if not str(entry.path).startswith(_FRAMES_OF_OTHERS) and "threading.py" not in str(entry.path):
                 return type(trace)(trace[place:]).filter(excinfo)
-        return trace
+        return type(trace)(trace[-1:])  # it was called wrongly: no line of the user's own is in it
 
 
 class _Later:
@@ -256,6 +264,7 @@ class EvalItem(Eval):
     """An eval that needs no fixtures. It is made without what pytest may never ask it for."""
 
     kept: dict[str, Any] | None = None
+    fixturenames: Sequence[str] = ()  # what conftests ask of every item
     keywords = _Later(NodeKeywords)
     own_markers = _Later(lambda _: [])
     extra_keyword_matches = _Later(lambda _: set())
@@ -279,8 +288,30 @@ class EvalItem(Eval):
         else:
             self._nodeid = f"{parent.nodeid}::{name}"
 
+    @property
+    def obj(self) -> EvalSuite:
+        found: EvalSuite = getattr(self.parent.obj, self.originalname)  # type: ignore[union-attr]
+        return found
+
+    function = obj
+
+    @property
+    def originalname(self) -> str:
+        return self.name.partition("[")[0]
+
+    @property
+    def module(self) -> Any:
+        return getattr(self.getparent(pytest.Module), "obj", None)
+
+    @property
+    def cls(self) -> Any:
+        return getattr(self.getparent(pytest.Class), "obj", None)
+
     def run_shortly(self, nextitem: pytest.Item | None) -> bool:
         return run_shortly(self, nextitem)
+
+    def may_be_skipped(self) -> bool:
+        return self.kept is not None and super().may_be_skipped()
 
     def take_over(self) -> None:
         """Become the item that runs."""

@@ -1,5 +1,6 @@
 """From the records of a case to its outcome: the score that the gate makes of its rounds, against the threshold."""
 
+import json
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -8,7 +9,7 @@ from bakeoff.doors.pytest_plugin.rows import Row
 from bakeoff.doors.pytest_plugin.settings import Settings
 from bakeoff.jsonable import as_json
 from bakeoff.plan import SubjectSpec
-from bakeoff.record import Record, Score, Verdict
+from bakeoff.record import Record, Score, Verdict, reaches
 
 _OURS = ("GraderError", "InfraError")  # whose messages need no type to be understood
 _FULL = 1.0  # what a round must reach to pass where the suite has no threshold
@@ -27,7 +28,8 @@ def outcome_of(
     score = None if problem else _gated(records, settings)
     if score is None and problem is None and settings.threshold is not None:
         problem = f"no scorer gave a score: {_unscored(records)}"
-    passed = None if score is None or settings.threshold is None else score >= settings.threshold
+    never = bool(records) and all(record.attempt and record.attempt.failure for record in records)
+    passed = None if score is None or settings.threshold is None else reaches(score, settings.threshold) and not never
     parameters, subject = column
     return EvalOutcome(
         nodeid=nodeid,
@@ -63,10 +65,15 @@ def undecided(nodeid: str, suite: str, row: Row, settings: Settings, problem: st
 
 def shown_input(row: Row) -> str:
     """The input as text."""
-    from pydantic_core import to_json
+    from pydantic_core import PydanticSerializationError, to_json
 
     value = row.input
-    return value if isinstance(value, str) else to_json(as_json(value)).decode()
+    if isinstance(value, str):
+        return value
+    try:
+        return to_json(as_json(value)).decode()
+    except PydanticSerializationError:  # halves of surrogate pairs, which stay what they are until they are written
+        return json.dumps(as_json(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def _problem(records: Sequence[Record]) -> str | None:
@@ -107,6 +114,6 @@ def _pass_k(values: Sequence[float], gate: Gate, threshold: float | None) -> flo
     from bakeoff.stats.passk import pass_at_k, pass_hat_k
 
     least = _FULL if threshold is None else threshold
-    cells = cells_of({CaseKey("rounds"): [float(value >= least) for value in values]})
+    cells = cells_of({CaseKey("rounds"): [float(reaches(value, least)) for value in values]})
     estimate = pass_at_k if gate == "pass@k" else pass_hat_k
     return estimate(cells, len(values)).value

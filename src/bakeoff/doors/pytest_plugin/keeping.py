@@ -4,18 +4,20 @@ import time
 from pathlib import Path
 
 import pytest
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.crew import RUN
+from bakeoff.doors.pytest_plugin.gather import writable
 from bakeoff.doors.pytest_plugin.options import results_folder
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.errors import RunFolderError
 from bakeoff.files import write_atomically
 from bakeoff.journal import JournalWriter
 from bakeoff.options import RunOptions
-from bakeoff.plan import SubjectSpec
-from bakeoff.redact import Redactor
+from bakeoff.plan import Case, Plan, SubjectSpec
+from bakeoff.record import Record
+from bakeoff.redact import Redactor, with_texts
 from bakeoff.rundir import RunFolder, new_run_folder, run_folders
 
 KEPT = 20
@@ -51,6 +53,7 @@ class RunKeeper:
             return
         try:
             journal = self._journal or self._start()
+            case, outcome = self._kept(outcome)
             for record in outcome.records:
                 journal.append_record(record)
             self._write_in_time(journal, len(outcome.records))
@@ -60,10 +63,30 @@ class RunKeeper:
         self._rounds = max(self._rounds, len(outcome.records))
         if (subject := outcome.subject) is not None:
             self._subjects[subject.name] = subject
-        case = outcome.records[0].case
-        if case not in self._seen:
-            self._seen.add(case)
-            self._cases.append(_case(case, outcome))
+        if (name := outcome.records[0].case) not in self._seen:
+            self._seen.add(name)
+            self._cases.append(case)
+
+    def _kept(self, outcome: EvalOutcome) -> tuple[bytes, EvalOutcome]:
+        """The case as the plan has it, without secrets and halves of surrogate pairs, and what came of it."""
+        try:
+            case = _case(outcome)
+        except PydanticSerializationError:
+            outcome = with_texts(outcome, writable)
+            case = _case(outcome)
+        if self._redactor.finds(case):
+            outcome = self._redactor.model(outcome)
+            case = _case(outcome)
+            outcome = outcome.model_copy(update={"records": self._under_keys_of(case, outcome)})
+        return case, outcome
+
+    def _under_keys_of(self, case: bytes, outcome: EvalOutcome) -> tuple[Record, ...]:
+        """Records are found by what their case says, and it says something else now."""
+        subject = outcome.subject or self._subjects.get(outcome.records[0].subject) or RUN.subjects[0]
+        rounds = 1 + max(record.round for record in outcome.records)
+        changes = {"cases": (Case.model_validate_json(case),), "subjects": (subject,), "rounds": rounds}
+        plan = RUN.model_copy(update=changes)
+        return tuple(_found_by(plan, record) for record in outcome.records)
 
     def _write_in_time(self, journal: JournalWriter, more: int) -> None:
         """So that a session that is killed loses little, and one that goes on for long holds little."""
@@ -110,7 +133,12 @@ class RunKeeper:
                 run.delete()
 
 
-def _case(case: str, outcome: EvalOutcome) -> bytes:
-    tags = {"suite": outcome.suite}
+def _case(outcome: EvalOutcome) -> bytes:
     expected = {} if outcome.expected is None else {"expected": outcome.expected}
-    return to_json({"id": case, "prompt": outcome.input, **expected, "tags": tags})
+    tags = {"suite": outcome.suite}
+    return to_json({"id": outcome.records[0].case, "prompt": outcome.input, **expected, "tags": tags})
+
+
+def _found_by(plan: Plan, record: Record) -> Record:
+    trial = plan.trial(record.round)
+    return record.model_copy(update={"attempt_key": trial.attempt_key, "score_key": trial.score_key})

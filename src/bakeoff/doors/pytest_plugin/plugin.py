@@ -52,7 +52,8 @@ def to_eval(request: pytest.FixtureRequest) -> "ToEval":
     """Score one input in a test: `await to_eval(input, task=…, expected=…, scorer=…)`."""
     from bakeoff.doors.pytest_plugin.to_eval import ToEval
 
-    return ToEval(request.config, request.session, request.node.nodeid, request.node.name)
+    name = getattr(request.node, "originalname", None) or request.node.name
+    return ToEval(request.config, request.session, request.node.nodeid, name)
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
@@ -106,6 +107,17 @@ class EvalHooks:
             self._keeper = RunKeeper(self._config)
         for outcome in outcomes:
             self._keeper.add(outcome)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Replay is on before the first fixture, so that it does not matter which eval is the first."""
+        from bakeoff.doors.pytest_plugin.options import replay_mode
+
+        if replay_mode(self._config) == "off" or self._config.option.collectonly:
+            return
+        if any(hasattr(item, "group") or "to_eval" in getattr(item, "fixturenames", ()) for item in session.items):
+            from bakeoff.doors.pytest_plugin.session import session_of
+
+            session_of(self._config)
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         if config.get_verbosity() <= 0 or _SUITES not in sys.modules:

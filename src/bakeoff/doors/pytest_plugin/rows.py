@@ -11,9 +11,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from bakeoff.doors.pytest_plugin.loops import run_here
 from bakeoff.doors.pytest_plugin.suite import Data
 from bakeoff.errors import UsageError
+from bakeoff.plan import Case
 
 _LONGEST_SLUG = 50
 _LARGEST_FILE = 256 * 1024 * 1024
@@ -209,6 +212,25 @@ def _problem(row: Any) -> str | None:
     name = row.get("name", "x")
     if not isinstance(name, str) or not name.strip():
         return f"the name {_shown(name)} is not a text that can be shown"
+    return _problem_of_files(row)
+
+
+def graded_by(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What `Command` grades with: `hidden` files, and beside them `files` and the `answer_file`."""
+    if not isinstance(values.get("hidden"), Mapping):
+        return {}
+    return {name: values[name] for name in ("hidden", "files", "answer_file") if name in values}
+
+
+def _problem_of_files(row: Mapping[str, Any]) -> str | None:
+    if not (files := graded_by(row)):
+        return None
+    try:
+        Case(id="row", prompt="", **files)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = first["loc"][:-2] if first["loc"][-1] == "[key]" else first["loc"]  # the message has the key
+        return f"{'.'.join(map(str, place))}: {first['msg'].removeprefix('Value error, ')}"
     return None
 
 

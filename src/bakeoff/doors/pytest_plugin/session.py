@@ -144,10 +144,11 @@ class EvalSession:
         yield item
         if self._schedule is None:
             ours = self._selection(item.session)[item.group]
-            yield from islice(ours, ours.index(item) + 1, None)
+            later = islice(ours, ours.index(item) + 1, None)
+            yield from (each for each in later if not each.may_be_skipped())
             return
-        scheduled = (item.session.items[index] for index in self._schedule())
-        ahead = (each for each in scheduled if getattr(each, "group", None) is item.group)
+        scheduled: Iterator[Any] = (item.session.items[index] for index in self._schedule())
+        ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
         yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
 
     def columns(self, session: pytest.Session) -> Mapping[str, SubjectSpec]:

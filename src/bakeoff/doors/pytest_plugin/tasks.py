@@ -90,12 +90,25 @@ def transcript_of(answer: Any) -> Transcript:
 def call_with_case(function: Callable[..., Any], row: Row, arguments: Mapping[str, Any], holder: Any = None) -> Call:
     """A test function with its case and fixtures; `holder` is the object that a method is bound to."""
     if holder is not None:
-        return partial(function, holder, case=EvalCase(row), **arguments)
-    return partial(function, case=EvalCase(row), **arguments)
+        return partial(function, holder, case=EvalCase(_own(row)), **arguments)
+    return partial(function, case=EvalCase(_own(row)), **arguments)
+
+
+def _own(row: Row) -> Row:
+    """The row with containers of its own: an application that appends to its messages must not change what the next
+    round, another model and the scorers are given."""
+    return Row(row.id, _copied(row.values), row.problem)
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if type(value) is list else value
 
 
 def call_with_row(task: Callable[..., Any], row: Row) -> Call:
     """A task with its input and, of the rest of the row, what it has parameters for."""
+    row = _own(row)
     rest = {name: value for name, value in row.values.items() if name != "input"}
     if not rest:
         return partial(task, row.input)

@@ -14,6 +14,7 @@ from bakeoff.doors.pytest_plugin.reporting.blocks import unhappy
 from bakeoff.doors.pytest_plugin.reporting.gates import NO_GATES, Gates, judge_gates
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.shape import Summary, file_chunks, read_eval_file, summary_of
+from bakeoff.environment import read_environment
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.redact import Redactor, secrets_in, with_texts
 from bakeoff.report.whole_files import refuse_unwritable, whole_file
@@ -130,6 +131,8 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) 
         return f"{target} was not written: there is no eval to show"
     from bakeoff.doors.pytest_plugin.reporting.page import write_eval_page
 
+    # Of what is kept: the tallies of the session know the texts as they were, secrets and all.
+    summary = summary_of(Tallies.of(outcomes), summary.gates, complete=summary.complete, shards=summary.shards)
     return f"wrote {write_eval_page(outcomes, summary, target)}"
 
 
@@ -138,7 +141,7 @@ class Keeper:
     hold."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._redactor = Redactor(secrets_in(environment))
+        self._redactor = Redactor(secrets_in(_with_files(environment)))
 
     def __call__(self, outcome: EvalOutcome) -> EvalOutcome:
         try:
@@ -147,6 +150,13 @@ class Keeper:
             outcome = with_texts(outcome, _writable)
             data = outcome.model_dump_json().encode()
         return self._redactor.model(outcome) if self._redactor.finds(data) else outcome
+
+
+def _with_files(environment: Mapping[str, str]) -> Mapping[str, str]:
+    try:
+        return read_environment(base=environment)
+    except UsageError:  # a .env that cannot be read has given nobody a key, and takes no report from anybody
+        return environment
 
 
 def _writable(text: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers
 from bakeoff.doors.pytest_plugin.reporting.shape import GateResult
+from bakeoff.record import reaches
 from bakeoff.report.words import percent
 
 
@@ -65,4 +66,4 @@ def _min_score(option: str, wanted: float, numbers: Numbers) -> GateResult:
     left_out = numbers.cases - numbers.scored
     if left_out:
         sentence += f"; {left_out:,} without a score"
-    return GateResult(option=option, met=numbers.score >= wanted, sentence=sentence)
+    return GateResult(option=option, met=reaches(numbers.score, wanted), sentence=sentence)

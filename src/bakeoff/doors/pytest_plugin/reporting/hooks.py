@@ -1,7 +1,9 @@
 """pytest's hooks for reports. Every project that has bakeoff installed loads this module, so it imports only pytest:
 what a report needs is imported when there is an eval to report, or a file was asked for."""
 
+import os
 from argparse import ArgumentTypeError
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-    from bakeoff.doors.pytest_plugin.reporting.ending import Ending, Wanted
+    from bakeoff.doors.pytest_plugin.reporting.ending import Ending, Keeper, Wanted
     from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 
 NAME = "bakeoff-reports"
@@ -132,10 +134,16 @@ class EvalReporter:
         if outcomes:
             from bakeoff.doors.pytest_plugin.reporting.junit import properties_of
 
-            self._properties[key] = properties_of(outcomes)
+            self._properties[key] = properties_of([self._keeper(outcome) for outcome in outcomes])
         report.user_properties.extend(self._properties.get(key, ()))
         if report.when == "teardown":
             self._properties.pop(key, None)
+
+    @cached_property
+    def _keeper(self) -> "Keeper":
+        from bakeoff.doors.pytest_plugin.reporting.ending import Keeper
+
+        return Keeper(os.environ)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
