@@ -22,7 +22,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Needs, ScoreInput, Task
 from bakeoff.record import Failure, Phase, Record, Score, Step, Text, ToolCall, Transcript, Usage
-from bakeoff.redact import Redactor, secrets_in
+from bakeoff.redact import Redactor, secrets_in, secrets_within
 from bakeoff.run import run
 
 KEY = 'sk-Can4ry/"quoted"\\+&=é end'
@@ -390,3 +390,16 @@ def test_a_model_is_redacted_without_touching_what_only_code_says() -> None:
         ),
         scorers=(),
     )
+
+
+def test_texts_whose_fields_say_that_they_are_secret_are_found_whole() -> None:
+    data = {
+        "tools": [{"authorization": "Bearer abc-123", "headers": {"X-Api-Key": "k-1"}}],
+        "password": "correct horse",
+        "key": "not this",
+    }
+    assert secrets_within(data) == {
+        "tools.0.authorization": "abc-123",
+        "tools.0.headers.X-Api-Key": "k-1",
+        "password": "correct horse",
+    }

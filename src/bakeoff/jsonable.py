@@ -22,6 +22,11 @@ def as_json(value: Any) -> JsonValue:
     return found
 
 
+def writable(text: str) -> str:
+    """The text with halves of surrogate pairs, for which no format has bytes, as the escapes that they are."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _written(value: Any) -> bytes:
     if issubclass(
         type(value), BaseModel

@@ -45,13 +45,16 @@ _SECRET_FIELD = re.compile(
 )  # narrower than names of variables: what is asked with another `key` or `token` is another question
 
 
+_SCHEME = re.compile(r"^(?:bearer|basic|token) +", re.IGNORECASE)  # before a key; a password may well have blanks in it
+
+
 def secrets_within(data: Any, place: str = "") -> dict[str, str]:
     """Texts in data whose fields say that they are secret, by their places."""
     if isinstance(data, dict):
         found: dict[str, str] = {}
         for name, item in data.items():
             if isinstance(item, str) and _SECRET_FIELD.fullmatch(str(name)):
-                found[f"{place}{name}"] = item.partition(" ")[2] or item  # without a scheme such as Bearer
+                found[f"{place}{name}"] = _SCHEME.sub("", item)
             else:
                 found |= secrets_within(item, f"{place}{name}.")
         return found

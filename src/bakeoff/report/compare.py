@@ -12,6 +12,7 @@ from pydantic import PlainSerializer
 
 from bakeoff.errors import UsageError
 from bakeoff.frozen import Frozen
+from bakeoff.jsonable import writable
 from bakeoff.report.compare_arms import Arm, by_id_alone, case_key, countable, read_arm
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, case_change, case_detail
 from bakeoff.report.readers import Source
@@ -38,11 +39,7 @@ Gate = Literal["verdict", "regression"]
 OPEN, SHUT, UNDECIDED = 0, 1, 3
 
 
-def _as_utf8(name: str) -> str:
-    return name.encode("utf-8", "backslashreplace").decode()
-
-
-FileName = Annotated[str, PlainSerializer(_as_utf8, return_type=str, when_used="json")]
+FileName = Annotated[str, PlainSerializer(writable, return_type=str, when_used="json")]
 """A folder may have a name that is no text; JSON can only hold text."""
 
 

@@ -14,7 +14,6 @@ from pydantic_core import PydanticSerializationError, to_json
 from bakeoff.catalogue import Cast, no_tools
 from bakeoff.control import RunControl
 from bakeoff.doors.pytest_plugin.columns import SUBJECT
-from bakeoff.doors.pytest_plugin.gather import writable
 from bakeoff.doors.pytest_plugin.judging import shown_input
 from bakeoff.doors.pytest_plugin.loops import LoopThread
 from bakeoff.doors.pytest_plugin.replaying import asking
@@ -24,7 +23,7 @@ from bakeoff.doors.pytest_plugin.settings import Settings
 from bakeoff.doors.pytest_plugin.shared import SharedResources
 from bakeoff.doors.pytest_plugin.tasks import Errors
 from bakeoff.errors import BakeoffError, InfraError
-from bakeoff.jsonable import as_json
+from bakeoff.jsonable import as_json, writable
 from bakeoff.limits import Limits
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec

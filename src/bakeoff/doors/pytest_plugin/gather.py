@@ -130,13 +130,10 @@ def _written(outcome: "EvalOutcome") -> str:
     try:
         return outcome.model_dump_json(exclude_defaults=True)
     except PydanticSerializationError:
+        from bakeoff.jsonable import writable
         from bakeoff.redact import with_texts
 
         return with_texts(outcome, writable).model_dump_json(exclude_defaults=True)
-
-
-def writable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _carried(report: pytest.TestReport) -> "Sequence[EvalOutcome]":

@@ -19,8 +19,8 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
-from bakeoff.doors.pytest_plugin.gather import writable
 from bakeoff.errors import InfraError, SubjectError
+from bakeoff.jsonable import writable
 from bakeoff.record import Transcript
 from bakeoff.redact import with_texts
 

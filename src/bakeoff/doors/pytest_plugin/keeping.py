@@ -8,12 +8,12 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.crew import RUN
-from bakeoff.doors.pytest_plugin.gather import writable
 from bakeoff.doors.pytest_plugin.options import results_folder
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.errors import RunFolderError
 from bakeoff.files import write_atomically
 from bakeoff.journal import JournalWriter
+from bakeoff.jsonable import writable
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record

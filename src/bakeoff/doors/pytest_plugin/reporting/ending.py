@@ -16,6 +16,7 @@ from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.shape import Summary, file_chunks, read_eval_file, summary_of
 from bakeoff.environment import read_environment
 from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.jsonable import writable
 from bakeoff.redact import Redactor, secrets_in, with_texts
 from bakeoff.report.whole_files import refuse_unwritable, whole_file
 
@@ -147,7 +148,7 @@ class Keeper:
         try:
             data = outcome.model_dump_json().encode()
         except PydanticSerializationError:
-            outcome = with_texts(outcome, _writable)
+            outcome = with_texts(outcome, writable)
             data = outcome.model_dump_json().encode()
         return self._redactor.model(outcome) if self._redactor.finds(data) else outcome
 
@@ -157,7 +158,3 @@ def _with_files(environment: Mapping[str, str]) -> Mapping[str, str]:
         return read_environment(base=environment)
     except UsageError:  # a .env that cannot be read has given nobody a key, and takes no report from anybody
         return environment
-
-
-def _writable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
