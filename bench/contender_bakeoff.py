@@ -6,13 +6,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from bakeoff.control import RunControl
+from bakeoff.engine.run import run
+from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec
 from bakeoff.record import Verdict
 from bakeoff.report import summarise
-from bakeoff.run import run
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects import function_subject
 from bench.measure import report
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from tests.scorers.injections import answers
 
+from bakeoff.engine.resources import open_resources
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-from bakeoff.resources import open_resources
 from bakeoff.scorers import Factuality, Judge
 
 QUESTION, RIGHT, WRONG = "What is the capital of France?", "Paris", "Berlin."

@@ -11,12 +11,12 @@ from typing import Any
 import coverage
 import pytest
 
-from bakeoff.catalogue import Catalogue
-from bakeoff.control import RunControl
+from bakeoff.engine.registry import Registry
+from bakeoff.engine.run import run
+from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Phase, Record
-from bakeoff.run import run
 
 from .warm_bakeoff import Bakeoff, WarmBakeoff
 
@@ -133,12 +133,12 @@ def carry_out(tmp_path: Path) -> Callable[..., Awaitable[list[Record]]]:
     """Run a plan to its end in a folder of the test's own; options are those of `RunOptions`."""
 
     async def carry(
-        plan: Plan, *, catalogue: Catalogue | None = None, control: RunControl | None = None, **options: Any
+        plan: Plan, *, registry: Registry | None = None, control: RunControl | None = None, **options: Any
     ) -> list[Record]:
         chosen = RunOptions(
             **{"results": tmp_path / "results", "backoff_seconds": 0.0, "sandbox": "process", **options}
         )
-        return [record async for record in run(plan, chosen, catalogue=catalogue, control=control)]
+        return [record async for record in run(plan, chosen, registry=registry, control=control)]
 
     return carry
 

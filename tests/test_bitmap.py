@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.bitmap import Bitmap
+from bakeoff._kernel.bitmap import Bitmap
 
 
 @given(

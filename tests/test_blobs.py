@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bakeoff.blobs import Blobs
+from bakeoff.storage.blobs import Blobs
 
 
 def test_a_blob_is_written_once(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from bakeoff.calls import Clock, call, is_async
+from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.threads import call, is_async
 
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("WHO")
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bakeoff.control import RunControl
+from bakeoff.engine.run_control import RunControl
 
 
 async def test_the_first_interrupt_drains_and_the_second_stops() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.environment import read_environment
+from bakeoff._kernel.environment import read_environment
 from bakeoff.errors import UsageError
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.files import write_atomically
+from bakeoff._kernel.files import write_atomically
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.frozen import fingerprint
-from bakeoff.limits import Limits
-from bakeoff.plan import Case
+from bakeoff._kernel.model import fingerprint
+from bakeoff.plan import Case, Limits
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

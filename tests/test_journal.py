@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.errors import RunFolderError
-from bakeoff.journal import (
+from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
+from bakeoff.storage.journal import (
     Damage,
     Entry,
     JournalWriter,
@@ -30,8 +31,7 @@ from bakeoff.journal import (
     record_at,
     upgrade,
 )
-from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
-from bakeoff.redact import Redactor
+from bakeoff.storage.redaction import Redactor
 
 DATA = Path(__file__).with_name("data")
 NO_SECRETS = Redactor({})
@@ -405,8 +405,8 @@ def test_todays_lines_are_written_as_in_the_sample_of_their_schema(path: Path) -
 HOLDER = """
 import sys
 from pathlib import Path
-from bakeoff.journal import JournalWriter
-from bakeoff.redact import Redactor
+from bakeoff.storage.journal import JournalWriter
+from bakeoff.storage.redaction import Redactor
 with JournalWriter(Path(sys.argv[1]), Redactor({})):
     print("held", flush=True)
     sys.stdin.read()
@@ -448,9 +448,9 @@ FILLER = """
 import asyncio, sys
 from pathlib import Path
 from bakeoff.errors import RunFolderError
-from bakeoff.journal import JournalWriter
+from bakeoff.storage.journal import JournalWriter
 from bakeoff.record import Phase, Record, Transcript
-from bakeoff.redact import Redactor
+from bakeoff.storage.redaction import Redactor
 
 async def main(path, size):
     done = 0

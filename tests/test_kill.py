@@ -12,9 +12,9 @@ from types import ModuleType
 
 import pytest
 
-from bakeoff.journal import Damage, Mark, Spent
 from bakeoff.record import NO_USAGE, Record
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.journal import Damage, Mark, Spent
+from bakeoff.storage.run_folder import RunFolder
 
 PROGRAM = Path(__file__).with_name("programs") / "killed_run.py"
 KILLS = int(os.environ.get("BAKEOFF_KILLS", "8"))

@@ -5,25 +5,25 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.yaml_with_lines import ConfigError, parse_yaml, read_yaml, written
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.placed_yaml import ConfigError, parse_yaml, read_yaml, written
 
 FILE = Path("suite.yaml")
 
 
-class Inner(Frozen):
+class Inner(FrozenModel):
     name: str
     count: int = Field(default=1, ge=1)
 
 
-class Outer(Frozen):
+class Outer(FrozenModel):
     title: str = ""
     items: tuple[Inner | str, ...] = ()
     rate: float = Field(default=1.0, ge=0, le=1)
 
 
-class AtLeastTwo(Frozen):
+class AtLeastTwo(FrozenModel):
     names: tuple[str, ...] = Field(min_length=2)
 
 

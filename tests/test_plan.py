@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bakeoff.limits import Limits
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 
 BASE: dict[str, Any] = {
     "id": "sum",

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from bakeoff.catalogue import default_catalogue
+from bakeoff.engine.registry import default_registry
+from bakeoff.engine.run import run
 from bakeoff.errors import PlanError
-from bakeoff.journal import JournalWriter, read_journal
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Needs, ScoreInput, Task
 from bakeoff.record import Failure, Phase, Record, Score, Step, Text, ToolCall, Transcript, Usage
-from bakeoff.redact import Redactor, secrets_in, secrets_within
-from bakeoff.run import run
+from bakeoff.storage.journal import JournalWriter, read_journal
+from bakeoff.storage.redaction import Redactor, secrets_in, secrets_within
 
 KEY = 'sk-Can4ry/"quoted"\\+&=é end'
 FORMS: dict[str, Callable[[str], str]] = {
@@ -321,16 +321,14 @@ class Gossip:
 async def test_a_key_that_a_subject_and_a_scorer_say_in_four_ways_is_in_no_file_of_the_run(
     tmp_path: Path, carry_out: Callable[..., Awaitable[list[Record]]]
 ) -> None:
-    catalogue = (
-        default_catalogue().with_subject("blabber", lambda _: Blabber()).with_scorer("gossip", lambda _: Gossip())
-    )
+    registry = default_registry().with_subject("blabber", lambda _: Blabber()).with_scorer("gossip", lambda _: Gossip())
     plan = Plan(
         name="canary",
         cases=tuple(Case(id=name, prompt="?", collect=("**",)) for name in ("speaks", "breaks", "scorer-breaks")),
         subjects=(SubjectSpec(kind="blabber", name="b"),),
         scorers=(ScorerSpec(kind="gossip"), ScorerSpec(kind="gossip", name="again")),
     )
-    records = await carry_out(plan, catalogue=catalogue, secrets={"CANARY": CANARY}, retries=0)
+    records = await carry_out(plan, registry=registry, secrets={"CANARY": CANARY}, retries=0)
     assert sorted(record.verdict for record in records) == ["grader", "infra", "pass"]
     assert all(json.dumps(CANARY)[1:-1] in record.model_dump_json() for record in records)
     files = [file for file in (tmp_path / "results").rglob("*") if file.is_file()]

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from bakeoff.doors.pytest_plugin.replaying import asking, replaying, replaying_as_handed_on
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.redact import Redactor
-from bakeoff.tools_on_tape import replayable
+from bakeoff.replay.tools import replayable
+from bakeoff.storage.redaction import Redactor
 
 Tape = Callable[[str], AbstractContextManager[None]]
 SECRET = "secret-9b1e4f7a2c"
@@ -278,7 +278,7 @@ def test_a_process_that_was_started_meanwhile_joins_in(tape: Tape, tmp_path: Pat
         textwrap.dedent(
             """
             from bakeoff.doors.pytest_plugin.replaying import replaying_as_handed_on
-            from bakeoff.tools_on_tape import replayable
+            from bakeoff.replay.tools import replayable
 
             @replayable
             def shout(word: str) -> str:

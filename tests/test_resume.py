@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from bakeoff.catalogue import Catalogue, default_catalogue
-from bakeoff.control import RunControl
+from bakeoff.engine.registry import Registry, default_registry
+from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import InfraError, RunFolderError, SubjectError
-from bakeoff.journal import Spent
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ScoreInput, Task
 from bakeoff.record import Record, Transcript, Usage
-from bakeoff.rundir import RunFolder, run_folders
+from bakeoff.storage.journal import Spent
+from bakeoff.storage.run_folder import RunFolder, run_folders
 
 CarryOut = Callable[..., Awaitable[list[Record]]]
 
@@ -37,8 +37,8 @@ class Bench:
         self.meanwhile: Callable[[Task], Awaitable[None]] | None = None
 
     @property
-    def catalogue(self) -> Catalogue:
-        return default_catalogue().with_subject("bench", lambda _: self).with_scorer("judge", lambda _: self)
+    def registry(self) -> Registry:
+        return default_registry().with_subject("bench", lambda _: self).with_scorer("judge", lambda _: self)
 
     async def attempt(self, task: Task) -> Transcript:
         self.attempts.append(task.case_id)
@@ -88,7 +88,7 @@ def go(tmp_path: Path, bench: Bench, carry_out: CarryOut) -> CarryOut:
         folders = run_folders(tmp_path / "results")
         folder = folders[0].path if folders else None
         given = {"retries": 0, "jobs": 1, "folder": folder, **options}
-        return await carry_out(plan or plan_of(), catalogue=bench.catalogue, **given)
+        return await carry_out(plan or plan_of(), registry=bench.registry, **given)
 
     return go
 
@@ -225,11 +225,11 @@ async def test_an_attempt_is_never_covered_by_a_limit_that_came_later(
 SPENDER = """
 import asyncio, os, sys
 from pathlib import Path
-from bakeoff.catalogue import default_catalogue
+from bakeoff.engine.registry import default_registry
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Usage
-from bakeoff.run import run
+from bakeoff.engine.run import run
 
 class Spender:
     async def attempt(self, task):
@@ -241,8 +241,8 @@ async def main():
     case = Case(id="a", prompt="?", expected="x")
     plan = Plan(name="p", cases=(case,), subjects=(SubjectSpec(kind="bench", name="s"),),
                 scorers=(ScorerSpec(kind="exact"),))
-    catalogue = default_catalogue().with_subject("bench", lambda _: Spender())
-    async for _ in run(plan, RunOptions(results=Path(sys.argv[1])), catalogue=catalogue):
+    registry = default_registry().with_subject("bench", lambda _: Spender())
+    async for _ in run(plan, RunOptions(results=Path(sys.argv[1])), registry=registry):
         pass
 
 asyncio.run(main())
@@ -329,7 +329,7 @@ async def test_a_run_that_filled_the_disk_goes_on_once_there_is_room(
     ballast.write_bytes(b"x" * 150_000)
     plan = plan_of(*(Case(id=f"c{number}", prompt="?") for number in range(150)))
     bench.said = "some words " * 30
-    options = {"catalogue": bench.catalogue, "results": tiny_disk / "results", "jobs": 4}
+    options = {"registry": bench.registry, "results": tiny_disk / "results", "jobs": 4}
     with pytest.raises(RunFolderError, match=r"the journal cannot be written: No space left on device\."):
         await carry_out(plan, **options)
     (folder,) = run_folders(tiny_disk / "results")

@@ -13,17 +13,16 @@ from typing import Any
 
 import pytest
 
-from bakeoff.catalogue import Catalogue, default_catalogue
-from bakeoff.control import RunControl
+from bakeoff.engine.registry import Registry, default_registry
+from bakeoff.engine.run import run
+from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import GraderError, InfraError, PlanError, RunFolderError, SandboxMissing, SubjectError
-from bakeoff.journal import Mark, read_journal
-from bakeoff.limits import Limits
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Needs, ScoreInput, Task, Tool
 from bakeoff.record import Record, Score, Transcript, Usage
-from bakeoff.run import run
-from bakeoff.rundir import RunFolder, run_folders
+from bakeoff.storage.journal import Mark, read_journal
+from bakeoff.storage.run_folder import RunFolder, run_folders
 from bakeoff.subjects import function_subject
 
 CarryOut = Callable[..., Awaitable[list[Record]]]
@@ -55,11 +54,11 @@ class Judge:
         return self.do(given)
 
 
-def catalogue_of(probe: Probe, *judges: Judge) -> Catalogue:
-    catalogue = default_catalogue().with_subject("probe", lambda _: probe)
+def catalogue_of(probe: Probe, *judges: Judge) -> Registry:
+    registry = default_registry().with_subject("probe", lambda _: probe)
     for judge in judges:
-        catalogue = catalogue.with_scorer(judge.name, lambda _, judge=judge: judge)  # type: ignore[misc]
-    return catalogue
+        registry = registry.with_scorer(judge.name, lambda _, judge=judge: judge)  # type: ignore[misc]
+    return registry
 
 
 def plan_of(cases: int = 1, *, rounds: int = 1, limits: Limits | None = None, **more: Any) -> Plan:
@@ -86,7 +85,7 @@ def ending(tmp_path: Path) -> str | None:
 async def test_every_trial_is_carried_out_once_and_recorded(tmp_path: Path, carry_out: CarryOut) -> None:
     probe = Probe()
     plan = plan_of(3, rounds=2)
-    records = await carry_out(plan, catalogue=catalogue_of(probe))
+    records = await carry_out(plan, registry=catalogue_of(probe))
     assert [(r.case, r.round, r.verdict) for r in records] == [(f"c{n}", r, "pass") for r in (0, 1) for n in range(3)]
     stored = [entry for entry in folder_of(tmp_path).entries() if isinstance(entry, Record)]
     assert stored == records
@@ -97,7 +96,7 @@ async def test_every_trial_is_carried_out_once_and_recorded(tmp_path: Path, carr
 
 async def test_a_record_is_on_disk_before_it_is_yielded(tmp_path: Path) -> None:
     options = RunOptions(results=tmp_path / "results", jobs=3)
-    async for record in run(plan_of(20), options, catalogue=catalogue_of(Probe())):
+    async for record in run(plan_of(20), options, registry=catalogue_of(Probe())):
         assert record in list(folder_of(tmp_path).entries())
 
 
@@ -129,14 +128,14 @@ async def test_every_problem_of_a_plan_is_told_before_a_folder_is_made(tmp_path:
 
 async def test_a_sandbox_that_is_not_there_is_told_before_a_folder_is_made(tmp_path: Path, carry_out: CarryOut) -> None:
     with pytest.raises(SandboxMissing, match="'vault' is not one of auto"):
-        await carry_out(plan_of(), catalogue=catalogue_of(Probe()), sandbox="vault")
+        await carry_out(plan_of(), registry=catalogue_of(Probe()), sandbox="vault")
     assert not (tmp_path / "results").exists()
 
 
 async def test_a_results_folder_that_cannot_be_made_is_said_so(tmp_path: Path, carry_out: CarryOut) -> None:
     (tmp_path / "results").write_text("a file is in the way")
     with pytest.raises(RunFolderError, match=r"cannot be made: .*; choose another place for results"):
-        await carry_out(plan_of(), catalogue=catalogue_of(Probe()))
+        await carry_out(plan_of(), registry=catalogue_of(Probe()))
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -153,14 +152,14 @@ async def test_no_more_trials_are_in_flight_than_asked_for_over_all_cells(jobs: 
         return "yes"
 
     subjects = tuple(SubjectSpec(kind="probe", name=f"s{number}") for number in range(4))
-    records = await carry_out(plan_of(5, subjects=subjects), catalogue=catalogue_of(Probe(count)), jobs=jobs)
+    records = await carry_out(plan_of(5, subjects=subjects), registry=catalogue_of(Probe(count)), jobs=jobs)
     assert (len(records), most) == (20, jobs)
 
 
 async def test_a_million_trials_give_their_first_record_at_once(tmp_path: Path) -> None:
     plan = plan_of(100, rounds=10_000)
     started = time.perf_counter()
-    async with aclosing(aiter(run(plan, RunOptions(results=tmp_path), catalogue=catalogue_of(Probe())))) as records:  # type: ignore[type-var]
+    async with aclosing(aiter(run(plan, RunOptions(results=tmp_path), registry=catalogue_of(Probe())))) as records:  # type: ignore[type-var]
         assert (await anext(records)).case == "c0"
     assert time.perf_counter() - started < 5
 
@@ -169,7 +168,7 @@ async def test_a_slow_consumer_holds_the_run_up_and_loses_nothing(tmp_path: Path
     """More records wait than there is room for; none is lost when reading goes on."""
     probe = Probe()
     seen: list[Record] = []
-    async for record in run(plan_of(50, rounds=160), RunOptions(results=tmp_path), catalogue=catalogue_of(probe)):
+    async for record in run(plan_of(50, rounds=160), RunOptions(results=tmp_path), registry=catalogue_of(probe)):
         if not seen:
             for _ in range(20_000):
                 await asyncio.sleep(0)
@@ -191,7 +190,7 @@ QUICK = Limits(attempt_seconds=0.05, score_seconds=0.05, prepare_seconds=0.05)
 
 async def test_an_attempt_that_takes_too_long_is_a_timeout_and_is_not_tried_again(carry_out: CarryOut) -> None:
     probe = Probe(forever)
-    (record,) = await carry_out(plan_of(limits=QUICK), catalogue=catalogue_of(probe))
+    (record,) = await carry_out(plan_of(limits=QUICK), registry=catalogue_of(probe))
     assert (record.verdict, record.value, record.tries, len(probe.asked)) == ("timeout", 0.0, 1, 1)
     assert record.failure is not None
     assert record.failure.message == "not finished after 0.05 s"
@@ -201,7 +200,7 @@ async def test_an_attempt_that_takes_too_long_is_a_timeout_and_is_not_tried_agai
 async def test_a_scorer_that_takes_too_long_is_the_graders_fault(carry_out: CarryOut) -> None:
     (record,) = await carry_out(
         plan_of(limits=QUICK, scorers=(ScorerSpec(kind="judge"), ScorerSpec(kind="exact"))),
-        catalogue=catalogue_of(Probe(), Judge(forever)),
+        registry=catalogue_of(Probe(), Judge(forever)),
     )
     assert record.verdict == "grader"
     assert [score.value for score in record.scores] == [None, 1.0]
@@ -210,7 +209,7 @@ async def test_a_scorer_that_takes_too_long_is_the_graders_fault(carry_out: Carr
 async def test_preparing_for_too_long_is_ours_and_is_tried_again(carry_out: CarryOut) -> None:
     probe = Probe(needs=Needs(workspace=True))
     limits = Limits(prepare_seconds=0.000001)
-    (record,) = await carry_out(plan_of(limits=limits), catalogue=catalogue_of(probe), retries=1)
+    (record,) = await carry_out(plan_of(limits=limits), registry=catalogue_of(probe), retries=1)
     assert (record.verdict, record.tries, probe.asked, record.attempt) == ("infra", 2, [], None)
 
 
@@ -225,17 +224,17 @@ async def test_what_a_subject_makes_of_its_timeout_does_not_count(blame: str, ca
         return "yes"
 
     probe = Probe(stubborn)
-    (record,) = await carry_out(plan_of(limits=QUICK), catalogue=catalogue_of(probe))
+    (record,) = await carry_out(plan_of(limits=QUICK), registry=catalogue_of(probe))
     assert (record.verdict, len(probe.asked)) == ("timeout", 1)
 
 
 HANGS = """
 import asyncio, sys, time
 from pathlib import Path
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec
-from bakeoff.run import run
+from bakeoff.engine.run import run
 from bakeoff.subjects import function_subject
 
 def hang(prompt):
@@ -295,7 +294,7 @@ async def test_what_a_subject_raises_ends_its_trial_alone(
         return "yes"
 
     probe = Probe(fail_first)
-    records = await carry_out(plan_of(3), catalogue=catalogue_of(probe), retries=0, jobs=1)
+    records = await carry_out(plan_of(3), registry=catalogue_of(probe), retries=0, jobs=1)
     assert [record.verdict for record in records] == [verdict, "pass", "pass"]
     assert records[0].failure is not None
     assert (records[0].failure.type, records[0].failure.message) == (type(error).__name__, message)
@@ -307,7 +306,7 @@ async def test_an_error_of_unknown_origin_keeps_the_end_of_its_traceback(carry_o
     async def bug(task: Task) -> str:
         raise KeyError("x" * 5000)
 
-    (record,) = await carry_out(plan_of(), catalogue=catalogue_of(Probe(bug)), retries=0)
+    (record,) = await carry_out(plan_of(), registry=catalogue_of(Probe(bug)), retries=0)
     assert record.failure is not None
     assert len(record.failure.detail) == 4000
     assert record.failure.detail.endswith("xxx'\n")
@@ -323,7 +322,7 @@ async def test_what_a_sync_scorer_raises_is_the_graders_and_the_others_still_run
         raise error("bang")
 
     plan = plan_of(2, scorers=(ScorerSpec(kind="judge"), ScorerSpec(kind="exact")))
-    records = await carry_out(plan, catalogue=catalogue_of(Probe(), Judge(explode)), jobs=1)
+    records = await carry_out(plan, registry=catalogue_of(Probe(), Judge(explode)), jobs=1)
     assert [record.verdict for record in records] == ["grader", "grader"]
     assert [[score.value for score in record.scores] for record in records] == [[None, 1.0]] * 2
     assert records[0].failure is not None
@@ -355,7 +354,7 @@ async def test_what_a_scorer_returns_is_kept_in_one_shape(
     returned: Any, value: float | None, verdict: str, carry_out: CarryOut
 ) -> None:
     judge = Judge(lambda given: returned(given) if callable(returned) else returned)
-    (record,) = await carry_out(plan_of(scorers=(ScorerSpec(kind="judge"),)), catalogue=catalogue_of(Probe(), judge))
+    (record,) = await carry_out(plan_of(scorers=(ScorerSpec(kind="judge"),)), registry=catalogue_of(Probe(), judge))
     assert (record.verdict, record.scores[0].value, record.scores[0].name) == (verdict, value, "judge")
     if returned in (7, "x"):
         assert record.failure is not None
@@ -369,8 +368,8 @@ async def test_a_binding_that_breaks_ends_its_trial_alone(carry_out: CarryOut) -
                 raise ValueError("cannot bind")
             return Probe()
 
-    catalogue = default_catalogue().with_subject("probe", lambda _: Broken())
-    records = await carry_out(plan_of(2), catalogue=catalogue, retries=0)
+    registry = default_registry().with_subject("probe", lambda _: Broken())
+    records = await carry_out(plan_of(2), registry=registry, retries=0)
     assert sorted((record.case, record.verdict, record.bound) for record in records) == [
         ("c0", "infra", True),
         ("c1", "pass", True),
@@ -383,7 +382,7 @@ async def test_tools_of_a_door_that_break_end_their_trial_alone(carry_out: Carry
             raise ValueError("no tools today")
         return ()
 
-    records = await carry_out(plan_of(2), catalogue=catalogue_of(Probe()).with_tools(tools), retries=0)
+    records = await carry_out(plan_of(2), registry=catalogue_of(Probe()).with_tools(tools), retries=0)
     assert sorted((record.case, record.verdict) for record in records) == [("c0", "infra"), ("c1", "pass")]
 
 
@@ -405,7 +404,7 @@ async def test_what_is_broken_beyond_a_trial_ends_the_run_with_its_own_error(
             return Broken()
 
     with pytest.raises(LookupError, match="no needs"):
-        await carry_out(plan_of(5), catalogue=default_catalogue().with_subject("probe", lambda _: Bound()))
+        await carry_out(plan_of(5), registry=default_registry().with_subject("probe", lambda _: Bound()))
     check_closed(log)
 
 
@@ -424,9 +423,7 @@ async def test_a_workspace_that_cannot_be_removed_costs_neither_the_answer_nor_t
         return "yes"
 
     try:
-        records = await carry_out(
-            plan_of(), catalogue=catalogue_of(Probe(hold, needs=Needs(workspace=True))), retries=0
-        )
+        records = await carry_out(plan_of(), registry=catalogue_of(Probe(hold, needs=Needs(workspace=True))), retries=0)
     finally:
         for inside in mounted:
             subprocess.run([umount, inside], check=True)
@@ -537,7 +534,7 @@ async def test_only_infra_is_tried_again_and_then_given_up(
     error: Exception, times: int, retries: int, tries: int, verdict: str, carry_out: CarryOut
 ) -> None:
     probe = Probe(failing(times, error))
-    (record,) = await carry_out(plan_of(), catalogue=catalogue_of(probe), retries=retries)
+    (record,) = await carry_out(plan_of(), registry=catalogue_of(probe), retries=retries)
     assert (record.verdict, record.tries, len(probe.asked)) == (verdict, tries, tries)
 
 
@@ -548,7 +545,7 @@ async def test_waits_double_are_jittered_and_as_long_as_was_asked_for_up_to_a_li
     probe = Probe(failing(2, InfraError("busy", retry_after=asked_for)))
     started = time.perf_counter()
     (record,) = await carry_out(
-        plan_of(), catalogue=catalogue_of(probe), backoff_seconds=0.08, longest_backoff_seconds=0.2
+        plan_of(), registry=catalogue_of(probe), backoff_seconds=0.08, longest_backoff_seconds=0.2
     )
     assert record.verdict == "pass"
     assert least <= time.perf_counter() - started <= most + 1
@@ -567,7 +564,7 @@ async def test_a_scorer_that_could_not_reach_its_judge_does_not_pay_for_the_atte
 
     probe = Probe(paid)
     (record,) = await carry_out(
-        plan_of(scorers=(ScorerSpec(kind="judge"),)), catalogue=catalogue_of(probe, Judge(flaky))
+        plan_of(scorers=(ScorerSpec(kind="judge"),)), registry=catalogue_of(probe, Judge(flaky))
     )
     assert (record.verdict, len(probe.asked), record.spent) == ("pass", 1, Usage(input=5, cost=0.5))
 
@@ -596,7 +593,7 @@ async def test_a_limit_stops_new_trials_and_marks_the_rest(
     limit: dict[str, Any], reason: str, told: bool, tmp_path: Path, carry_out: CarryOut
 ) -> None:
     probe = Probe(spending(Usage(input=6, output=4, cost=0.5), told=told))
-    records = await carry_out(plan_of(5), catalogue=catalogue_of(probe), jobs=1, **limit)
+    records = await carry_out(plan_of(5), registry=catalogue_of(probe), jobs=1, **limit)
     last = "budget" if told else "pass"  # what is told while an attempt runs can still end it
     assert [record.verdict for record in records] == ["pass", last, "budget", "budget", "budget"]
     assert probe.asked == ["c0", "c1"]
@@ -611,7 +608,7 @@ async def test_the_limit_on_time_stops_new_trials(carry_out: CarryOut) -> None:
         return "yes"
 
     probe = Probe(slow)
-    records = await carry_out(plan_of(3), catalogue=catalogue_of(probe), jobs=1, max_seconds=2)
+    records = await carry_out(plan_of(3), registry=catalogue_of(probe), jobs=1, max_seconds=2)
     assert [record.verdict for record in records] == ["pass", "budget", "budget"]
     assert records[1].failure is not None
     assert records[1].failure.message == "max_seconds 2 is reached"
@@ -619,9 +616,9 @@ async def test_the_limit_on_time_stops_new_trials(carry_out: CarryOut) -> None:
 
 async def test_unknown_cost_is_never_nothing_and_a_limit_that_cannot_be_kept_stops_the_run(carry_out: CarryOut) -> None:
     probe = Probe(spending(Usage(input=6), told=False))
-    without_limit = await carry_out(plan_of(2), catalogue=catalogue_of(probe), jobs=1)
+    without_limit = await carry_out(plan_of(2), registry=catalogue_of(probe), jobs=1)
     assert [(record.verdict, record.spent.cost) for record in without_limit] == [("pass", None)] * 2
-    first, second = await carry_out(plan_of(2), catalogue=catalogue_of(probe), max_cost=0.01, jobs=1)
+    first, second = await carry_out(plan_of(2), registry=catalogue_of(probe), max_cost=0.01, jobs=1)
     assert (first.verdict, second.verdict) == ("pass", "budget")
     assert second.failure is not None
     assert "max_cost cannot be kept" in second.failure.message
@@ -636,7 +633,7 @@ async def test_usage_is_counted_once_whether_told_or_returned_or_both_and_never_
         task.spend(told)
         return Transcript(output="yes", usage=returned if task.case_id == "c0" else Usage())
 
-    records = await carry_out(plan_of(2), catalogue=catalogue_of(Probe(both)), jobs=1)
+    records = await carry_out(plan_of(2), registry=catalogue_of(Probe(both)), jobs=1)
     assert [record.spent for record in records] == [Usage(input=6, output=3, cost=0.75), told]
 
 
@@ -649,7 +646,7 @@ async def test_every_try_is_counted(carry_out: CarryOut) -> None:
             raise left.pop()
         return Transcript(output="yes", usage=Usage(input=1, cost=0.25))
 
-    (record,) = await carry_out(plan_of(), catalogue=catalogue_of(Probe(attempt)))
+    (record,) = await carry_out(plan_of(), registry=catalogue_of(Probe(attempt)))
     assert (record.spent, record.tries) == (Usage(input=3, cost=0.75), 3)
 
 
@@ -689,7 +686,7 @@ def log() -> list[tuple[str, str, object]]:
     return []
 
 
-def sharing(log: list[tuple[str, str, object]], do: Callable[[Task], Awaitable[Any]] | None = None) -> Catalogue:
+def sharing(log: list[tuple[str, str, object]], do: Callable[[Task], Awaitable[Any]] | None = None) -> Registry:
     a, again, b = Shared("a", log), Shared("a", log), Shared("b", log)
     judge = Judge(lambda given: given.resources["b"] == "the b", needs=Needs(resources=(again, b)))
     return catalogue_of(Probe(do, needs=Needs(resources=(a,))), judge)
@@ -704,7 +701,7 @@ async def test_resources_are_opened_once_shared_and_closed_in_reverse_by_the_tas
     async def use(task: Task) -> str:
         return str(task.resources["a"])
 
-    records = await carry_out(plan_of(4, scorers=JUDGED), catalogue=sharing(log, use))
+    records = await carry_out(plan_of(4, scorers=JUDGED), registry=sharing(log, use))
     assert {(record.verdict, (record.transcript or Transcript()).output) for record in records} == {("pass", "the a")}
     check_closed(log)
 
@@ -712,7 +709,7 @@ async def test_resources_are_opened_once_shared_and_closed_in_reverse_by_the_tas
 async def test_resources_are_closed_when_the_consumer_stops_early(
     tmp_path: Path, log: list[tuple[str, str, object]]
 ) -> None:
-    records = aiter(run(plan_of(50, scorers=JUDGED), RunOptions(results=tmp_path), catalogue=sharing(log)))
+    records = aiter(run(plan_of(50, scorers=JUDGED), RunOptions(results=tmp_path), registry=sharing(log)))
     await anext(records)
     await records.aclose()  # type: ignore[attr-defined]
     check_closed(log)
@@ -722,7 +719,7 @@ async def test_resources_are_closed_when_the_consumer_breaks(
     tmp_path: Path, log: list[tuple[str, str, object]]
 ) -> None:
     async def consume() -> None:
-        async for _ in run(plan_of(50, scorers=JUDGED), RunOptions(results=tmp_path), catalogue=sharing(log)):
+        async for _ in run(plan_of(50, scorers=JUDGED), RunOptions(results=tmp_path), registry=sharing(log)):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -742,7 +739,7 @@ async def test_resources_are_closed_when_the_consumer_is_cancelled(
         begun.set()
         return await forever(task)
 
-    running = asyncio.ensure_future(carry_out(plan_of(scorers=JUDGED), catalogue=sharing(log, hang)))
+    running = asyncio.ensure_future(carry_out(plan_of(scorers=JUDGED), registry=sharing(log, hang)))
     await begun.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -757,9 +754,9 @@ async def test_a_resource_that_does_not_open_ends_only_the_trials_that_need_it(
         return str(task.resources["c"])
 
     needy = Probe(use, needs=Needs(resources=(Shared("a", log), Shared("c", log, refuse=True), Shared("b", log))))
-    catalogue = catalogue_of(Probe()).with_subject("needy", lambda _: needy)
+    registry = catalogue_of(Probe()).with_subject("needy", lambda _: needy)
     subjects = (SubjectSpec(kind="needy", name="needy"), SubjectSpec(kind="probe", name="s"))
-    records = await carry_out(plan_of(2, subjects=subjects), catalogue=catalogue)
+    records = await carry_out(plan_of(2, subjects=subjects), registry=registry)
     assert {(record.subject, record.verdict, record.tries) for record in records} == {
         ("needy", "infra", 1),
         ("s", "pass", 1),
@@ -772,7 +769,7 @@ async def test_a_resource_of_a_scorer_that_does_not_open_keeps_the_attempt(
     log: list[tuple[str, str, object]], carry_out: CarryOut
 ) -> None:
     judge = Judge(lambda given: given.resources["c"], needs=Needs(resources=(Shared("c", log, refuse=True),)))
-    [record] = await carry_out(plan_of(scorers=JUDGED), catalogue=catalogue_of(Probe(), judge))
+    [record] = await carry_out(plan_of(scorers=JUDGED), registry=catalogue_of(Probe(), judge))
     assert record.failure is not None
     assert (record.verdict, record.failure.message, record.tries) == ("infra", "c does not open", 1)
     assert record.transcript is not None
@@ -796,7 +793,7 @@ async def test_stopping_again_while_resources_are_being_closed_does_not_disturb_
             return opened()
 
     needs = Needs(resources=(Shared("a", log), Slow("b", log)))
-    records = await carry_out(plan_of(), catalogue=catalogue_of(Probe(needs=needs)), control=control)
+    records = await carry_out(plan_of(), registry=catalogue_of(Probe(needs=needs)), control=control)
     assert [record.verdict for record in records] == ["pass"]
     check_closed(log)
 
@@ -814,7 +811,7 @@ async def test_stopping_ends_the_opening_of_a_resource(log: list[tuple[str, str,
             return opened()
 
     needs = Needs(resources=(Shared("a", log), Shared("b", log), Hanging("c", log)))
-    assert await carry_out(plan_of(), catalogue=catalogue_of(Probe(needs=needs)), control=control) == []
+    assert await carry_out(plan_of(), registry=catalogue_of(Probe(needs=needs)), control=control) == []
     check_closed(log)
 
 
@@ -827,7 +824,7 @@ async def test_a_full_disk_closes_resources_and_ends_the_run_with_a_sentence(
         return "x" * 50_000
 
     with pytest.raises(RunFolderError, match=r"the journal cannot be written: .* Everything reported finished is safe"):
-        await carry_out(plan_of(scorers=JUDGED), catalogue=sharing(log, fill))
+        await carry_out(plan_of(scorers=JUDGED), registry=sharing(log, fill))
     check_closed(log)
 
 
@@ -844,7 +841,7 @@ async def test_draining_finishes_what_is_in_flight_and_starts_nothing(tmp_path: 
         return "yes"
 
     probe = Probe(last)
-    records = await carry_out(plan_of(9), catalogue=catalogue_of(probe), control=control, jobs=2)
+    records = await carry_out(plan_of(9), registry=catalogue_of(probe), control=control, jobs=2)
     assert [record.case for record in records] == ["c0", "c1"]
     assert (probe.asked, ending(tmp_path)) == (["c0", "c1"], "interrupted")
 
@@ -863,7 +860,7 @@ async def test_stopping_gives_up_what_is_in_flight(
             await forever(task)
         return "yes"
 
-    records = await carry_out(plan_of(9, scorers=JUDGED), catalogue=sharing(log, hang), control=control, jobs=2)
+    records = await carry_out(plan_of(9, scorers=JUDGED), registry=sharing(log, hang), control=control, jobs=2)
     assert [record.case for record in records] == ["c0"]
     assert ending(tmp_path) == "interrupted"
     check_closed(log)
@@ -884,7 +881,7 @@ async def test_a_subject_that_is_stopped_leaves_no_record_whatever_it_makes_of_i
                 raise SubjectError("interrupted!") from None
         return "half an answer"
 
-    assert await carry_out(plan_of(3), catalogue=catalogue_of(Probe(stubborn)), control=control, jobs=1) == []
+    assert await carry_out(plan_of(3), registry=catalogue_of(Probe(stubborn)), control=control, jobs=1) == []
     assert [entry for entry in folder_of(tmp_path).entries() if isinstance(entry, Record)] == []
 
 
@@ -892,7 +889,7 @@ async def test_a_run_that_was_stopped_before_it_began_does_nothing(tmp_path: Pat
     control = RunControl()
     control.stop()
     probe = Probe()
-    assert await carry_out(plan_of(3), catalogue=catalogue_of(probe), control=control) == []
+    assert await carry_out(plan_of(3), registry=catalogue_of(probe), control=control) == []
     assert (probe.asked, ending(tmp_path)) == ([], "interrupted")
 
 
@@ -906,14 +903,14 @@ async def test_draining_ends_a_wait_for_the_next_try_without_making_it(carry_out
 
     probe = Probe(down)
     (record,) = await carry_out(
-        plan_of(), catalogue=catalogue_of(probe), control=control, backoff_seconds=600.0, longest_backoff_seconds=600.0
+        plan_of(), registry=catalogue_of(probe), control=control, backoff_seconds=600.0, longest_backoff_seconds=600.0
     )
     assert (record.verdict, record.tries, len(probe.asked)) == ("infra", 1, 1)
 
 
 async def test_what_is_finished_when_the_consumer_leaves_is_kept(tmp_path: Path) -> None:
     probe = Probe()
-    records = aiter(run(plan_of(200), RunOptions(results=tmp_path / "results", jobs=4), catalogue=catalogue_of(probe)))
+    records = aiter(run(plan_of(200), RunOptions(results=tmp_path / "results", jobs=4), registry=catalogue_of(probe)))
     await anext(records)
     await records.aclose()  # type: ignore[attr-defined]
     folder = folder_of(tmp_path)
@@ -924,15 +921,15 @@ async def test_what_is_finished_when_the_consumer_leaves_is_kept(tmp_path: Path)
 
 async def test_the_run_tells_its_control_which_sandbox_is_used(carry_out: CarryOut) -> None:
     control = RunControl()
-    await carry_out(plan_of(), catalogue=catalogue_of(Probe()), control=control)
+    await carry_out(plan_of(), registry=catalogue_of(Probe()), control=control)
     assert (control.sandbox, control.finished_before) == (None, 0)
-    await carry_out(plan_of(), catalogue=catalogue_of(Probe(needs=Needs(workspace=True))), control=control)
+    await carry_out(plan_of(), registry=catalogue_of(Probe(needs=Needs(workspace=True))), control=control)
     assert control.sandbox == "process"
 
 
 def test_the_start_of_a_journal_says_who_wrote_it(tmp_path: Path) -> None:
     async def go() -> None:
-        async for _ in run(plan_of(), RunOptions(results=tmp_path / "results"), catalogue=catalogue_of(Probe())):
+        async for _ in run(plan_of(), RunOptions(results=tmp_path / "results"), registry=catalogue_of(Probe())):
             pass
 
     asyncio.run(go())

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import RunFolderError
-from bakeoff.journal import JournalWriter
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.redact import Redactor
-from bakeoff.rundir import RunFolder, find_run, new_run_folder, run_folders
+from bakeoff.storage.journal import JournalWriter
+from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 
 PLAN = Plan(
     name="p",

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from bakeoff.catalogue import default_catalogue
+from bakeoff._kernel.imports import import_target, revision_of, target_of
+from bakeoff.engine.registry import default_registry
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers import function_scorer
-from bakeoff.specs import import_target, revision_of, target_of
 from bakeoff.subjects import function_subject
 
 
@@ -74,7 +74,7 @@ def test_a_function_inside_another_cannot_be_named() -> None:
         scorers=(function_scorer(inner),),  # type: ignore[arg-type]
     )
     with pytest.raises(PlanError) as caught:
-        default_catalogue().cast(plan)
+        default_registry().resolve(plan)
     assert len(caught.value.problems) == 2
     assert "a function made inside another cannot be named" in caught.value.problems[0]
 
@@ -126,7 +126,7 @@ def test_an_option_that_is_wrong_is_named_with_its_value_and_what_there_is(
     case = Case(id="c", prompt="?", expected="x")
     plan = Plan(name="p", cases=(case,), subjects=(subject,), scorers=(scorer,))
     with pytest.raises(PlanError) as caught:
-        default_catalogue().cast(plan)
+        default_registry().resolve(plan)
     assert caught.value.problems == (sentence,)
 
 
@@ -135,9 +135,9 @@ def test_two_scorers_of_one_name_are_told_apart_by_a_name_of_their_own() -> None
     case = Case(id="c", prompt="?", expected="x")
     twice = Plan(name="p", cases=(case,), subjects=(nop,), scorers=(ScorerSpec(kind="exact"), ScorerSpec(kind="exact")))
     with pytest.raises(PlanError, match="two scorers are called 'exact': give one of them a `name`"):
-        default_catalogue().cast(twice)
+        default_registry().resolve(twice)
     named = twice.model_copy(update={"scorers": (ScorerSpec(kind="exact"), ScorerSpec(kind="exact", name="strict"))})
-    assert list(default_catalogue().cast(named).scorers) == ["exact", "strict"]
+    assert list(default_registry().resolve(named).scorers) == ["exact", "strict"]
 
 
 def problems_of(case: dict[str, Any], *scorers: ScorerSpec, answers: dict[str, Any] | None = None) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def problems_of(case: dict[str, Any], *scorers: ScorerSpec, answers: dict[str, A
     subject = SubjectSpec(kind="scripted", name="s", options=options)
     plan = Plan(name="p", cases=(Case(**{"id": "c", "prompt": "?", **case}),), subjects=(subject,), scorers=scorers)
     try:
-        default_catalogue().cast(plan)
+        default_registry().resolve(plan)
     except PlanError as error:
         return error.problems
     return ()
@@ -194,7 +194,7 @@ def test_everything_wrong_is_told_at_once_and_what_repeats_is_cut_short() -> Non
     cases = tuple(Case(id=f"c{number}", prompt="?", expected="(") for number in range(30))
     subject = SubjectSpec(kind="scripted", name="s", options={"answers": {"c0": "x"}})
     with pytest.raises(PlanError) as caught:
-        default_catalogue().cast(Plan(name="p", cases=cases, subjects=(subject,), scorers=(REGEX,)))
+        default_registry().resolve(Plan(name="p", cases=cases, subjects=(subject,), scorers=(REGEX,)))
     assert len(caught.value.problems) == 2 * 21
     assert caught.value.problems[20] == "… and 9 more cases with the same problem"
 
@@ -204,5 +204,5 @@ def test_ten_thousand_cases_are_looked_at_in_no_time() -> None:
     subject = SubjectSpec(kind="scripted", name="s", options={"default": "x"})
     plan = Plan(name="p", cases=cases, subjects=(subject,), scorers=(EXACT, CONTAINS, REGEX, COMMAND))
     started = time.process_time()
-    default_catalogue().cast(plan)
+    default_registry().resolve(plan)
     assert time.process_time() - started < 2

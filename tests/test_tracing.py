@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from bakeoff.tracing import OFF
+from bakeoff._kernel.tracing import OFF
 
 PROGRAM = """
 import asyncio, json, sys
-from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.errors import ToolError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Tool
-from bakeoff.run import run
+from bakeoff.engine.run import run
 
 async def look(given):
     if not given:
@@ -36,11 +36,11 @@ REPLIES = {"replies": [
 async def main(trace):
     open("script.json", "w").write(json.dumps(REPLIES))
     tools = (Tool("look", "Looks", {"type": "object"}, look),)
-    catalogue = default_catalogue().with_tools(lambda *_: tools)
+    registry = default_registry().with_tools(lambda *_: tools)
     agent = SubjectSpec(kind="agent", name="agent", options={"model": "scripted:script.json", "temperature": 0.5})
     plan = Plan(name="p", cases=(Case(id="c", prompt="a secret of the prompt", expected="yes"),), subjects=(agent,),
                 scorers=(ScorerSpec(kind="exact"),))
-    return [r async for r in run(plan, RunOptions(trace=trace, jobs=2), catalogue=catalogue)]
+    return [r async for r in run(plan, RunOptions(trace=trace, jobs=2), registry=registry)]
 """
 
 IN_MEMORY = """
@@ -131,7 +131,10 @@ def test_off_none_of_it_is_loaded_by_us(tmp_path: Path) -> None:
         "print(r.verdict, [m for m in sys.modules if m.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])"
     )
     assert carry_out(tmp_path, program) == "pass []\n"
-    program = "import bakeoff.run, bakeoff.tracing; print([m for m in sys.modules if m.startswith('opentelemetry')])"
+    program = (
+        "import bakeoff.engine.run, bakeoff._kernel.tracing; "
+        "print([m for m in sys.modules if m.startswith('opentelemetry')])"
+    )
     assert carry_out(tmp_path, program) == "[]\n"
 
 
@@ -160,7 +163,7 @@ def test_a_span_ends_with_the_error_that_ended_it_and_without_its_words() -> Non
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from bakeoff.tracing import _RealTracing
+    from bakeoff._kernel.tracing import _RealTracing
 
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import InfraError
-from bakeoff.limits import Limits
-from bakeoff.plan import Case
+from bakeoff.plan import Case, Limits
 from bakeoff.protocols import Sandbox
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.environment import ALLOWED, ALLOWED_PREFIX, private
-from bakeoff.workspace import graded_files, open_workspace
+from bakeoff.sandbox.workspaces import graded_files, open_workspace
 
 HIDDEN = {"tests/test_a.py": "hidden", "conftest.py": "hidden"}
 

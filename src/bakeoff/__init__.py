@@ -1,57 +1,55 @@
 """Bakeoff: which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?
 
-What is listed here is the public API, with `bakeoff.run.run` beside it: a package cannot have a module and a function
-of one name. Names are imported when first used, so that `import bakeoff` costs nothing.
+`__all__` is the public API. Each name is imported on first use, so that `import bakeoff` stays fast.
 """
 
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.lazy_imports import lazy_imports
 from bakeoff._version import __version__
-from bakeoff.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from bakeoff.catalogue import Catalogue, default_catalogue
-    from bakeoff.control import RunControl
     from bakeoff.doors.mcp_suite.api import evaluate_mcp
     from bakeoff.doors.pytest_plugin.suite import describe_eval, eval_suite
+    from bakeoff.engine.registry import Registry, default_registry
+    from bakeoff.engine.run import run
+    from bakeoff.engine.run_control import RunControl
     from bakeoff.errors import BakeoffError, GraderError, InfraError, PlanError, SubjectError, UsageError
-    from bakeoff.limits import Limits
     from bakeoff.models.providers import register_provider
     from bakeoff.options import RunOptions
-    from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+    from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
     from bakeoff.protocols import Needs, Resource, ScoreInput, Scorer, Subject, Task, Tool
     from bakeoff.record import Record, Score, Step, ToolCall, Transcript, Usage, Verdict
+    from bakeoff.replay.tools import replayable
     from bakeoff.report import Summary, summarise
-    from bakeoff.rundir import RunFolder, find_run, new_run_folder
     from bakeoff.scorers import function_scorer
+    from bakeoff.sdk_results.task_result import TaskResult
+    from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
     from bakeoff.subjects import function_subject
-    from bakeoff.task_result import TaskResult
-    from bakeoff.tools_on_tape import replayable
 
 _HOMES = {
-    "bakeoff.catalogue": ("Catalogue", "default_catalogue"),
-    "bakeoff.control": ("RunControl",),
+    "bakeoff.engine.registry": ("Registry", "default_registry"),
+    "bakeoff.engine.run_control": ("RunControl",),
     "bakeoff.doors.mcp_suite.api": ("evaluate_mcp",),
     "bakeoff.doors.pytest_plugin.suite": ("describe_eval", "eval_suite"),
+    "bakeoff.engine.run": ("run",),
     "bakeoff.errors": ("BakeoffError", "GraderError", "InfraError", "PlanError", "SubjectError", "UsageError"),
-    "bakeoff.limits": ("Limits",),
     "bakeoff.models.providers": ("register_provider",),
     "bakeoff.options": ("RunOptions",),
-    "bakeoff.plan": ("Case", "Plan", "ScorerSpec", "SubjectSpec"),
+    "bakeoff.plan": ("Case", "Limits", "Plan", "ScorerSpec", "SubjectSpec"),
     "bakeoff.protocols": ("Needs", "Resource", "ScoreInput", "Scorer", "Subject", "Task", "Tool"),
     "bakeoff.record": ("Record", "Score", "Step", "ToolCall", "Transcript", "Usage", "Verdict"),
     "bakeoff.report": ("Summary", "summarise"),
-    "bakeoff.rundir": ("RunFolder", "find_run", "new_run_folder"),
+    "bakeoff.storage.run_folder": ("RunFolder", "find_run", "new_run_folder"),
     "bakeoff.scorers": ("function_scorer",),
     "bakeoff.subjects": ("function_subject",),
-    "bakeoff.task_result": ("TaskResult",),
-    "bakeoff.tools_on_tape": ("replayable",),
+    "bakeoff.sdk_results.task_result": ("TaskResult",),
+    "bakeoff.replay.tools": ("replayable",),
 }
 
 __all__ = [
     "BakeoffError",
     "Case",
-    "Catalogue",
     "GraderError",
     "InfraError",
     "Limits",
@@ -59,6 +57,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "Record",
+    "Registry",
     "Resource",
     "RunControl",
     "RunFolder",
@@ -81,7 +80,7 @@ __all__ = [
     "UsageError",
     "Verdict",
     "__version__",
-    "default_catalogue",
+    "default_registry",
     "describe_eval",
     "eval_suite",
     "evaluate_mcp",
@@ -91,7 +90,8 @@ __all__ = [
     "new_run_folder",
     "register_provider",
     "replayable",
+    "run",
     "summarise",
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_imports(__name__, _HOMES)

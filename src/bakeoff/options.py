@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bakeoff.environment import read_environment
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.tracing import check_tracing
 from bakeoff.errors import UsageError
-from bakeoff.redact import Redactor, secrets_in
-from bakeoff.tracing import check_tracing
+from bakeoff.storage.redaction import Redactor, secrets_in
 
 REPLAY_MODES = ("off", "auto", "record", "strict")
 

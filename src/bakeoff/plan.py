@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, Field, JsonValue, PositiveInt
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, PositiveFloat, PositiveInt, ValidationError
 
-from bakeoff.frozen import Frozen, fingerprint
-from bakeoff.limits import Limits
-from bakeoff.paths import unfit
+from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.paths import unfit
+from bakeoff.errors import UsageError
+
+Options = TypeVar("Options", bound=BaseModel)
 
 
 def _printable(text: str) -> str:
@@ -44,7 +46,24 @@ TakenPath = Annotated[str, AfterValidator(_takeable)]
 Files = dict[RelativePath, str]
 
 
-class Case(Frozen):
+class Limits(FrozenModel):
+    """Bounds of one trial; the seconds are wall-clock."""
+
+    @cached_property
+    def attempt_digest(self) -> str:
+        """Changes with what a subject can notice: how long scoring may take is none of its business."""
+        return fingerprint(self.model_dump(exclude={"score_seconds"}, exclude_defaults=True))
+
+    prepare_seconds: PositiveFloat = 60.0
+    attempt_seconds: PositiveFloat = 300.0
+    score_seconds: PositiveFloat = 120.0
+    memory_mb: PositiveInt = 4096
+    processes: PositiveInt = Field(default=256, description="processes and threads alive at one time")
+    disk_mb: PositiveInt = Field(default=1024, description="workspace, HOME and TMPDIR together")
+    output_kb: PositiveInt = Field(default=1024, description="kept of each of stdout and stderr; more ends the command")
+
+
+class Case(FrozenModel):
     """One thing to try. The subject sees `prompt` and `files`; everything called hidden stays with the graders."""
 
     id: Name
@@ -88,7 +107,7 @@ _NOTICED = {"id", "prompt", "files", "collect", "answer_file"}
 _GRADED = {"hidden", "reference", "expected"}
 
 
-class SubjectSpec(Frozen):
+class SubjectSpec(FrozenModel):
     """Which subject to build, as data. `revision` stands for what options cannot say, such as a function's source."""
 
     kind: Name
@@ -101,7 +120,7 @@ class SubjectSpec(Frozen):
         return fingerprint(self.model_dump(exclude_defaults=True))
 
 
-class ScorerSpec(Frozen):
+class ScorerSpec(FrozenModel):
     """Which scorer to build, as data. `name` tells two of one kind apart; the kind serves where it is left out."""
 
     kind: Name
@@ -127,7 +146,7 @@ class Trial:
     score_key: str
 
 
-class Plan(Frozen):
+class Plan(FrozenModel):
     """The whole experiment. Rounds are outermost and subjects innermost, so a run stopped half way is still paired."""
 
     name: Name
@@ -200,3 +219,21 @@ class Plan(Frozen):
 
 def _key(*digests: str) -> str:
     return hashlib.blake2b("|".join(digests).encode(), digest_size=16).hexdigest()
+
+
+def describe(spec: SubjectSpec | ScorerSpec) -> str:
+    """How errors name a spec."""
+    return f"subject {spec.name!r} ({spec.kind})" if isinstance(spec, SubjectSpec) else f"scorer {spec.kind!r}"
+
+
+def read_options(spec: SubjectSpec | ScorerSpec, model: type[Options]) -> Options:
+    """A spec's options as its kind declares them, or an error that names the spec, the option and the value."""
+    try:
+        return model.model_validate(spec.options)
+    except ValidationError as error:
+        allowed = ", ".join(model.model_fields) or "none"
+        problems = "; ".join(
+            f"option {'.'.join(map(str, item['loc']))}: {item['msg']} (got {item['input']!r})"
+            for item in error.errors()
+        )
+        raise UsageError(f"{describe(spec)}: {problems}. Its options are: {allowed}") from error

@@ -9,10 +9,12 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from pydantic import JsonValue
 
-from bakeoff.calls import Clock
-from bakeoff.limits import Limits
-from bakeoff.plan import Case
+from bakeoff._kernel.clock import Clock
+from bakeoff.plan import Case, Limits
 from bakeoff.record import NO_USAGE, Score, Step, ToolCall, Transcript, Usage
+
+BUDGET = "budget"
+"""The key of the run's budget among the resources of a trial."""
 
 Stop: TypeAlias = Literal["exited", "timeout", "output", "memory", "disk", "cancelled", "killed"]
 """Why a command ended: `exited` by itself, `killed` with the supervisor that a command of our own user can end, and
@@ -169,14 +171,14 @@ class Checking(Protocol):
 
 
 @runtime_checkable
-class Choosy(Protocol):
+class SelectiveScorer(Protocol):
     """A scorer that stays silent about some cases."""
 
     def can_score(self, case: Case) -> bool: ...
 
 
 @runtime_checkable
-class Outbound(Protocol):
+class NeedsNetwork(Protocol):
     """A subject or scorer that asks others over the network."""
 
     def lacks(self) -> list[str]:

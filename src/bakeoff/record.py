@@ -14,11 +14,11 @@ from pydantic import (
     model_validator,
 )
 
-from bakeoff.frozen import Frozen
-from bakeoff.jsonable import as_json
+from bakeoff._kernel.json import as_json
+from bakeoff._kernel.model import FrozenModel
 
 SCHEMA = 1
-"""Version of what is written to a journal; `bakeoff.journal` reads every older one."""
+"""Version of what is written to a journal; `bakeoff.storage.journal` reads every older one."""
 
 
 class Verdict(StrEnum):
@@ -40,7 +40,7 @@ LOST = frozenset({Verdict.BUDGET, Verdict.INFRA, Verdict.GRADER})
 """Not the subject's doing: excluded from the score, counted beside it, tried again on resume."""
 
 
-class Usage(Frozen):
+class Usage(FrozenModel):
     """Tokens and money. `input` is the whole prompt, cached tokens included; `cost` in USD is None when unknown."""
 
     requests: int = 0
@@ -78,7 +78,7 @@ NO_USAGE = Usage()
 _ROUNDING = 1e-12  # USD that sums of floats may be off
 
 
-class _Tagged(Frozen):
+class _Tagged(FrozenModel):
     """A part is told from the others by its `type`, which is therefore written even where defaults are left out."""
 
     @model_serializer(mode="wrap")
@@ -193,7 +193,7 @@ def _error_text(error: Any) -> str:
 Part = Annotated[Text | Reasoning | ToolCall, Field(discriminator="type")]
 
 
-class Step(Frozen):
+class Step(FrozenModel):
     """One turn of the subject."""
 
     parts: tuple[Part, ...] = ()
@@ -202,7 +202,7 @@ class Step(Frozen):
     seconds: float | None = None
 
 
-class Transcript(Frozen):
+class Transcript(FrozenModel):
     """All that a subject said and did in one attempt."""
 
     output: JsonValue = None
@@ -215,7 +215,7 @@ class Transcript(Frozen):
         return tuple(part for step in self.steps for part in step.parts if isinstance(part, ToolCall))
 
 
-class Failure(Frozen):
+class Failure(FrozenModel):
     """Why a phase ended early, and whose doing it was."""
 
     kind: Literal["subject", "timeout", "budget", "infra", "grader"]
@@ -226,7 +226,7 @@ class Failure(Frozen):
     permanent: bool = False  # trying again at once would fail again
 
 
-class Score(Frozen):
+class Score(FrozenModel):
     """One scorer's word. `value` None is unscored: shown, and left out of the mean."""
 
     name: str
@@ -236,7 +236,7 @@ class Score(Frozen):
     failure: Failure | None = None
 
 
-class Phase(Frozen):
+class Phase(FrozenModel):
     seconds: float
     waited: float = 0.0  # of these, spent on what is not the subject's doing, such as a provider's queue
     failure: Failure | None = None
@@ -247,7 +247,7 @@ def reaches(score: float, threshold: float) -> bool:
     return score >= threshold - 1e-9
 
 
-class Record(Frozen):
+class Record(FrozenModel):
     """One finished trial."""
 
     case: str

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from bakeoff.cli.plans import usage_before
+from bakeoff.engine.run import run
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Usage
-from bakeoff.run import run
 
 from ..warm_bakeoff import Bakeoff
 

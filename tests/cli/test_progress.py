@@ -7,7 +7,7 @@ from rich.console import Console
 
 from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.progress import Bars, Lines, News
-from bakeoff.control import RunControl
+from bakeoff.engine.run_control import RunControl
 from bakeoff.record import Phase, Record, Score, Transcript
 
 

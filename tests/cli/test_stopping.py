@@ -18,7 +18,7 @@ SLOW = textwrap.dedent("""\
     from bakeoff.cli.running import Ending, carry_out
     from bakeoff.options import RunOptions
     from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-    from bakeoff.rundir import new_run_folder
+    from bakeoff.storage.run_folder import new_run_folder
 
     answer = {"output": "hello", "seconds": float(sys.argv[1])}
     plan = Plan(

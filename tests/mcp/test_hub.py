@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.engine.resources import open_resources
 from bakeoff.errors import InfraError, ToolError, UsageError
 from bakeoff.mcp import HubLimits, McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.listing import tools_fingerprint
-from bakeoff.resources import open_resources
 
 from .conftest import Opening, Raw
 
@@ -60,8 +60,8 @@ async def test_a_traced_run_has_a_span_of_each_call_to_a_server(tmp_path: Path, 
         from opentelemetry.sdk.trace.export import SimpleSpanProcessor
         from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
         from bakeoff.mcp import McpHub, ServerSpec
-        from bakeoff.resources import open_resources
-        from bakeoff.tracing import OFF, OpenTelemetry, active_tracing
+        from bakeoff.engine.resources import open_resources
+        from bakeoff._kernel.tracing import OFF, OpenTelemetry, active_tracing
 
         exporter, provider = InMemorySpanExporter(), TracerProvider()
         provider.add_span_processor(SimpleSpanProcessor(exporter))

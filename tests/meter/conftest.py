@@ -10,18 +10,17 @@ from typing import Any
 import httpx2
 import pytest
 
-from bakeoff.calls import Clock
+from bakeoff._kernel.clock import Clock
 from bakeoff.errors import BudgetError
-from bakeoff.limits import Limits
 from bakeoff.meter import Meter, OpenMeter, TrialMeter, Upstream
 from bakeoff.models.gate import Patience
 from bakeoff.models.prices import Price
 from bakeoff.models.providers import BUILT_IN
 from bakeoff.models.replay import RECORDINGS, Recordings
-from bakeoff.protocols import Place, Task
+from bakeoff.plan import Limits
+from bakeoff.protocols import BUDGET, Place, Task
 from bakeoff.record import NO_USAGE, Usage
-from bakeoff.redact import Redactor
-from bakeoff.resources import BUDGET
+from bakeoff.storage.redaction import Redactor
 
 from ..models.loopback import Loopback
 

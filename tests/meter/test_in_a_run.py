@@ -8,10 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from bakeoff.catalogue import default_catalogue
-from bakeoff.limits import Limits
+from bakeoff.engine.registry import default_registry
 from bakeoff.meter import METER, Meter, OpenMeter, Upstream
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import Record, Transcript, Verdict
 
@@ -51,9 +50,9 @@ def ask(
     provider: Loopback, upstream: Callable[..., Upstream], carry_out: Callable[..., Awaitable[list[Record]]]
 ) -> Ask:
     async def asking(times: int = 1, limits: Limits | None = None, *, together: bool = False, **options: Any) -> Record:
-        catalogue = default_catalogue().with_subject("probe", lambda _: Agent(upstream(), times, together=together))
+        registry = default_registry().with_subject("probe", lambda _: Agent(upstream(), times, together=together))
         plan = plan_of(SubjectSpec(kind="probe", name="a"), limits=limits)
-        [record] = await carry_out(plan, catalogue=catalogue, retries=0, **options)
+        [record] = await carry_out(plan, registry=registry, retries=0, **options)
         return record
 
     return asking

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from openai import APIStatusError, AsyncOpenAI
 
-from bakeoff.calls import Clock
+from bakeoff._kernel.clock import Clock
 from bakeoff.errors import BudgetError, InfraError, RunFolderError
 from bakeoff.meter import Meter, OpenMeter, TrialMeter, Upstream, upstream_of
 from bakeoff.models.gate import Patience

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.limits import Limits
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.record import Record
 
 from .loopback import KEY, PRICE, Loopback, plan_of
@@ -62,10 +61,10 @@ def ask(
     """Ask the loopback provider one question in a real run; what comes back is the record."""
 
     async def ask_once(
-        *, limits: Limits | None = None, run: dict[str, Any] | None = None, catalogue: Any = None, **options: Any
+        *, limits: Limits | None = None, run: dict[str, Any] | None = None, registry: Any = None, **options: Any
     ) -> Record:
         plan = plan_of(model_spec(**options), limits=limits)
-        [record] = await carry_out(plan, catalogue=catalogue, **{"retries": 0, **(run or {})})
+        [record] = await carry_out(plan, registry=registry, **{"retries": 0, **(run or {})})
         return record
 
     return ask_once

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bakeoff.limits import Limits
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 
 KEY = "sk-loopback-0123456789abcdef"
 """What opens the door of the loopback provider; must never be found in a file."""

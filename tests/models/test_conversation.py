@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.errors import InfraError, ToolError
-from bakeoff.limits import Limits
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Tool
 from bakeoff.record import Reasoning, Record, Text, ToolCall, Usage, Verdict
 
@@ -19,8 +18,8 @@ Ask = Callable[..., Awaitable[Record]]
 ANYTHING: dict[str, JsonValue] = {"type": "object", "properties": {}}
 
 
-def offering(**calls: Callable[[Mapping[str, JsonValue]], Any]) -> Catalogue:
-    """A catalogue in which each subject may call these; one called `finish` ends the attempt."""
+def offering(**calls: Callable[[Mapping[str, JsonValue]], Any]) -> Registry:
+    """A registry in which each subject may call these; one called `finish` ends the attempt."""
 
     def tool(name: str, function: Callable[[Mapping[str, JsonValue]], Any]) -> Tool:
         async def call(given: Mapping[str, JsonValue]) -> JsonValue:
@@ -30,7 +29,7 @@ def offering(**calls: Callable[[Mapping[str, JsonValue]], Any]) -> Catalogue:
         return Tool(name, f"does {name}", ANYTHING, call, ends=name == "finish")
 
     tools = tuple(tool(name, function) for name, function in calls.items())
-    return default_catalogue().with_tools(lambda *_: tools)
+    return default_registry().with_tools(lambda *_: tools)
 
 
 def add(given: Mapping[str, JsonValue]) -> JsonValue:
@@ -67,7 +66,7 @@ async def test_results_are_told_in_order_and_every_step_has_its_usage(provider: 
         ),
         Act(say="yes", usage={"input": 40, "output": 1}),
     )
-    record = await ask(kind="agent", catalogue=offering(add=add))
+    record = await ask(kind="agent", registry=offering(add=add))
     assert record.verdict is Verdict.PASS
     assert [call.result for call in calls_of(record)] == [3, 7]
     assert told(provider) == ["3", "7"]
@@ -88,7 +87,7 @@ async def test_a_tools_word_that_it_was_called_wrongly_is_told_and_the_model_goe
     provider: Loopback, ask: Ask
 ) -> None:
     provider.then(Act(calls=(("add", {"a": 1, "b": "two"}),)), Act(calls=(("add", {"a": 1, "b": 2}),)))
-    record = await ask(kind="agent", catalogue=offering(add=add))
+    record = await ask(kind="agent", registry=offering(add=add))
     assert record.verdict is Verdict.PASS
     assert [(call.result, call.error) for call in calls_of(record)] == [
         (None, "a and b must be whole numbers"),
@@ -99,7 +98,7 @@ async def test_a_tools_word_that_it_was_called_wrongly_is_told_and_the_model_goe
 
 async def test_a_tool_that_there_is_not_is_told_with_those_there_are(provider: Loopback, ask: Ask) -> None:
     provider.then(Act(calls=(("subtract", {}),)))
-    record = await ask(kind="agent", catalogue=offering(add=add, finish=add))
+    record = await ask(kind="agent", registry=offering(add=add, finish=add))
     assert record.verdict is Verdict.PASS
     assert calls_of(record)[0].error == "there is no such tool; there are add, finish"
     assert "there are add, finish" in told(provider)[0]
@@ -110,7 +109,7 @@ async def test_arguments_that_are_no_object_are_told_and_the_model_goes_on(
     provider: Loopback, ask: Ask, arguments: str
 ) -> None:
     provider.then(Act(calls=(("add", arguments),)))
-    record = await ask(kind="agent", catalogue=offering(add=lambda given: dict(given)))
+    record = await ask(kind="agent", registry=offering(add=lambda given: dict(given)))
     assert record.verdict is Verdict.PASS
     [call] = calls_of(record)
     assert (call.error == "the arguments are not a JSON object") != (call.arguments == {})
@@ -122,7 +121,7 @@ async def test_numbers_that_json_does_not_know_are_told_and_the_model_goes_on(
     provider: Loopback, ask: Ask, arguments: str
 ) -> None:
     provider.then(Act(calls=(("add", arguments),)))
-    record = await ask(kind="agent", catalogue=offering(add=add))
+    record = await ask(kind="agent", registry=offering(add=add))
     assert record.verdict is Verdict.PASS, record.failure
     [call] = calls_of(record)
     assert call.error == "the arguments are not JSON, which knows no NaN and no infinity"
@@ -140,7 +139,7 @@ async def test_half_a_surrogate_pair_is_mended_where_it_comes_in_and_the_model_g
         heard.append(given)
         return "of a tool \ud83d"
 
-    record = await ask(kind="agent", catalogue=offering(echo=echo))
+    record = await ask(kind="agent", registry=offering(echo=echo))
     assert record.failure is None
     assert record.transcript is not None
     assert record.transcript.output == "yes ?"
@@ -157,7 +156,7 @@ async def test_the_first_call_of_a_tool_that_ends_the_attempt_ends_it(provider: 
             calls=(("add", {"a": 1, "b": 1}), ("finish", {"n": 1}), ("finish", {"n": 2}), ("add", {"a": 2, "b": 2})),
         )
     )
-    record = await ask(kind="agent", catalogue=offering(add=add, finish=lambda given: handed_in.append(dict(given))))
+    record = await ask(kind="agent", registry=offering(add=add, finish=lambda given: handed_in.append(dict(given))))
     assert handed_in == [{"n": 1}]
     assert [call.error for call in calls_of(record)] == [None, None, "the attempt was over", "the attempt was over"]
     assert len(provider.received) == 1
@@ -172,14 +171,14 @@ async def test_a_tool_that_would_end_the_attempt_but_was_called_wrongly_does_not
         return None
 
     provider.then(Act(calls=(("finish", {}),)), Act(calls=(("finish", {"answer": 1}),)))
-    record = await ask(kind="agent", catalogue=offering(finish=finish))
+    record = await ask(kind="agent", registry=offering(finish=finish))
     assert [call.error for call in calls_of(record)] == ["answer is missing", None]
     assert len(provider.received) == 2
 
 
 async def test_steps_have_a_limit_and_reaching_it_is_said(provider: Loopback, ask: Ask) -> None:
     provider.plan = lambda _: Act(calls=(("add", {"a": 1, "b": 1}),))
-    record = await ask(kind="agent", max_steps=3, catalogue=offering(add=add))
+    record = await ask(kind="agent", max_steps=3, registry=offering(add=add))
     assert len(provider.received) == 3
     assert record.transcript is not None
     assert len(record.transcript.steps) == 3
@@ -190,18 +189,18 @@ async def test_steps_have_a_limit_and_reaching_it_is_said(provider: Loopback, as
 
 async def test_an_agent_with_one_step_has_its_tools(provider: Loopback, ask: Ask) -> None:
     provider.then(Act(calls=(("finish", {}),)))
-    record = await ask(kind="agent", max_steps=1, catalogue=offering(finish=lambda given: "done"))
+    record = await ask(kind="agent", max_steps=1, registry=offering(finish=lambda given: "done"))
     assert [call.result for call in calls_of(record)] == ["done"]
 
 
 async def test_a_tool_may_be_required(provider: Loopback, ask: Ask) -> None:
     for choice in ("auto", "required"):
-        await ask(kind="agent", tool_choice=choice, catalogue=offering(add=add))
+        await ask(kind="agent", tool_choice=choice, registry=offering(add=add))
     assert [body.get("tool_choice") for body in provider.bodies] == ["auto", "required"]
 
 
 async def test_a_single_call_is_offered_no_tools(provider: Loopback, ask: Ask) -> None:
-    record = await ask(kind="model", catalogue=offering(add=add))
+    record = await ask(kind="model", registry=offering(add=add))
     assert "tools" not in provider.bodies[0]
     assert record.verdict is Verdict.PASS
 
@@ -209,7 +208,7 @@ async def test_a_single_call_is_offered_no_tools(provider: Loopback, ask: Ask) -
 async def test_a_tool_that_breaks_on_our_side_is_infra(provider: Loopback, ask: Ask) -> None:
     for tool, kind in ((broken, "InfraError"), (buggy, "ZeroDivisionError")):
         provider.then(Act(calls=(("tool", {}),)))
-        record = await ask(kind="agent", catalogue=offering(tool=tool))
+        record = await ask(kind="agent", registry=offering(tool=tool))
         assert record.verdict is Verdict.INFRA
         assert record.failure is not None
         assert record.failure.type == kind
@@ -221,7 +220,7 @@ async def test_a_conversation_that_outgrows_the_context_fails_and_what_was_spent
     provider: Loopback, ask: Ask
 ) -> None:
     provider.then(Act(calls=(("add", {"a": 1, "b": 1}),)), failure(400, "too long", code="context_length_exceeded"))
-    record = await ask(kind="agent", catalogue=offering(add=add))
+    record = await ask(kind="agent", registry=offering(add=add))
     assert record.verdict is Verdict.FAIL
     assert record.failure is not None
     assert record.failure.type == "ContextOverflow"
@@ -230,7 +229,7 @@ async def test_a_conversation_that_outgrows_the_context_fails_and_what_was_spent
 
 async def test_a_refusal_in_the_middle_is_the_answer(provider: Loopback, ask: Ask) -> None:
     provider.then(Act(calls=(("add", {"a": 1, "b": 1}),)), Act(refuse="no more of this"))
-    record = await ask(kind="agent", catalogue=offering(add=add))
+    record = await ask(kind="agent", registry=offering(add=add))
     assert record.failure is None
     assert record.verdict is Verdict.FAIL
     assert record.transcript is not None
@@ -241,7 +240,7 @@ async def test_a_conversation_stops_at_the_next_question_once_the_budget_is_used
     provider: Loopback, ask: Ask
 ) -> None:
     provider.plan = lambda _: Act(calls=(("add", {"a": 1, "b": 1}),))
-    record = await ask(kind="agent", max_steps=50, catalogue=offering(add=add), run={"max_cost": 0.005})
+    record = await ask(kind="agent", max_steps=50, registry=offering(add=add), run={"max_cost": 0.005})
     assert record.verdict is Verdict.BUDGET
     assert len(provider.received) == 3
 
@@ -251,7 +250,7 @@ async def test_conversations_side_by_side_are_at_most_one_call_each_over_the_bud
 ) -> None:
     provider.plan = lambda _: Act(calls=(("add", {"a": 1, "b": 1}),))
     plan = plan_of(model_spec(kind="agent", max_steps=50), cases=12)
-    records = await carry_out(plan, catalogue=offering(add=add), jobs=4, max_cost=0.05)
+    records = await carry_out(plan, registry=offering(add=add), jobs=4, max_cost=0.05)
     assert 25 <= len(provider.received) <= 25 + 4
     assert {record.verdict for record in records} == {Verdict.BUDGET}
     assert sum(record.spent.requests for record in records) == len(provider.received)
@@ -270,16 +269,16 @@ async def test_a_slow_tool_is_stopped_by_the_time_of_the_attempt(provider: Loopb
         return None
 
     tool = Tool("slow", "is slow", ANYTHING, slow)
-    catalogue = default_catalogue().with_tools(lambda *_: (tool,))
+    registry = default_registry().with_tools(lambda *_: (tool,))
     provider.then(Act(calls=(("slow", {}),)))
-    record = await ask(kind="agent", catalogue=catalogue, limits=Limits(attempt_seconds=0.6))
+    record = await ask(kind="agent", registry=registry, limits=Limits(attempt_seconds=0.6))
     assert record.verdict is Verdict.TIMEOUT
 
 
 @pytest.mark.parametrize("result", [None, "text", "", 5, [1, {"a": None}], {"k": "v"}, True], ids=str)
 async def test_any_json_may_be_a_tools_result(provider: Loopback, ask: Ask, result: JsonValue) -> None:
     provider.then(Act(calls=(("tool", {}),)))
-    record = await ask(kind="agent", catalogue=offering(tool=lambda _: result))
+    record = await ask(kind="agent", registry=offering(tool=lambda _: result))
     assert record.verdict is Verdict.PASS
     assert calls_of(record)[0].result == result
 
@@ -298,7 +297,7 @@ async def test_two_calls_with_one_id_are_both_answered(provider: Loopback, ask: 
             }
         )
     )
-    record = await ask(kind="agent", catalogue=offering(add=add))
+    record = await ask(kind="agent", registry=offering(add=add))
     assert [call.result for call in calls_of(record)] == [2, 2]
 
 

@@ -23,8 +23,8 @@ from google.genai.types import HttpOptions
 
 from bakeoff.doors.pytest_plugin.replaying import asking, replaying
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.redact import Redactor
-from bakeoff.tape import MOST_BYTES
+from bakeoff.replay.store import MOST_BYTES
+from bakeoff.storage.redaction import Redactor
 
 from .loopback import KEY, Act, Loopback, failure
 

@@ -12,11 +12,10 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.errors import PlanError
-from bakeoff.limits import Limits
 from bakeoff.models.providers import Factory, register_provider
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Tool
 from bakeoff.record import Reasoning, Record, Usage, Verdict
 
@@ -32,11 +31,11 @@ def converse(nobody: None, carry_out: CarryOut) -> Converse:
         model: str,
         kind: str = "model",
         limits: Limits | None = None,
-        catalogue: Catalogue | None = None,
+        registry: Registry | None = None,
         **options: Any,
     ) -> Record:
         spec = SubjectSpec(kind=kind, name="m", options={"model": model, **options})
-        [record] = await carry_out(plan_of(spec, limits=limits), catalogue=catalogue, retries=0)
+        [record] = await carry_out(plan_of(spec, limits=limits), registry=registry, retries=0)
         return record
 
     return one
@@ -65,8 +64,8 @@ async def test_a_script_says_what_fits_the_prompt_and_the_step(converse: Convers
         return dict(given)
 
     tool = Tool("look", "Looks", {"type": "object"}, look)
-    catalogue = default_catalogue().with_tools(lambda *_: (tool,))
-    record = await converse(model, kind="agent", catalogue=catalogue, price={**PRICE, "cache_read": 10})
+    registry = default_registry().with_tools(lambda *_: (tool,))
+    record = await converse(model, kind="agent", registry=registry, price={**PRICE, "cache_read": 10})
     assert record.verdict is Verdict.PASS
     assert record.transcript is not None
     assert isinstance(record.transcript.steps[0].parts[0], Reasoning)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.limits import Limits
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.record import Record, Usage, Verdict
 
 from .loopback import Act, Loopback, Received, failure, plan_of

@@ -283,7 +283,7 @@ async def test_an_installed_package_may_bring_a_provider(nobody: None, tmp_path:
         "import asyncio\n"
         "from bakeoff.options import RunOptions\n"
         "from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec\n"
-        "from bakeoff.run import run\n"
+        "from bakeoff.engine.run import run\n"
         "async def main():\n"
         "    for model in ('shout:x', 'broken:x'):\n"
         "        spec = SubjectSpec(kind='model', name='m', options={'model': model})\n"

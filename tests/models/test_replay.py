@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.errors import PlanError
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.protocols import Tool
@@ -299,7 +299,7 @@ async def test_usage_that_was_unknown_is_unknown_in_the_replay(
     assert second[0].transcript.metadata["unmeasured"] == 1
 
 
-def tools_that_count() -> tuple[Catalogue, list[Any]]:
+def tools_that_count() -> tuple[Registry, list[Any]]:
     called: list[Any] = []
 
     async def find(given: Mapping[str, JsonValue]) -> JsonValue:
@@ -308,7 +308,7 @@ def tools_that_count() -> tuple[Catalogue, list[Any]]:
 
     schema: dict[str, JsonValue] = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
     tool = Tool("find", "Finds", schema, find)
-    return default_catalogue().with_tools(lambda *_: (tool,)), called
+    return default_registry().with_tools(lambda *_: (tool,)), called
 
 
 async def test_a_conversation_with_tools_is_replayed_and_its_tools_called_again(
@@ -318,11 +318,11 @@ async def test_a_conversation_with_tools_is_replayed_and_its_tools_called_again(
         Act(think="hm", calls=(("find", {"id": 1}), ("find", {"id": 2}))),
         Act(say="one more", calls=(("find", {"id": 3}),)),
     )
-    catalogue, called = tools_that_count()
+    registry, called = tools_that_count()
     plan = plan_of(model_spec(kind="agent"))
-    first = await carry_out(plan, catalogue=catalogue, replay="record", recordings=recordings)
+    first = await carry_out(plan, registry=registry, replay="record", recordings=recordings)
     provider.stop()
-    second = await carry_out(plan, catalogue=catalogue, replay="strict", recordings=recordings)
+    second = await carry_out(plan, registry=registry, replay="strict", recordings=recordings)
     assert measured(first) == measured(second)
     assert called == [{"id": 1}, {"id": 2}, {"id": 3}] * 2
     assert second[0].spent.requests == 3
@@ -344,18 +344,18 @@ async def test_what_a_tool_said_is_part_of_the_next_question_whatever_its_keys_a
         return dict(answers)
 
     tool = Tool("look", "Looks", {"type": "object", "properties": {}}, look)
-    catalogue = default_catalogue().with_tools(lambda *_: (tool,))
+    registry = default_registry().with_tools(lambda *_: (tool,))
     provider.plan = lambda request: Act() if len(request.body["messages"]) > 1 else Act(calls=(("look", {}),))
     plan = plan_of(model_spec(kind="agent"))
-    await carry_out(plan, catalogue=catalogue, replay="record", recordings=recordings)
+    await carry_out(plan, registry=registry, replay="record", recordings=recordings)
     for key, value in (("id", 2), ("usage", "b"), ("timestamp", 7)):
         before = answers[key]
         answers[key] = value
-        [record] = await carry_out(plan, catalogue=catalogue, replay="strict", recordings=recordings)
+        [record] = await carry_out(plan, registry=registry, replay="strict", recordings=recordings)
         assert record.verdict is Verdict.INFRA, key
         answers[key] = before
     del answers["timestamp"]
-    [record] = await carry_out(plan, catalogue=catalogue, replay="strict", recordings=recordings)
+    [record] = await carry_out(plan, registry=registry, replay="strict", recordings=recordings)
     assert record.verdict is Verdict.INFRA
 
 
@@ -365,15 +365,15 @@ async def test_a_tool_of_another_shape_is_another_question(
     async def look(given: Mapping[str, JsonValue]) -> JsonValue:
         return None
 
-    def with_property(name: str) -> Catalogue:
+    def with_property(name: str) -> Registry:
         schema: dict[str, JsonValue] = {"type": "object", "properties": {name: {"type": "string"}}}
         tool = Tool("look", "Looks", schema, look)
-        return default_catalogue().with_tools(lambda *_: (tool,))
+        return default_registry().with_tools(lambda *_: (tool,))
 
     plan = plan_of(model_spec(kind="agent"))
-    await carry_out(plan, catalogue=with_property("id"), replay="record", recordings=recordings)
-    [same] = await carry_out(plan, catalogue=with_property("id"), replay="strict", recordings=recordings)
-    [other] = await carry_out(plan, catalogue=with_property("signature"), replay="strict", recordings=recordings)
+    await carry_out(plan, registry=with_property("id"), replay="record", recordings=recordings)
+    [same] = await carry_out(plan, registry=with_property("id"), replay="strict", recordings=recordings)
+    [other] = await carry_out(plan, registry=with_property("signature"), replay="strict", recordings=recordings)
     assert (same.verdict, other.verdict) == (Verdict.PASS, Verdict.INFRA)
 
 
@@ -383,11 +383,11 @@ async def test_google_which_gives_calls_no_ids_is_replayed_too(
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     monkeypatch.setenv("GEMINI_BASE_URL", provider.url)
     provider.then(Act(calls=(("find", {"id": 1}),)), Act(calls=(("find", {"id": 2}),)))
-    catalogue, _ = tools_that_count()
+    registry, _ = tools_that_count()
     plan = plan_of(SubjectSpec(kind="agent", name="g", options={"model": "google:gemini-2.5-flash"}))
-    first = await carry_out(plan, catalogue=catalogue, replay="record", recordings=recordings)
+    first = await carry_out(plan, registry=registry, replay="record", recordings=recordings)
     provider.stop()
-    second = await carry_out(plan, catalogue=catalogue, replay="strict", recordings=recordings)
+    second = await carry_out(plan, registry=registry, replay="strict", recordings=recordings)
     assert first[0].verdict is Verdict.PASS
     assert measured(first) == measured(second)
 

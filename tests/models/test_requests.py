@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from bakeoff.catalogue import default_catalogue
+from bakeoff.engine.registry import default_registry
 from bakeoff.models.wire import is_loopback
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Tool
@@ -33,7 +33,7 @@ async def _look_up(given: Mapping[str, JsonValue]) -> JsonValue:
 
 
 LOOK_UP = Tool("look_up", "Looks up a city", SCHEMA, _look_up)
-WITH_TOOL = default_catalogue().with_tools(lambda *_: (LOOK_UP,))
+WITH_TOOL = default_registry().with_tools(lambda *_: (LOOK_UP,))
 
 PROVIDERS = {  # model: key variable, address variable, what is added to the server's address
     "openai:gpt-4o": ("OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),
@@ -56,8 +56,8 @@ def ask_as(
         monkeypatch.setenv(key, KEY)
         monkeypatch.setenv(address, provider.url + path)
         spec = SubjectSpec(kind=kind, name="m", options={"model": model, "price": PRICE, **options})
-        catalogue = WITH_TOOL if kind == "agent" else None
-        [record] = await carry_out(plan_of(spec), catalogue=catalogue, retries=0)
+        registry = WITH_TOOL if kind == "agent" else None
+        [record] = await carry_out(plan_of(spec), registry=registry, retries=0)
         assert record.failure is None, record.failure
         return record, provider.received[-1]
 

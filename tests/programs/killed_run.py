@@ -5,10 +5,10 @@ import random
 import sys
 from pathlib import Path
 
+from bakeoff.engine.run import run
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Transcript, Usage
-from bakeoff.run import run
 from bakeoff.subjects import function_subject
 
 

@@ -12,9 +12,9 @@ from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from bakeoff.recognise import recognise
 from bakeoff.record import ToolCall, Usage
-from bakeoff.task_result import TaskResult
+from bakeoff.sdk_results import recognise
+from bakeoff.sdk_results.task_result import TaskResult
 
 
 def found_in(value: Any) -> TaskResult:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel, ConfigDict, computed_field
 
-from bakeoff.recognise import recognise
 from bakeoff.record import ToolCall, Usage
-from bakeoff.task_result import TaskResult
+from bakeoff.sdk_results import recognise
+from bakeoff.sdk_results.task_result import TaskResult
 
 Made = Mapping[str, Any]
 

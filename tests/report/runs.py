@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bakeoff.journal import JournalWriter
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Failure, Phase, Record, Score, Step, Text, ToolCall, Transcript, Usage
-from bakeoff.redact import Redactor
 from bakeoff.report.readers import RunFolderReader, Source
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.journal import JournalWriter
+from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.run_folder import RunFolder
 
 Values = Mapping[str, Callable[[int, int], float]]
 """Subject -> score by (place of the case, round)."""

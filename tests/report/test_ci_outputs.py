@@ -23,7 +23,7 @@ from bakeoff.report.outputs import paragraph
 from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.outputs_summary import describe_run
 from bakeoff.report.summary import summarise
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 from .runs import lost, plan_of, record_of, run_of
 

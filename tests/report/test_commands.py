@@ -15,7 +15,7 @@ import pytest
 from bakeoff.record import Phase, Usage
 from bakeoff.report.html.entries import read_entry
 from bakeoff.report.view.app import Pages
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 from ..warm_bakeoff import Bakeoff
 from .runs import Values, plan_of, record_of, run_of, write_run

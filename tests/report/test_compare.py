@@ -8,8 +8,7 @@ import pytest
 
 from bakeoff.cli.comparing import Shape, run_compare
 from bakeoff.errors import UsageError
-from bakeoff.limits import Limits
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Score
 from bakeoff.report.compare import CompareReport, compare_sources
 from bakeoff.report.compare_cases import text_difference

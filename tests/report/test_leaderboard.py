@@ -12,7 +12,7 @@ from bakeoff.report.leaderboard_text import day, describe_leaderboard
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs import sparkline
 from bakeoff.report.readers import open_source
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 from .runs import Values, plan_of, record_of, run_of, source, write_run
 

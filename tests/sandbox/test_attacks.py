@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox.mounts import blocking_folder
 

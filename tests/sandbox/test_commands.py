@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import InfraError
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import choose_sandbox, inside, open_place, put_files
 from bakeoff.sandbox.places import lease_user
@@ -349,7 +349,7 @@ async def test_root_never_runs_a_subject_as_itself(tmp_path: Path) -> None:
 ORDINARY_USER = """
 import asyncio, json, os, tempfile
 from pathlib import Path
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command
 from bakeoff.sandbox import available, choose_sandbox, open_place
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bakeoff._kernel.paths import odd_name
 from bakeoff.errors import InfraError
-from bakeoff.paths import odd_name
 from bakeoff.sandbox import Refused, collect, safe_copy, take
 from bakeoff.sandbox.safe_copy import MOST_FOLDERS_DEEP
 

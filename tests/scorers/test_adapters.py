@@ -13,7 +13,7 @@ from autoevals import Levenshtein
 from pydantic_evals.evaluators import Contains as PydanticContains
 from pydantic_evals.evaluators import EqualsExpected, EvaluationReason, Evaluator, EvaluatorContext, HasMatchingSpan
 
-from bakeoff.calls import call
+from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score, ToolCall, Usage

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bakeoff.catalogue import default_catalogue
+from bakeoff.engine.registry import default_registry
 from bakeoff.errors import BudgetError, GraderError, InfraError, PlanError, UsageError
 from bakeoff.models.providers import register_provider
 from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import Impartial, Outbound, ScoreInput
+from bakeoff.protocols import Impartial, NeedsNetwork, ScoreInput
 from bakeoff.record import Record, Transcript, Usage
 from bakeoff.report import summarise
 from bakeoff.report.terminal import print_summary
@@ -226,7 +226,7 @@ def test_what_a_judge_lacks_is_told_before_anything_runs(monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     judge = Judge("x", model="openai:judge")
-    assert isinstance(judge, Outbound)
+    assert isinstance(judge, NeedsNetwork)
     assert "no key: set OPENAI_API_KEY" in judge.lacks()[0]
     monkeypatch.setenv("OPENAI_API_KEY", "sk-judge")
     judge = Judge("x", model="openai:judge")
@@ -252,9 +252,9 @@ def judge_spec(model: str = "obedient:judge", **options: Any) -> ScorerSpec:
 
 def test_a_model_does_not_judge_itself_unless_told_to() -> None:
     with pytest.raises(PlanError, match="subject 'm': scripted:x would judge answers of its own: name another `model`"):
-        default_catalogue().cast(plan_of(judge_spec("scripted:x"), model="scripted:x"))
-    default_catalogue().cast(plan_of(judge_spec("scripted:x", same_model=True), model="scripted:x"))
-    default_catalogue().cast(plan_of(judge_spec("scripted:x"), model="scripted:y"))
+        default_registry().resolve(plan_of(judge_spec("scripted:x"), model="scripted:x"))
+    default_registry().resolve(plan_of(judge_spec("scripted:x", same_model=True), model="scripted:x"))
+    default_registry().resolve(plan_of(judge_spec("scripted:x"), model="scripted:y"))
 
 
 async def test_an_answer_that_says_which_model_gave_it_is_not_judged_by_that_model(saying: Callable[..., None]) -> None:

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 import bakeoff.scorers
-from bakeoff.catalogue import default_catalogue
+from bakeoff.engine.registry import default_registry
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import ScoreInput
@@ -23,7 +23,7 @@ HEAVY = ("pydantic_ai", "scipy", "numpy", "openai", "anthropic", "httpx2", "bake
         "from bakeoff.scorers import Contains; Contains()",
         "from bakeoff.scorers import ToolCalls, StructuredOutput; ToolCalls(), StructuredOutput()",
         "from bakeoff.scorers import Judge, Factuality; Judge('is it polite?'), Factuality()",
-        "from bakeoff.catalogue import default_catalogue; default_catalogue()",
+        "from bakeoff.engine.registry import default_registry; default_registry()",
     ],
 )
 def test_naming_a_scorer_loads_nothing_heavy(code: str) -> None:
@@ -92,4 +92,4 @@ def test_what_makes_no_sense_is_told_when_it_is_written(make: object, message: s
 )
 def test_a_plan_says_the_same_as_python(kind: str, options: dict[str, object], built: object) -> None:
     spec = ScorerSpec.model_validate({"kind": kind, "options": options})
-    assert default_catalogue().scorers[kind](spec) == built
+    assert default_registry().scorers[kind](spec) == built

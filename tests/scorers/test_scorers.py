@@ -11,19 +11,18 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from bakeoff.calls import call
-from bakeoff.catalogue import default_catalogue
+from bakeoff._kernel.threads import call
+from bakeoff.engine.registry import default_registry
 from bakeoff.errors import GraderError
-from bakeoff.journal import JournalWriter
-from bakeoff.limits import Limits
-from bakeoff.plan import Case, ScorerSpec
+from bakeoff.plan import Case, Limits, ScorerSpec
 from bakeoff.protocols import Sandbox, ScoreInput, Workspace
 from bakeoff.record import Record, Score, Transcript
-from bakeoff.redact import Redactor
 from bakeoff.sandbox import choose_sandbox
+from bakeoff.sandbox.workspaces import graded_files, open_workspace
 from bakeoff.scorers import Regex, function_scorer
 from bakeoff.scorers.command import read_junit
-from bakeoff.workspace import graded_files, open_workspace
+from bakeoff.storage.journal import JournalWriter
+from bakeoff.storage.redaction import Redactor
 
 
 def no_workspace() -> AbstractAsyncContextManager[Workspace]:
@@ -31,7 +30,7 @@ def no_workspace() -> AbstractAsyncContextManager[Workspace]:
 
 
 async def score(kind: str, output: JsonValue, expected: JsonValue, **options: JsonValue) -> Score:
-    scorer = default_catalogue().scorers[kind](ScorerSpec(kind=kind, options=options))
+    scorer = default_registry().scorers[kind](ScorerSpec(kind=kind, options=options))
     given = ScoreInput(Case(id="c", prompt="?", expected=expected), Transcript(output=output), {}, no_workspace)
     scored = await call(scorer, given)
     assert isinstance(scored, Score)
@@ -187,7 +186,7 @@ async def full(given: ScoreInput) -> bool:
 
 async def test_a_function_of_the_users_scores_under_its_own_name() -> None:
     given = ScoreInput(Case(id="c", prompt="?"), Transcript(output="x"), {}, no_workspace)
-    scorers = [default_catalogue().scorers["function"](function_scorer(function)) for function in (half, full)]
+    scorers = [default_registry().scorers["function"](function_scorer(function)) for function in (half, full)]
     assert [(scorer.name, await call(scorer, given)) for scorer in scorers] == [("half", 0.5), ("full", True)]
 
 
@@ -217,7 +216,7 @@ def grade(sandbox: Sandbox) -> Grade:
 
         spec = ScorerSpec(kind="command", options={"argv": argv or ["sh", "test.sh"], **options})
         scored = await call(
-            default_catalogue().scorers["command"](spec), ScoreInput(case, Transcript(), artefacts, pristine)
+            default_registry().scorers["command"](spec), ScoreInput(case, Transcript(), artefacts, pristine)
         )
         assert isinstance(scored, Score)
         return scored
@@ -345,7 +344,7 @@ async def cancel_its_own_task(given: ScoreInput) -> float:
 
 
 async def test_a_function_that_cancels_its_own_task_cancels_no_task_of_ours() -> None:
-    scorer = default_catalogue().scorers["function"](function_scorer(cancel_its_own_task))
+    scorer = default_registry().scorers["function"](function_scorer(cancel_its_own_task))
     case = Case(id="c", prompt="?")
     with pytest.raises(asyncio.CancelledError):
         await call(scorer, ScoreInput(case, Transcript(), {}, no_workspace))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.catalogue import default_catalogue
+from bakeoff.engine.registry import default_registry
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import ScoreInput
@@ -82,10 +82,10 @@ async def test_what_only_fuzzy_knows_is_no_silent_failure() -> None:
 @pytest.mark.parametrize("kind", ["json", "structured"])
 def test_a_way_that_is_none_is_told_at_once(kind: str) -> None:
     with pytest.raises(UsageError, match=f"scorer '{kind}': 'fuzy' is no way to compare"):
-        default_catalogue().scorers[kind](ScorerSpec(kind=kind, options={"match": "fuzy"}))
+        default_registry().scorers[kind](ScorerSpec(kind=kind, options={"match": "fuzy"}))
 
 
 def test_a_plan_says_the_same_as_python() -> None:
     options = {"match": "fuzzy", "fuzzy": {"substring": True}, "require_all": False}
-    built = default_catalogue().scorers["structured"](ScorerSpec(kind="structured", options=options))
+    built = default_registry().scorers["structured"](ScorerSpec(kind="structured", options=options))
     assert built == StructuredOutput("fuzzy", fuzzy=Fuzzy(substring=True), require_all=False)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.catalogue import default_catalogue
+from bakeoff.engine.registry import default_registry
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ScoreInput
@@ -358,6 +358,6 @@ async def test_a_plan_can_ask_for_it(options: dict[str, Any], value: float, carr
         scorers=(ScorerSpec(kind="tool_calls", options=options),),
     )
     records: list[Record] = await carry_out(
-        plan, catalogue=default_catalogue().with_subject("caller", lambda spec: Caller())
+        plan, registry=default_registry().with_subject("caller", lambda spec: Caller())
     )
     assert [record.value for record in records] == [value]

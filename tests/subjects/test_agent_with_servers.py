@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from bakeoff.engine.run import run
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.run import run
 
 ADDER = """\
 from mcp.server.mcpserver import MCPServer

@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from bakeoff.calls import Clock
+from bakeoff._kernel.clock import Clock
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.limits import Limits
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Task
 from bakeoff.record import Transcript
-from bakeoff.redact import Redactor
 from bakeoff.sandbox import choose_sandbox
+from bakeoff.sandbox.workspaces import open_workspace
+from bakeoff.storage.redaction import Redactor
 from bakeoff.subjects.agent_login import login_secrets
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, agent_run_in, patch_in
-from bakeoff.workspace import open_workspace
 
 TOKEN = "oat01-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
 FILES = {"double.py": "def double(n): ...\n", "double_test.py": "def test_one(): ...\n"}

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from bakeoff.catalogue import default_catalogue
+from bakeoff.engine.registry import default_registry
 from bakeoff.errors import PlanError, UsageError
-from bakeoff.limits import Limits
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Needs, Task, Tool
 from bakeoff.record import Record, Step, ToolCall, Transcript, Usage
-from bakeoff.subjects.cheat import ATTACKS, Loot
+from bakeoff.subjects.cheat import ATTACKS, Submission
 from bakeoff.subjects.scripted import Answer
 
 CarryOut = Callable[..., Awaitable[list[Record]]]
@@ -131,9 +130,9 @@ async def test_a_script_calls_tools_and_is_told_of_those_that_are_not_there(carr
         return {"saw": arguments["at"]}
 
     tool = Tool("look", "Look at something.", {"type": "object"}, look)
-    catalogue = default_catalogue().with_tools(lambda *_: (tool,))
+    registry = default_registry().with_tools(lambda *_: (tool,))
     spec = scripted(default={"tools": [{"name": "look", "arguments": {"at": "it"}}, {"name": "smell"}]})
-    (record,) = await carry_out(plan_for(spec), catalogue=catalogue)
+    (record,) = await carry_out(plan_for(spec), registry=registry)
     assert (record.transcript or Transcript()).steps == (
         Step(
             parts=(
@@ -170,8 +169,8 @@ async def test_a_subject_is_given_nothing_that_is_hidden(carry_out: CarryOut) ->
             listed.append(done.stdout.decode())
             return Transcript(output="x")
 
-    catalogue = default_catalogue().with_subject("curious", lambda _: Curious())
-    await carry_out(plan_for(SubjectSpec(kind="curious", name="s"), SECRET), catalogue=catalogue)
+    registry = default_registry().with_subject("curious", lambda _: Curious())
+    await carry_out(plan_for(SubjectSpec(kind="curious", name="s"), SECRET), registry=registry)
     (task,) = seen
     assert {each.name for each in dataclasses.fields(task)} == {
         *("prompt", "case_id", "trial_id", "round", "seed", "limits", "spend", "tools", "resources", "own_workspace"),
@@ -191,8 +190,8 @@ async def test_asking_for_a_workspace_that_was_not_declared_says_how_to(carry_ou
         async def attempt(self, task: Task) -> Transcript:
             return Transcript(output=str(task.workspace))
 
-    catalogue = default_catalogue().with_subject("forgetful", lambda _: Forgetful())
-    (record,) = await carry_out(plan_for(SubjectSpec(kind="forgetful", name="s")), catalogue=catalogue, retries=0)
+    registry = default_registry().with_subject("forgetful", lambda _: Forgetful())
+    (record,) = await carry_out(plan_for(SubjectSpec(kind="forgetful", name="s")), registry=registry, retries=0)
     assert record.failure is not None
     assert "give it `needs = Needs(workspace=True)`" in record.failure.message
 
@@ -287,12 +286,12 @@ async def test_an_exit_code_without_proof_can_be_forged_as_the_docs_warn(carry_o
 
 
 async def test_a_door_adds_its_own_attacks(carry_out: CarryOut) -> None:
-    catalogue = default_catalogue().with_attacks({"lie": lambda case: Loot(output=str(case.expected))})
+    registry = default_registry().with_attacks({"lie": lambda case: Submission(output=str(case.expected))})
     case = Case(id="c", prompt="?", expected="42")
     spec = SubjectSpec(kind="cheat", name="liar", options={"attack": "lie"})
     (record,) = await carry_out(
-        Plan(name="p", cases=(case,), subjects=(spec,), scorers=(ScorerSpec(kind="exact"),)), catalogue=catalogue
+        Plan(name="p", cases=(case,), subjects=(spec,), scorers=(ScorerSpec(kind="exact"),)), registry=registry
     )
     assert (record.verdict, record.bound) == ("pass", True)
     with pytest.raises(UsageError, match="no attack 'lie'"):
-        default_catalogue().cast(Plan(name="p", cases=(case,), subjects=(spec,), scorers=(ScorerSpec(kind="exact"),)))
+        default_registry().resolve(Plan(name="p", cases=(case,), subjects=(spec,), scorers=(ScorerSpec(kind="exact"),)))

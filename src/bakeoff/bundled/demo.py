@@ -4,8 +4,7 @@ import json
 
 from pydantic import JsonValue
 
-from bakeoff.limits import Limits
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 
 _LIMITS = Limits(attempt_seconds=180, score_seconds=90, memory_mb=512, processes=32, disk_mb=32, output_kb=64)
 

@@ -18,12 +18,12 @@ from bakeoff.doors.exercises.plan import build_plan
 from bakeoff.doors.exercises.prompt import build_prompt
 from bakeoff.doors.exercises.ready import gradable
 from bakeoff.doors.exercises.request import ExercisesRequest
+from bakeoff.engine.run import sandbox_of
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.report.words import visible
-from bakeoff.run import sandbox_of
-from bakeoff.rundir import new_run_folder
 from bakeoff.sandbox.process import ProcessSandbox
+from bakeoff.storage.run_folder import new_run_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def run_agents(request: ExercisesRequest, options: RunOptions, ending: Ending, a
         return PASSED
     if len(left := ready(exercises, request)) < len(exercises):
         plan = build_plan(request, left)
-    door_of(plan).catalogue(plan, options).cast(plan, offline=options.replay == "strict")
+    door_of(plan).registry(plan, options).resolve(plan, offline=options.replay == "strict")
     if warning := _seen_by_agents(request, plan, options):
         _say(f"warning: {warning}")
     return carry_out(plan, new_run_folder(options.results, plan.name), options, ending)

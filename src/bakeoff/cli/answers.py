@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import ConfigDict, Field, PositiveInt, ValidationError
 from pydantic.types import StringConstraints
 
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.components.request import JOINED, ComponentsRequest
-from bakeoff.environment import read_environment
 from bakeoff.errors import UsageError
-from bakeoff.files import write_atomically
-from bakeoff.frozen import Frozen
-from bakeoff.redact import Redactor, secrets_in
+from bakeoff.storage.redaction import Redactor, secrets_in
 
 if TYPE_CHECKING:
     from bakeoff.mcp.servers import ServerSpec
@@ -26,7 +26,7 @@ _Shown = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=
 Say = Callable[[str], None]
 
 
-class Remembered(Frozen):
+class Remembered(FrozenModel):
     """The answers of the last run that was asked for; None or nothing where there are none."""
 
     model_config = ConfigDict(extra="ignore")  # a newer version's file serves as far as it is understood

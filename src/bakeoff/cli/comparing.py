@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import err, out
 from bakeoff.cli.running import FAILED, INTERRUPTED, PASSED, UNDECIDED, watch
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.report.compare import CompareReport, FileName, Gate, compare_sources
@@ -24,8 +24,8 @@ from bakeoff.report.outputs import Block, Listing, Quote, heading, paragraph
 from bakeoff.report.readers import find_source, known_readers
 from bakeoff.report.terminal import print_blocks
 from bakeoff.report.words import percent, span, visible
-from bakeoff.rundir import RunFolder, find_run, new_run_folder, run_folders
 from bakeoff.stats import Comparison, FlipRate, GateVerdict, Ruling, compare, flip_rate, flip_rate_within, judge
+from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def read_gate(text: str) -> Gate:
     raise UsageError(f"--gate {text!r} is not one of verdict, regression")
 
 
-def show(data: Frozen, blocks: tuple[Block, ...], shape: Shape, write: Callable[[Path], Path]) -> None:
+def show(data: FrozenModel, blocks: tuple[Block, ...], shape: Shape, write: Callable[[Path], Path]) -> None:
     """As JSON, Markdown or text on stdout, and as a page where one is wanted."""
     if shape.as_json and shape.markdown:
         raise UsageError("--json and --markdown both go to stdout: choose one")
@@ -106,7 +106,7 @@ def run_leaderboard(results: Path, names: list[str], shape: Shape) -> int:
     return PASSED
 
 
-class SelfCheck(Frozen):
+class SelfCheck(FrozenModel):
     """What one configuration says of itself when it is run twice."""
 
     runs: tuple[FileName, FileName]

@@ -16,12 +16,12 @@ from bakeoff.doors import door_of
 from bakeoff.doors.components.plan import build_plan
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import Suite, find_suites
+from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.report.words import visible
-from bakeoff.run import sandbox_of
-from bakeoff.rundir import new_run_folder
+from bakeoff.storage.run_folder import new_run_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _carry_out(plan: Plan, options: RunOptions, ending: Ending) -> int:
     """All that can be wrong is found before the run has a folder: the plan first, which is quick, then the servers."""
     from bakeoff.doors.components.preflight import check_servers
 
-    door_of(plan).catalogue(plan, options).cast(plan, offline=options.replay == "strict")
+    door_of(plan).registry(plan, options).resolve(plan, offline=options.replay == "strict")
     asyncio.run(check_servers(plan))
     return carry_out(plan, new_run_folder(options.results, plan.name), options, ending)
 

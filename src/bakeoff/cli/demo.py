@@ -10,7 +10,7 @@ from bakeoff.cli.plans import print_dry_run
 from bakeoff.cli.running import INTERRUPTED, PASSED, Ending, carry_out
 from bakeoff.options import RunOptions
 from bakeoff.report import Summary, summarise
-from bakeoff.rundir import new_run_folder
+from bakeoff.storage.run_folder import new_run_folder
 
 
 def run_demo(options: RunOptions, ending: Ending, *, dry_run: bool) -> int:

@@ -13,9 +13,9 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from bakeoff._kernel.environment import read_environment
 from bakeoff._version import __version__
 from bakeoff.cli.console import out
-from bakeoff.environment import read_environment
 from bakeoff.errors import UsageError
 from bakeoff.report.words import visible
 from bakeoff.sandbox import available

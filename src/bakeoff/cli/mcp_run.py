@@ -24,7 +24,7 @@ from bakeoff.report import summarise
 from bakeoff.report.ci import CiRun, write_ci_outputs
 from bakeoff.report.whole_files import refuse_unwritable
 from bakeoff.report.words import cost, percent, visible
-from bakeoff.rundir import RunFolder, new_run_folder
+from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 _CODES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bakeoff._kernel.files import write_atomically
 from bakeoff.cli.console import err, out
 from bakeoff.cli.running import FAILED, PASSED
 from bakeoff.doors.mcp_suite.config import Suite, read_suite
@@ -25,7 +26,6 @@ from bakeoff.doors.mcp_suite.lint import (
     servers_of,
 )
 from bakeoff.errors import UsageError
-from bakeoff.files import write_atomically
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, parse_mcp_option
 from bakeoff.mcp.servers import told_apart
 from bakeoff.report.terminal import print_blocks

@@ -9,13 +9,13 @@ from rich.text import Text
 
 from bakeoff.cli.console import out
 from bakeoff.doors import door_of
+from bakeoff.engine.resume import what_is_done
 from bakeoff.errors import BakeoffError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.words import cost, visible
-from bakeoff.resume import what_is_done
-from bakeoff.rundir import RunFolder, find_run, run_folders
+from bakeoff.storage.run_folder import RunFolder, find_run, run_folders
 
 _SHOWN = 20
 _RUNS_ASKED = 5  # of the past, for what a trial uses
@@ -39,7 +39,7 @@ def print_dry_run(plan: Plan, results: Path) -> None:
 
 def print_plan(console: Console, plan: Plan, results: Path) -> None:
     """Check a plan as a run would, and show what that run would do."""
-    door_of(plan).catalogue(plan, RunOptions(results=results)).cast(plan)
+    door_of(plan).registry(plan, RunOptions(results=results)).resolve(plan)
     console.print(
         f"plan {visible(plan.name)}: {plan.size:,} trials = "
         f"{len(plan.cases):,} cases × {len(plan.subjects)} subjects × {plan.rounds} rounds"

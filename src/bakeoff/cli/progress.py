@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
-from bakeoff.control import RunControl
+from bakeoff.engine.run_control import RunControl
 from bakeoff.plan import Plan
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
 from bakeoff.report.words import cost, duration, visible

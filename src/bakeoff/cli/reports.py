@@ -15,7 +15,7 @@ from bakeoff.report.html import read_entries, read_file_entries, write_index, wr
 from bakeoff.report.html.entries import page_is_current, write_current_page
 from bakeoff.report.html.index_page import INDEX_NAME
 from bakeoff.report.readers import Source, find_source, known_readers
-from bakeoff.rundir import LATEST, RunFolder, run_folders
+from bakeoff.storage.run_folder import LATEST, RunFolder, run_folders
 
 
 def report_runs(results: Path, names: Sequence[str], target: Path | None, *, opened: bool) -> None:

@@ -16,8 +16,9 @@ from rich.console import Console
 
 from bakeoff.cli.console import err, out
 from bakeoff.cli.progress import News, show_progress
-from bakeoff.control import RunControl
 from bakeoff.doors import Ruling, door_of
+from bakeoff.engine.run import run
+from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec
@@ -25,8 +26,7 @@ from bakeoff.report import Summary, summarise
 from bakeoff.report.ci import NO_OUTPUTS, CiOutputs, CiRun, write_ci_outputs
 from bakeoff.report.terminal import print_summary
 from bakeoff.report.words import cost
-from bakeoff.run import run
-from bakeoff.rundir import RunFolder, find_run
+from bakeoff.storage.run_folder import RunFolder, find_run
 
 PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
 
@@ -138,7 +138,7 @@ async def watch(plan: Plan, options: RunOptions, console: Console) -> bool:
     news = News.of(plan, control)
     with _ctrl_c(control, console):
         async with show_progress(console, news) as told:
-            async for record in run(plan, options, catalogue=door_of(plan).catalogue(plan, options), control=control):
+            async for record in run(plan, options, registry=door_of(plan).registry(plan, options), control=control):
                 news.before = control.finished_before
                 news.add(record)
                 told()

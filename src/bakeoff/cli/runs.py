@@ -15,7 +15,6 @@ from rich.text import Text
 from bakeoff.cli.console import err, out, tell_of_damage
 from bakeoff.cli.running import print_json, print_spending
 from bakeoff.errors import UsageError
-from bakeoff.journal import Damage, Mark
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report import Summary, summarise
@@ -23,7 +22,8 @@ from bakeoff.report.html.entries import Entry, Unreadable, read_entries
 from bakeoff.report.outputs import Column, Grid, Quote, Words, sparkline
 from bakeoff.report.terminal import print_blocks, print_summary
 from bakeoff.report.words import cost, percent, visible
-from bakeoff.rundir import RunFolder, find_run
+from bakeoff.storage.journal import Damage, Mark
+from bakeoff.storage.run_folder import RunFolder, find_run
 
 _SHOWN = 20
 _HISTORY = 100  # scores of earlier runs that JSON has

@@ -12,7 +12,7 @@ from typer.main import get_command
 from bakeoff.cli.console import out
 from bakeoff.cli.crash import shown
 from bakeoff.cli.wizard_prompts import Option, pick, type_in
-from bakeoff.rundir import run_folders
+from bakeoff.storage.run_folder import run_folders
 
 # What most people come for, first; a command that is not among these comes after them.
 _ORDER = ("run", "verify", "agents", "mcp", "demo", "view", "compare", "leaderboard", "report", "resume", "models")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
+from bakeoff._kernel.environment import read_environment
 from bakeoff.cli.console import out
 from bakeoff.cli.wizard_prompts import Option, advice, agree, show_answer, tick, type_in
-from bakeoff.environment import read_environment
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.models.embedded.weights import KNOWN, check_name, is_here
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models

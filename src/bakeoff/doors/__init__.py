@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:  # the pytest plugin is one of the doors, and every pytest run loads it
-    from bakeoff.catalogue import Catalogue
+    from bakeoff.engine.registry import Registry
     from bakeoff.options import RunOptions
     from bakeoff.plan import Plan
     from bakeoff.report.html.gather import RunData
     from bakeoff.report.sections import Section
-    from bakeoff.rundir import RunFolder
+    from bakeoff.storage.run_folder import RunFolder
 
 _DOORS = {
     "components": "bakeoff.doors.components.door:ComponentsDoor",
@@ -36,11 +36,11 @@ class Door:
     pages = False
     """Whether its users expect a run's page and the index to be there at the end, without asking for them."""
 
-    def catalogue(self, plan: "Plan", options: "RunOptions") -> "Catalogue":  # noqa: ARG002 - for doors to use
+    def registry(self, plan: "Plan", options: "RunOptions") -> "Registry":  # noqa: ARG002 - for doors to use
         """The subjects, scorers and tools of its plans."""
-        from bakeoff.catalogue import default_catalogue
+        from bakeoff.engine.registry import default_registry
 
-        return default_catalogue()
+        return default_registry()
 
     def options(self, plan: "Plan", options: "RunOptions") -> "RunOptions":  # noqa: ARG002
         """How a run that is taken up again is carried out, where its plan has something to say about that."""

@@ -8,15 +8,15 @@ from difflib import get_close_matches
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.model import fingerprint
+from bakeoff._kernel.tracing import Attributes, active_tracing
 from bakeoff.errors import InfraError, ToolError, UsageError
-from bakeoff.frozen import fingerprint
-from bakeoff.mcp.keeper import Keeper
 from bakeoff.mcp.limits import HubLimits
 from bakeoff.mcp.listing import ServerTool, tools_fingerprint
 from bakeoff.mcp.results import ToolResult
 from bakeoff.mcp.servers import ServerSpec, told_apart
+from bakeoff.mcp.session import Keeper
 from bakeoff.protocols import Tool
-from bakeoff.tracing import Attributes, active_tracing
 
 
 class McpHub:

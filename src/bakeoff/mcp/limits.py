@@ -2,10 +2,10 @@
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 
 
-class HubLimits(Frozen):
+class HubLimits(FrozenModel):
     """Bounds for each server of a hub."""
 
     startup_seconds: PositiveFloat = Field(default=30.0, description="to start, shake hands and list all tools")

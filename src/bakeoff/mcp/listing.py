@@ -11,7 +11,7 @@ from mcp.client import Client
 from mcp_types import Tool as WireTool
 from pydantic import JsonValue, ValidationError
 
-from bakeoff.frozen import Frozen, fingerprint
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.mcp.limits import HubLimits
 from bakeoff.mcp.words import quoted, visible
 
@@ -20,7 +20,7 @@ class Refused(Exception):
     """A tool list that we do not work with; says why."""
 
 
-class ServerTool(Frozen):
+class ServerTool(FrozenModel):
     """One tool as its server describes it. All texts are the server's: data to show, never to obey."""
 
     server: str

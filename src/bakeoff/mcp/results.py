@@ -3,10 +3,10 @@
 from mcp_types import CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 from pydantic import JsonValue
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 
 
-class ToolResult(Frozen):
+class ToolResult(FrozenModel):
     """The server's answer to one call. With `is_error` the tool did not do what it was asked."""
 
     server: str

@@ -10,10 +10,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.plan import Name
-from bakeoff.redact import secrets_in
+from bakeoff.storage.redaction import secrets_in
 
 Transport: TypeAlias = Literal["stdio", "sse", "http"]
 
@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LAUNCHERS = {"npx", "bunx", "pnpx", "uvx", "pipx"}
 
 
-class ServerSpec(Frozen):
+class ServerSpec(FrozenModel):
     """One server. `command` makes it a stdio server, `url` one that is reached over HTTP.
 
     Without `transport`, a URL whose path ends in /sse is the old SSE transport, any other is streamable HTTP.

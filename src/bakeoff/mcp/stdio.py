@@ -21,14 +21,14 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from bakeoff.limits import Limits
 from bakeoff.mcp.limits import HubLimits
 from bakeoff.mcp.servers import ServerSpec
 from bakeoff.mcp.words import LastLines, quoted, visible
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
-from bakeoff.redact import Redactor
 from bakeoff.sandbox.environment import inherited, search_path
 from bakeoff.sandbox.supervised import end_of, make_order, supervisor_argv, supervisor_env
+from bakeoff.storage.redaction import Redactor
 
 # Where npx and uvx keep what they fetched, who runs, and whom to trust; no variable here holds a secret.
 ALSO_PASSED_ON = ("HOME", "LOGNAME", "USER", "SHELL", "TMPDIR", "NODE_EXTRA_CA_CERTS")

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from bakeoff.redact import Redactor
+from bakeoff.storage.redaction import Redactor
 
 LINES_KEPT = 20
 LINE_LENGTH = 300

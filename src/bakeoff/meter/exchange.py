@@ -20,7 +20,7 @@ from bakeoff.meter.words import Whole, out_of_budget, refusal
 from bakeoff.models.gate import Busy
 from bakeoff.models.prices import Price
 from bakeoff.record import Step
-from bakeoff.tape import MOST_BYTES as MOST_RECORDED
+from bakeoff.replay.store import MOST_BYTES as MOST_RECORDED
 
 if TYPE_CHECKING:
     from bakeoff.meter.trial import TrialMeter

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from bakeoff.models.estimate import CHARS_PER_TOKEN
 from bakeoff.models.prices import Price, cost_of
 from bakeoff.record import Part, Reasoning, Text, ToolCall, Usage
-from bakeoff.redact import CUT
+from bakeoff.storage.redaction import CUT
 
 Kind = Literal["text", "reasoning", "tool"]
 

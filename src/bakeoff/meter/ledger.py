@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from bakeoff.frozen import fingerprint
+from bakeoff._kernel.model import fingerprint
 from bakeoff.meter.dialects import ToolResult, objects_in
 from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
-from bakeoff.redact import CUT
+from bakeoff.storage.redaction import CUT
 
 MOST_STEPS = 2000
 MOST_RESULT = 20_000  # characters of what one call came to

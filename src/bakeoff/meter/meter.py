@@ -20,7 +20,7 @@ from bakeoff.models.prices import Price
 from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.models.wire import http_client
 from bakeoff.protocols import Place, Task
-from bakeoff.redact import Redactor
+from bakeoff.storage.redaction import Redactor
 
 METER = "meter"
 """The name of the resource under which subjects find the open meter."""

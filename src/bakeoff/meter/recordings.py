@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import InfraError
-from bakeoff.files import write_atomically
-from bakeoff.frozen import Frozen, fingerprint
 from bakeoff.models.replay import Recordings
 from bakeoff.record import Usage
 
@@ -48,7 +48,7 @@ _VOLATILE = (
 )
 
 
-class RecordedExchange(Frozen):
+class RecordedExchange(FrozenModel):
     """One question, as it was asked, and its answer, as the agent saw it."""
 
     case: str

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, nullcontext
 from math import ceil
 from typing import Any, Protocol
 
-from bakeoff.calls import Clock
+from bakeoff._kernel.clock import Clock
 from bakeoff.errors import BudgetError
 from bakeoff.meter.dialects import data_in
 from bakeoff.meter.heard import MOST_TOKENS, characters_in
@@ -19,7 +19,7 @@ _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _MOST_CHOICES = 128
 
 
-class Purse(Protocol):
+class SpendingLimit(Protocol):
     """What the run may still spend."""
 
     def exceeded(self) -> str | None: ...
@@ -48,7 +48,7 @@ class Reservations:
         self._freed = asyncio.Event()
 
     @asynccontextmanager
-    async def hold(self, purse: Purse | None, most: Usage, excused: Clock | None) -> AsyncIterator[None]:
+    async def hold(self, purse: SpendingLimit | None, most: Usage, excused: Clock | None) -> AsyncIterator[None]:
         """Go on when there is room; BudgetError when there is none for anybody. `excused` stands still meanwhile."""
         if purse is None:
             yield
@@ -65,11 +65,11 @@ class Reservations:
             self._freed.set()
             self._freed = asyncio.Event()
 
-    async def _room(self, purse: Purse, most: Usage) -> None:
+    async def _room(self, purse: SpendingLimit, most: Usage) -> None:
         while not self._has_room(purse, most):
             await self._freed.wait()
 
-    def _has_room(self, purse: Purse, most: Usage) -> bool:
+    def _has_room(self, purse: SpendingLimit, most: Usage) -> bool:
         if reason := purse.exceeded():
             raise BudgetError(reason)
         if not self._held:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from bakeoff.calls import Clock
+from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import BakeoffError, BudgetError, InfraError
-from bakeoff.frozen import fingerprint
 from bakeoff.meter.exchange import Asked
 from bakeoff.meter.heard import Heard
 from bakeoff.meter.ledger import Booking, Ledger
@@ -20,9 +20,8 @@ from bakeoff.meter.recordings import ExchangeQuestion, ExchangeStore, exchange_q
 from bakeoff.meter.upstreams import Upstream
 from bakeoff.models.gate import Gate
 from bakeoff.models.prices import Price, price_from_genai
-from bakeoff.protocols import Task
+from bakeoff.protocols import BUDGET, Task
 from bakeoff.record import Step, Transcript, Usage
-from bakeoff.resources import BUDGET
 
 if TYPE_CHECKING:
     from bakeoff.meter.meter import OpenMeter

@@ -11,8 +11,8 @@ import httpx2
 from pydantic_ai.exceptions import UsageExtractionFailedWarning
 from pydantic_ai.models import Model
 
+from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import UsageError
-from bakeoff.frozen import fingerprint
 from bakeoff.models.gate import USUAL_MOST, Gate, Patience
 from bakeoff.models.gateway import PriceBook
 from bakeoff.models.in_process import scripted_model, simple_model

@@ -9,7 +9,7 @@ W is the price of writing a token to the cache, R of reading one from it. Output
 from collections.abc import Iterable
 from decimal import Decimal
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.models.prices import Price, Rates, exact_cost
 from bakeoff.record import Usage
 
@@ -18,7 +18,7 @@ READ_SHARE = Decimal("0.1")
 WRITE_SHARE = Decimal("1.25")
 
 
-class CacheSimulation(Frozen):
+class CacheSimulation(FrozenModel):
     """Tokens, and USD where a price is known. `actual_cost` is what was paid, with whatever cache there was."""
 
     simulated_cost: float | None

@@ -19,6 +19,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
+from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Tracing
 from bakeoff.errors import BudgetError, InfraError, UsageError
 from bakeoff.models.access import OpenProvider
 from bakeoff.models.faults import fault, refusal
@@ -29,7 +30,6 @@ from bakeoff.models.replay import Question, Recordings, question
 from bakeoff.models.text import well_formed, well_formed_json
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
-from bakeoff.tracing import OFF, TRACING, Attributes, Tracing
 
 _CONVENTIONAL = {
     "google": "gcp.gemini",

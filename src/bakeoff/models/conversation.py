@@ -23,13 +23,13 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_jsonable_python
 
+from bakeoff._kernel.tracing import Attributes, Tracing
 from bakeoff.errors import ToolError
 from bakeoff.models.caller import Answer, Caller
 from bakeoff.models.prices import Price
 from bakeoff.models.text import well_formed
 from bakeoff.protocols import Tool
 from bakeoff.record import NO_USAGE, Part, Reasoning, Step, Text, ToolCall, Transcript, Usage
-from bakeoff.tracing import Attributes, Tracing
 
 
 @dataclass(slots=True)

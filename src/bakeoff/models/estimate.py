@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.models.names import ModelName, parse_model_name
 from bakeoff.models.prices import MILLION, Price, cost_of
 from bakeoff.plan import Plan, SubjectSpec
@@ -16,7 +16,7 @@ AGENT_STEPS = 4  # of a tool loop, where there is no history; each step sends al
 PriceOf = Callable[[ModelName], Price | None]
 
 
-class Estimate(Frozen):
+class Estimate(FrozenModel):
     """What one subject is likely to use."""
 
     subject: str

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bakeoff.calls import Clock
+from bakeoff._kernel.clock import Clock
 from bakeoff.errors import InfraError
 
 Result = TypeVar("Result")

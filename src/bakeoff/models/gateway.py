@@ -15,12 +15,12 @@ from typing import Annotated
 import httpx2
 from pydantic import AliasChoices, AwareDatetime, ConfigDict, Field, JsonValue, ValidationError
 
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__
-from bakeoff.cache import cache_folder
-from bakeoff.environment import read_environment
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.files import write_atomically
-from bakeoff.frozen import Frozen, fingerprint
 from bakeoff.models.names import GATEWAY
 from bakeoff.models.prices import GENAI, Price, parse_gateway_pricing, price_from_genai
 
@@ -36,7 +36,7 @@ TOTAL_SECONDS = 30.0
 Say = Callable[[str], None]
 
 
-class GatewayModel(Frozen):
+class GatewayModel(FrozenModel):
     """One model, in the words of the REST API or of the AI SDK. The price is parsed only when it is asked for, so that
     one model with a senseless price does not take the others' away."""
 
@@ -50,13 +50,13 @@ class GatewayModel(Frozen):
     pricing: JsonValue = None
 
 
-class _Answer(Frozen):
+class _Answer(FrozenModel):
     model_config = ConfigDict(extra="ignore")
 
     models: tuple[GatewayModel, ...] = Field(min_length=1, validation_alias=AliasChoices("data", "models"))
 
 
-class GatewayModels(Frozen):
+class GatewayModels(FrozenModel):
     """The list as it was at one time."""
 
     model_config = ConfigDict(ser_json_inf_nan="strings")  # a price of NaN must not come back as no price

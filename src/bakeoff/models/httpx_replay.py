@@ -17,8 +17,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from bakeoff.errors import InfraError
-from bakeoff.redact import Redactor, secrets_in, secrets_within
-from bakeoff.tape import MOST_BYTES, OWN, Request, Tape, mark_problem, tape_on
+from bakeoff.replay.store import MOST_BYTES, OWN, Request, Tape, mark_problem, tape_on
+from bakeoff.storage.redaction import Redactor, secrets_in, secrets_within
 
 KIND = "http"
 MISSED = 424

@@ -19,9 +19,9 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from bakeoff.calls import call
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.models.providers import SimpleProvider
 from bakeoff.record import Usage
 
@@ -76,12 +76,12 @@ def _text(messages: list[ModelMessage], kind: type[SystemPromptPart | UserPrompt
     return "\n\n".join(str(part.content) for part in parts)
 
 
-class ScriptedCall(Frozen):
+class ScriptedCall(FrozenModel):
     name: str
     arguments: dict[str, JsonValue] = {}
 
 
-class Reply(Frozen):
+class Reply(FrozenModel):
     """What to say, and when: to a prompt that contains `to`, at that step (from 0) of a conversation."""
 
     to: str = ""
@@ -93,7 +93,7 @@ class Reply(Frozen):
     usage: Usage | None = None
 
 
-class ModelScript(Frozen):
+class ModelScript(FrozenModel):
     """The first reply that fits is given."""
 
     replies: tuple[Reply, ...]

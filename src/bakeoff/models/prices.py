@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.models.names import GATEWAY
 from bakeoff.record import Usage
 
@@ -26,7 +26,7 @@ PerToken = Annotated[Decimal, Field(ge=0, le=1)]
 """USD. One dollar a token is beyond any price list: whoever writes 3 meant three dollars a million."""
 
 
-class Rates(Frozen):
+class Rates(FrozenModel):
     """USD per token. Where reading or writing a cache has no price of its own, the input price is paid."""
 
     input: PerToken
@@ -73,7 +73,7 @@ class Price(Rates):
         return max(reached, key=lambda tier: tier.above, default=self)
 
 
-class Costs(Frozen):
+class Costs(FrozenModel):
     """What was spent, in USD, on which tokens. `total_cost` has everything in it, cache writes included."""
 
     input_cost: float

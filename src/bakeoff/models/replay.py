@@ -20,12 +20,12 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_jsonable_python
 
+from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import InfraError
-from bakeoff.files import write_atomically
-from bakeoff.frozen import Frozen, fingerprint
 from bakeoff.models.prices import Price
 from bakeoff.record import Usage
-from bakeoff.redact import Redactor
+from bakeoff.storage.redaction import Redactor
 
 RECORDINGS = "recordings"
 """The name of the resource under which a run's subjects and scorers find its recordings."""
@@ -53,7 +53,7 @@ _MOST_COMPARED = 200
 _RESPONSE: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
 
 
-class Recorded(Frozen):
+class Recorded(FrozenModel):
     """One question, as it was asked, and its answer."""
 
     case: str

@@ -14,7 +14,7 @@ from pydantic_ai.providers import Provider as Dialect
 
 from bakeoff.errors import UsageError
 from bakeoff.models.providers import Provider
-from bakeoff.tape import OWN
+from bakeoff.replay.store import OWN
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

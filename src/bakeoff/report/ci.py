@@ -16,7 +16,7 @@ from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.outputs_summary import describe_run
 from bakeoff.report.summary import summarise
 from bakeoff.report.whole_files import refuse_unwritable, whole_text
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True)

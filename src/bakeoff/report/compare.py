@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import PlainSerializer
 
+from bakeoff._kernel.json import writable
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.jsonable import writable
 from bakeoff.report.compare_arms import Arm, by_id_alone, case_key, countable, read_arm
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, case_change, case_detail
 from bakeoff.report.readers import Source
@@ -43,7 +43,7 @@ FileName = Annotated[str, PlainSerializer(writable, return_type=str, when_used="
 """A folder may have a name that is no text; JSON can only hold text."""
 
 
-class ArmFacts(Frozen):
+class ArmFacts(FrozenModel):
     """One side, as the report tells it."""
 
     source: FileName
@@ -56,7 +56,7 @@ class ArmFacts(Frozen):
     damaged: int  # lines of its journal that are in no number
 
 
-class PairReport(Frozen):
+class PairReport(FrozenModel):
     """One candidate against one baseline."""
 
     baseline: ArmFacts
@@ -74,7 +74,7 @@ class PairReport(Frozen):
     details: tuple[CaseDetail, ...] = ()
 
 
-class CompareReport(Frozen):
+class CompareReport(FrozenModel):
     gate: Gate
     margin: float | None
     pairs: tuple[PairReport, ...]

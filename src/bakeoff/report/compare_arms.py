@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from pydantic import JsonValue, ValidationError
 
+from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.frozen import fingerprint
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record, Verdict
 from bakeoff.report.outputs_shelf import Shelf

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.record import NO_USAGE, Reasoning, Record, Text, ToolCall, Transcript, Verdict
 from bakeoff.report.outputs_shelf import Shelf
 
@@ -23,7 +23,7 @@ _MOST_FILES = 10
 _SAME = 1e-12
 
 
-class Side(Frozen):
+class Side(FrozenModel):
     """One arm's rounds of a case."""
 
     rounds: int
@@ -36,7 +36,7 @@ class Side(Frozen):
     why: str = ""  # the first round that did not pass
 
 
-class CaseChange(Frozen):
+class CaseChange(FrozenModel):
     case: str
     outcome: Outcome
     baseline: Side
@@ -49,14 +49,14 @@ class CaseChange(Frozen):
         return self.candidate.score - self.baseline.score
 
 
-class TextChange(Frozen):
+class TextChange(FrozenModel):
     """A unified diff, cut to what a person reads."""
 
     what: str
     lines: tuple[str, ...]
 
 
-class CaseDetail(Frozen):
+class CaseDetail(FrozenModel):
     """The one round of a case that shows best what changed."""
 
     case: str

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, unquote
 
+from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
-from bakeoff.frozen import fingerprint
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Reasoning, Record, Step, Text, ToolCall, Usage, Verdict
 from bakeoff.report.compare_arms import with_changes

@@ -9,10 +9,10 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
-from bakeoff.cache import cache_folder
-from bakeoff.frozen import fingerprint
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 _FORMAT = 3
 _FOLDER = "runs"

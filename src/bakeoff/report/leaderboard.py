@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.compare import FileName
@@ -24,7 +24,7 @@ _ENOUGH = 0.95
 """The share of a run's trials that must be scored for it to count before a longer one; `compare` asks for as much."""
 
 
-class Entry(Frozen):
+class Entry(FrozenModel):
     """One subject's line."""
 
     standing: Standing
@@ -52,7 +52,7 @@ class Entry(Frozen):
         return str(best) if best == worst else f"{best}–{worst}"
 
 
-class Leaderboard(Frozen):
+class Leaderboard(FrozenModel):
     entries: tuple[Entry, ...]
     left_out: tuple[str, ...]  # controls, and subjects of which nothing was scored
     strangers: bool  # some two subjects share no case

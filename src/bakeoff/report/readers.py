@@ -15,13 +15,13 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.journal import Damage, Entry, Mark, beyond_measure, read_journal, read_journal_backwards
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.words import visible
-from bakeoff.rundir import LATEST, RunFolder, find_run
+from bakeoff.storage.journal import Damage, Entry, Mark, beyond_measure, read_journal, read_journal_backwards
+from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
 
 GROUP = "bakeoff.readers"
 _MOST_WORDS = 5  # sandboxes or versions that are told apart; more of them is no longer a circumstance
@@ -30,7 +30,7 @@ _BREAKS = (ArithmeticError, AssertionError, AttributeError, LookupError, Runtime
 """What code that parses a file it did not expect raises: values, encodings, missing parts, nesting."""
 
 
-class Description(Frozen):
+class Description(FrozenModel):
     """What records are about. Where only their ids are known, cases have empty prompts and `content_known` is False."""
 
     name: str  # how reports call it
@@ -39,7 +39,7 @@ class Description(Frozen):
     run: str | None = None  # the run folder that a file was computed from, where it says so
 
 
-class Circumstances(Frozen):
+class Circumstances(FrozenModel):
     """What was written down of how the records came about."""
 
     sandboxes: tuple[str, ...] = ()

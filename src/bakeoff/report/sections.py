@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 
 Tone = Literal["plain", "muted", "strong", "pass", "partial", "fail", "timeout", "lost", "none"]
 """What a value means. Each has a colour and, where it stands alone, a shape: nothing is told by colour only."""
@@ -40,7 +40,7 @@ Href = Annotated[str, AfterValidator(_harmless)]
 Id = Annotated[str, AfterValidator(_identifier)]
 
 
-class Span(Frozen):
+class Span(FrozenModel):
     """A share with its interval, drawn on a track from 0 to 1."""
 
     value: float
@@ -48,7 +48,7 @@ class Span(Frozen):
     high: float | None = None
 
 
-class Datum(Frozen):
+class Datum(FrozenModel):
     """One value of a table: how it is written, what it is sorted by, where it leads."""
 
     text: str
@@ -63,7 +63,7 @@ class Datum(Frozen):
 Value = Datum | str | int | float | None
 
 
-class Column(Frozen):
+class Column(FrozenModel):
     """A column of a table."""
 
     title: str
@@ -71,7 +71,7 @@ class Column(Frozen):
     help: str = ""
 
 
-class IndexColumn(Frozen):
+class IndexColumn(FrozenModel):
     """One more column of the index. `values` are by run name; runs without one show a dash."""
 
     id: Id
@@ -80,19 +80,19 @@ class IndexColumn(Frozen):
     values: Mapping[str, Datum]
 
 
-class Table(Frozen):
+class Table(FrozenModel):
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
     caption: str
     notes: tuple[str, ...] = ()  # what the numbers are out of
 
 
-class Axis(Frozen):
+class Axis(FrozenModel):
     title: str
     unit: Unit = "number"
 
 
-class Point(Frozen):
+class Point(FrozenModel):
     """One mark of a plot. Intervals are (low, high)."""
 
     x: float
@@ -104,7 +104,7 @@ class Point(Frozen):
     href: Href | None = None
 
 
-class Plot(Frozen):
+class Plot(FrozenModel):
     """Drawn as SVG, with the same numbers in a table behind it."""
 
     kind: Literal["scatter", "line"] = "scatter"
@@ -115,14 +115,14 @@ class Plot(Frozen):
     caption: str = ""
 
 
-class MatrixCell(Frozen):
+class MatrixCell(FrozenModel):
     text: str
     tone: Tone = "none"
     note: str = ""
     href: Href | None = None
 
 
-class Matrix(Frozen):
+class Matrix(FrozenModel):
     """Rows × columns of small coloured cells, each with a text and a shape of its own."""
 
     corner: str
@@ -131,23 +131,23 @@ class Matrix(Frozen):
     caption: str
 
 
-class Facts(Frozen):
+class Facts(FrozenModel):
     pairs: tuple[tuple[str, str], ...]
 
 
-class Text(Frozen):
+class Text(FrozenModel):
     text: str
     tone: Tone = "plain"
 
 
-class Code(Frozen):
+class Code(FrozenModel):
     text: str
     language: str = ""
     title: str = ""
     folded: bool = True
 
 
-class Fragment(Frozen):
+class Fragment(FrozenModel):
     """A template of a door's own, `templates/<template>` in that package, filled with data and always auto-escaped."""
 
     package: str
@@ -158,7 +158,7 @@ class Fragment(Frozen):
 Block = Table | Plot | Matrix | Facts | Text | Code | Fragment
 
 
-class Section(Frozen):
+class Section(FrozenModel):
     id: Id
     title: str
     blocks: tuple[Block, ...]

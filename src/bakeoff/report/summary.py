@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
 from bakeoff.stats import CLUSTER_TAG, Cell, Interval, score_interval
@@ -24,7 +24,7 @@ def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
     return bound or spec.kind in CONTROLS
 
 
-class SubjectSummary(Frozen):
+class SubjectSummary(FrozenModel):
     """One subject's numbers with every denominator."""
 
     subject: str
@@ -61,7 +61,7 @@ class SubjectSummary(Frozen):
         return self.planned - self.finished
 
 
-class Summary(Frozen):
+class Summary(FrozenModel):
     """A whole run's numbers."""
 
     name: str

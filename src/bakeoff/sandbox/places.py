@@ -20,8 +20,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+from bakeoff._kernel.paths import astray
 from bakeoff.errors import InfraError, SandboxMissing
-from bakeoff.paths import astray
 from bakeoff.protocols import Place
 from bakeoff.sandbox.safe_copy import open_folder, write_below
 from bakeoff.sandbox.supervised import supervise_now

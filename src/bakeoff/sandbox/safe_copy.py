@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bakeoff._kernel.paths import odd_name, unfit
 from bakeoff.errors import InfraError
-from bakeoff.paths import odd_name, unfit
 
 MOST_FOLDERS_DEEP = 64
 MOST_ENTRIES = 200_000

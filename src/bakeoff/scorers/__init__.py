@@ -5,7 +5,7 @@ Each is imported when it is first used, and what it needs when it is first calle
 
 from typing import TYPE_CHECKING
 
-from bakeoff.lazy_names import lazy_names
+from bakeoff._kernel.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from bakeoff.scorers.command import Command
@@ -48,4 +48,4 @@ __all__ = [
     "function_scorer",
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_imports(__name__, _HOMES)

@@ -14,12 +14,12 @@ from typing import Any
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from bakeoff.calls import call
+from bakeoff._kernel.json import as_json
+from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
-from bakeoff.jsonable import as_json
 from bakeoff.protocols import Scored, ScoreInput
-from bakeoff.recognise.data import classes_of, named_in
 from bakeoff.record import Score, ToolCall, Usage
+from bakeoff.sdk_results.data import classes_of, named_in
 
 _Function = Callable[[ScoreInput], Any]
 

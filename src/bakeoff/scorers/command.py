@@ -9,20 +9,19 @@ from xml.etree import ElementTree
 
 from pydantic import Field, JsonValue
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import Case, ScorerSpec, TakenPath
+from bakeoff.plan import Case, ScorerSpec, TakenPath, read_options
 from bakeoff.protocols import Completed, ScoreInput
 from bakeoff.record import Score
-from bakeoff.redact import CUT
-from bakeoff.specs import read_options
+from bakeoff.storage.redaction import CUT
 
 _LARGEST_REPORT = 16 * 1024 * 1024
 _TAIL = 2000  # characters of output that are kept
 _LINE = 500  # of its last line, as the reason
 
 
-class CommandOptions(Frozen):
+class CommandOptions(FrozenModel):
     argv: tuple[str, ...] = Field(min_length=1)
     seconds: float = Field(default=60.0, gt=0)
     junit: TakenPath | None = Field(default=None, description="where the program writes JUnit XML")

@@ -7,7 +7,7 @@ the same whenever the same is asked, so that recordings are found again.
 import re
 from collections.abc import Mapping
 
-from bakeoff.frozen import fingerprint
+from bakeoff._kernel.model import fingerprint
 
 _GAP = "[\u200c\u200d]*"  # joiners are part of some scripts, and must not hide a mark either
 _MARKS = re.compile(

@@ -5,15 +5,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Self
 
-from bakeoff.calls import call
+from bakeoff._kernel.imports import import_target, revision_of, target_of
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import ScorerSpec
+from bakeoff.plan import ScorerSpec, describe, read_options
 from bakeoff.protocols import Scored, ScoreInput
-from bakeoff.specs import describe, import_target, read_options, revision_of, target_of
 
 
-class FunctionOptions(Frozen):
+class FunctionOptions(FrozenModel):
     target: str
 
 

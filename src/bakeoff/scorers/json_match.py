@@ -8,13 +8,13 @@ from typing import Any, Literal, Self
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from bakeoff.calls import call
-from bakeoff.frozen import Frozen
-from bakeoff.plan import Case, ScorerSpec
+from bakeoff._kernel.imports import import_target
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.threads import call
+from bakeoff.plan import Case, ScorerSpec, describe, read_options
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.values import STRICT, SUBSET, Comparison, Fuzzy, Match, a_few, plain, rules_of, shown
-from bakeoff.specs import describe, import_target, read_options
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
 _NOTHING = "the case expects no particular output"
@@ -22,7 +22,7 @@ _NOTHING = "the case expects no particular output"
 JsonWay = Literal["equal", "subset", "strict", "fuzzy"] | Callable[[Any, Any], Any]
 
 
-class JsonOptions(Frozen):
+class JsonOptions(FrozenModel):
     match: str = "equal"
     fuzzy: Fuzzy | None = None
 
@@ -72,7 +72,7 @@ class JsonMatch:
         return Score(name=self.name, value=float(difference is None), reason=difference or "", metadata=metadata)
 
 
-class StructuredOptions(Frozen):
+class StructuredOptions(FrozenModel):
     match: str = "strict"
     require_all: bool = True
     allow_extras: bool = True

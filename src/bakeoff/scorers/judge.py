@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, JsonValue, PositiveInt
 
-from bakeoff.environment import read_environment
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import Case, ScorerSpec
+from bakeoff.plan import Case, ScorerSpec, read_options
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.text import as_text
-from bakeoff.specs import read_options
 
 if TYPE_CHECKING:
     from bakeoff.models.access import ProviderAccess
@@ -43,7 +42,7 @@ FACTUALITY: Mapping[str, float] = {
 _COMPARE = "Compare the facts in the answer with those in the reference. Style, grammar and punctuation do not matter."
 
 
-class _Options(Frozen):
+class _Options(FrozenModel):
     model: str | None = None
     repeats: PositiveInt = Field(default=1, description="how often the judge is asked; the score is the mean")
     same_model: bool = Field(default=False, description="lets a model judge its own answers")

@@ -10,7 +10,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
-from bakeoff.calls import Clock
+from bakeoff._kernel.clock import Clock
 from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller

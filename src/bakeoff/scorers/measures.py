@@ -5,15 +5,14 @@ from typing import Self
 
 from pydantic import Field, JsonValue, PositiveFloat
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import ScorerSpec
+from bakeoff.plan import ScorerSpec, read_options
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-from bakeoff.specs import read_options
 
 
-class LatencyOptions(Frozen):
+class LatencyOptions(FrozenModel):
     max_ms: PositiveFloat
 
 
@@ -40,7 +39,7 @@ class Latency:
         return _within(self.name, reason, within=took <= self.max_ms, measured={"ms": took})
 
 
-class CostOptions(Frozen):
+class CostOptions(FrozenModel):
     max_usd: float = Field(ge=0)
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from pydantic import JsonValue
 
-from bakeoff.calls import call
-from bakeoff.environment import read_environment
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.imports import import_target
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, InfraError, UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import Case, ScorerSpec
+from bakeoff.plan import Case, ScorerSpec, describe, read_options
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.text import as_text
-from bakeoff.specs import describe, import_target, read_options
 
 if TYPE_CHECKING:
     from bakeoff.models.access import ProviderAccess
@@ -29,7 +29,7 @@ _USUAL = "all-MiniLM-L6-v2"
 _SECONDS = 60.0
 
 
-class SemanticOptions(Frozen):
+class SemanticOptions(FrozenModel):
     model: str | None = None
     embed: str | None = None
 

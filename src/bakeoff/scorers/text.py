@@ -9,12 +9,11 @@ from typing import Any, Self
 
 from pydantic_core import to_json
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import Case, ScorerSpec
+from bakeoff.plan import Case, ScorerSpec, read_options
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-from bakeoff.specs import read_options
 
 _SEARCH = """
 import json, re, sys
@@ -30,7 +29,7 @@ def as_text(output: Any) -> str:
     return output if isinstance(output, str) else to_json(output, fallback=str).decode()
 
 
-class TextOptions(Frozen):
+class TextOptions(FrozenModel):
     ignore_case: bool = False
     strip: bool = True
 
@@ -99,7 +98,7 @@ def _wanted(expected: Any) -> list[Any]:
     return list(expected) if isinstance(expected, list | tuple | set | frozenset) else [expected]
 
 
-class RegexOptions(Frozen):
+class RegexOptions(FrozenModel):
     pattern: str | None = None
     ignore_case: bool = False
 

@@ -6,22 +6,21 @@ from typing import Any, Self
 
 from pydantic import JsonValue
 
-from bakeoff.calls import call
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import ScorerSpec
+from bakeoff.plan import ScorerSpec, read_options
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score, ToolCall
 from bakeoff.scorers.json_match import share, way_of
 from bakeoff.scorers.pairing import Table, most_pairs, most_pairs_in_order
 from bakeoff.scorers.values import STRICT, Comparison, Fuzzy, Match, a_few, plain, rules_of, shown
-from bakeoff.specs import read_options
 
 ROW_FIELD = "expected_tools"
 _FEW = 20  # calls that are compared sooner than a thread is started
 
 
-class ToolCallsOptions(Frozen):
+class ToolCallsOptions(FrozenModel):
     ordered: bool = False
     require_all: bool = True
     allow_extras: bool = True

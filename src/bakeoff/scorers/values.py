@@ -17,8 +17,8 @@ from uuid import UUID
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, TrialError, UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.scorers.pairing import most_pairs
 from bakeoff.scorers.searches import Searches
 
@@ -35,7 +35,7 @@ _short.maxlong = 100
 _short.maxlist = _short.maxdict = _short.maxtuple = 10
 
 
-class Fuzzy(Frozen):
+class Fuzzy(FrozenModel):
     """What `fuzzy` overlooks."""
 
     ignore_case: bool = True

@@ -15,7 +15,7 @@ and how it came out: docs/statistics.md.
 
 from typing import TYPE_CHECKING
 
-from bakeoff.lazy_names import lazy_names
+from bakeoff._kernel.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells, cells_of
@@ -96,4 +96,4 @@ __all__ = [
     "variance_split",
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_imports(__name__, _HOMES)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.cells import CaseKey, Cell, Cells, single_pass_or_fail
 from bakeoff.stats.differences import UNCHANGED, Change, change_of, difference_interval
 from bakeoff.stats.intervals import Interval
@@ -30,7 +30,7 @@ class Alignment:
         return tuple(key.id for key in self.candidate_only if key.id in here)
 
 
-class Comparison(Frozen):
+class Comparison(FrozenModel):
     """Candidate minus baseline.
 
     `interval` is at 1 − alpha; equivalence is read from `inner`, at 1 − 2 alpha.

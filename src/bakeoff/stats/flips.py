@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.stats.cells import Cell, Cells, single_pass_or_fail
 from bakeoff.stats.comparison import align
 from bakeoff.stats.intervals import Interval, interval_of
 from bakeoff.stats.moments import moments_of_means
 
 
-class FlipRate(Frozen):
+class FlipRate(FrozenModel):
     """The chance that two tries of one case, one passed and one failed, disagree; averaged over cases."""
 
     rate: float

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.comparison import Comparison
 
 MOST_LOST = 0.05
@@ -25,7 +25,7 @@ class GateVerdict(StrEnum):
         return {GateVerdict.REGRESSED: 1, GateVerdict.UNDECIDABLE: 3}.get(self, 0)
 
 
-class Ruling(Frozen):
+class Ruling(FrozenModel):
     """A verdict and the sentence that explains it. `refused`: the losses forbid any other verdict."""
 
     verdict: GateVerdict

@@ -9,7 +9,7 @@ may be like both of its neighbours, though these differ. A subject that can be c
 from collections.abc import Mapping, Sequence, Set
 from itertools import combinations
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.boards import Pair, Verdicts, verdicts_on
 from bakeoff.stats.cells import Cells
 from bakeoff.stats.intervals import Interval, score_interval
@@ -19,7 +19,7 @@ from bakeoff.stats.quantiles import ALPHA
 Scores = Mapping[str, tuple[float, Interval | None]]
 
 
-class Standing(Frozen):
+class Standing(FrozenModel):
     """One subject's place: any rank from `best` to `worst` fits the data. `groups` are numbers from 1 at the top.
 
     `undefined`: nothing could be compared with it, so that it has no group, any rank of all, and no say in the ranks

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import sqrt
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.cells import Cell
 from bakeoff.stats.moments import Moments, moments_of
 from bakeoff.stats.quantiles import CONFIDENCE, normal_quantile, t_quantile
@@ -19,7 +19,7 @@ falls to 85 % (20 cases, 20 rounds, mean 0.05, strong spread). Half a unit would
 """
 
 
-class Interval(Frozen):
+class Interval(FrozenModel):
     """A confidence interval and the name of the method that gave it."""
 
     low: float

@@ -5,8 +5,8 @@ from math import comb
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.intervals import Interval, rule_of_three
 from bakeoff.stats.moments import grouped
@@ -21,7 +21,7 @@ DRAWS = 10_000
 _SAME = 1e-12  # means closer than this differ by rounding only
 
 
-class PassK(Frozen):
+class PassK(FrozenModel):
     """`name` is `pass@3` or `pass^3`."""
 
     name: str

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 
 
-class Stamp(Frozen):
+class Stamp(FrozenModel):
     """The circumstances of one subject in one run. None: not known, or there was none."""
 
     model: str | None = None

@@ -5,7 +5,7 @@ from math import sqrt
 from statistics import fmean
 from typing import Literal
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.cells import Cell, Cells
 from bakeoff.stats.comparison import paired_change, pairs_of
 from bakeoff.stats.moments import Moments, moments_of
@@ -13,7 +13,7 @@ from bakeoff.stats.moments import Moments, moments_of
 _WORTH_HALF = 0.5  # of the variance of the mean: the share from which more rounds help nearly as much as more cases
 
 
-class VarianceSplit(Frozen):
+class VarianceSplit(FrozenModel):
     """`between`: variance of the true scores of cases, or of clusters where there are some. `within`: of one round."""
 
     between: float

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from bakeoff.lazy_names import lazy_names
+from bakeoff._kernel.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from bakeoff.subjects.cheat import Cheat
@@ -21,4 +21,4 @@ _HOMES = {
 
 __all__ = ["Cheat", "Function", "Nop", "Oracle", "Scripted", "function_subject"]
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_imports(__name__, _HOMES)

@@ -10,8 +10,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.plan import RelativePath
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,40}")
@@ -66,7 +66,7 @@ Required = Variable | tuple[Variable, ...]
 """A variable that must be set, or several of which one must be."""
 
 
-class _Described(Frozen):
+class _Described(FrozenModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 

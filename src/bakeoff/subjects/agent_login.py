@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from bakeoff.redact import SHORTEST, secrets_in
 from bakeoff.sandbox import take
+from bakeoff.storage.redaction import SHORTEST, secrets_in
 
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_FILES = 200

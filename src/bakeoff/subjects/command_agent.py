@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from bakeoff.calls import Clock
-from bakeoff.environment import read_environment
+from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.models.providers import known_providers
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import SubjectSpec, describe, read_options
 from bakeoff.protocols import Command, Completed, Needs, Place, Resource, Sandbox, Task
 from bakeoff.record import Step, Text, Transcript
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.safe_copy import open_folder, write_below
-from bakeoff.specs import describe, read_options
+from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.subjects.agent_definition import AgentDefinition, Values, expand, expand_command, expand_variables
 from bakeoff.subjects.agent_login import is_address, login_files, login_secrets
 from bakeoff.subjects.agent_program import is_found_in, is_installed, program_path, program_roots, version_of
 from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
-from bakeoff.workspace import SandboxedWorkspace
 
 if TYPE_CHECKING:  # the servers and clients behind it take long to load, and not every agent is metered
     from bakeoff.meter import OpenMeter, TrialMeter, Upstream
@@ -52,7 +51,7 @@ Watch = Callable[[str, Path, Tree], Awaitable[None]]
 """Shows what becomes of a folder until it is cancelled: the trial's name, the folder, and what was there at first."""
 
 
-class AgentRun(Frozen):
+class AgentRun(FrozenModel):
     """What an agent did, as a record keeps it."""
 
     exit_code: int = 0
@@ -85,7 +84,7 @@ class TaskFiles:
     tests: tuple[str, ...] = ()
 
 
-class CliAgentOptions(Frozen):
+class CliAgentOptions(FrozenModel):
     definition: dict[str, Any]
     provider: str
     model: str | None = None

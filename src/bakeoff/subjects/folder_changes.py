@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from bakeoff._kernel.paths import unfit
 from bakeoff.errors import InfraError
-from bakeoff.paths import unfit
 from bakeoff.sandbox import take
 
 PASSED_OVER = frozenset(

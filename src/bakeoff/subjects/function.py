@@ -6,16 +6,16 @@ from typing import Any, ClassVar, Self
 
 from pydantic import JsonValue
 
-from bakeoff.calls import call
+from bakeoff._kernel.imports import import_target, revision_of, target_of
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.threads import call
 from bakeoff.errors import SubjectError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import SubjectSpec, describe, read_options
 from bakeoff.protocols import Task
 from bakeoff.record import Transcript
-from bakeoff.specs import describe, import_target, read_options, revision_of, target_of
 
 
-class FunctionOptions(Frozen):
+class FunctionOptions(FrozenModel):
     target: str
 
 

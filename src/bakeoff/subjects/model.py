@@ -7,9 +7,10 @@ from typing import Literal, Self
 from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
 from pydantic_ai.settings import ModelSettings
 
-from bakeoff.environment import read_environment
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.imports import import_object
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.mcp import McpHub, OpenHub, ServerSpec, parse_mcp_option
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
@@ -20,10 +21,9 @@ from bakeoff.models.names import ModelName
 from bakeoff.models.prices import MILLION, Price
 from bakeoff.models.providers import Provider, check_factory, compatible, known_providers, provider_name
 from bakeoff.models.replay import RECORDINGS, Recordings
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Resource, Task, Tool
 from bakeoff.record import Transcript
-from bakeoff.specs import describe, import_object, read_options
 from bakeoff.subjects.variables import secrets_of, with_variables
 
 _CHOICE = "with `required` every step must call a tool: one that ends the attempt, or max_steps, is then the end"
@@ -31,7 +31,7 @@ _IDLE = "longest silence on the wire with `stream`; then it is infra. Without, o
 _MCP = "servers, or `http:URL` and `stdio:COMMAND`; `${NAME}` in env and headers is that variable's value"
 
 
-class ProviderOptions(Frozen):
+class ProviderOptions(FrozenModel):
     """A provider that a config adds: an address that speaks the OpenAI API, or a class of the user's."""
 
     base_url: str | None = None
@@ -40,7 +40,7 @@ class ProviderOptions(Frozen):
     options: dict[str, JsonValue] = Field(default={}, description="told to what makes the provider")
 
 
-class PriceOptions(Frozen):
+class PriceOptions(FrozenModel):
     """USD per million tokens."""
 
     input: Decimal = Field(ge=0)
@@ -53,7 +53,7 @@ class PriceOptions(Frozen):
         return Price(**per_token, key=key, source="config")
 
 
-class ModelOptions(Frozen):
+class ModelOptions(FrozenModel):
     """What may be said of a model in a plan."""
 
     model: str

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Self
 
-from bakeoff.frozen import Frozen
-from bakeoff.plan import Case, SubjectSpec
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.plan import Case, SubjectSpec, read_options
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import Transcript
-from bakeoff.specs import read_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class BoundOracle:
 class Oracle:
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:
-        read_options(spec, Frozen)
+        read_options(spec, FrozenModel)
         return cls()
 
     def bind(self, case: Case) -> BoundOracle:

@@ -8,23 +8,23 @@ from typing import Literal, Self
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from bakeoff.calls import call
+from bakeoff._kernel.imports import import_target
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.threads import call
 from bakeoff.errors import BudgetError, InfraError, SubjectError, UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import Case, Files, SubjectSpec
+from bakeoff.plan import Case, Files, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
-from bakeoff.specs import describe, import_target, read_options
 
 _ERRORS = {"infra": InfraError, "subject": SubjectError, "budget": BudgetError, "bug": ZeroDivisionError}
 
 
-class ToolUse(Frozen):
+class ToolUse(FrozenModel):
     name: str
     arguments: dict[str, JsonValue] = {}
 
 
-class Answer(Frozen):
+class Answer(FrozenModel):
     """What to do in one attempt, in this order: spend, wait, break, call tools, write files, answer."""
 
     output: JsonValue = None
@@ -39,7 +39,7 @@ Scenario = str | Answer | tuple[str | Answer, ...]
 """One answer for every round, or a list that rounds go through, the last one staying."""
 
 
-class Script(Frozen):
+class Script(FrozenModel):
     """Answers by case id."""
 
     answers: dict[str, Scenario] = {}

@@ -7,7 +7,7 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
-from bakeoff.redact import secrets_in
+from bakeoff.storage.redaction import secrets_in
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bakeoff.frozen import Frozen
-from bakeoff.limits import Limits
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.canary import Canary, named_like, plain, well_formed
@@ -33,7 +33,7 @@ _CANARY = (
 )
 
 
-class _Report(Frozen):
+class _Report(FrozenModel):
     tests: tuple[TestOutcome, ...]
     error: str
 

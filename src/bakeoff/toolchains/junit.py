@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from bakeoff.errors import GraderError
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import open_place, put_files, take
 from bakeoff.toolchains.outcome import RunStop, TestOutcome, TestRun, TestState

@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from bakeoff.cache import cache_folder
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError
-from bakeoff.frozen import fingerprint
 from bakeoff.toolchains.installing import NPM_INSTALL, install_once, output_of
 
 SOURCES = Path(__file__).with_name("javascript")

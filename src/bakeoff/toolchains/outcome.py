@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Literal, Protocol, TypeAlias
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 
 TestState: TypeAlias = Literal["passed", "failed", "skipped"]
 RunStop: TypeAlias = Literal["finished", "timeout", "crashed", "memory", "output"]
 
 
-class TestOutcome(Frozen):
+class TestOutcome(FrozenModel):
     """One test; its name is the full one, suites joined by ` > `."""
 
     __test__ = False  # not a test of ours, whatever its name says to pytest
@@ -20,7 +20,7 @@ class TestOutcome(Frozen):
     seconds: float = 0.0
 
 
-class TestRun(Frozen):
+class TestRun(FrozenModel):
     """All tests of one candidate. The canary is not among them."""
 
     __test__ = False
@@ -51,7 +51,7 @@ class TestRunner(Protocol):
         """Run the tests among these files, named by their relative paths; `test` is the one that holds them."""
 
 
-class ValidationOutcome(Frozen):
+class ValidationOutcome(FrozenModel):
     """What a suite's own validator says of a candidate's code."""
 
     valid: bool

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import InfraError
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import open_place
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, InfraError
-from bakeoff.frozen import Frozen
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.canary import Canary, plain
@@ -28,7 +28,7 @@ _FINISHED: RunStop = "finished"
 _FORGED = "its result is not pytest's"
 
 
-class _Report(Frozen):
+class _Report(FrozenModel):
     tests: tuple[TestOutcome, ...]
     exit_code: int | None
     forged: bool

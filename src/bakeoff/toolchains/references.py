@@ -11,17 +11,17 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__
-from bakeoff.cache import cache_folder
-from bakeoff.files import write_atomically
-from bakeoff.frozen import Frozen, fingerprint
 from bakeoff.toolchains.outcome import TestRun
 
 _SOURCES = Path(__file__).parent
 _WRITTEN = {".py", ".js", ".mjs", ".cjs", ".ts", ".json", ".svelte"}
 
 
-class ReferenceRun(Frozen):
+class ReferenceRun(FrozenModel):
     """The tests that a reference ran, in their order."""
 
     names: tuple[str, ...]

@@ -5,7 +5,7 @@ import secrets
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from bakeoff.errors import GraderError
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import open_place
 from bakeoff.toolchains.outcome import ValidationOutcome

@@ -24,9 +24,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError
-from bakeoff.frozen import Frozen
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Completed, Sandbox
 from bakeoff.toolchains.canary import Canary, named_like, plain, well_formed
 from bakeoff.toolchains.fresh import run_fresh
@@ -51,7 +51,7 @@ class _Unlucky(Exception):
         self.run = run
 
 
-class _Report(Frozen):
+class _Report(FrozenModel):
     """What a worker says; anything else is not from our worker."""
 
     proof: str

@@ -16,16 +16,16 @@ from bakeoff.doors.components.results.read import (
 )
 from bakeoff.doors.components.results.write import result_files, result_of
 from bakeoff.errors import RunFolderError
-from bakeoff.journal import JournalWriter
 from bakeoff.plan import Plan
 from bakeoff.record import Reasoning, Record, Text, ToolCall, Verdict
-from bakeoff.redact import Redactor
 from bakeoff.report.compare import compare_sources
 from bakeoff.report.html.run_page import write_source_page
 from bakeoff.report.leaderboard import rank_sources
 from bakeoff.report.readers import Source, open_source
 from bakeoff.report.summary import summarise
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.journal import JournalWriter
+from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.run_folder import RunFolder
 
 DATA = Path(__file__).parent / "data"
 FORMS = ["seed", "without-totals", "without-transport", "unverified", "single-test", "single-test-bare"]

@@ -14,13 +14,13 @@ from bakeoff.doors.components.plan import build_plan
 from bakeoff.doors.components.references import reference_key
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import find_suites
-from bakeoff.journal import JournalWriter
+from bakeoff.engine.run import run
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record, ToolCall
-from bakeoff.redact import Redactor
-from bakeoff.run import run
-from bakeoff.rundir import RunFolder, run_folders
+from bakeoff.storage.journal import JournalWriter
+from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.run_folder import RunFolder, run_folders
 
 from .small_suites import ADDER, BUTTON, SHOUT, calling, scripted, write_suites
 
@@ -41,8 +41,8 @@ def planned(folder: Path, **asked: Any) -> Plan:
 
 async def carried_out(plan: Plan, folder: Path, **options: Any) -> dict[tuple[str, str], Record]:
     chosen = RunOptions(**{"results": folder / "results", "jobs": 2, "retries": 0, **options})
-    catalogue = door_of(plan).catalogue(plan, chosen)
-    records = [record async for record in run(plan, chosen, catalogue=catalogue)]
+    registry = door_of(plan).registry(plan, chosen)
+    records = [record async for record in run(plan, chosen, registry=registry)]
     return {(record.case, record.subject): record for record in records}
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from bakeoff.doors.components.suites import find_suites
 from bakeoff.doors.components.verify import Check, verify_suites
+from bakeoff.engine.run import sandbox_of
 from bakeoff.options import RunOptions
-from bakeoff.run import sandbox_of
 
 from .small_suites import ADDER, SHOUT, WORDS, write_suites
 

@@ -17,7 +17,7 @@ import pytest
 from genai_prices import Usage, calc_price
 
 from bakeoff.record import Record, Verdict
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 from ...fetched import fetch_package
 from .small_tracks import DOUBLE, write_track

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from bakeoff.journal import Spent
 from bakeoff.record import Record
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.journal import Spent
+from bakeoff.storage.run_folder import RunFolder
 
 from .small_tracks import Files, agent_file, write_track
 

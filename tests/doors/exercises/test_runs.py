@@ -18,11 +18,11 @@ from bakeoff.doors.exercises.plan import build_plan
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.tampering import meddling_of
 from bakeoff.doors.exercises.tracks import is_protected_name
+from bakeoff.engine.run import run, sandbox_of
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import HIDDEN, Plan
 from bakeoff.record import Record, Verdict
-from bakeoff.run import run, sandbox_of
 from bakeoff.sandbox.process import ProcessSandbox
 from bakeoff.subjects.command_agent import AgentRun, agent_run_in
 from bakeoff.subjects.folder_changes import patch_of
@@ -63,8 +63,8 @@ def planned(root: Path, *agents: str, **asked: Any) -> Plan:
 
 async def carried_out(plan: Plan, folder: Path, **options: Any) -> dict[tuple[str, str], Record]:
     chosen = RunOptions(**{"results": folder / "results", "jobs": 2, "retries": 0, **options})
-    catalogue = door_of(plan).catalogue(plan, chosen)
-    records = [record async for record in run(plan, chosen, catalogue=catalogue)]
+    registry = door_of(plan).registry(plan, chosen)
+    records = [record async for record in run(plan, chosen, registry=registry)]
     return {(record.case, record.subject): record for record in records}
 
 

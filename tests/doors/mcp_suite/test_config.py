@@ -8,12 +8,12 @@ from textwrap import dedent
 import pytest
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
+from bakeoff._kernel.yaml_with_lines import read_yaml
 from bakeoff.doors.mcp_suite.api import evaluate
 from bakeoff.doors.mcp_suite.config import Suite, read_suite, unknown_tools
 from bakeoff.doors.mcp_suite.schema import config_schema, published_schema, schema_text
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
-from bakeoff.placed_yaml import read_yaml
 
 GOOD = """\
 testRound: 2

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
+from bakeoff._kernel.yaml_with_lines import read_yaml
 from bakeoff.cli.mcp_tools import init
 from bakeoff.doors.mcp_suite.api import evaluate
 from bakeoff.doors.mcp_suite.config import read_suite, unknown_tools
@@ -19,7 +20,6 @@ from bakeoff.doors.mcp_suite.lint import lint_tools, servers_of
 from bakeoff.doors.mcp_suite.providers import check_models
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerTool
-from bakeoff.placed_yaml import read_yaml
 
 from ...warm_bakeoff import Bakeoff
 

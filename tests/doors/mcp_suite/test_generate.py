@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
+from bakeoff._kernel.yaml_with_lines import parse_yaml
 from bakeoff.cli.mcp_tools import Servers, generate
 from bakeoff.doors.mcp_suite.api import evaluate
 from bakeoff.doors.mcp_suite.config import read_suite
@@ -21,7 +22,6 @@ from bakeoff.doors.mcp_suite.generate.values import Maker
 from bakeoff.doors.mcp_suite.matching import parameter_differences
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
-from bakeoff.placed_yaml import parse_yaml
 
 from ...fetched import fetch_package
 from ...warm_bakeoff import Bakeoff

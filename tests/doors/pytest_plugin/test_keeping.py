@@ -7,7 +7,7 @@ import pytest
 
 from bakeoff.doors.pytest_plugin.reporting.source import EvalFileReader
 from bakeoff.report import summarise
-from bakeoff.rundir import find_run, run_folders
+from bakeoff.storage.run_folder import find_run, run_folders
 
 from ...warm_bakeoff import Bakeoff
 from .small_project import SmallProject, project

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bakeoff.rundir import find_run, run_folders
+from bakeoff.storage.run_folder import find_run, run_folders
 
 from .small_project import PLUGIN, SmallProject, project
 
@@ -248,7 +248,7 @@ def pytest_unconfigure():
         "bakeoff.doors.pytest_plugin.reporting",
         "bakeoff.doors.pytest_plugin.reporting.hooks",
         "bakeoff.errors",
-        "bakeoff.lazy_names",
+        "bakeoff._kernel.lazy_imports",
     ]
     assert not (project.path / ".bakeoff").exists()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.rundir import find_run
+from bakeoff.storage.run_folder import find_run
 
 from .small_project import PLUGIN, SmallProject, project
 

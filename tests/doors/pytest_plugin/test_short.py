@@ -6,7 +6,7 @@ import pytest
 
 from bakeoff.doors.pytest_plugin.gather import Outcomes
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.rundir import find_run
+from bakeoff.storage.run_folder import find_run
 
 from .small_project import SmallProject, project
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bakeoff.rundir import find_run
+from bakeoff.storage.run_folder import find_run
 
 from .small_project import SmallProject, project
 

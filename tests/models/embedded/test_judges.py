@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bakeoff.limits import Limits
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.scorers.judge import FACTUALITY, USUAL_CHOICES
 

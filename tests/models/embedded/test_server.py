@@ -17,12 +17,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from bakeoff.engine.resources import open_resources
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded import EmbeddedServer, Endpoint
 from bakeoff.models.embedded.launch import Files, Running, runtime_folder
 from bakeoff.models.embedded.locks import is_held, locked
 from bakeoff.models.embedded.server import connect
-from bakeoff.resources import open_resources
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 

@@ -17,15 +17,14 @@ from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest
 from pydantic_ai.settings import ModelSettings
 
-from bakeoff.calls import Clock
-from bakeoff.catalogue import default_catalogue
-from bakeoff.limits import Limits
+from bakeoff._kernel.clock import Clock
+from bakeoff.engine.registry import default_registry
 from bakeoff.models.access import ProviderAccess
 from bakeoff.models.embedded.launch import runtime_folder
 from bakeoff.models.gate import Busy, Patience
 from bakeoff.models.names import ModelName
 from bakeoff.models.providers import BUILT_IN
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Tool
 from bakeoff.record import Record, Transcript
 
@@ -40,7 +39,7 @@ async def _add(given: Mapping[str, JsonValue]) -> JsonValue:
     return int(str(given["a"])) + int(str(given["b"]))
 
 
-WITH_ADD = default_catalogue().with_tools(lambda *_: (Tool("add", "Adds two numbers.", ADD, _add),))
+WITH_ADD = default_registry().with_tools(lambda *_: (Tool("add", "Adds two numbers.", ADD, _add),))
 
 
 async def say(carry_out: CarryOut, kind: str, prompt: str, **options: Any) -> Transcript:
@@ -51,7 +50,7 @@ async def say(carry_out: CarryOut, kind: str, prompt: str, **options: Any) -> Tr
         subjects=(SubjectSpec(kind=kind, name="tiny", options={**usual, **options}),),
         scorers=(ScorerSpec(kind="contains"),),
     )
-    [record] = await carry_out(plan, catalogue=WITH_ADD, retries=0)
+    [record] = await carry_out(plan, registry=WITH_ADD, retries=0)
     assert record.transcript is not None, record.failure
     return record.transcript
 

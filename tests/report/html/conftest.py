@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cache import cache_folder
+from bakeoff._kernel.cache import cache_folder
 from bakeoff.plan import Case, Plan
 from bakeoff.report.compare import CompareReport, compare_sources
 from bakeoff.report.compare_page import write_compare_page
@@ -17,7 +17,7 @@ from bakeoff.report.html import read_entries, write_index, write_run_page
 from bakeoff.report.leaderboard import rank_sources
 from bakeoff.report.leaderboard_page import write_leaderboard_page
 from bakeoff.report.readers import open_source
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium
 from .generator import START, plan_of, write_run

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pydantic_core import to_json
 
-from bakeoff.journal import JournalWriter
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
-from bakeoff.redact import Redactor
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.journal import JournalWriter
+from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.run_folder import RunFolder
 
 PRICE = {"input": "0.000003", "output": "0.000015", "cache_read": "0.0000003", "cache_write": None}
 START = 1_790_000_000.0

@@ -16,7 +16,6 @@ from pydantic import BaseModel
 from bakeoff.errors import BakeoffError, RunFolderError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
-from bakeoff.redact import with_texts
 from bakeoff.report.compare import compare_sources
 from bakeoff.report.compare_page import write_compare_page
 from bakeoff.report.html import read_entries, write_index, write_run_page
@@ -26,7 +25,8 @@ from bakeoff.report.leaderboard import rank_sources
 from bakeoff.report.leaderboard_page import write_leaderboard_page
 from bakeoff.report.readers import open_source
 from bakeoff.report.sections import Code, Column, Datum, Section, Span, Table
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.redaction import with_texts
+from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, opened
 from .generator import line_of, plan_of, records_of, write_lines

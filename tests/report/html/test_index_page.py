@@ -18,7 +18,7 @@ from bakeoff.report.html.entries import (
 from bakeoff.report.html.gather import RunData
 from bakeoff.report.kept import place_of, tidy
 from bakeoff.report.sections import Datum, IndexColumn, Section
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, opened
 from .generator import line_of, plan_of, records_of, write_lines, write_run

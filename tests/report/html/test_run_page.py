@@ -15,7 +15,7 @@ from bakeoff.plan import Plan
 from bakeoff.report.html import write_run_page
 from bakeoff.report.html.gather import RunData
 from bakeoff.report.sections import Column, Datum, Facts, Section, Table
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, opened, until
 from .generator import line_of, plan_of, records_of, write_lines, write_run

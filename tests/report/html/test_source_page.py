@@ -11,13 +11,13 @@ from bakeoff.doors.components.results.read import ResultFileReader
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import Record
-from bakeoff.redact import Redactor
 from bakeoff.report.html import write_run_page, write_source_page
 from bakeoff.report.html.gather import MOST_TRIALS, RunData, gather
 from bakeoff.report.readers import Circumstances, Description, Source, open_source
 from bakeoff.report.sections import Facts, Section
 from bakeoff.report.summary import summarise
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.run_folder import RunFolder
 
 from ..runs import plan_of, record_of, run_of, write_run
 from .browser import Chromium, opened

@@ -17,13 +17,13 @@ from playwright.async_api import Page
 
 from bakeoff.plan import ScorerSpec
 from bakeoff.record import Record
-from bakeoff.redact import Redactor
 from bakeoff.report.html.gather import RunData
 from bakeoff.report.sections import Section
 from bakeoff.report.view.app import Pages
 from bakeoff.report.view.live import Progress
 from bakeoff.report.view.watch import Watch
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.run_folder import RunFolder
 
 from ...warm_bakeoff import Bakeoff
 from ..html.browser import Chromium, until

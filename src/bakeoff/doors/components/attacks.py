@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from bakeoff.plan import Case
-from bakeoff.subjects.cheat import Attack, Loot
+from bakeoff.subjects.cheat import Attack, Submission
 
 _EXITS = {".svelte": "<script>\nprocess.exit(0);\n</script>\n", ".py": "import os\nos._exit(0)\n"}
 _LOOPS = {".svelte": "<script>\nwhile (true) {}\n</script>\n", ".py": "while True:\n    pass\n"}
@@ -17,21 +17,21 @@ _PATCHES = {
 }
 
 
-def _answer(case: Case, texts: Mapping[str, str]) -> Loot:
-    return Loot(files={name: texts.get(PurePosixPath(name).suffix, "") for name in case.collect})
+def _answer(case: Case, texts: Mapping[str, str]) -> Submission:
+    return Submission(files={name: texts.get(PurePosixPath(name).suffix, "") for name in case.collect})
 
 
-def exit_early(case: Case) -> Loot:
+def exit_early(case: Case) -> Submission:
     """The component ends the process with exit code 0 before any test can run."""
     return _answer(case, _EXITS)
 
 
-def loop_forever(case: Case) -> Loot:
+def loop_forever(case: Case) -> Submission:
     """The component never lets a test begin."""
     return _answer(case, _LOOPS)
 
 
-def patch_expect(case: Case) -> Loot:
+def patch_expect(case: Case) -> Submission:
     """The component has every assertion succeed."""
     return _answer(case, _PATCHES)
 

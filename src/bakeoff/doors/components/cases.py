@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from bakeoff.doors.components.suites import RunnerName, Suite
 from bakeoff.errors import GraderError
-from bakeoff.limits import Limits
-from bakeoff.plan import Case, Files
+from bakeoff.plan import Case, Files, Limits
 
 _LIMITS = Limits(attempt_seconds=900.0, score_seconds=900.0)
 """Of a trial. Scoring waits for a free worker, and perhaps for the reference; a run of tests has its own limit."""

@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff._kernel.files import write_atomically
 from bakeoff.doors import Door
 from bakeoff.doors.components.attacks import ATTACKS
 from bakeoff.doors.components.cases import grading_of
@@ -15,14 +15,14 @@ from bakeoff.doors.components.references import REFERENCES
 from bakeoff.doors.components.runners import toolchains_for
 from bakeoff.doors.components.scorer import SUITE, SuiteScorer
 from bakeoff.doors.components.tools import component_tools
+from bakeoff.engine.registry import Registry, default_registry
+from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import RunFolderError
-from bakeoff.files import write_atomically
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.protocols import Resource
 from bakeoff.record import Record
-from bakeoff.run import sandbox_of
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from bakeoff.report.html.gather import RunData
@@ -36,10 +36,10 @@ class ComponentsDoor(Door):
 
     pages = True
 
-    def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:
+    def registry(self, plan: Plan, options: RunOptions) -> Registry:
         tools = partial(component_tools, test_tool=plan.settings.get("test_tool", True) is True)
         scorer = partial(SuiteScorer.from_spec, resources=grading_resources(plan, options))
-        return default_catalogue().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(ATTACKS)
+        return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(ATTACKS)
 
     def sections(self, run: "RunData") -> Sequence["Section"]:
         from bakeoff.doors.components.sections import components_sections

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.components.cases import Grading
 from bakeoff.doors.components.runners import run_tests, toolchain_of
 from bakeoff.errors import GraderError
-from bakeoff.frozen import fingerprint
 from bakeoff.toolchains.references import (
     OpenReferences,
     ReferenceRun,

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue, PositiveInt
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 
 JOINED = " + "
 """Between the servers of one configuration of the MCP axis."""
 
 
-class ComponentsRequest(Frozen):
+class ComponentsRequest(FrozenModel):
     """Which suites, models and servers, and how the models are asked. The run's own options stand beside it."""
 
     suites: Path | None = Field(default=None, description="None: `tests/` here if it has suites, else the bundled ones")

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.components.cases import grading_of
 from bakeoff.doors.components.tools import submission, why_nothing
 from bakeoff.doors.components.verification import summary, verify_component, verify_nothing
 from bakeoff.errors import GraderError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import Case, ScorerSpec
+from bakeoff.plan import Case, ScorerSpec, read_options
 from bakeoff.protocols import Needs, Resource, ScoreInput
 from bakeoff.record import Score
-from bakeoff.specs import read_options
 
 SUITE = "suite"
 
@@ -26,7 +25,7 @@ class SuiteScorer:
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec, resources: Sequence[Resource]) -> "SuiteScorer":
-        read_options(spec, Frozen)
+        read_options(spec, FrozenModel)
         return cls(Needs(resources=tuple(resources)))
 
     def check(self, case: Case) -> str | None:

@@ -12,8 +12,8 @@ from typing import Literal
 from pydantic import Field, PositiveFloat, ValidationError, model_validator
 
 from bakeoff import bundled
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.plan import Files, RelativePath, TakenPath
 
 RunnerName = Literal["vitest", "pytest", "junit"]
@@ -33,7 +33,7 @@ def bundled_folder() -> Path:
     return Path(bundled.__file__).parent / "components"
 
 
-class Layout(Frozen):
+class Layout(FrozenModel):
     """What `suite.toml` may say; without it, the files of a Svelte suite."""
 
     runner: RunnerName = "vitest"

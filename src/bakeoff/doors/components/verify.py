@@ -10,9 +10,9 @@ from bakeoff.doors.components.results.model import Verification
 from bakeoff.doors.components.runners import run_tests, run_validator, toolchains_for
 from bakeoff.doors.components.suites import Suite
 from bakeoff.doors.components.verification import judge, summary
+from bakeoff.engine.resources import open_resources
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.protocols import Sandbox
-from bakeoff.resources import open_resources
 from bakeoff.toolchains.references import as_reference, reference_problem
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from bakeoff.environment import read_environment
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.yaml_with_lines import read_yaml
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.placed_yaml import read_yaml
 from bakeoff.subjects.agent_definition import AgentDefinition
 from bakeoff.subjects.agent_program import version_of
 
@@ -43,7 +43,7 @@ def known_agents(files: Iterable[Path] = ()) -> dict[str, AgentDefinition]:
     return {**shipped, **{agent.name: agent for agent in own}}
 
 
-class AgentStatus(Frozen):
+class AgentStatus(FrozenModel):
     """One line of `bakeoff agents list`."""
 
     name: str

@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.exercises.cases import Grading, grading_of
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import Case, SubjectSpec
+from bakeoff.plan import Case, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import Transcript
-from bakeoff.specs import describe, read_options
 from bakeoff.subjects.command_agent import Launch, carry_out, with_run
 
 _PASSING = {".py": "def test_everything():\n    assert True\n", ".ts": "test('everything', () => {})\n"}
@@ -191,7 +190,7 @@ def in_turn(solutions: Mapping[str, str]) -> dict[str, str]:
     return chosen
 
 
-class CheatOptions(Frozen):
+class CheatOptions(FrozenModel):
     attack: str | None = None
     attacks: dict[str, str] = {}  # by case
 

@@ -10,8 +10,7 @@ from bakeoff.doors.exercises.prompt import build_prompt
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.tracks import is_protected_name
 from bakeoff.errors import GraderError
-from bakeoff.limits import Limits
-from bakeoff.plan import Case, Files
+from bakeoff.plan import Case, Files, Limits
 from bakeoff.subjects.command_agent import GRACE_SECONDS
 
 _LIMITS = Limits(score_seconds=900.0, processes=512, disk_mb=2048, output_kb=16 * 1024)

@@ -6,18 +6,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff.catalogue import Catalogue, default_catalogue
+from bakeoff._kernel.files import write_atomically
 from bakeoff.doors import Door
 from bakeoff.doors.exercises.attacks import ExerciseCheat
 from bakeoff.doors.exercises.cases import grading_of
 from bakeoff.doors.exercises.references import REFERENCES
 from bakeoff.doors.exercises.runners import runners_for
 from bakeoff.doors.exercises.scorer import EXERCISE, ExerciseScorer
-from bakeoff.files import write_atomically
+from bakeoff.engine.registry import Registry, default_registry
+from bakeoff.engine.run import sandbox_of
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.run import sandbox_of
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles, Watch
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ExercisesDoor(Door):
 
     pages = True
 
-    def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:
+    def registry(self, plan: Plan, options: RunOptions) -> Registry:
         gradings = [grading_of(case) for case in plan.cases]
         slots = max(1, min(options.jobs, os.cpu_count() or 1))
         sandbox = sandbox_of(options, plan)
@@ -42,7 +42,7 @@ class ExercisesDoor(Door):
         limited = options.max_cost is not None or options.max_tokens is not None
         agent = partial(CommandAgent.from_spec, files=files, watch=watch, sandbox=sandbox, limited=limited)
         return (
-            default_catalogue()
+            default_registry()
             .with_scorer(EXERCISE, partial(ExerciseScorer.from_spec, resources=resources))
             .with_subject(CLI_AGENT, agent)
             .with_subject("cheat", ExerciseCheat.from_spec)

@@ -7,9 +7,9 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.exercises.cases import Grading
 from bakeoff.doors.exercises.tampering import listed, meddling_of
-from bakeoff.frozen import Frozen
 from bakeoff.subjects.command_agent import AgentRun
 from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.references import ReferenceRun
@@ -26,7 +26,7 @@ _ENDINGS = {
 }
 
 
-class Outcome(Frozen):
+class Outcome(FrozenModel):
     """Everything that is known of one attempt once its tests have run; this is what a record keeps."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.exercises.cases import Grading
 from bakeoff.doors.exercises.runners import run_tests
 from bakeoff.errors import GraderError
-from bakeoff.frozen import fingerprint
 from bakeoff.toolchains.references import (
     OpenReferences,
     ReferenceRun,

@@ -5,13 +5,13 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, PositiveInt
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import HIDDEN
 
 Seconds = Annotated[float, Field(gt=0, le=604_800.0)]  # a week
 
 
-class ExercisesRequest(Frozen):
+class ExercisesRequest(FrozenModel):
     """Which exercises, agents and models, and how the agents are asked."""
 
     exercises: Path | None = Field(default=None, description="a track, or one exercise; None: the bundled ones")

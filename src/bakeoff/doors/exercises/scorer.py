@@ -6,16 +6,15 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.exercises.cases import grading_of
 from bakeoff.doors.exercises.judging import Outcome, judge, summary
 from bakeoff.doors.exercises.references import reference_of, skipped_by_all
 from bakeoff.doors.exercises.runners import run_tests
 from bakeoff.errors import GraderError
-from bakeoff.frozen import Frozen
-from bakeoff.plan import Case, ScorerSpec
+from bakeoff.plan import Case, ScorerSpec, read_options
 from bakeoff.protocols import Needs, Resource, ScoreInput
 from bakeoff.record import Failure, Score
-from bakeoff.specs import read_options
 from bakeoff.subjects.command_agent import AgentRun, agent_run_in, patch_in
 
 EXERCISE = "exercise"
@@ -32,7 +31,7 @@ class ExerciseScorer:
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec, resources: Sequence[Resource]) -> "ExerciseScorer":
-        read_options(spec, Frozen)
+        read_options(spec, FrozenModel)
         return cls(Needs(resources=tuple(resources)))
 
     def check(self, case: Case) -> str | None:

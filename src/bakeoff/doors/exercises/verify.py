@@ -10,9 +10,9 @@ from bakeoff.doors.exercises.exercises import Exercise
 from bakeoff.doors.exercises.judging import Outcome, judge, summary
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.runners import run_tests, runners_for
+from bakeoff.engine.resources import open_resources
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.protocols import Sandbox
-from bakeoff.resources import open_resources
 from bakeoff.subjects.command_agent import AgentRun
 from bakeoff.toolchains.references import as_reference, reference_problem
 

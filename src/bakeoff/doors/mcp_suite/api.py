@@ -17,11 +17,11 @@ from bakeoff.doors.mcp_suite.preparing import prepare, read_suites
 from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.model import Report
 from bakeoff.doors.mcp_suite.results.write import reported
+from bakeoff.engine.run import run
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.record import Record
-from bakeoff.run import run
-from bakeoff.rundir import new_run_folder
+from bakeoff.storage.run_folder import new_run_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ async def _evaluated(asked: Asked, options: RunOptions, progress: OnProgress | N
     folder = new_run_folder(options.results, plan.name)
     options = replace(prepared.options, folder=folder.path)
     done = 0
-    async for record in run(plan, options, catalogue=door_of(plan).catalogue(plan, options)):
+    async for record in run(plan, options, registry=door_of(plan).registry(plan, options)):
         done += 1
         if progress is not None:
             progress(Progress(suite.file, done, plan.size, record))

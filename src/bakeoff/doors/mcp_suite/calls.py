@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.config import ExpectedCall
 from bakeoff.doors.mcp_suite.matching import parameter_differences
-from bakeoff.frozen import Frozen
 
 
-class Call(Frozen):
+class Call(FrozenModel):
     """One call: which tool of which server, with what."""
 
     serverName: str
@@ -21,7 +21,7 @@ class Call(Frozen):
         return tool_label(self.serverName, self.toolName)
 
 
-class Expected(Frozen):
+class Expected(FrozenModel):
     """What a case expects, as the plan holds it: hidden from every model."""
 
     calls: tuple[ExpectedCall, ...] | None

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, JsonValue, Strict, field_validator, model_validator
 
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml, gathered, read_yaml
 from bakeoff.doors.mcp_suite.config_checks import (
     SPELLINGS,
     config_problems,
@@ -17,9 +19,7 @@ from bakeoff.doors.mcp_suite.config_checks import (
     shape_problems,
 )
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen
 from bakeoff.mcp import ServerSpec, ServerTool
-from bakeoff.placed_yaml import ConfigError, Key, PlacedYaml, gathered, read_yaml
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -50,7 +50,7 @@ _EXAMPLES = {
 }
 
 
-class ExpectedCall(Frozen):
+class ExpectedCall(FrozenModel):
     """One call that should be made."""
 
     serverName: str = Field(min_length=1)
@@ -58,7 +58,7 @@ class ExpectedCall(Frozen):
     parameters: dict[str, JsonValue] = {}
 
 
-class SuiteCase(Frozen):
+class SuiteCase(FrozenModel):
     """One prompt, and what a model that understands the tools does with it."""
 
     prompt: str = Field(min_length=1)
@@ -88,7 +88,7 @@ class SuiteCase(Frozen):
         return [value] if isinstance(value, dict) else value
 
 
-class RetryConfig(Frozen):
+class RetryConfig(FrozenModel):
     """What is done about a provider that is busy, in milliseconds."""
 
     maxRetries: Whole = Field(default=3, ge=0)
@@ -102,7 +102,7 @@ class RetryConfig(Frozen):
         return self
 
 
-class ModelSettings(Frozen):
+class ModelSettings(FrozenModel):
     """How a model is asked."""
 
     temperature: Number = Field(default=0, ge=0)
@@ -111,7 +111,7 @@ class ModelSettings(Frozen):
     timeout: Number = Field(default=60, gt=0, description="seconds for one answer")
 
 
-class ProviderConfig(Frozen):
+class ProviderConfig(FrozenModel):
     """A provider of one's own: `module:Class`, or an address that speaks the OpenAI API."""
 
     target: str | None = Field(default=None, validation_alias=AliasChoices("target", "class", "module"))
@@ -159,7 +159,7 @@ class ProviderConfig(Frozen):
         return self
 
 
-class SuiteConfig(Frozen):
+class SuiteConfig(FrozenModel):
     """All of a configuration, as the file spells it."""
 
     testRound: Whole = Field(default=10, ge=1, description="how often each model is given each prompt")

@@ -7,12 +7,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml
 from bakeoff.doors.mcp_suite.matching import matcher_problems, parameter_problems
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.models.names import parse_model_name
 from bakeoff.models.providers import provider_name
-from bakeoff.placed_yaml import Key, PlacedYaml
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp_suite.config import ExpectedCall, SuiteCase, SuiteConfig

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from bakeoff.catalogue import Catalogue, default_catalogue
 from bakeoff.doors import Door, Ruling
 from bakeoff.doors.mcp_suite.outcome import outcome_of
 from bakeoff.doors.mcp_suite.plan import SCORER, provider_options, run_options
 from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.doors.mcp_suite.settings import Evaluation, evaluation_of
+from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.models.names import parse_model_name
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer, Subject
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.variables import filled
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 class McpDoor(Door):
     """Models in three modes, the scorer of their calls, and the reports in `mcp-report/`."""
 
-    def catalogue(self, plan: Plan, options: RunOptions) -> Catalogue:  # noqa: ARG002 - the shape of the seam
+    def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the shape of the seam
         evaluation = evaluation_of(plan)
         environment = evaluation.environment()
-        catalogue = default_catalogue().with_scorer(SCORER, partial(_scorer, evaluation, environment))
-        return catalogue.with_subject(f"mcp-{evaluation.config.mode}", partial(_subject, evaluation, environment))
+        registry = default_registry().with_scorer(SCORER, partial(_scorer, evaluation, environment))
+        return registry.with_subject(f"mcp-{evaluation.config.mode}", partial(_subject, evaluation, environment))
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
         """The suite's limit holds whoever goes on with it, and whatever the usual number of jobs is."""

@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 
+from bakeoff._kernel.files import write_atomically
 from bakeoff.doors.mcp_suite.config import CONFIG_NAME
 from bakeoff.doors.mcp_suite.schema import SCHEMA_NAME
 from bakeoff.errors import UsageError
-from bakeoff.files import write_atomically
 
 _FOR_EVERYONE = 0o644
 _PYTHON = "command: python\n"  # in bundled configurations; becomes the interpreter that has bakeoff and its packages

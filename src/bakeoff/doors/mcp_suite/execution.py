@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.calls import Call
 from bakeoff.doors.mcp_suite.matching import Difference, is_matcher, parameter_differences, value_differences
-from bakeoff.frozen import Frozen
 from bakeoff.mcp import McpHub, OpenHub
 from bakeoff.record import ToolCall
 
@@ -18,7 +18,7 @@ _LONGEST = 20_000  # characters of a result that a record keeps
 _WRAPPED = "result"  # the key under which an SDK sends what is no object: structured content has to be one
 
 
-class Executed(Frozen):
+class Executed(FrozenModel):
     """What came of one call."""
 
     tool: str

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from bakeoff._kernel.environment import read_environment
 from bakeoff.doors.mcp_suite.config import CONFIG_NAME
-from bakeoff.environment import read_environment
 from bakeoff.errors import UsageError
 
 _ENDINGS = (".yaml", ".yml")

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.calls import Call
 from bakeoff.doors.mcp_suite.execution import Executed
 from bakeoff.errors import GraderError
-from bakeoff.frozen import Frozen
 from bakeoff.models.access import ProviderAccess
 from bakeoff.models.check import what_is_missing
 from bakeoff.protocols import Needs, ScoreInput
@@ -22,7 +22,7 @@ _CHOICES = {_PASSED: "The answer meets what it is judged by.", _FAILED: "The ans
 _LONGEST = 20_000  # characters of each text that are shown to the judge
 
 
-class Grade(Frozen):
+class Grade(FrozenModel):
     """What a judge said, and who it was."""
 
     passed: bool

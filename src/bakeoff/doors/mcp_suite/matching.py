@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
-from bakeoff.frozen import Frozen
-from bakeoff.placed_yaml import Key, in_our_words
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.yaml_with_lines import Key, in_our_words
 from bakeoff.scorers.text import is_found
 
 _SEARCH_SECONDS = 5.0
@@ -21,7 +21,7 @@ _LONGEST_SHOWN = 200
 _NOISE = 1e-9  # of a distance: what floats add to it is no part of it
 
 
-class Matcher(Frozen):
+class Matcher(FrozenModel):
     """How to compare one value. Without any of the ways, it has to equal `value`, or is only optional."""
 
     model_config = ConfigDict(strict=True)  # "yes" is a text, not a truth

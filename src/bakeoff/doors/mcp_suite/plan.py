@@ -14,12 +14,11 @@ from bakeoff.doors.mcp_suite.request import EvaluationRequest
 from bakeoff.doors.mcp_suite.servers import sealed
 from bakeoff.doors.mcp_suite.settings import Evaluation
 from bakeoff.errors import UsageError
-from bakeoff.limits import Limits
 from bakeoff.mcp import ServerTool
 from bakeoff.models.names import parse_model_name
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.redact import secrets_in
+from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
+from bakeoff.storage.redaction import secrets_in
 
 DOOR = "mcp"
 SCORER = "mcp"

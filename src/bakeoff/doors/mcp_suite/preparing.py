@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bakeoff._kernel.yaml_with_lines import gathered
 from bakeoff.doors import door_of
 from bakeoff.doors.mcp_suite.choosing import Asked, in_no_suite, parts_of
 from bakeoff.doors.mcp_suite.config import Suite, read_suite, unknown_tools
@@ -14,7 +15,6 @@ from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.doors.mcp_suite.settings import evaluation_of
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
-from bakeoff.placed_yaml import gathered
 from bakeoff.plan import Plan
 
 
@@ -52,11 +52,11 @@ def read_suites(request: EvaluationRequest, options: RunOptions) -> tuple[Asked,
 
 def check_suite(suite: Suite, request: EvaluationRequest, options: RunOptions) -> None:
     """Unknown providers and missing keys, of all models at once."""
-    if options.replay != "strict" and not request.models:  # of a part, `cast` tells without the lines of the file
+    if options.replay != "strict" and not request.models:  # of a part, `resolved` tells without the lines of the file
         check_models(suite, suite_environment(suite.folder))
     gathered(list(_named_alike(suite)))
     plan = build_plan(suite, request)
-    door_of(plan).catalogue(plan, options).cast(plan, offline=options.replay == "strict")
+    door_of(plan).registry(plan, options).resolve(plan, offline=options.replay == "strict")
 
 
 def _named_alike(suite: Suite) -> Iterator[str]:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from pydantic import Field, PositiveInt
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 
 REPORT_FOLDER = Path("mcp-report")
 
 
-class EvaluationRequest(Frozen):
+class EvaluationRequest(FrozenModel):
     """Which configuration, and which part of it. What is filtered out is no failure: it is not there."""
 
     path: Path | None = Field(default=None, description="None: the nearest configuration here or above")

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import JsonValue, ValidationError
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.calls import Call, Expected, call_differences, make_call
 from bakeoff.doors.mcp_suite.execution import Executed, Execution, executed_by_agent, result_differences
 from bakeoff.doors.mcp_suite.grading import Grade, Grader
@@ -13,12 +14,10 @@ from bakeoff.doors.mcp_suite.plan import SCORER
 from bakeoff.doors.mcp_suite.reply import Heard, read_reply
 from bakeoff.doors.mcp_suite.tool_names import offered_names
 from bakeoff.errors import GraderError
-from bakeoff.frozen import Frozen
 from bakeoff.mcp import ServerTool
-from bakeoff.plan import Case, ScorerSpec
+from bakeoff.plan import Case, ScorerSpec, read_options
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score, ToolCall, Transcript
-from bakeoff.specs import read_options
 
 UNKNOWN_SERVER = "unknown"
 """Of a tool that a model made up in function calling, where only the tool is named."""
@@ -28,7 +27,7 @@ _MOST_REASONS = 20
 _LONGEST_REASON = 2_000
 
 
-class ScorerOptions(Frozen):
+class ScorerOptions(FrozenModel):
     mode: Literal["json", "native", "agent"] = "json"
     extra_parameters: Literal["reject", "allow"] = "reject"
     strict_json: bool = False

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from bakeoff.doors.mcp_suite.config import ProviderConfig, SuiteConfig
 from bakeoff.mcp import McpHub, ServerSpec
-from bakeoff.redact import secrets_in
+from bakeoff.storage.redaction import secrets_in
 from bakeoff.subjects.variables import with_variables
 
 _SEAL = "bakeoff_mcp_"

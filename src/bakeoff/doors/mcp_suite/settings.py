@@ -5,16 +5,16 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue, ValidationError
 
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.doors.mcp_suite.config import SuiteConfig, read_suite
 from bakeoff.doors.mcp_suite.find import suite_environment
 from bakeoff.doors.mcp_suite.servers import confided, has_seals
 from bakeoff.errors import UsageError
-from bakeoff.frozen import Frozen, fingerprint
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Plan
 
 
-class Evaluation(Frozen):
+class Evaluation(FrozenModel):
     """A suite as it is carried out: filtered, without secrets, and with the tools that its servers offered."""
 
     config: SuiteConfig

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, PositiveInt
 
-from bakeoff.calls import Clock
+from bakeoff._kernel.clock import Clock
 from bakeoff.doors.mcp_suite.config import SuiteConfig
 from bakeoff.doors.mcp_suite.plan import AGENT_STEPS
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
@@ -17,10 +17,9 @@ from bakeoff.doors.mcp_suite.tool_names import offered_names
 from bakeoff.errors import InfraError, ToolError
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
 from bakeoff.models.gate import Patience
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import SubjectSpec, read_options
 from bakeoff.protocols import Needs, Task, Tool
 from bakeoff.record import Transcript
-from bakeoff.specs import read_options
 from bakeoff.subjects.model import ModelOptions, ModelSubject
 
 Mode = Literal["json", "native", "agent"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from bakeoff.frozen import fingerprint
+from bakeoff._kernel.model import fingerprint
 from bakeoff.plan import SubjectSpec
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class PytestDoor(Door):
     """Evals of a session of pytest. They are shown like any run, and run again by pytest alone."""
 
-    def catalogue(self, plan: "Plan", options: "RunOptions") -> NoReturn:  # noqa: ARG002 - the shape of a door
+    def registry(self, plan: "Plan", options: "RunOptions") -> NoReturn:  # noqa: ARG002 - the shape of a door
         raise UsageError(
             f"plan {plan.name!r} holds evals, whose tasks and scorers are functions of a project: "
             "run pytest there to carry them out again (`pytest --lf` for those that failed)"

@@ -130,8 +130,8 @@ def _written(outcome: "EvalOutcome") -> str:
     try:
         return outcome.model_dump_json(exclude_defaults=True)
     except PydanticSerializationError:
-        from bakeoff.jsonable import writable
-        from bakeoff.redact import with_texts
+        from bakeoff._kernel.json import writable
+        from bakeoff.storage.redaction import with_texts
 
         return with_texts(outcome, writable).model_dump_json(exclude_defaults=True)
 

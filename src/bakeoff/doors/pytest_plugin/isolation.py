@@ -19,10 +19,10 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
+from bakeoff._kernel.json import writable
 from bakeoff.errors import InfraError, SubjectError
-from bakeoff.jsonable import writable
 from bakeoff.record import Transcript
-from bakeoff.redact import with_texts
+from bakeoff.storage.redaction import with_texts
 
 _LONGEST_ANSWER = 64 * 1024 * 1024
 _PICKLING = (
@@ -101,7 +101,7 @@ def serve() -> None:
 
 
 def _answer(request: bytes) -> tuple[bytes, bytes]:
-    from bakeoff.calls import call
+    from bakeoff._kernel.threads import call
     from bakeoff.doors.pytest_plugin.replaying import replaying_as_handed_on
     from bakeoff.doors.pytest_plugin.tasks import transcript_of
 

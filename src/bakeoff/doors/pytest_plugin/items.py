@@ -26,8 +26,8 @@ from bakeoff.doors.pytest_plugin.suite import Described, EvalSuite
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
-    from bakeoff.doors.pytest_plugin.crew import Ticket
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+    from bakeoff.doors.pytest_plugin.parallel import Ticket
 
 _STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
 _DIRECT = "get_direct_param_fixture_func"  # what pytest calls the function behind a value of parametrize

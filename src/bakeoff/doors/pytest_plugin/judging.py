@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from statistics import fmean
 
+from bakeoff._kernel.json import as_json
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome, Gate
 from bakeoff.doors.pytest_plugin.rows import Row
 from bakeoff.doors.pytest_plugin.settings import Settings
-from bakeoff.jsonable import as_json
 from bakeoff.plan import SubjectSpec
 from bakeoff.record import Record, Score, Verdict, reaches
 

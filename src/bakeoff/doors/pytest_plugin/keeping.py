@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 from pydantic_core import PydanticSerializationError, to_json
 
+from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.json import writable
 from bakeoff._version import __version__
-from bakeoff.doors.pytest_plugin.crew import RUN
 from bakeoff.doors.pytest_plugin.options import results_folder
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.parallel import RUN
 from bakeoff.errors import RunFolderError
-from bakeoff.files import write_atomically
-from bakeoff.journal import JournalWriter
-from bakeoff.jsonable import writable
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.redact import Redactor, with_texts
-from bakeoff.rundir import RunFolder, new_run_folder, run_folders
+from bakeoff.storage.journal import JournalWriter
+from bakeoff.storage.redaction import Redactor, with_texts
+from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 
 KEPT = 20
 """Runs that stay in the folder that nobody chose."""

@@ -4,14 +4,14 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import SubjectSpec
 from bakeoff.record import NO_USAGE, Record, Usage
 
 Gate = Literal["mean", "pass@k", "pass^k"]
 
 
-class EvalOutcome(Frozen):
+class EvalOutcome(FrozenModel):
     """One case of a suite, or one `to_eval`, with a record for each round."""
 
     nodeid: str

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pytest
 
     from bakeoff.options import RunOptions
-    from bakeoff.redact import Redactor
+    from bakeoff.storage.redaction import Redactor
 
 _HANDED_ON = "BAKEOFF_REPLAYING"  # to processes of isolated tasks: the mode and the folder
 
@@ -31,7 +31,7 @@ def replaying(mode: str, folder: Path, redactor: "Redactor") -> Iterator[None]:
         yield
         return
     from bakeoff.errors import UsageError
-    from bakeoff.tape import MODES, Tape
+    from bakeoff.replay.store import MODES, Tape
 
     if mode not in MODES:
         raise UsageError(f"replay: {mode!r} is not one of {', '.join(MODES)}")
@@ -62,8 +62,8 @@ def replaying_as_handed_on() -> Iterator[None]:
     if not handed_on:
         yield
         return
-    from bakeoff.environment import read_environment
-    from bakeoff.redact import Redactor, secrets_in
+    from bakeoff._kernel.environment import read_environment
+    from bakeoff.storage.redaction import Redactor, secrets_in
 
     mode, folder = json.loads(handed_on)
     with replaying(mode, Path(folder), Redactor(secrets_in(read_environment()))):
@@ -72,5 +72,5 @@ def replaying_as_handed_on() -> Iterator[None]:
 
 def asking(round_: int) -> AbstractContextManager[Any]:
     """Around one round of one case: what is asked twice has two answers, and what is missing is the case's error."""
-    tapes = sys.modules.get("bakeoff.tape")  # whoever has put one on has imported it
+    tapes = sys.modules.get("bakeoff.replay.store")  # whoever has put one on has imported it
     return nullcontext() if tapes is None or tapes.tape_on() is None else tapes.Asking(round_)

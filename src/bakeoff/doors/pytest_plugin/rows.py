@@ -167,7 +167,7 @@ def _csv(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _yaml(path: Path) -> Iterator[tuple[str, Any]]:
-    from bakeoff.placed_yaml import read_yaml
+    from bakeoff._kernel.yaml_with_lines import read_yaml
 
     placed = read_yaml(path)
     if not isinstance(placed.value, list):

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bakeoff.calls import call
-from bakeoff.catalogue import NO_NEEDS
+from bakeoff._kernel.threads import call
+from bakeoff.engine.registry import NO_NEEDS
 from bakeoff.errors import GraderError, InfraError
-from bakeoff.protocols import Needs, Outbound, Scored, ScoreInput, Scorer
+from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer
 from bakeoff.record import Score
 
 _NOT_FOR_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
@@ -25,7 +25,7 @@ class SuiteScorer:
     def lacks(self) -> list[str]:
         """What is missing for it to ask whom it asks."""
         function: object = self.function
-        return function.lacks() if isinstance(function, Outbound) and not self.offline else []
+        return function.lacks() if isinstance(function, NeedsNetwork) and not self.offline else []
 
     @property
     def needs(self) -> Needs:
@@ -64,7 +64,7 @@ def named_scorers(
 
 
 def _offline(scorer: Any) -> Any:
-    return scorer.offline() if isinstance(scorer, Outbound) else scorer
+    return scorer.offline() if isinstance(scorer, NeedsNetwork) else scorer
 
 
 def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bakeoff.doors.pytest_plugin.columns import columns_of
-from bakeoff.doors.pytest_plugin.crew import Crew, Production, Ticket
 from bakeoff.doors.pytest_plugin.groups import Group
 from bakeoff.doors.pytest_plugin.loops import LoopThread, on_asyncio
 from bakeoff.doors.pytest_plugin.options import concurrency_of, rounds_of, run_options
+from bakeoff.doors.pytest_plugin.parallel import Crew, Production, Ticket
 from bakeoff.doors.pytest_plugin.replaying import start_replay
 from bakeoff.doors.pytest_plugin.scoring import named_scorers, refuse_incomplete
 from bakeoff.doors.pytest_plugin.shared import SharedResources
@@ -102,7 +102,7 @@ class EvalSession:
     async def _keep_open(self, production: Production) -> None:
         """A loop of the test's own needs clients of its own; what is behind them, such as an embedded model, need not
         be started anew for each."""
-        if wanted := list(production.cast().resources()):
+        if wanted := list(production.resolve().resources()):
             refuse_incomplete(production.scorers)
             await self.loop.awaited(self._lent(wanted))
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from bakeoff.engine.resources import Opened, open_resources
 from bakeoff.errors import BakeoffError
 from bakeoff.protocols import Resource
-from bakeoff.resources import Opened, open_resources
 
 _Request = tuple[Sequence[Resource], "asyncio.Future[None]"]
 _CLOSING_SECONDS = 5.0

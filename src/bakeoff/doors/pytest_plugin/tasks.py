@@ -7,7 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar
 
-from bakeoff.calls import call
+from bakeoff._kernel.threads import call
 from bakeoff.doors.pytest_plugin.rows import EvalCase, Row
 from bakeoff.errors import SubjectError
 from bakeoff.protocols import Task
@@ -75,7 +75,7 @@ def transcript_of(answer: Any) -> Transcript:
         raise SubjectError("the task returned None: return the output that is to be scored")
     if isinstance(answer, Transcript):
         return answer
-    from bakeoff.recognise import recognise
+    from bakeoff.sdk_results import recognise
 
     result = recognise(answer)
     if result is None:

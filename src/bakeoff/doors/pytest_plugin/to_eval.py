@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.pytest_plugin.crew import Production
 from bakeoff.doors.pytest_plugin.failures import failure_of
 from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.judging import outcome_of
 from bakeoff.doors.pytest_plugin.loops import on_asyncio
 from bakeoff.doors.pytest_plugin.options import rounds_of, run_options
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.parallel import Production
 from bakeoff.doors.pytest_plugin.rows import Row, printable
 from bakeoff.doors.pytest_plugin.scoring import named_scorers
 from bakeoff.doors.pytest_plugin.session import session_of

@@ -8,8 +8,8 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bakeoff._kernel.files import write_atomically
 from bakeoff.errors import UsageError
-from bakeoff.files import write_atomically
 
 _FORMAT = 1  # part of every launch's identity: versions of Bakeoff that differ in it share no server
 

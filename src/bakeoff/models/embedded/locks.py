@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bakeoff.files import PRIVATE
+from bakeoff._kernel.files import PRIVATE
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bakeoff.calls import call
+from bakeoff._kernel.files import PRIVATE
+from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.files import PRIVATE
 from bakeoff.models.embedded.launch import Files, Launch, Running, runtime_folder
 from bakeoff.models.embedded.locks import is_held, lock_file, locked, take
 from bakeoff.models.embedded.weights import KNOWN, Progress, Say, check_name, is_here, location, pull, weights_path

@@ -21,9 +21,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO
 
-from bakeoff.cache import cache_folder
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.files import sync_folder
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.files import sync_folder
 from bakeoff.models.embedded.locks import lock_file, take
 
 Progress = Callable[[int, int | None], None]

@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import BakeoffError
-from bakeoff.frozen import Frozen, fingerprint
-from bakeoff.journal import Mark, read_journal
 from bakeoff.plan import Plan
 from bakeoff.report.html.gather import State, read_plan, refusing
 from bakeoff.report.html.run_page import PAGE_NAME, Sections, no_sections, write_run_page
@@ -18,12 +17,13 @@ from bakeoff.report.kept import keep, key_of, look, recall, tidy
 from bakeoff.report.readers import Reader, Source, known_readers
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.words import visible
-from bakeoff.rundir import RunFolder, run_folders
+from bakeoff.storage.journal import Mark, read_journal
+from bakeoff.storage.run_folder import RunFolder, run_folders
 
 _SUMMARY, _PAGE = "summary", "page"  # what is kept of a run
 
 
-class Entry(Frozen):
+class Entry(FrozenModel):
     """One run, as far as the index shows it. Doors make these from result files of their own."""
 
     run: str
@@ -35,7 +35,7 @@ class Entry(Frozen):
     page: str | None = None  # a link to the run's page, relative to the results folder
 
 
-class Unreadable(Frozen):
+class Unreadable(FrozenModel):
     """A run folder that cannot be shown, and why."""
 
     run: str

@@ -12,9 +12,8 @@ from typing import Literal
 
 from pydantic import JsonValue, ValidationError
 
-from bakeoff.bitmap import Bitmap
+from bakeoff._kernel.bitmap import Bitmap
 from bakeoff.errors import RunFolderError
-from bakeoff.journal import Damage, Entry, Mark, read_journal_backwards
 from bakeoff.models.cache_simulation import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Plan
@@ -23,8 +22,9 @@ from bakeoff.report.readers import Source
 from bakeoff.report.spread import Spread, Spreads
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.words import visible
-from bakeoff.rundir import RunFolder
 from bakeoff.stats import Cell
+from bakeoff.storage.journal import Damage, Entry, Mark, read_journal_backwards
+from bakeoff.storage.run_folder import RunFolder
 
 MOST_TRIALS = 10_000_000
 """A plan may name more than any page could show; a hostile one may name more than memory could count."""

@@ -15,9 +15,9 @@ from typing import IO, Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from bakeoff._kernel.files import PRIVATE
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError
-from bakeoff.files import PRIVATE
 from bakeoff.report.html import chunks
 from bakeoff.report.html.plots import draw, interval_words, written
 from bakeoff.report.sections import Datum, Fragment, Table, Value

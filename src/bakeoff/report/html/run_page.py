@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bakeoff.files import PRIVATE
+from bakeoff._kernel.files import PRIVATE
 from bakeoff.plan import Plan
 from bakeoff.record import LOST, Record, Verdict
 from bakeoff.report.html import chunks
@@ -18,7 +18,7 @@ from bakeoff.report.html.run_sections import costs, failures, headline, overview
 from bakeoff.report.readers import Source
 from bakeoff.report.sections import Matrix, MatrixCell, Section, Tone
 from bakeoff.report.words import cost, duration, visible
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 DRAWN_CELLS = 2_000
 """A matrix of more cells is drawn only where it is seen."""

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from bakeoff.calls import call
+from bakeoff._kernel.threads import call
 from bakeoff.errors import BakeoffError, RunFolderError
 from bakeoff.report.html import read_entries, write_index, write_run_page
 from bakeoff.report.html.render import Served
@@ -23,7 +23,7 @@ from bakeoff.report.html.run_page import Sections, no_sections
 from bakeoff.report.view.guard import Guard
 from bakeoff.report.view.live import Progress, Told
 from bakeoff.report.view.watch import RUNS, Look, Watch, look_at, look_into
-from bakeoff.rundir import RunFolder, run_folders
+from bakeoff.storage.run_folder import RunFolder, run_folders
 
 POLL_SECONDS = 0.5
 INDEX_POLL_SECONDS = 1.0  # a look at a thousand runs takes a twentieth of that

@@ -8,12 +8,12 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from bakeoff.errors import RunFolderError
-from bakeoff.journal import record_at
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Usage, Verdict
 from bakeoff.report.html.gather import read_plan
 from bakeoff.report.words import visible
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.journal import record_at
+from bakeoff.storage.run_folder import RunFolder
 
 State = Literal["running", "complete", "incomplete", "stopped"]
 

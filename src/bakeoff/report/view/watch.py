@@ -9,7 +9,7 @@ from bakeoff.report.html.entries import Entry, read_entry
 from bakeoff.report.html.index_page import index_rows
 from bakeoff.report.html.render import Served
 from bakeoff.report.view.live import event
-from bakeoff.rundir import RunFolder, run_folders
+from bakeoff.storage.run_folder import RunFolder, run_folders
 
 RUNS = "/runs/"
 _REST = 3  # times as long as a run took to read, it is left alone: a long one takes a quarter of a core at most

@@ -20,10 +20,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bakeoff.cache import cache_folder
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError
-from bakeoff.frozen import fingerprint
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
 from bakeoff.toolchains.canary import Canary, plain

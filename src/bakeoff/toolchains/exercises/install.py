@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from bakeoff.cache import cache_folder
-from bakeoff.frozen import fingerprint
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.model import fingerprint
 from bakeoff.toolchains.installing import NPM_INSTALL, install_once, output_of
 from bakeoff.toolchains.node import SOURCES as WORKER_SOURCES
 from bakeoff.toolchains.node import find_node, node_version

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.canary import Canary

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from bakeoff.errors import GraderError, InfraError, UsageError
-from bakeoff.limits import Limits
+from bakeoff.plan import Limits
 from bakeoff.protocols import Sandbox
 from bakeoff.toolchains.exercises.commands import CommandRunner
 from bakeoff.toolchains.exercises.install import install_exercise_toolchain

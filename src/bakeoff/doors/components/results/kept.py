@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.components.results.model import (
     Additions,
     Pricing,
@@ -12,7 +13,6 @@ from bakeoff.doors.components.results.model import (
     Transport,
     UnitTestTotals,
 )
-from bakeoff.frozen import Frozen
 from bakeoff.record import Transcript
 
 RECORDED = "recorded"
@@ -30,7 +30,7 @@ Half = Literal["part", "bare", "result", "output", "silent", "nothing"]
 with the input alone; with neither."""
 
 
-class RecordedSubject(Frozen):
+class RecordedSubject(FrozenModel):
     """The options of a subject that was read from a file: those that the file has, and no others.
 
     Totals are the file's own, and nothing computes them anew.
@@ -64,7 +64,7 @@ KEPT_AS = {
 """Fields of a file's metadata, and the options of the subject that hold them."""
 
 
-class StepNotes(Frozen):
+class StepNotes(FrozenModel):
     """What a file says of a step besides what was said and used in it."""
 
     warnings: tuple[JsonValue, ...] | None = None
@@ -82,7 +82,7 @@ OURS = StepNotes(warnings=(), response={})
 """What is written for a step of our own."""
 
 
-class TranscriptNotes(Frozen):
+class TranscriptNotes(FrozenModel):
     absent: tuple[str, ...] = Field(default=(), description="fields of a test that the file does not have")
     steps: tuple[StepNotes, ...] = ()
 

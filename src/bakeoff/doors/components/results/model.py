@@ -25,8 +25,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.components.results.names import seconds_of
-from bakeoff.frozen import Frozen
 from bakeoff.plan import Name
 from bakeoff.record import Verdict
 
@@ -80,7 +80,7 @@ Moment: TypeAlias = Annotated[str, Field(max_length=60), AfterValidator(_moment)
 Transport: TypeAlias = Literal["HTTP", "StdIO"]
 
 
-class Filed(Frozen):
+class Filed(FrozenModel):
     """An object of the file."""
 
     model_config = ConfigDict(

@@ -24,9 +24,8 @@ from bakeoff.doors.components.results.model import (
 from bakeoff.doors.components.results.names import timestamp_of, timestamped_name, told_apart
 from bakeoff.doors.components.results.steps import extract_result_write_content, write_step
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case, Plan, SubjectSpec
+from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
 from bakeoff.record import NO_USAGE, Record, Transcript, Usage, Verdict
-from bakeoff.specs import describe, read_options
 
 Sizes = Mapping[str, int]
 """How many tests a suite has, by its name; needed only for what never came to be graded."""

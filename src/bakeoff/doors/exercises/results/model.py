@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.record import Verdict
 
 _MOST = 10_000  # exercises of a file, attempts at one
@@ -79,7 +79,7 @@ Long = Annotated[str, Field(max_length=100_000)]
 Moment = Annotated[str, Field(max_length=60), AfterValidator(_moment)]
 
 
-class _Written(Frozen):
+class _Written(FrozenModel):
     model_config = ConfigDict(
         extra="ignore", alias_generator=AliasGenerator(alias=to_camel), populate_by_name=True, allow_inf_nan=False
     )

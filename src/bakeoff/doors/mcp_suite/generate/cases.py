@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.generate.values import Made, Maker
 from bakeoff.doors.mcp_suite.matching import is_matcher
-from bakeoff.frozen import Frozen
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.words import visible
 
@@ -17,7 +17,7 @@ _LONGEST_SENTENCE = 160
 _LARGEST_NUMBER = 10**18  # what has more digits, some reader of a configuration takes for another number, or a text
 
 
-class Draft(Frozen):
+class Draft(FrozenModel):
     """A case that somebody should look at before it is relied on."""
 
     name: str

@@ -10,10 +10,10 @@ from typing import Any, Self
 import yaml
 from pydantic import JsonValue
 
+from bakeoff._kernel.yaml_with_lines import parse_yaml, read_yaml
 from bakeoff.doors.mcp_suite.generate.cases import Draft
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
-from bakeoff.placed_yaml import parse_yaml, read_yaml
 
 # What every reader of YAML takes for a text as it stands; all else is quoted.
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*[.?!]?")

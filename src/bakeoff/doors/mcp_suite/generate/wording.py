@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from pydantic import Field, ValidationError
 
-from bakeoff.calls import Clock
+from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.generate.cases import Draft
 from bakeoff.errors import TrialError, UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.limits import Limits
 from bakeoff.mcp import ServerTool
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Task
 from bakeoff.subjects.model import ModelSubject
 
@@ -33,7 +32,7 @@ _SCHEMA = {
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
-class _Said(Frozen):
+class _Said(FrozenModel):
     prompt: str = Field(min_length=8, max_length=500)
 
 
@@ -55,7 +54,7 @@ async def reworded(
     return better, problems
 
 
-class _Unusable(Frozen):
+class _Unusable(FrozenModel):
     why: str
 
 

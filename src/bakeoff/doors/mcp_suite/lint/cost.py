@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterator, Sequence
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.lint.rules import Finding
 from bakeoff.doors.mcp_suite.prompt import system_prompt
-from bakeoff.frozen import Frozen
 from bakeoff.mcp import ServerTool
 from bakeoff.models.estimate import CHARS_PER_TOKEN
 
@@ -16,7 +16,7 @@ _PREAMBLE = {"OpenAI": 0, "Anthropic": 346, "Google": 0, "json mode": 0}
 """Tokens that a provider adds for having tools at all, where it documents them."""
 
 
-class Cost(Frozen):
+class Cost(FrozenModel):
     """The tokens that one provider is likely to count for one server's tools."""
 
     server: str

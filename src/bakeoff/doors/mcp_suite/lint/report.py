@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.lint.cost import Cost, cost_findings, costs_of
 from bakeoff.doors.mcp_suite.lint.hostile import hostile_findings
 from bakeoff.doors.mcp_suite.lint.naming import naming_findings
 from bakeoff.doors.mcp_suite.lint.rules import LEVELS, RULES, Finding, Level, Rule
 from bakeoff.doors.mcp_suite.lint.schemas import dropped_findings, schema_findings
-from bakeoff.frozen import Frozen
 from bakeoff.mcp import ServerTool
 
 _ORDER = {rule: at for at, rule in enumerate(RULES)}
 
 
-class LintReport(Frozen):
+class LintReport(FrozenModel):
     """What was found, and what the tools cost."""
 
     servers: tuple[str, ...]

@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 
 Level = Literal["error", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 
 
-class Rule(Frozen):
+class Rule(FrozenModel):
     """One thing that is looked for."""
 
     id: str
@@ -18,7 +18,7 @@ class Rule(Frozen):
     how: str
 
 
-class Finding(Frozen):
+class Finding(FrozenModel):
     """One place where a rule is broken. Names and texts of servers are quoted: data to show, never to obey."""
 
     rule: str

@@ -5,10 +5,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
+from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.doors.mcp_suite.lint.report import Linted, rules_of
 from bakeoff.doors.mcp_suite.lint.rules import RULES, Finding, Rule
-from bakeoff.frozen import fingerprint
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

@@ -4,11 +4,11 @@ from typing import Any
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
-from bakeoff.frozen import Frozen
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.record import Usage
 
 
-class RoundDetail(Frozen):
+class RoundDetail(FrozenModel):
     """One round. `error` says why it did not pass; what is not there was not asked for."""
 
     round: int
@@ -25,19 +25,19 @@ class RoundDetail(Frozen):
         return {name: value for name, value in written.items() if name not in optional or value is not None}
 
 
-class ModelResult(Frozen):
+class ModelResult(FrozenModel):
     model: str
     passRate: float | None = Field(description="of the rounds that say something about the model; null if none does")
     details: tuple[RoundDetail, ...] = ()
 
 
-class CaseResult(Frozen):
+class CaseResult(FrozenModel):
     prompt: str
     expectedOutput: JsonValue = None
     modelResults: tuple[ModelResult, ...] = ()
 
 
-class ReportSummary(Frozen):
+class ReportSummary(FrozenModel):
     """A test is a cell: one case with one model."""
 
     allPass: bool
@@ -49,7 +49,7 @@ class ReportSummary(Frozen):
     suiteRule: str
 
 
-class Latency(Frozen):
+class Latency(FrozenModel):
     """Seconds that answers took, without waiting for a provider's queue."""
 
     answers: int
@@ -59,13 +59,13 @@ class Latency(Frozen):
     longest: float
 
 
-class Bounds(Frozen):
+class Bounds(FrozenModel):
     low: float
     high: float
     method: str
 
 
-class ModelNumbers(Frozen):
+class ModelNumbers(FrozenModel):
     """What else is known of one model over the whole suite."""
 
     model: str
@@ -80,18 +80,18 @@ class ModelNumbers(Frozen):
     constrainedReplies: bool = Field(default=False, description="held to the JSON Schema of a reply")
 
 
-class ConfusionEntry(Frozen):
+class ConfusionEntry(FrozenModel):
     wanted: str
     called: str
     rounds: int
 
 
-class ModelConfusion(Frozen):
+class ModelConfusion(FrozenModel):
     model: str
     calls: tuple[ConfusionEntry, ...]
 
 
-class ConfusedTools(Frozen):
+class ConfusedTools(FrozenModel):
     wanted: str
     called: str
     rounds: int
@@ -100,7 +100,7 @@ class ConfusedTools(Frozen):
     calledDescription: str = ""
 
 
-class Additions(Frozen):
+class Additions(FrozenModel):
     """What Bakeoff adds."""
 
     version: str
@@ -115,7 +115,7 @@ class Additions(Frozen):
     mostConfused: tuple[ConfusedTools, ...]
 
 
-class Report(Frozen):
+class Report(FrozenModel):
     """One suite."""
 
     timestamp: str

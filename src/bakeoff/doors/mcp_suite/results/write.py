@@ -17,7 +17,7 @@ from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.whole_files import whole_file, whole_text
-from bakeoff.rundir import RunFolder
+from bakeoff.storage.run_folder import RunFolder
 
 _MOST_AT_ONCE = 1000
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import SuiteName, cell_of, suite_of
 from bakeoff.doors.pytest_plugin.reporting.shape import GateResult
 from bakeoff.doors.pytest_plugin.reporting.source import case_ids
-from bakeoff.frozen import fingerprint
 from bakeoff.report.words import visible
 from bakeoff.stats import CaseKey, Cells, Comparison, GateVerdict, Losses, Ruling, compare, judge_all
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from pydantic_core import PydanticSerializationError
 
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.json import writable
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.actions import Places, annotations, in_actions, write_summary
 from bakeoff.doors.pytest_plugin.reporting.blocks import unhappy
 from bakeoff.doors.pytest_plugin.reporting.gates import NO_GATES, Gates, judge_gates
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.shape import Summary, file_chunks, read_eval_file, summary_of
-from bakeoff.environment import read_environment
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.jsonable import writable
-from bakeoff.redact import Redactor, secrets_in, with_texts
 from bakeoff.report.whole_files import refuse_unwritable, whole_file
+from bakeoff.storage.redaction import Redactor, secrets_in, with_texts
 
 
 @dataclass(frozen=True, slots=True)

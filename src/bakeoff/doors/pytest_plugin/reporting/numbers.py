@@ -10,8 +10,8 @@ from functools import lru_cache
 from statistics import fmean
 from typing import NamedTuple
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.frozen import Frozen
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
 from bakeoff.stats import Cell, Interval, score_interval
 from bakeoff.stats.intervals import rule_of_three, wilson
@@ -25,7 +25,7 @@ MOST_UNHAPPY = 20
 _LONGEST_WHY = 200
 
 
-class Numbers(Frozen):
+class Numbers(FrozenModel):
     """What some cases came to."""
 
     cases: int

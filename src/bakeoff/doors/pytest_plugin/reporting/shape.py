@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, ValidationError, field_serializer
 from pydantic_core import to_json
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome, Gate
 from bakeoff.doors.pytest_plugin.reporting.numbers import (
@@ -25,17 +26,16 @@ from bakeoff.doors.pytest_plugin.reporting.numbers import (
     suite_of,
 )
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.frozen import Frozen
-from bakeoff.journal import beyond_measure
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict
 from bakeoff.report.words import visible
+from bakeoff.storage.journal import beyond_measure
 
 FORMAT = "bakeoff-evals"
 VERSION = 1
 _LARGEST = 512 * 1024**2
 
 
-class Round(Frozen):
+class Round(FrozenModel):
     """One try of a case. `record` is what a run's journal has; the others say what it means."""
 
     score: float | None
@@ -47,7 +47,7 @@ class Round(Frozen):
         return record.model_dump(mode="json", exclude_defaults=True)
 
 
-class CaseResult(Frozen):
+class CaseResult(FrozenModel):
     nodeid: str
     case: str
     input: str
@@ -65,14 +65,14 @@ class CaseResult(Frozen):
     rounds: tuple[Round, ...]
 
 
-class SuiteResult(Frozen):
+class SuiteResult(FrozenModel):
     suite: str
     file: str
     numbers: Numbers
     cases: tuple[CaseResult, ...]
 
 
-class GateResult(Frozen):
+class GateResult(FrozenModel):
     """What one gate on the whole run said. `met` None: it cannot be decided, which fails nothing."""
 
     option: str
@@ -80,7 +80,7 @@ class GateResult(Frozen):
     sentence: str
 
 
-class EvalFile(Frozen):
+class EvalFile(FrozenModel):
     """The evals of one run of pytest, or of the shards of one."""
 
     format: Literal["bakeoff-evals"]

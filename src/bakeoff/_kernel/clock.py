@@ -1,0 +1,94 @@
+"""Time limits for coroutines."""
+
+import asyncio
+import contextlib
+import types
+from collections.abc import Coroutine, Generator, Iterator
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Clock:
+    """A time limit for one coroutine. One that never has to wait, as many scorers, costs no timer."""
+
+    __slots__ = ("_deadline", "_paused_at", "_pauses", "_timer", "expired", "seconds", "waited")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.expired = False
+        self.waited = 0.0  # time that did not count
+        self._deadline = 0.0
+        self._timer: asyncio.Timeout | None = None
+        self._pauses = 0
+        self._paused_at = 0.0
+
+    async def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """The coroutine's result; when the time is up it is cancelled and TimeoutError is raised."""
+        self._deadline = asyncio.get_running_loop().time() + self.seconds
+        try:
+            waits_for = coroutine.send(None)
+        except StopIteration as done:
+            self.expired = asyncio.get_running_loop().time() > self._deadline
+            result: Result = done.value
+            return result
+        self._timer = asyncio.timeout_at(None if self._pauses else self._deadline)
+        try:
+            async with self._timer:
+                return await _rest(coroutine, waits_for)
+        finally:
+            self.expired = self._timer.expired()
+            self._timer = None
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What happens inside is not the coroutine's doing, such as queueing for a provider, and does not count."""
+        loop = asyncio.get_running_loop()
+        if self._pauses == 0:
+            self._paused_at = loop.time()
+            self._set_timer(None)
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+            if self._pauses == 0:
+                pause = loop.time() - self._paused_at
+                self.waited += pause
+                self._deadline += pause
+                self._set_timer(self._deadline)
+
+    @property
+    def waited_so_far(self) -> float:
+        """With what is being waited now."""
+        return self.waited + (asyncio.get_running_loop().time() - self._paused_at if self._pauses else 0.0)
+
+    def excuse(self, seconds: float) -> None:
+        """Take back time that turned out not to be the coroutine's doing, such as a call that the provider lost."""
+        self.waited += seconds
+        self._deadline += seconds
+        if self._pauses == 0:
+            self._set_timer(self._deadline)
+
+    def _set_timer(self, when: float | None) -> None:
+        if self._timer is not None and not self._timer.expired():
+            self._timer.reschedule(when)
+
+
+@types.coroutine
+def _rest(coroutine: Coroutine[Any, Any, Result], waits_for: Any) -> Generator[Any, Any, Result]:
+    """Go on with a coroutine that has begun to wait, as `await` would have."""
+    try:
+        while True:
+            try:
+                answer = yield waits_for
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except BaseException as error:  # noqa: BLE001 - cancellation above all: it belongs to who is waiting
+                waits_for = coroutine.throw(error)
+            else:
+                waits_for = coroutine.send(answer)
+    except StopIteration as done:
+        result: Result = done.value
+        return result

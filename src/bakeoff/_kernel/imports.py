@@ -1,0 +1,50 @@
+"""Import objects by name, as `module:attribute`, and name them that way."""
+
+import hashlib
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from bakeoff.errors import UsageError
+
+
+def import_target(target: str, who: str) -> Any:
+    """The function, or whatever else can be called, that `module:attribute` names."""
+    found = import_object(target, who)
+    if not callable(found):
+        raise UsageError(f"{who}: {target!r} is not callable")
+    return found
+
+
+def import_object(target: str, who: str) -> Any:
+    """The object that `module:attribute` names."""
+    module_name, _, attribute = target.partition(":")
+    if not module_name or not attribute or module_name.startswith("."):
+        raise UsageError(f"{who}: {target!r} does not name a function: write it as `module:function`")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except (ImportError, SyntaxError) as error:
+        raise UsageError(f"{who}: module {module_name!r} cannot be imported: {error}") from error
+    try:
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except AttributeError as error:
+        raise UsageError(
+            f"{who}: {module_name!r} has no {attribute!r}; a function made inside another cannot be named"
+        ) from error
+    return found
+
+
+def target_of(function: Callable[..., Any]) -> str:
+    """How a function is named as `module:attribute`."""
+    return f"{function.__module__}:{getattr(function, '__qualname__', type(function).__qualname__)}"
+
+
+def revision_of(function: Callable[..., Any]) -> str:
+    """Changes when the function's source does."""
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        source = ""
+    return hashlib.blake2b(source.encode(), digest_size=8).hexdigest()

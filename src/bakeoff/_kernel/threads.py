@@ -1,0 +1,146 @@
+"""Calling what the user wrote, sync or async, without ever blocking the event loop or the end of the program."""
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import threading
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+Result = TypeVar("Result")
+_Body = Callable[[], Callable[[], None]]
+"""Calls something in a thread, and returns how the result is told."""
+
+_MOST_IDLE = 32  # threads that wait for something to do
+_GRACE_SECONDS = 1.0  # for them to end
+
+# What an event loop takes as a message to itself; from a thread it is none.
+_NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling gives a coroutine; a few times faster than `inspect`, for this is asked in every trial."""
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    return inspect.iscoroutinefunction(function) if code is None else bool(code.co_flags & inspect.CO_COROUTINE)
+
+
+async def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The function's result; a sync one runs in a thread, which it has for itself until it returns."""
+    if is_async(function):
+        return await function(*arguments)
+    result = await _in_daemon_thread(function, *arguments)
+    return await result if inspect.isawaitable(result) else result
+
+
+async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if future.done():
+            return  # the waiting side gave up
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def body() -> Callable[[], None]:
+        value, problem = None, None
+        try:
+            value = context.run(function, *arguments)
+        except BaseException as error:  # noqa: BLE001 - carried over to the waiting task, which judges it
+            problem = RuntimeError(f"{type(error).__name__}: {error}") if isinstance(error, _NOT_FOR_A_LOOP) else error
+        return partial(tell, value, problem)
+
+    def tell(value: Any, problem: BaseException | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop may have closed meanwhile
+            loop.call_soon_threadsafe(settle, value, problem)
+
+    (await _idle_threads(loop)).run(body, f"call-{getattr(function, '__name__', 'object')}")
+    return await future
+
+
+class _Thread:
+    """Runs what it is given, then offers itself for more.
+
+    It is a daemon on purpose: a sync call that hangs cannot be killed, but it must not keep the program alive.
+    """
+
+    def __init__(self, idle: "_IdleThreads") -> None:
+        self._idle = idle
+        self._next: SimpleQueue[_Body | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def give(self, body: "_Body | None", name: str = "call") -> None:
+        """Something to run, or None to end."""
+        self._thread.name = name
+        self._next.put(body)
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def join(self) -> None:
+        self._thread.join(_GRACE_SECONDS)
+
+    def _run(self) -> None:
+        while (body := self._next.get()) is not None:
+            tell = body()
+            waits = self._idle.take_back(self)  # before the result is known: whoever waits for it may call again
+            tell()
+            del body, tell  # and with them what was called: this may wait for long
+            if not waits:
+                return
+
+
+class _IdleThreads:
+    """The threads of one loop that have nothing to do. To begin a thread takes as long as many a scorer."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Thread] | None = []  # None: the loop has ended
+        self._lock = threading.Lock()
+        self._end: AsyncGenerator[None, None] | None = None
+
+    async def open(self) -> None:
+        """On the loop, which ends its generators before it ends itself."""
+        self._end = self._until_the_loop_ends()
+        await anext(self._end)
+
+    async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            self._end = None  # it holds the loop
+            with self._lock:
+                waiting, self._waiting = self._waiting or [], None
+            for thread in waiting:
+                thread.give(None)
+            for thread in waiting:
+                thread.join()
+
+    def run(self, body: _Body, name: str) -> None:
+        with self._lock:
+            thread = self._waiting.pop() if self._waiting else _Thread(self)
+        thread.give(body, name)
+
+    def take_back(self, thread: _Thread) -> bool:
+        """Whether it may wait for something to do."""
+        with self._lock:
+            if self._waiting is None or len(self._waiting) >= _MOST_IDLE:
+                return False
+            self._waiting.append(thread)
+            return True
+
+
+_IDLE: WeakKeyDictionary[asyncio.AbstractEventLoop, _IdleThreads] = WeakKeyDictionary()
+
+
+async def _idle_threads(loop: asyncio.AbstractEventLoop) -> _IdleThreads:
+    found = _IDLE.get(loop)
+    if found is None:
+        found = _IDLE[loop] = _IdleThreads()
+        await found.open()
+    return found

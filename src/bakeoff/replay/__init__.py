@@ -1,0 +1,1 @@
+"""Recorded answers, and using them instead of asking."""

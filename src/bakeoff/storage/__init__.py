@@ -1,0 +1,1 @@
+"""Everything that touches a run on disk."""

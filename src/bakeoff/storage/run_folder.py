@@ -1,0 +1,204 @@
+"""A run lives in one folder: `results/runs/<UTC stamp>-<slug>/` with its plan, journal, blobs, artefacts and logs."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from bakeoff._kernel.bitmap import Bitmap
+from bakeoff._kernel.files import sync_folder, write_atomically
+from bakeoff.errors import RunFolderError
+from bakeoff.plan import Plan
+from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.storage.journal import (
+    Damage,
+    Entry,
+    Mark,
+    Spent,
+    read_journal,
+    read_journal_backwards,
+    read_journal_with_places,
+)
+from bakeoff.storage.redaction import Redactor
+
+LATEST = "latest"
+MOST_TRIALS = 10**9
+"""Of a plan whose records are read: one bit each has to fit into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The layout of one run on disk."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def label(self) -> str:
+        """The name for texts: bytes that are not UTF-8 reach Python as lone surrogates, and no format has those."""
+        return self.path.name.encode(errors="backslashreplace").decode()
+
+    @property
+    def plan_file(self) -> Path:
+        return self.path / "plan.json"
+
+    @property
+    def journal_file(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a journal. What is not a file is refused: reading a pipe would never end."""
+        if self.journal_file.is_file():
+            return True
+        if self.journal_file.exists():
+            raise RunFolderError(f"{self.journal_file} cannot be read: it is not a file")
+        return False
+
+    def write_plan(self, plan: Plan, redactor: Redactor) -> None:
+        data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
+        if redactor.finds(data):
+            data = redactor.model(plan).model_dump_json(exclude_defaults=True, indent=1).encode()
+        try:
+            write_atomically(self.plan_file, data)
+        except OSError as error:
+            raise RunFolderError(f"{self.plan_file} cannot be written: {error.strerror}") from error
+
+    def read_plan(self) -> Plan:
+        try:
+            return Plan.model_validate_json(self.plan_file.read_bytes())
+        except FileNotFoundError as error:
+            raise RunFolderError(f"{self.path} is not a run folder: it has no {self.plan_file.name}") from error
+        except OSError as error:
+            raise RunFolderError(f"{self.plan_file} cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise RunFolderError(f"{self.plan_file} cannot be read: {place}: {first['msg']}") from error
+
+    def entries(self) -> Iterator[Entry]:
+        """What the journal holds; nothing where the run never started."""
+        return read_journal(self.journal_file) if self.started else iter(())
+
+    def entries_with_places(self) -> Iterator[tuple[int, Entry]]:
+        return read_journal_with_places(self.journal_file) if self.started else iter(())
+
+    def latest_records(self, plan: Plan, damaged: list[Damage] | None = None) -> Iterator[Record]:
+        """The one record that counts for each trial of the plan that has one, newest first, in constant memory.
+
+        A trial that the plan's present scorers have not scored yet has none: marks of two kinds are never mixed.
+        Lines that cannot be read are added to `damaged`, for those who want to tell of them.
+        """
+        if plan.size > MOST_TRIALS:
+            raise RunFolderError(f"{self.plan_file} has {plan.size:,} trials: at most {MOST_TRIALS:,} can be read")
+        seen = Bitmap(plan.size)
+        for entry in read_journal_backwards(self.journal_file) if self.started else ():
+            if isinstance(entry, Damage) and damaged is not None:
+                damaged.append(entry)
+            if isinstance(entry, Record):
+                trial = plan.find(entry.case, entry.subject, entry.round)
+                if trial is not None and trial.attempt_key == entry.attempt_key and not seen[trial.index]:
+                    seen[trial.index] = True
+                    if entry.score_key == trial.score_key or not entry.attempted:
+                        yield entry
+
+    def spent(self) -> Usage:
+        """All that the run has spent, also on trials that were killed before they could be recorded."""
+        entries = read_journal_backwards(self.journal_file) if self.started else ()
+        return next((entry.total for entry in entries if isinstance(entry, Spent)), NO_USAGE)
+
+    def beginning(self) -> Mapping[str, Any]:
+        """What the first process said of itself."""
+        first = next(self.entries(), None)
+        return first.facts if isinstance(first, Mark) else {}
+
+    def has_torn_line(self) -> bool:
+        """Whether the journal ends in the middle of a line."""
+        if not self.started or self.journal_file.stat().st_size == 0:
+            return False
+        with self.journal_file.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read() != b"\n"
+
+    def is_being_written(self) -> bool:
+        """Whether a process holds the journal now."""
+        if not self.started:
+            return False
+        try:
+            descriptor = os.open(self.journal_file, os.O_RDONLY)
+        except OSError as error:
+            raise RunFolderError(f"{self.journal_file} cannot be read: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def delete(self) -> None:
+        if self.is_being_written():
+            raise RunFolderError(f"run {self.name} is being written: stop it before you delete it")
+        self.read_plan()  # whatever has no plan of ours is not ours to remove
+        try:
+            shutil.rmtree(self.path)
+        except OSError as error:
+            raise RunFolderError(f"{self.path} cannot be deleted: {error.strerror}") from error
+
+
+def new_run_folder(results: Path, title: str) -> RunFolder:
+    """A fresh folder; two that start in the same second get different names."""
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
+    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S")
+    for number in range(1, 1000):
+        path = results / "runs" / (f"{stamp}-{slug}" if number == 1 else f"{stamp}-{slug}-{number}")
+        try:
+            path.mkdir(parents=True, mode=0o755)
+            sync_folder(path.parent)
+            sync_folder(path.parent.parent)
+        except FileExistsError as error:
+            if not path.is_dir():  # something above it is in the way, such as a link that leads nowhere
+                raise RunFolderError(f"{path} cannot be made: {error.filename} is in the way") from error
+        except OSError as error:
+            raise RunFolderError(
+                f"{path} cannot be made: {error.strerror}; choose another place for results"
+            ) from error
+        else:
+            return RunFolder(path)
+    raise RunFolderError(f"1000 runs named {slug} started in one second under {results}")
+
+
+def run_folders(results: Path) -> list[RunFolder]:
+    """All runs, oldest first: their names begin with the time."""
+    runs = results / "runs"
+    if not runs.is_dir():
+        return []
+    return [RunFolder(path) for path in sorted(runs.iterdir()) if (path / "plan.json").is_file()]
+
+
+def find_run(results: Path, name: str) -> RunFolder:
+    """The run of that folder, that name, or `latest`."""
+    folders = run_folders(results)
+    if name == LATEST:
+        if not folders:
+            raise RunFolderError(
+                f"there are no runs under {results / 'runs'} yet: start one, for example `bakeoff demo`"
+            )
+        return folders[-1]
+    for path in (results / "runs" / name, Path(name).resolve()):
+        if (path / "plan.json").is_file():
+            return RunFolder(path)
+    near = [folder.name for folder in folders if name in folder.name]
+    hint = f"; did you mean {', '.join(near[-3:])}?" if near else "; `bakeoff runs list` shows what is there"
+    raise RunFolderError(f"no run {json.dumps(name)} under {results / 'runs'}{hint}")
