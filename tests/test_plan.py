@@ -172,6 +172,18 @@ def test_the_seed_and_the_round_change_the_attempt_key() -> None:
     assert len(keys) == 6
 
 
+def test_how_answers_are_graded_changes_the_score_and_not_the_attempt() -> None:
+    graded = {"runner": "pytest", "solution": ("main.py",), "tests": ("test.py",), "seconds": 5}
+    (attempt, plain), (same, one), (_, other) = (
+        keys_with(),
+        keys_with({"grading": graded}),
+        keys_with({"grading": {**graded, "seconds": 6}}),
+    )
+    assert attempt == same
+    assert len({plain, one, other}) == 3
+    assert keys_with({"grading": None}) == (attempt, plain)
+
+
 def test_tags_the_plans_name_and_the_order_of_keys_change_nothing() -> None:
     two = {"a.py": "1", "b.py": "2"}
     turned = {"b.py": "2", "a.py": "1"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, PositiveFloat, PositiveInt, ValidationError
 
@@ -63,6 +63,21 @@ class Limits(FrozenModel):
     output_kb: PositiveInt = Field(default=1024, description="kept of each of stdout and stderr; more ends the command")
 
 
+class Grading(FrozenModel):
+    """How the hidden tests of a case are run on an answer; see `bakeoff.grading`."""
+
+    runner: Literal["vitest", "jest", "pytest", "junit", "command"]
+    solution: tuple[RelativePath, ...] = Field(min_length=1, description="the files that an answer consists of")
+    tests: tuple[RelativePath, ...] = Field(min_length=1, description="test files, and helpers that only tests use")
+    seconds: PositiveFloat = Field(description="limit of one run of the tests")
+    track: str = Field(default="", description="for exercises: the language track, which knows the rules of its tests")
+    command: tuple[str, ...] = Field(default=(), description="arguments for `junit`; one shell line for `command`")
+    report: str = Field(default="report.xml", description="for `junit`: the file that the command writes")
+    canary: str | None = Field(default=None, description="for `junit`: a test of the suite that must fail")
+    validator: RelativePath | None = Field(default=None, description="the hidden file with the suite's validator")
+    run_skipped: bool = Field(default=True, description="also run the tests that a track marks as skipped")
+
+
 class Case(FrozenModel):
     """One thing to try. The subject sees `prompt` and `files`; everything called hidden stays with the graders."""
 
@@ -76,6 +91,7 @@ class Case(FrozenModel):
     hidden: Files = Field(default={}, description="tests and whatever else graders need")
     reference: Files = Field(default={}, description="the known-good answer, as files")
     expected: JsonValue = Field(default=None, description="the known-good answer, as output")
+    grading: Grading | None = Field(default=None, description="None where the case has no tests of its own to run")
     tags: dict[str, str] = {}
     limits: Limits = Limits()
 
@@ -104,7 +120,7 @@ def _folders(files: Files) -> set[PurePosixPath]:
 
 
 _NOTICED = {"id", "prompt", "files", "collect", "answer_file"}
-_GRADED = {"hidden", "reference", "expected"}
+_GRADED = {"hidden", "reference", "expected", "grading"}
 
 
 class SubjectSpec(FrozenModel):
