@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from bakeoff.doors.mcp_suite.api import evaluate
-from bakeoff.doors.mcp_suite.request import EvaluationRequest
+from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.models.providers import register_provider
 from bakeoff.options import RunOptions
 

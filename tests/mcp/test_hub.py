@@ -13,7 +13,7 @@ import pytest
 from bakeoff.engine.resources import open_resources
 from bakeoff.errors import InfraError, ToolError, UsageError
 from bakeoff.mcp import HubLimits, McpHub, ServerSpec, ServerTool
-from bakeoff.mcp.listing import tools_fingerprint
+from bakeoff.mcp.tools import tools_fingerprint
 
 from .conftest import Opening, Raw
 

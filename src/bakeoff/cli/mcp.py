@@ -70,7 +70,7 @@ def mcp_evaluate(
     """Ask every model every prompt, and compare the tools it calls with those it should."""
     from bakeoff.cli.mcp_run import evaluate
     from bakeoff.cli.running import Ending
-    from bakeoff.doors.mcp_suite.request import EvaluationRequest
+    from bakeoff.doors.mcp_suite.plan import EvaluationRequest
     from bakeoff.options import RunOptions
     from bakeoff.report.ci import CiOutputs
 

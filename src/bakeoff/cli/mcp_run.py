@@ -11,13 +11,10 @@ from rich.text import Text
 
 from bakeoff.cli.console import err, out
 from bakeoff.cli.running import FAILED, INTERRUPTED, PASSED, UNDECIDED, Ending, command_for, print_spending, watch
-from bakeoff.doors.mcp_suite.choosing import Asked
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
-from bakeoff.doors.mcp_suite.plan import build_plan
-from bakeoff.doors.mcp_suite.preparing import Prepared, prepare, read_suites
-from bakeoff.doors.mcp_suite.request import EvaluationRequest
-from bakeoff.doors.mcp_suite.results.combined import write_combined
-from bakeoff.doors.mcp_suite.results.write import Written, reported
+from bakeoff.doors.mcp_suite.plan import EvaluationRequest, build_plan
+from bakeoff.doors.mcp_suite.results.files import Written, reported, write_combined
+from bakeoff.doors.mcp_suite.suites import Asked, Prepared, prepare, read_suites
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.report import summarise

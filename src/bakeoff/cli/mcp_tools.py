@@ -13,8 +13,7 @@ from typing import Any
 from bakeoff._kernel.files import write_atomically
 from bakeoff.cli.console import err, out
 from bakeoff.cli.running import FAILED, PASSED
-from bakeoff.doors.mcp_suite.config import Suite, read_suite
-from bakeoff.doors.mcp_suite.find import find_configs, suite_environment
+from bakeoff.doors.mcp_suite.config import Suite, read_suite, suite_environment
 from bakeoff.doors.mcp_suite.generate import Frame, added_to, cases_text, draft_cases, reworded, whole_config
 from bakeoff.doors.mcp_suite.lint import (
     Linted,
@@ -25,6 +24,7 @@ from bakeoff.doors.mcp_suite.lint import (
     rules_of,
     servers_of,
 )
+from bakeoff.doors.mcp_suite.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, parse_mcp_option
 from bakeoff.mcp.servers import told_apart
@@ -115,7 +115,7 @@ def _as_json(linted: Linted) -> dict[str, Any]:
 
 def print_schema() -> int:
     """The JSON Schema of a configuration."""
-    from bakeoff.doors.mcp_suite.schema import published_schema
+    from bakeoff.doors.mcp_suite.examples import published_schema
 
     out().print(published_schema(), end="", soft_wrap=True)
     return PASSED

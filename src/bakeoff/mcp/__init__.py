@@ -7,9 +7,7 @@ async with hub.open() as opened:
 """
 
 from bakeoff.mcp.hub import McpHub, OpenHub
-from bakeoff.mcp.limits import HubLimits
-from bakeoff.mcp.listing import ServerTool
-from bakeoff.mcp.results import ToolResult
-from bakeoff.mcp.servers import ServerSpec, parse_mcp_option
+from bakeoff.mcp.servers import HubLimits, ServerSpec, parse_mcp_option
+from bakeoff.mcp.tools import ServerTool, ToolResult
 
 __all__ = ["HubLimits", "McpHub", "OpenHub", "ServerSpec", "ServerTool", "ToolResult", "parse_mcp_option"]

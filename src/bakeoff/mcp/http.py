@@ -9,8 +9,7 @@ from mcp.client import Transport
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from bakeoff.mcp.limits import HubLimits
-from bakeoff.mcp.servers import ServerSpec, shown_url
+from bakeoff.mcp.servers import HubLimits, ServerSpec, shown_url
 
 CONNECT_SECONDS = 30.0
 FIRST_EVENT_BYTES = 1 << 16  # the first event of an SSE stream is one short path

@@ -11,11 +11,9 @@ from pydantic import JsonValue
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.tracing import Attributes, active_tracing
 from bakeoff.errors import InfraError, ToolError, UsageError
-from bakeoff.mcp.limits import HubLimits
-from bakeoff.mcp.listing import ServerTool, tools_fingerprint
-from bakeoff.mcp.results import ToolResult
-from bakeoff.mcp.servers import ServerSpec, told_apart
+from bakeoff.mcp.servers import HubLimits, ServerSpec, told_apart
 from bakeoff.mcp.session import Keeper
+from bakeoff.mcp.tools import ServerTool, ToolResult, tools_fingerprint
 from bakeoff.protocols import Tool
 
 

@@ -8,12 +8,30 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, field_validator, model_validator
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.plan import Name
 from bakeoff.storage.redaction import secrets_in
+
+
+class HubLimits(FrozenModel):
+    """Bounds for each server of a hub."""
+
+    startup_seconds: PositiveFloat = Field(default=30.0, description="to start, shake hands and list all tools")
+    call_seconds: PositiveFloat = Field(default=60.0, description="for a call that brings no limit of its own")
+    close_seconds: PositiveFloat = Field(default=2.0, description="to leave by itself when it is no longer needed")
+    deaths_in_a_row: PositiveInt = Field(default=2, description="without an answer in between; so one restart is made")
+    tools: PositiveInt = 1_000
+    pages: PositiveInt = 1_000
+    list_bytes: PositiveInt = Field(default=2_000_000, description="all tools of a server together, as JSON")
+    schema_bytes: PositiveInt = 200_000
+    schema_depth: PositiveInt = 64
+    name_length: PositiveInt = 128
+    message_bytes: PositiveInt = Field(default=8_000_000, description="one message; a longer one ends the connection")
+    result_bytes: PositiveInt = Field(default=1_000_000, description="one tool result, as JSON")
+
 
 Transport: TypeAlias = Literal["stdio", "sse", "http"]
 

@@ -23,12 +23,18 @@ from pydantic import JsonValue, ValidationError
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError
 from bakeoff.mcp.http import HttpServer
-from bakeoff.mcp.limits import HubLimits
-from bakeoff.mcp.listing import Refused, ServerTool, explain_unreadable, list_tools, tools_fingerprint
-from bakeoff.mcp.results import ToolResult, result_from_wire
-from bakeoff.mcp.servers import ServerSpec
+from bakeoff.mcp.servers import HubLimits, ServerSpec
 from bakeoff.mcp.stdio import UNREADABLE, StdioServer
-from bakeoff.mcp.words import visible
+from bakeoff.mcp.text import visible
+from bakeoff.mcp.tools import (
+    Refused,
+    ServerTool,
+    ToolResult,
+    explain_unreadable,
+    list_tools,
+    result_from_wire,
+    tools_fingerprint,
+)
 from bakeoff.storage.redaction import Redactor
 
 # The SDK logs what servers send, and without a handler Python would print that to the terminal as it is.

@@ -21,9 +21,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from bakeoff.mcp.limits import HubLimits
-from bakeoff.mcp.servers import ServerSpec
-from bakeoff.mcp.words import LastLines, quoted, visible
+from bakeoff.mcp.servers import HubLimits, ServerSpec
+from bakeoff.mcp.text import LastLines, quoted, visible
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox.environment import inherited, search_path

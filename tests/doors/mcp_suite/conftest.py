@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.mcp_suite.api import evaluate
-from bakeoff.doors.mcp_suite.request import EvaluationRequest
-from bakeoff.doors.mcp_suite.results.model import Report, RoundDetail
+from bakeoff.doors.mcp_suite.plan import EvaluationRequest
+from bakeoff.doors.mcp_suite.results.report import Report, RoundDetail
 from bakeoff.mcp import ServerSpec
 from bakeoff.options import RunOptions
 

@@ -9,10 +9,9 @@ import junitparser
 import pytest
 
 from bakeoff.doors import door_of
-from bakeoff.doors.mcp_suite.config import read_suite
-from bakeoff.doors.mcp_suite.find import find_configs, suite_environment
-from bakeoff.doors.mcp_suite.plan import build_plan
-from bakeoff.doors.mcp_suite.request import EvaluationRequest
+from bakeoff.doors.mcp_suite.config import read_suite, suite_environment
+from bakeoff.doors.mcp_suite.plan import EvaluationRequest, build_plan
+from bakeoff.doors.mcp_suite.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 

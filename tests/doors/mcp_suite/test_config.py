@@ -11,7 +11,7 @@ from jsonschema.validators import Draft202012Validator  # type: ignore[import-un
 from bakeoff._kernel.yaml_with_lines import read_yaml
 from bakeoff.doors.mcp_suite.api import evaluate
 from bakeoff.doors.mcp_suite.config import Suite, read_suite, unknown_tools
-from bakeoff.doors.mcp_suite.schema import config_schema, published_schema, schema_text
+from bakeoff.doors.mcp_suite.examples import config_schema, published_schema, schema_text
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 

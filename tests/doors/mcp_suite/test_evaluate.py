@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.mcp_suite.api import Progress, evaluate, evaluate_all
-from bakeoff.doors.mcp_suite.request import EvaluationRequest
+from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.gate import Busy
 from bakeoff.models.providers import register_provider

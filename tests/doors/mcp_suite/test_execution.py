@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp_suite.execution import Executed, result_differences
+from bakeoff.doors.mcp_suite.scorer import Executed, result_differences
 
 from .conftest import SERVERS, Evaluate, details
 

@@ -6,9 +6,8 @@ import re
 import pytest
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
+from bakeoff.doors.mcp_suite.calls import offered_names, read_reply
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
-from bakeoff.doors.mcp_suite.reply import read_reply
-from bakeoff.doors.mcp_suite.tool_names import offered_names
 from bakeoff.mcp import ServerTool
 
 TOOLS = (

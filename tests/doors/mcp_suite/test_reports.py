@@ -10,9 +10,9 @@ import pytest
 from playwright.async_api import Page
 from pydantic import JsonValue
 
-from bakeoff.doors.mcp_suite.results.build import latency_of
-from bakeoff.doors.mcp_suite.results.write import own_stamp
-from bakeoff.doors.mcp_suite.sections import in_order_of, side_by_side
+from bakeoff.doors.mcp_suite.results.files import own_stamp
+from bakeoff.doors.mcp_suite.results.report import latency_of
+from bakeoff.doors.mcp_suite.results.sections import in_order_of, side_by_side
 
 from ...report.html.browser import Chromium, opened
 from ...report.html.conftest import axe, chromium

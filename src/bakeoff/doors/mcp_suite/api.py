@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff.doors import door_of
-from bakeoff.doors.mcp_suite.choosing import Asked
-from bakeoff.doors.mcp_suite.preparing import prepare, read_suites
-from bakeoff.doors.mcp_suite.request import EvaluationRequest
-from bakeoff.doors.mcp_suite.results.model import Report
-from bakeoff.doors.mcp_suite.results.write import reported
+from bakeoff.doors.mcp_suite.plan import EvaluationRequest
+from bakeoff.doors.mcp_suite.results.files import reported
+from bakeoff.doors.mcp_suite.results.report import Report
+from bakeoff.doors.mcp_suite.suites import Asked, prepare, read_suites
 from bakeoff.engine.run import run
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions

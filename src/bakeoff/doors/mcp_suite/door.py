@@ -10,9 +10,8 @@ from pydantic import JsonValue
 
 from bakeoff.doors import Door, Ruling
 from bakeoff.doors.mcp_suite.outcome import outcome_of
-from bakeoff.doors.mcp_suite.plan import SCORER, provider_options, run_options
+from bakeoff.doors.mcp_suite.plan import SCORER, Evaluation, evaluation_of, provider_options, run_options
 from bakeoff.doors.mcp_suite.providers import importable
-from bakeoff.doors.mcp_suite.settings import Evaluation, evaluation_of
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.models.names import parse_model_name
 from bakeoff.options import RunOptions
@@ -22,7 +21,7 @@ from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.variables import filled
 
 if TYPE_CHECKING:
-    from bakeoff.doors.mcp_suite.grading import Grader
+    from bakeoff.doors.mcp_suite.scorer import Grader
     from bakeoff.report.html.gather import RunData
     from bakeoff.report.sections import Section
 
@@ -53,13 +52,13 @@ class McpDoor(Door):
         return evaluation_of(plan).config.threshold
 
     def sections(self, run: "RunData") -> Sequence["Section"]:
-        from bakeoff.doors.mcp_suite.sections import mcp_sections
+        from bakeoff.doors.mcp_suite.results.sections import mcp_sections
 
         return mcp_sections(run)
 
     def export(self, folder: RunFolder, plan: Plan, options: RunOptions) -> Iterator[Path]:  # noqa: ARG002
         """The reports of a suite: JSON, Markdown, a page, and a log."""
-        from bakeoff.doors.mcp_suite.results.write import write_reports
+        from bakeoff.doors.mcp_suite.results.files import write_reports
 
         yield from write_reports(folder, plan)
 
@@ -72,8 +71,7 @@ def _subject(evaluation: Evaluation, environment: Mapping[str, str], spec: Subje
 
 
 def _scorer(evaluation: Evaluation, environment: Mapping[str, str], spec: ScorerSpec) -> Scorer:
-    from bakeoff.doors.mcp_suite.execution import Execution
-    from bakeoff.doors.mcp_suite.scorer import CallScorer
+    from bakeoff.doors.mcp_suite.scorer import CallScorer, Execution
     from bakeoff.doors.mcp_suite.servers import hub_of
 
     config = evaluation.config
@@ -84,7 +82,7 @@ def _scorer(evaluation: Evaluation, environment: Mapping[str, str], spec: Scorer
 
 
 def _grader(evaluation: Evaluation, environment: Mapping[str, str]) -> "Grader | None":
-    from bakeoff.doors.mcp_suite.grading import Grader
+    from bakeoff.doors.mcp_suite.scorer import Grader
     from bakeoff.doors.mcp_suite.subjects import model_of
 
     config = evaluation.config

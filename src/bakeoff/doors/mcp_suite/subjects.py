@@ -8,12 +8,11 @@ from typing import Literal, Self
 from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff._kernel.clock import Clock
+from bakeoff.doors.mcp_suite.calls import offered_names
 from bakeoff.doors.mcp_suite.config import SuiteConfig
-from bakeoff.doors.mcp_suite.plan import AGENT_STEPS
+from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, Evaluation
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
 from bakeoff.doors.mcp_suite.servers import hub_of
-from bakeoff.doors.mcp_suite.settings import Evaluation
-from bakeoff.doors.mcp_suite.tool_names import offered_names
 from bakeoff.errors import InfraError, ToolError
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
 from bakeoff.models.gate import Patience

@@ -11,7 +11,7 @@ import yaml
 from pydantic import JsonValue
 
 from bakeoff._kernel.yaml_with_lines import parse_yaml, read_yaml
-from bakeoff.doors.mcp_suite.generate.cases import Draft
+from bakeoff.doors.mcp_suite.generate.drafts import Draft
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from bakeoff.doors.mcp_suite.lint.validity import allows
-from bakeoff.doors.mcp_suite.lint.walk import pointed_at, without_patterns
+from bakeoff.doors.mcp_suite.lint.schemas import allows, pointed_at, without_patterns
 
 Schema = Mapping[str, JsonValue]
 

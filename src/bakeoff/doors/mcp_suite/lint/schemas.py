@@ -1,15 +1,122 @@
 """Schemas: whether models know what to send, and providers take them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
 
+from jsonschema.exceptions import UnknownType  # type: ignore[import-untyped]
+from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
 from pydantic import JsonValue
+from referencing.exceptions import Unresolvable
 
 from bakeoff.doors.mcp_suite.lint.rules import Finding
-from bakeoff.doors.mcp_suite.lint.validity import allows
-from bakeoff.doors.mcp_suite.lint.walk import Part, Schema, parts_of, pointed_at, types_of
 from bakeoff.mcp import ServerTool
-from bakeoff.mcp.words import quoted
+from bakeoff.mcp.text import quoted
+
+Schema = Mapping[str, JsonValue]
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
+_LITERAL = ("enum", "const", "default", "examples", "required")
+_SEVERAL = ("anyOf", "oneOf", "allOf", "prefixItems")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A schema inside a schema."""
+
+    place: str  # `filters.tags[]`, as people would write it; empty at the top
+    schema: Schema
+    depth: int = 0
+    name: str | None = None  # of the property that it is the schema of, which a model has to fill in
+
+
+def parts_of(tool: ServerTool) -> Iterator[Part]:
+    """The whole schema first. The hub has bounded its depth and size."""
+    yield from _walk(Part("", tool.input_schema))
+
+
+def _walk(part: Part) -> Iterator[Part]:
+    yield part
+    for keyword in _BY_NAME:
+        inner = part.schema.get(keyword)
+        for name, schema in inner.items() if isinstance(inner, dict) else ():
+            if isinstance(schema, dict):
+                place = _joined(part.place, name if keyword == "properties" else f"{keyword}.{name}")
+                yield from _walk(Part(place, schema, part.depth + 1, name if keyword == "properties" else None))
+    for keyword in _SINGLE:
+        if isinstance(schema := part.schema.get(keyword), dict):
+            place = f"{part.place}[]" if keyword == "items" else _joined(part.place, keyword)
+            yield from _walk(Part(place, schema, part.depth + (keyword == "items")))
+    for keyword in _SEVERAL:
+        several = part.schema.get(keyword)
+        for at, schema in enumerate(several if isinstance(several, list) else ()):
+            if isinstance(schema, dict):
+                yield from _walk(Part(_joined(part.place, f"{keyword}[{at}]"), schema, part.depth))
+
+
+def types_of(schema: Schema) -> list[str]:
+    given = schema.get("type")
+    return [given] if isinstance(given, str) else [str(name) for name in given] if isinstance(given, list) else []
+
+
+def pointed_at(root: Schema, reference: str) -> Any:
+    """What a reference such as `#/$defs/city` leads to; None if to nothing here."""
+    if not reference.startswith("#/"):
+        return root if reference == "#" else None
+    place: Any = root
+    for part in unquote(reference[2:]).split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, list):
+            place = dict(enumerate(place)).get(int(name)) if name.isdecimal() and len(name) < 10 else None
+        else:
+            place = place.get(name) if isinstance(place, Mapping) else None
+    return place
+
+
+def _joined(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+def without_patterns(schema: Any) -> Any:
+    """The same without regular expressions: a validator would try a server's on texts of any length, for ever."""
+    if isinstance(schema, list):
+        return [without_patterns(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword in _BY_NAME and isinstance(value, dict) and keyword != "patternProperties":
+            plain[keyword] = {name: without_patterns(inner) for name, inner in value.items()}
+        elif keyword in _LITERAL:
+            plain[keyword] = value
+        elif keyword not in ("pattern", "patternProperties"):
+            plain[keyword] = without_patterns(value)
+    return plain
+
+
+# What a validator raises for a schema that the hub took: references that go round or nowhere, numbers that are too
+# large to calculate with, and keywords of other versions than its own, which it uses though nothing has checked them.
+_STUMBLES = (
+    RecursionError,
+    Unresolvable,
+    ArithmeticError,
+    UnknownType,
+    AttributeError,
+    TypeError,
+    ValueError,
+)
+
+
+def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
+    """By its keywords without patterns, in the version that `root` says; None where it cannot be told."""
+    validator = validator_for(root, default=Draft202012Validator)
+    try:
+        return bool(validator(without_patterns(dict(schema))).is_valid(value))
+    except _STUMBLES:
+        return None
+
 
 _DEEPEST = 10
 _MOST_PARAMETERS = 20

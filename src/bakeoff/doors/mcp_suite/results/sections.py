@@ -13,9 +13,9 @@ from pydantic import JsonValue
 
 from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, confused_pairs, confusions, descriptions
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, outcome_of
+from bakeoff.doors.mcp_suite.plan import Evaluation, evaluation_of
 from bakeoff.doors.mcp_suite.prompt import system_prompt
-from bakeoff.doors.mcp_suite.results.build import expected_output, response_of, why
-from bakeoff.doors.mcp_suite.settings import Evaluation, evaluation_of
+from bakeoff.doors.mcp_suite.results.report import expected_output, response_of, why
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report.sections import Block, Code, Column, Datum, Fragment, Section, Table, Text, Tone, Value
@@ -23,6 +23,7 @@ from bakeoff.report.words import percent, visible
 
 if TYPE_CHECKING:
     from bakeoff.report.html.gather import RunData
+
 
 _PACKAGE = "bakeoff.doors.mcp_suite"
 _NAME = 120

@@ -1,0 +1,272 @@
+"""Names and descriptions: whether models can tell tools apart, and providers take them."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import combinations
+
+from pydantic import JsonValue
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.doors.mcp_suite.lint.rules import Finding
+from bakeoff.doors.mcp_suite.prompt import system_prompt
+from bakeoff.mcp import ServerTool
+from bakeoff.mcp.text import quoted
+from bakeoff.models.estimate import CHARS_PER_TOKEN
+
+_LONGEST_DESCRIPTION = 1024  # of a function, at OpenAI
+_SHORTEST_DESCRIPTION = 20
+_ALIKE, _NEARLY_EQUAL = 0.85, 0.95
+_MOST_COMPARED = 400  # tools; each is compared with each
+_MOST_PAIRS = 50
+_COMPARED = 600  # characters of a description
+
+# Who takes which names, as their documentation and their errors say.
+PROVIDER_NAMES = {
+    "OpenAI": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
+    "Anthropic": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
+    "Google": re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}"),
+}
+
+
+def naming_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
+    for tool in tools:
+        yield from _name(tool)
+        yield from _description(tool)
+    yield from _clashes(tools)
+    yield from _alike(tools)
+
+
+def _name(tool: ServerTool) -> Iterator[Finding]:
+    refusing = [who for who, names in PROVIDER_NAMES.items() if not names.fullmatch(tool.name)]
+    if refusing:
+        length = f" ({len(tool.name)} characters)" if len(tool.name) > 64 else ""
+        yield _of(tool, "tool-name-not-portable", f"{quoted(tool.name, 80)}{length} is refused by {_listed(refusing)}")
+
+
+def _description(tool: ServerTool) -> Iterator[Finding]:
+    text = tool.description.strip()
+    if not text:
+        yield _of(tool, "tool-description-missing", "it has no description")
+    elif len(text) > _LONGEST_DESCRIPTION:
+        yield _of(tool, "tool-description-long", f"its description has {len(text):,} characters, over 1,024")
+    elif len(text) < _SHORTEST_DESCRIPTION or _words(text) <= _words(tool.name):
+        yield _of(tool, "tool-description-short", f"all that it says is {quoted(text)}")
+
+
+def _clashes(tools: Sequence[ServerTool]) -> Iterator[Finding]:
+    first: dict[str, ServerTool] = {}
+    for tool in tools:
+        other = first.setdefault(tool.name, tool)
+        if other.server != tool.server:
+            yield _of(tool, "tool-name-clash", f"the server {quoted(other.server, 80)} has a tool of this name too")
+
+
+def _alike(tools: Sequence[ServerTool]) -> Iterator[Finding]:
+    """Of all pairs; the words that two have in common are quickly counted, and rule most pairs out."""
+    found = 0
+    texts = [_Text.of(tool) for tool in tools[:_MOST_COMPARED]]
+    for one, other in combinations(texts, 2):
+        finding = _likeness(one, other)
+        if finding is not None:
+            yield finding
+            found += 1
+            if found == _MOST_PAIRS:
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What a tool is compared by."""
+
+    tool: ServerTool
+    name: str
+    description: str
+    words: frozenset[str]
+
+    @classmethod
+    def of(cls, tool: ServerTool) -> "_Text":
+        text = " ".join(tool.description.casefold().split())[:_COMPARED]
+        return cls(tool, _bare(tool.name), text, frozenset(_words(text)))
+
+    def may_be_like(self, other: "_Text") -> bool:
+        return 2 * len(self.words & other.words) >= len(self.words | other.words)
+
+
+def _likeness(one: _Text, other: _Text) -> Finding | None:
+    if not one.description or not other.description:
+        return None
+    named = f"{quoted(one.tool.name, 80)} of {quoted(one.tool.server, 80)}"
+    if one.description == other.description:
+        return _of(other.tool, "tool-description-duplicate", f"{named} is described with the same words")
+    if one.name and one.name == other.name and one.tool.name != other.tool.name:
+        return _of(other.tool, "tools-alike", f"{named} differs in nothing but case, `_` or `-`")
+    if not one.may_be_like(other):
+        return None
+    described, called = _share(one.description, other.description), _share(one.name, other.name)
+    if described < _ALIKE or (called < _ALIKE and described < _NEARLY_EQUAL):
+        return None
+    what = f"{named} is {called:.0%} the same in name and {described:.0%} in description"
+    return _of(other.tool, "tools-alike", what)
+
+
+def _share(one: str, other: str) -> float:
+    """How much two texts have in common; the quick bounds come first, for most pairs have little."""
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    if matcher.real_quick_ratio() < 0.5 or matcher.quick_ratio() < _ALIKE:
+        return min(matcher.quick_ratio(), 0.5)
+    return matcher.ratio()
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall("[a-z0-9]+", text.casefold().replace("_", " ")))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def _of(tool: ServerTool, rule: str, what: str) -> Finding:
+    return Finding(rule=rule, server=tool.server, tool=tool.name, what=what)
+
+
+_SEEN = 20_000  # characters of one text
+_AROUND = 30
+_JOINERS = "\u200c\u200d\ufe0f"  # parts of scripts and of emoji, between other characters
+
+_ATTACKS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(ignore|disregard|forget|override)\b.{0,40}\b(previous|prior|above|earlier|other|system|all)\b.{0,30}"
+        r"\b(instruction|prompt|rule|message|direction|guideline)s?",
+        r"\b(do not|don't|never|without)\b.{0,30}\b(tell|mention|inform|reveal|show|notify)"
+        r"\w*\b.{0,40}\b(user|human|person|anyone)",
+        r"</?\s*(important|system|instructions?|secret|admin|assistant|hidden)\s*>",
+        r"\[/?(INST|SYSTEM)\]|<\|(im_start|im_end|system|endoftext)\|>",
+        r"\byou are now\b|\bnew (system )?instructions?\b|\bsystem prompt\b",
+        r"\b(always|must|first)\b.{0,30}\b(call|use|invoke|run)\b.{0,20}\bthis tool\b.{0,30}"
+        r"\b(before|first|instead of)\b.{0,30}\b(any|every|all|other)",
+        r"\b(read|open|cat|load|include|send|pass|attach)\b.{0,60}(~/|/etc/(passwd|shadow)|\.ssh|id_rsa|\.env\b|\.aws"
+        r"|credentials?\b|api[ _-]?keys?\b|private key|mcp\.json)",
+        r"\b(send|post|forward|upload|exfiltrate|e-?mail|bcc)\b.{0,60}\b(conversation|chat history|messages|context|"
+        r"contents? of)\b.{0,60}\b(to|at)\b",
+    )
+)
+
+
+def hostile_findings(tool: ServerTool) -> Iterator[Finding]:
+    """One finding for each text and kind."""
+    for place, text in _texts(tool):
+        hidden = [char for at, char in enumerate(text) if _is_hidden(text, at)]
+        if hidden:
+            names = ", ".join(dict.fromkeys(f"U+{ord(char):04X}" for char in hidden[:50]))[:80]
+            what = f"it holds {len(hidden)} invisible characters ({names})"
+            yield _hostile(tool, "hostile-invisible", place, what)
+        # What is hidden inside a word must not hide the word.
+        plain = " ".join("".join(char for at, char in enumerate(text) if not _is_hidden(text, at)).split())
+        attack = next((found for pattern in _ATTACKS if (found := pattern.search(plain))), None)
+        if attack is not None:
+            said = plain[max(0, attack.start() - _AROUND) : attack.end() + _AROUND]
+            yield _hostile(tool, "hostile-instructions", place, f"it says {quoted(said, 160)}")
+
+
+def _texts(tool: ServerTool) -> Iterator[tuple[str, str]]:
+    yield "", tool.title
+    yield "", tool.description
+    for place, text in _inside(tool.input_schema, ""):
+        yield place, text
+    for place, text in _inside(tool.output_schema or {}, "result"):
+        yield place, text
+
+
+def _inside(value: JsonValue, place: str) -> Iterator[tuple[str, str]]:
+    """All texts of a schema, keys too: any of them reaches the model."""
+    if isinstance(value, str):
+        yield place, value[:_SEEN]
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if name not in ("properties", "items"):
+                yield place, name[:_SEEN]
+            yield from _inside(inner, f"{place}.{name}" if place else name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _inside(inner, place)
+
+
+def _is_hidden(text: str, at: int) -> bool:
+    char = text[at]
+    if char in "\n\r\t" or char.isprintable():
+        return char in "\u3164\u115f\u1160\u2800\u00ad"  # printable, and blank
+    if char in _JOINERS and 0 < at < len(text) - 1:
+        return text[at - 1].isascii() or text[at + 1].isascii()
+    return unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Cn")
+
+
+def _hostile(tool: ServerTool, rule: str, place: str, what: str) -> Finding:
+    shown = place.replace("properties.", "").replace(".items", "[]").removesuffix(".description")
+    shown = "" if shown in ("description", "title") else shown
+    return Finding(rule=rule, server=tool.server, tool=tool.name, parameter=shown, what=what)
+
+
+_DEAR_TOOL = 1_000
+_DEAR_LIST = 20_000
+_MOST_TOOLS = 128  # in one request, at OpenAI
+_PREAMBLE = {"OpenAI": 0, "Anthropic": 346, "Google": 0, "json mode": 0}
+"""Tokens that a provider adds for having tools at all, where it documents them."""
+
+
+class Cost(FrozenModel):
+    """The tokens that one provider is likely to count for one server's tools."""
+
+    server: str
+    provider: str
+    tools: int
+    tokens: int
+
+
+def costs_of(tools: Sequence[ServerTool]) -> tuple[Cost, ...]:
+    servers = dict.fromkeys(tool.server for tool in tools)
+    return tuple(
+        Cost(server=server, provider=provider, tools=len(own), tokens=tokens(own, provider))
+        for server in servers
+        for own in [[tool for tool in tools if tool.server == server]]
+        for provider in _PREAMBLE
+    )
+
+
+def tokens(tools: Sequence[ServerTool], provider: str) -> int:
+    """As the provider's own form of a tool spells it, at four characters a token."""
+    if provider == "json mode":
+        text = len(system_prompt(tools, sequences=False)) if tools else 0
+    else:
+        text = sum(len(json.dumps(_wire(tool, provider), ensure_ascii=False)) for tool in tools)
+    return text // CHARS_PER_TOKEN + (_PREAMBLE[provider] if tools else 0)
+
+
+def cost_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
+    for tool in tools:
+        count = tokens([tool], "OpenAI")
+        if count > _DEAR_TOOL:
+            what = f"it takes about {count:,} tokens of every request"
+            yield Finding(rule="tool-expensive", server=tool.server, tool=tool.name, what=what)
+    everyone = ", ".join(dict.fromkeys(tool.server for tool in tools))
+    total = tokens(tools, "OpenAI")
+    if total > _DEAR_LIST:
+        what = f"{len(tools)} tools take about {total:,} tokens of every request"
+        yield Finding(rule="list-expensive", server=everyone, what=what)
+    if len(tools) > _MOST_TOOLS:
+        yield Finding(rule="too-many-tools", server=everyone, what=f"there are {len(tools)} tools, over {_MOST_TOOLS}")
+
+
+def _wire(tool: ServerTool, provider: str) -> dict[str, object]:
+    about = {"name": tool.name, "description": tool.description}
+    if provider == "OpenAI":
+        return {"type": "function", "function": {**about, "parameters": tool.input_schema}}
+    return {**about, ("input_schema" if provider == "Anthropic" else "parameters"): tool.input_schema}

@@ -1,0 +1,347 @@
+"""A report in words: as Markdown, and as a log with everything that was said."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State
+from bakeoff.doors.mcp_suite.plan import evaluation_of, suite_name
+from bakeoff.doors.mcp_suite.results.report import Built, ModelNumbers, Report, RoundDetail, build_report
+from bakeoff.errors import UsageError
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+from bakeoff.report.markdown import to_markdown
+from bakeoff.report.outputs import Block, Grid, Listing, Quote, Words, columns, heading, paragraph
+from bakeoff.report.sections import Column, Datum, Section, Table, Tone, Value
+from bakeoff.report.whole_files import whole_file, whole_text
+from bakeoff.report.words import UNKNOWN, cost, duration, percent, visible
+from bakeoff.storage.run_folder import RunFolder
+
+_MOST_FAILURES = 50
+_LONGEST = 2_000
+
+
+def describe(report: Report) -> tuple[Block, ...]:
+    """The whole report, as blocks that Markdown can be made of."""
+    summary = report.summary
+    return (
+        heading("MCP evaluation: ", Quote(report.bakeoff.suite)),
+        paragraph(
+            f"{summary.passedTests} of {summary.totalTests} cells passed, {summary.failedTests} failed"
+            f"{f', {summary.undecidedTests} undecided' if summary.undecidedTests else ''}. "
+            f"A cell is a case with a model; it passes at {percent(summary.passThreshold)} of its rounds. "
+            f"The suite {'passes' if summary.allPass else 'does not pass'} (rule: {summary.suiteRule})."
+        ),
+        *(
+            [Listing(tuple((Quote(warning),) for warning in report.bakeoff.warnings))]
+            if report.bakeoff.warnings
+            else []
+        ),
+        _rates(report),
+        heading("Models", level=3),
+        _models(report),
+        *_confused(report),
+        *_failures(report),
+    )
+
+
+def _rates(report: Report) -> Grid:
+    models = [result.model for result in report.results[0].modelResults] if report.results else []
+    rows: list[tuple[Words, ...]] = []
+    for name, case in zip(report.bakeoff.cases, report.results, strict=True):
+        rows.append((Quote(name), *(percent(result.passRate) for result in case.modelResults)))
+    return Grid(columns("case", *(f"{visible(model, 60)}>" for model in models)), tuple(rows))
+
+
+def _models(report: Report) -> Grid:
+    titles = columns("model", "score>", "95 % interval>", "rounds>", "lost>", "cost>", "tokens>", "p50>", "p90>")
+    return Grid(titles, tuple(map(_model, report.bakeoff.models)))
+
+
+def _model(numbers: ModelNumbers) -> tuple[Words, ...]:
+    bounds, latency = numbers.interval, numbers.latency
+    return (
+        Quote(numbers.model),
+        percent(numbers.score),
+        f"{100 * bounds.low:.1f}–{100 * bounds.high:.1f}" if bounds else "undefined",
+        f"{numbers.scoredRounds:,}",
+        f"{numbers.lostRounds:,}",
+        cost(numbers.cost),
+        f"{numbers.usage.tokens:,}",
+        duration(latency.p50) if latency else UNKNOWN,
+        duration(latency.p90) if latency else UNKNOWN,
+    )
+
+
+def _confused(report: Report) -> Iterator[Block]:
+    pairs = report.bakeoff.mostConfused
+    if not pairs:
+        return
+    yield heading("Tools that were taken for each other", level=3)
+    rows: list[tuple[Words, ...]] = [
+        (Quote(pair.wanted), Quote(pair.called), str(pair.rounds), Quote(", ".join(pair.models))) for pair in pairs
+    ]
+    yield Grid(columns("wanted", "called", "rounds>", "models"), tuple(rows))
+
+
+def _failures(report: Report) -> Iterator[Block]:
+    found: list[tuple[Words, ...]] = []
+    for name, case in zip(report.bakeoff.cases, report.results, strict=True):
+        for result in case.modelResults:
+            failed = [detail for detail in result.details if not detail.passed]
+            for why, rounds in _by_reason(failed):
+                found.append((Quote(name), ", ", Quote(result.model), f", {_rounds(rounds)}: ", Quote(why)))
+    if not found:
+        return
+    yield heading("What did not pass", level=3)
+    yield Listing(tuple(found[:_MOST_FAILURES]))
+    if len(found) > _MOST_FAILURES:
+        yield paragraph(f"And {len(found) - _MOST_FAILURES:,} more.")
+
+
+def _by_reason(details: Sequence[RoundDetail]) -> list[tuple[str, list[int]]]:
+    grouped: dict[str, list[int]] = {}
+    for detail in details:
+        grouped.setdefault(detail.error or "", []).append(detail.round)
+    return list(grouped.items())
+
+
+def _rounds(rounds: Sequence[int]) -> str:
+    return f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {', '.join(map(str, rounds))}"
+
+
+def log_lines(report: Report) -> Iterator[str]:
+    """Every round on lines of its own; nothing in it is more than text, whatever a model said."""
+    bakeoff, summary = report.bakeoff, report.summary
+    yield f"{report.timestamp} suite {visible(bakeoff.suite, 500)}, mode {bakeoff.mode}, tools {bakeoff.toolsHash}"
+    yield f"kept in {visible(bakeoff.run, 500)}"
+    yield from (f"warning: {visible(warning, _LONGEST)}" for warning in bakeoff.warnings)
+    for name, case in zip(bakeoff.cases, report.results, strict=True):
+        yield ""
+        yield f"case {visible(name)}"
+        yield f"  prompt: {visible(case.prompt, _LONGEST)}"
+        yield f"  expected: {visible(json.dumps(case.expectedOutput, ensure_ascii=False), _LONGEST)}"
+        for result in case.modelResults:
+            yield f"  {visible(result.model)}: {percent(result.passRate)}"
+            for detail in result.details:
+                yield f"    round {detail.round}: {'passed' if detail.passed else 'FAILED'}"
+                yield from (f"      {line}" for line in _said(detail))
+    yield ""
+    yield f"{summary.passedTests} of {summary.totalTests} passed: {'PASS' if summary.allPass else 'FAIL'}"
+
+
+def _said(detail: RoundDetail) -> Iterator[str]:
+    yield f"reply: {visible(detail.response, _LONGEST)}"
+    if detail.toolExecutionResult is not None:
+        yield f"tool result: {visible(str(detail.toolExecutionResult), _LONGEST)}"
+    if detail.gradingResult is not None:
+        yield f"grading: {visible(str(detail.gradingResult), _LONGEST)}"
+    if detail.error:
+        yield f"why: {visible(detail.error, _LONGEST)}"
+
+
+_MOST_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A suite's report, and the files that hold it."""
+
+    report: Report
+    outcome: Outcome
+    stamp: str  # by which its files are told from those of other runs
+    files: tuple[Path, ...]
+
+    @property
+    def page(self) -> str:
+        return f"test-report-{self.stamp}.html"
+
+
+def write_reports(folder: RunFolder, plan: Plan) -> Iterator[Path]:
+    yield from reported(folder, plan).files
+
+
+def reported(folder: RunFolder, plan: Plan) -> Written:
+    """Made from the run's records alone, so that a run which is taken up again replaces its own files."""
+    built = build_report(plan, folder.latest_records(plan), folder.label, _began(folder))
+    place = Path(evaluation_of(plan).report)
+    stamp = own_stamp(place, built.report.timestamp.replace(":", "-"), built.report.bakeoff.run)
+    return Written(built.report, built.outcome, stamp, tuple(_write(folder, plan, built, stamp)))
+
+
+def _write(folder: RunFolder, plan: Plan, built: Built, stamp: str) -> Iterator[Path]:
+    from bakeoff.doors.mcp_suite.results.sections import mcp_sections
+    from bakeoff.report.html import write_run_page
+
+    evaluation = evaluation_of(plan)
+    place = Path(evaluation.report)
+    stem = f"test-report-{stamp}"
+    with whole_file(place / f"{stem}.json") as path:
+        path.write_bytes(built.report.to_json())
+    yield place / f"{stem}.json"
+    with whole_text(place / f"{stem}.md") as file:
+        file.write(to_markdown(describe(built.report)))
+    yield place / f"{stem}.md"
+    yield write_run_page(folder, place / f"{stem}.html", sections=mcp_sections)
+    log = place / f"{_plain(suite_name(Path(evaluation.file)))}-{stamp}.log"
+    with whole_text(log) as file:
+        file.writelines(f"{line}\n" for line in log_lines(built.report))
+    yield log
+
+
+def own_stamp(place: Path, stamp: str, run: str) -> str:
+    """The time; numbered where another run, which began in the same millisecond, has its reports there.
+
+    The JSON file is made at once, so that two runs that end together do not both take the name.
+    """
+    for number in range(1, _MOST_AT_ONCE):
+        taken = stamp if number == 1 else f"{stamp}-{number}"
+        file = place / f"test-report-{taken}.json"
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            with file.open("x") as made:
+                json.dump({"bakeoff": {"run": run}}, made)
+        except FileExistsError:
+            if not _is_of(file, run):
+                continue
+        except OSError as error:
+            raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+        return taken
+    raise UsageError(f"{place} has {_MOST_AT_ONCE} reports of {stamp}: name another folder with --report")
+
+
+def _is_of(file: Path, run: str) -> bool:
+    try:
+        told = json.loads(file.read_bytes())
+        return bool(told["bakeoff"]["run"] == run)
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return False
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "suite"
+
+
+def _began(folder: RunFolder) -> float:
+    time = folder.beginning().get("time")
+    if isinstance(time, int | float):
+        return float(time)
+    return min((entry.started for entry in folder.entries() if isinstance(entry, Record)), default=0.0)
+
+
+_OUTCOMES: dict[State, str] = {"passed": "passed", "failed": "not passed", "undecided": "undecided"}
+_TONES: dict[State, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
+_NOT_RUN = "not run"
+
+
+def write_combined(written: Sequence[Written], not_run: Sequence[str], folder: Path) -> Iterator[Path]:
+    """`combined-report-<time of the first>` as JSON, Markdown and a page; also of suites that could not be run."""
+    reports = [one.report for one in written]
+    stem = f"combined-report-{written[0].stamp}"
+    with whole_text(folder / f"{stem}.json") as file:
+        json.dump(combined(reports, not_run), file, indent=2, ensure_ascii=False)
+        file.write("\n")
+    yield folder / f"{stem}.json"
+    with whole_text(folder / f"{stem}.md") as file:
+        file.write(to_markdown(list(_blocks(written, not_run))))
+    yield folder / f"{stem}.md"
+    yield _write_page(written, not_run, folder / f"{stem}.html")
+
+
+def combined(reports: Sequence[Report], not_run: Sequence[str] = ()) -> dict[str, object]:
+    """The sum over all suites, and every suite's own report."""
+    totals = {
+        name: sum(getattr(report.summary, name) for report in reports)
+        for name in ("totalTests", "passedTests", "failedTests", "undecidedTests")
+    }
+    return {
+        "timestamp": reports[0].timestamp,
+        "summary": {
+            "allPass": not not_run and all(report.passed for report in reports),
+            "suites": len(reports) + len(not_run),
+            **totals,
+            "notRun": [*not_run],
+        },
+        "suites": [report.model_dump(mode="json") for report in reports],
+    }
+
+
+def _blocks(written: Sequence[Written], not_run: Sequence[str]) -> Iterator[Block]:
+    yield heading("MCP evaluation of several suites", level=1)
+    rows: list[tuple[Words, ...]] = [
+        (
+            Quote(one.report.bakeoff.suite),
+            _OUTCOMES[one.outcome.state],
+            f"{one.report.summary.passedTests}/{one.report.summary.totalTests}",
+        )
+        for one in written
+    ]
+    rows += [(Quote(suite), _NOT_RUN, UNKNOWN) for suite in not_run]
+    yield Grid(columns("suite", "outcome", "cells>"), tuple(rows))
+    for one in written:
+        yield from describe(one.report)
+
+
+def _write_page(written: Sequence[Written], not_run: Sequence[str], path: Path) -> Path:
+    from bakeoff.report.html import Masthead, write_section_page
+
+    state = _state(written, not_run)
+    cells = sum(one.report.summary.totalTests for one in written)
+    good = sum(one.report.summary.passedTests for one in written)
+    lacking = f"; {len(not_run)} {_NOT_RUN}" if not_run else ""
+    head = Masthead(
+        title="MCP evaluation",
+        headline=f"{good} of {cells} cells passed in {len(written) + len(not_run)} suites{lacking}",
+        badge=_OUTCOMES[state],
+        tone=_TONES[state],
+    )
+    return write_section_page(path, head, [_overview(written, not_run), *map(_section, range(len(written)), written)])
+
+
+def _state(written: Sequence[Written], not_run: Sequence[str]) -> State:
+    """Of all suites; of one that was not run nobody knows."""
+    states = {one.outcome.state for one in written}
+    if "failed" in states:
+        return "failed"
+    return "undecided" if not_run or "undecided" in states else "passed"
+
+
+def _overview(written: Sequence[Written], not_run: Sequence[str]) -> Section:
+    rows: list[tuple[Value, ...]] = []
+    for one in written:
+        report, state = one.report, one.outcome.state
+        rows.append(
+            (
+                Datum(text=visible(report.bakeoff.suite), href=one.page),
+                Datum(text=_OUTCOMES[state], tone=_TONES[state]),
+                f"{report.summary.passedTests} of {report.summary.totalTests}",
+                cost(sum((numbers.cost for numbers in report.bakeoff.models if numbers.cost is not None), 0.0)),
+            )
+        )
+    rows += [(visible(suite), Datum(text=_NOT_RUN, tone="lost"), UNKNOWN, UNKNOWN) for suite in not_run]
+    headings = (
+        Column(title="Suite"),
+        Column(title="Outcome"),
+        Column(title="Cells", align="end"),
+        Column(title="Cost", align="end"),
+    )
+    table = Table(columns=headings, rows=tuple(rows), caption="Suites")
+    return Section(id="suites", title="Suites", blocks=(table,))
+
+
+def _section(at: int, written: Written) -> Section:
+    models = [numbers.model for numbers in written.report.bakeoff.models]
+    rows = [(visible(case), *map(_rate, cells)) for case, cells in written.outcome.by_case()]
+    headings = (Column(title="Case"), *(Column(title=visible(model), align="end") for model in models))
+    table = Table(columns=headings, rows=tuple(rows), caption="Pass rates")
+    return Section(id=f"suite-{at}", title=visible(written.report.bakeoff.suite), blocks=(table,))
+
+
+def _rate(cell: CellOutcome) -> Datum:
+    if cell.pass_rate is None:
+        return Datum(text="lost", tone="lost")
+    lost = cell.rounds - cell.scored
+    text = percent(cell.pass_rate) + (f", {lost} lost" if lost else "")
+    return Datum(text=text, sort=cell.pass_rate, tone=_TONES[cell.state])
