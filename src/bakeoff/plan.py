@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Field, JsonValue, PositiveFloat, PositiveInt, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, PositiveFloat, PositiveInt, ValidationError
 
+from bakeoff._kernel.json import CleanJson, CleanObject, CleanText
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.paths import unfit
 from bakeoff.errors import UsageError
@@ -43,7 +44,7 @@ Name = Annotated[str, AfterValidator(_printable)]
 RelativePath = Annotated[str, AfterValidator(_inside)]
 TakenPath = Annotated[str, AfterValidator(_takeable)]
 """A path or glob of what a workspace gives out: what is handed in must be plainly named."""
-Files = dict[RelativePath, str]
+Files = dict[RelativePath, CleanText]
 
 
 class Limits(FrozenModel):
@@ -82,7 +83,7 @@ class Case(FrozenModel):
     """One thing to try. The subject sees `prompt` and `files`; everything called hidden stays with the graders."""
 
     id: Name
-    prompt: str
+    prompt: CleanText
     files: Files = {}
     collect: tuple[TakenPath, ...] = Field(default=(), description="patterns of the files taken as the answer")
     answer_file: TakenPath | None = Field(
@@ -90,9 +91,9 @@ class Case(FrozenModel):
     )
     hidden: Files = Field(default={}, description="tests and whatever else graders need")
     reference: Files = Field(default={}, description="the known-good answer, as files")
-    expected: JsonValue = Field(default=None, description="the known-good answer, as output")
+    expected: CleanJson = Field(default=None, description="the known-good answer, as output")
     grading: Grading | None = Field(default=None, description="None where the case has no tests of its own to run")
-    tags: dict[str, str] = {}
+    tags: dict[CleanText, CleanText] = {}
     limits: Limits = Limits()
 
     @cached_property
@@ -128,7 +129,7 @@ class SubjectSpec(FrozenModel):
 
     kind: Name
     name: Name
-    options: dict[str, JsonValue] = {}
+    options: CleanObject = {}
     revision: str = ""
 
     @cached_property
@@ -141,7 +142,7 @@ class ScorerSpec(FrozenModel):
 
     kind: Name
     name: Name | None = None
-    options: dict[str, JsonValue] = {}
+    options: CleanObject = {}
     revision: str = ""
 
     @cached_property
@@ -173,7 +174,7 @@ class Plan(FrozenModel):
     threshold: float | None = Field(default=1.0, ge=0, le=1, description="None records without passing or failing")
     seed: int = 0
     door: Name | None = Field(default=None, description="which front door made the plan, and so can read its settings")
-    settings: dict[str, JsonValue] = Field(default={}, description="what that door was asked for")
+    settings: CleanObject = Field(default={}, description="what that door was asked for")
     sparse: bool = Field(default=False, description="not every subject has every case: what has no record was not due")
 
     @property

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
-    JsonValue,
     ModelWrapValidatorHandler,
     SerializerFunctionWrapHandler,
     ValidationError,
@@ -14,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from bakeoff._kernel.json import as_json
+from bakeoff._kernel.json import CleanJson, CleanObject, CleanText, as_json
 from bakeoff._kernel.model import FrozenModel
 
 SCHEMA = 1
@@ -88,12 +87,12 @@ class _Tagged(FrozenModel):
 
 class Text(_Tagged):
     type: Literal["text"] = "text"
-    text: str
+    text: CleanText
 
 
 class Reasoning(_Tagged):
     type: Literal["reasoning"] = "reasoning"
-    text: str
+    text: CleanText
 
 
 class ToolCall(_Tagged):
@@ -104,16 +103,16 @@ class ToolCall(_Tagged):
     """
 
     type: Literal["tool"] = "tool"
-    name: str
-    arguments: JsonValue = None
-    result: JsonValue = None
-    error: str | None = None
-    id: str | None = None
-    parent_id: str | None = None
+    name: CleanText
+    arguments: CleanJson = None
+    result: CleanJson = None
+    error: CleanText | None = None
+    id: CleanText | None = None
+    parent_id: CleanText | None = None
     started: float | None = None
     duration_ms: float | None = None
-    status: str | None = None
-    kind: str | None = None
+    status: CleanText | None = None
+    kind: CleanText | None = None
 
     if TYPE_CHECKING:
 
@@ -198,17 +197,17 @@ class Step(FrozenModel):
 
     parts: tuple[Part, ...] = ()
     usage: Usage = NO_USAGE
-    finish_reason: str | None = None
+    finish_reason: CleanText | None = None
     seconds: float | None = None
 
 
 class Transcript(FrozenModel):
     """All that a subject said and did in one attempt."""
 
-    output: JsonValue = None
+    output: CleanJson = None
     steps: tuple[Step, ...] = ()
     usage: Usage = NO_USAGE
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    metadata: CleanObject = Field(default_factory=dict)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -219,9 +218,9 @@ class Failure(FrozenModel):
     """Why a phase ended early, and whose doing it was."""
 
     kind: Literal["subject", "timeout", "budget", "infra", "grader"]
-    type: str
-    message: str
-    detail: str = ""
+    type: CleanText
+    message: CleanText
+    detail: CleanText = ""
     retry_after: float | None = None  # seconds that the other side asked us to wait
     permanent: bool = False  # trying again at once would fail again
 
@@ -229,10 +228,10 @@ class Failure(FrozenModel):
 class Score(FrozenModel):
     """One scorer's word. `value` None is unscored: shown, and left out of the mean."""
 
-    name: str
+    name: CleanText
     value: float | None = Field(default=None, ge=0, le=1)
-    reason: str = ""
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    reason: CleanText = ""
+    metadata: CleanObject = Field(default_factory=dict)
     failure: Failure | None = None
 
 
@@ -263,9 +262,9 @@ class Record(FrozenModel):
     attempt: Phase | None = None
     score: Phase | None = None
     transcript: Transcript | None = None
-    artefacts: dict[str, str] = Field(default_factory=dict)
-    refused: dict[str, str] = Field(default_factory=dict)  # files the subject left that were not taken, and why
-    workspace: str | None = None  # where it was kept, if it was to be
+    artefacts: dict[CleanText, CleanText] = Field(default_factory=dict)
+    refused: dict[CleanText, CleanText] = Field(default_factory=dict)  # files that were not taken, and why
+    workspace: CleanText | None = None  # where it was kept, if it was to be
     scores: tuple[Score, ...] = ()
     spent: Usage = NO_USAGE  # of every try, retries and killed attempts of this trial included
     judging: Usage = NO_USAGE  # of that, what scorers used: judges are paid for too, but are not what is compared

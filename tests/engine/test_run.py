@@ -279,7 +279,7 @@ ERRORS: list[tuple[BaseException, str, str]] = [
     (BaseException("base"), "infra", "base"),
     (pytest.fail.Exception("a test helper"), "infra", "a test helper"),
     (Unprintable(), "infra", "<exception str() failed>"),
-    (ValueError("lone \ud800"), "infra", "lone \ud800"),
+    (ValueError("lone \ud800"), "infra", r"lone \ud800"),
     (ExceptionGroup("many", [ValueError("one")]), "infra", "many (1 sub-exception)"),
 ]
 

@@ -142,9 +142,9 @@ async def test_half_a_surrogate_pair_is_mended_where_it_comes_in_and_the_model_g
     record = await ask(kind="agent", registry=offering(echo=echo))
     assert record.failure is None
     assert record.transcript is not None
-    assert record.transcript.output == "yes ?"
-    assert heard == [{"a?": ["?"]}]
-    assert told(provider) == ["of a tool ?"]
+    assert record.transcript.output == r"yes \ude00"
+    assert heard == [{r"a\ud83d": [r"\ud83d"]}]
+    assert told(provider) == [r"of a tool \ud83d"]
     assert len(provider.received) == 2
 
 

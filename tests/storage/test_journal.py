@@ -206,7 +206,7 @@ def test_a_reference_cannot_name_a_file_elsewhere(path: Path, make_record: Calla
 # --- what a subject may say ---------------------------------------------------------------------------------------
 
 
-def test_lone_surrogates_are_replaced_and_the_rest_is_kept(path: Path, make_record: Callable[..., Record]) -> None:
+def test_lone_surrogates_are_escaped_and_the_rest_is_kept(path: Path, make_record: Callable[..., Record]) -> None:
     bad = "a\ud800b"
     record = make_record(
         transcript=Transcript(output={bad: [bad, 1]}, usage=Usage(input=3)),
@@ -217,8 +217,8 @@ def test_lone_surrogates_are_replaced_and_the_rest_is_kept(path: Path, make_reco
     write(path, record)
     (read,) = read_journal(path)
     assert isinstance(read, Record)
-    assert read.transcript == Transcript(output={"a?b": ["a?b", 1]}, usage=Usage(input=3))
-    assert read.artefacts == {"a?b": "a?b"}
+    assert read.transcript == Transcript(output={r"a\ud800b": [r"a\ud800b", 1]}, usage=Usage(input=3))
+    assert read.artefacts == {r"a\ud800b": r"a\ud800b"}
     assert (read.verdict, read.scores[0].value) == (record.verdict, 0.5)
 
 

@@ -1,54 +1,75 @@
-"""Any object of the user's as JSON. Their code may run while it is read, and whatever that raises is said instead."""
+"""Convert any object to JSON data, and escape the characters that no file can hold."""
 
 from math import isfinite
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, JsonValue
+from pydantic import AfterValidator, BaseModel, JsonValue
 from pydantic_core import PydanticSerializationError, SchemaSerializer, from_json, to_json, to_jsonable_python
 
 
+def clean_text(text: str) -> str:
+    """Return the text with lone surrogates, which UTF-8 cannot encode, written as escapes such as `\\ud83d`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def clean(value: Any) -> Any:
+    """Return the value with every text in its dicts, lists and tuples cleaned by `clean_text`."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if type(value) is dict:
+        return {clean(name): clean(item) for name, item in value.items()}
+    if type(value) is list or type(value) is tuple:
+        return type(value)(map(clean, value))
+    return value
+
+
+CleanText = Annotated[str, AfterValidator(clean_text)]
+CleanJson = Annotated[JsonValue, AfterValidator(clean)]
+CleanObject = Annotated[dict[str, JsonValue], AfterValidator(clean)]
+"""The types of all texts and free data in plans, transcripts and records: whatever reads those can write them."""
+
+
 def as_json(value: Any) -> JsonValue:
-    """The value as JSON has it; for what JSON has no words for, its `repr`, or a word on why there is none."""
-    if value is None or isinstance(value, str | bool):
-        return str(value) if isinstance(value, str) else value
-    if type(value) is int or (type(value) is float and isfinite(value)):
+    """Return the value as clean JSON data.
+
+    Objects that JSON cannot represent become their `repr`. User code may run while the value is read; where that
+    raises, the result is a text that says so.
+    """
+    if isinstance(value, str):
+        return clean_text(str(value))
+    if value is None or isinstance(value, bool) or type(value) is int or (type(value) is float and isfinite(value)):
         return value
     try:
-        found: JsonValue = from_json(_written(value))
-    except PydanticSerializationError as error:  # this is what pydantic makes of all that is raised inside
-        return _otherwise(value, str(error))
+        found: JsonValue = from_json(_dump(value))
+    except PydanticSerializationError as error:  # pydantic wraps every error that user code raises
+        return _with_surrogates(value, str(error))
     except ValueError as error:
-        return _unwritten(value, str(error))
+        return _no_json(value, str(error))
     return found
 
 
-def writable(text: str) -> str:
-    """The text with halves of surrogate pairs, for which no format has bytes, as the escapes that they are."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _written(value: Any) -> bytes:
-    if issubclass(
-        type(value), BaseModel
-    ):  # built by an SDK without validation, it may hold what its types do not allow
+def _dump(value: Any) -> bytes:
+    if issubclass(type(value), BaseModel):
+        # An SDK may have built it without validation, so that it holds what its types do not allow.
         serializer: SchemaSerializer = value.__pydantic_serializer__
-        return serializer.to_json(value, fallback=_shown, warnings=False)
-    return to_json(value, fallback=_shown, inf_nan_mode="strings", bytes_mode="base64")
+        return serializer.to_json(value, fallback=repr, warnings=False)
+    return to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64")
 
 
-def _otherwise(value: Any, reason: str) -> JsonValue:
+def _with_surrogates(value: Any, reason: str) -> JsonValue:
     if "surrogates not allowed" not in reason:
-        return _unwritten(value, reason)
-    try:  # the journal knows what to do with these
-        found: JsonValue = to_jsonable_python(value, fallback=_shown, inf_nan_mode="strings", bytes_mode="base64")
-    except UnicodeEncodeError:  # in a key
-        return _unwritten(value, reason)
-    return found
+        return _no_json(value, reason)
+    try:
+        found = to_jsonable_python(clean(value), fallback=repr, inf_nan_mode="strings", bytes_mode="base64")
+    except UnicodeEncodeError:  # in the keys of an object that is not a plain dict
+        return _no_json(value, reason)
+    cleaned: JsonValue = clean(found)
+    return cleaned
 
 
-def _unwritten(value: Any, reason: str) -> str:
-    return f"<{type(value).__name__} that JSON cannot hold: {reason.splitlines()[0][:200]}>"
-
-
-def _shown(value: Any) -> str:
-    return repr(value)
+def _no_json(value: Any, reason: str) -> str:
+    return f"<{type(value).__name__} that JSON cannot hold: {clean_text(reason).splitlines()[0][:200]}>"

@@ -19,6 +19,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
+from bakeoff._kernel.json import clean
 from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Tracing
 from bakeoff.errors import BudgetError, InfraError, UsageError
 from bakeoff.models.access import OpenProvider
@@ -27,7 +28,7 @@ from bakeoff.models.gate import Busy
 from bakeoff.models.names import ModelName
 from bakeoff.models.prices import Price, cost_of
 from bakeoff.models.replay import Question, Recordings, question
-from bakeoff.models.text import well_formed, well_formed_json
+from bakeoff.models.text import well_formed_json
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
 
@@ -202,7 +203,7 @@ def _about_response(response: ModelResponse) -> Attributes:
 def _sendable(response: ModelResponse) -> ModelResponse:
     """A model's text may hold half of a surrogate pair, which JSON can spell and no request can carry back."""
     changes = [_mended(part) for part in response.parts]
-    details = well_formed(response.provider_details)
+    details = clean(response.provider_details)
     if not any(changes) and details == response.provider_details:
         return response  # as nearly every one: copying each would be the most that a quick answer costs
     parts = [replace(part, **changed) for part, changed in zip(response.parts, changes, strict=True)]
@@ -212,9 +213,9 @@ def _sendable(response: ModelResponse) -> ModelResponse:
 def _mended(part: ModelResponsePart) -> dict[str, Any]:
     """What has to be put differently; mostly nothing."""
     said = {name: getattr(part, name, None) for name in ("content", "args", "tool_name", "tool_call_id")}
-    mended = {name: well_formed(value) for name, value in said.items() if isinstance(value, str | dict)}
+    mended = {name: clean(value) for name, value in said.items() if isinstance(value, str | dict)}
     if isinstance(said["args"], str):
-        mended["args"] = well_formed(well_formed_json(said["args"]))
+        mended["args"] = clean(well_formed_json(said["args"]))
     return {name: value for name, value in mended.items() if value != said[name]}
 
 

@@ -23,11 +23,11 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_jsonable_python
 
+from bakeoff._kernel.json import clean
 from bakeoff._kernel.tracing import Attributes, Tracing
 from bakeoff.errors import ToolError
 from bakeoff.models.caller import Answer, Caller
 from bakeoff.models.prices import Price
-from bakeoff.models.text import well_formed
 from bakeoff.protocols import Tool
 from bakeoff.record import NO_USAGE, Part, Reasoning, Step, Text, ToolCall, Transcript, Usage
 
@@ -129,9 +129,9 @@ async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: 
         return called.model_copy(update={"error": f"the arguments are not {wanted}"})
     started = perf_counter()
     try:
-        result, error = well_formed(to_jsonable_python(await tool.call(called.arguments))), None
+        result, error = clean(to_jsonable_python(await tool.call(called.arguments))), None
     except ToolError as problem:
-        result, error = None, well_formed(str(problem))
+        result, error = None, clean(str(problem))
     took = 1000 * (perf_counter() - started)
     return called.model_copy(update={"result": result, "error": error, "duration_ms": took})
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import PlainSerializer
 
-from bakeoff._kernel.json import writable
+from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.report.compare_arms import Arm, by_id_alone, case_key, countable, read_arm
@@ -39,7 +39,7 @@ Gate = Literal["verdict", "regression"]
 OPEN, SHUT, UNDECIDED = 0, 1, 3
 
 
-FileName = Annotated[str, PlainSerializer(writable, return_type=str, when_used="json")]
+FileName = Annotated[str, PlainSerializer(clean_text, return_type=str, when_used="json")]
 """A folder may have a name that is no text; JSON can only hold text."""
 
 

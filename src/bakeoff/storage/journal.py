@@ -27,7 +27,7 @@ from bakeoff._kernel.files import PRIVATE, sync_folder
 from bakeoff.errors import RunFolderError
 from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage
 from bakeoff.storage.blobs import Blobs
-from bakeoff.storage.redaction import Redactor, with_texts
+from bakeoff.storage.redaction import Redactor
 
 INLINE_BYTES = 16 * 1024  # a line this short is written as it is, without looking for long strings
 _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
@@ -294,11 +294,7 @@ def _storable(record: Record) -> bytes:
         return _readable(record)
     except (PydanticSerializationError, ValueError) as error:
         reason = str(error)
-    record = with_texts(record, _without_surrogates)
-    try:
-        return _readable(record)
-    except (PydanticSerializationError, ValueError):
-        return _readable(_without_free_data(record, _without_surrogates(reason)))
+    return _readable(_without_free_data(record, reason))
 
 
 def _readable(record: Record) -> bytes:
@@ -307,11 +303,6 @@ def _readable(record: Record) -> bytes:
     if len(data) > _LONG_NUMBER or data.count(b"[") + data.count(b"{") > _DEEP:
         from_json(_PLAIN_RECORD + data + b"}")
     return data
-
-
-def _without_surrogates(text: str) -> str:
-    """File names that are not UTF-8 reach Python as lone surrogates, for which JSON has no words."""
-    return text.encode(errors="replace").decode()
 
 
 def _without_free_data(record: Record, reason: str) -> Record:

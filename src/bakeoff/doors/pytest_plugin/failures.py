@@ -1,7 +1,6 @@
 """How a failed eval is told: score against threshold, input, output, then each scorer, the worst first."""
 
 import asyncio
-import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -141,9 +140,6 @@ def _line(text: str) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    from pydantic_core import PydanticSerializationError, to_json
+    from pydantic_core import to_json
 
-    try:
-        return to_json(value, indent=2).decode()
-    except PydanticSerializationError:  # halves of surrogate pairs
-        return json.dumps(value, indent=2)
+    return to_json(value, indent=2).decode()

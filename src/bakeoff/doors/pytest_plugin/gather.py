@@ -33,18 +33,13 @@ class Outcomes(Sequence["EvalOutcome"]):
     """
 
     def __init__(self) -> None:
-        self._packed: list[bytes | list[bytes | EvalOutcome]] = []  # each of as many as fit
-        self._kept: list[bytes | EvalOutcome] = []  # those that came last
+        self._packed: list[bytes] = []  # compressed, `_AT_ONCE` outcomes each
+        self._kept: list[bytes] = []  # the last ones, not yet compressed
 
     def add(self, outcome: "EvalOutcome") -> None:
-        from pydantic_core import PydanticSerializationError
-
-        try:
-            self._kept.append(outcome.__pydantic_serializer__.to_json(outcome, exclude_defaults=True))
-        except PydanticSerializationError:  # lone surrogates, for which JSON has no words
-            self._kept.append(outcome)
+        self._kept.append(outcome.__pydantic_serializer__.to_json(outcome, exclude_defaults=True))
         if len(self._kept) == _AT_ONCE:
-            self._packed.append(_packed(self._kept))
+            self._packed.append(zlib.compress(b"\n".join(self._kept), 1))
             self._kept = []
 
     def __len__(self) -> int:
@@ -64,18 +59,11 @@ class Outcomes(Sequence["EvalOutcome"]):
         return _read(_unpacked(self._packed[number])[place] if number < len(self._packed) else self._kept[place])
 
 
-def _packed(kept: "list[bytes | EvalOutcome]") -> "bytes | list[bytes | EvalOutcome]":
-    texts = [each for each in kept if isinstance(each, bytes)]
-    return zlib.compress(b"\n".join(texts), 1) if len(texts) == len(kept) else kept
+def _unpacked(packed: bytes) -> list[bytes]:
+    return zlib.decompress(packed).split(b"\n")
 
 
-def _unpacked(packed: "bytes | list[bytes | EvalOutcome]") -> "Sequence[bytes | EvalOutcome]":
-    return zlib.decompress(packed).split(b"\n") if isinstance(packed, bytes) else packed
-
-
-def _read(kept: "bytes | str | EvalOutcome") -> "EvalOutcome":
-    if not isinstance(kept, bytes | str):
-        return kept
+def _read(kept: bytes | str) -> "EvalOutcome":
     from pydantic import ValidationError
 
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
@@ -109,7 +97,7 @@ class Gathered:
     def attach(self, report: pytest.TestReport) -> None:
         """On a worker: let the report carry what belongs to it."""
         if made := self._made.pop(report.nodeid, None):
-            setattr(report, _ON_REPORT, [_written(outcome) for outcome in made])
+            setattr(report, _ON_REPORT, [outcome.model_dump_json(exclude_defaults=True) for outcome in made])
 
     def take(self, report: pytest.TestReport) -> None:
         """On the process that reports: keep what belongs to a report that is being logged."""
@@ -121,19 +109,6 @@ class Gathered:
 
     def of(self, report: object) -> "Sequence[EvalOutcome]":
         return self._logged[1] if self._logged[0] is report else ()
-
-
-def _written(outcome: "EvalOutcome") -> str:
-    """As JSON; halves of surrogate pairs, for which a worker has no bytes, as the escapes that they are."""
-    from pydantic_core import PydanticSerializationError
-
-    try:
-        return outcome.model_dump_json(exclude_defaults=True)
-    except PydanticSerializationError:
-        from bakeoff._kernel.json import writable
-        from bakeoff.storage.redaction import with_texts
-
-        return with_texts(outcome, writable).model_dump_json(exclude_defaults=True)
 
 
 def _carried(report: pytest.TestReport) -> "Sequence[EvalOutcome]":

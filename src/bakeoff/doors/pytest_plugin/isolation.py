@@ -17,12 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import PydanticSerializationError
-
-from bakeoff._kernel.json import writable
 from bakeoff.errors import InfraError, SubjectError
 from bakeoff.record import Transcript
-from bakeoff.storage.redaction import with_texts
 
 _LONGEST_ANSWER = 64 * 1024 * 1024
 _PICKLING = (
@@ -117,16 +113,9 @@ def _answer(request: bytes) -> tuple[bytes, bytes]:
     if raised.text:
         return b"raised", raised.text.encode(errors="replace")
     try:
-        return b"answer", _told(transcript_of(answer))
+        return b"answer", transcript_of(answer).model_dump_json(exclude_defaults=True).encode()
     except SubjectError as error:
         return b"unusable", str(error).encode(errors="replace")
-
-
-def _told(transcript: Transcript) -> bytes:
-    try:
-        return transcript.model_dump_json(exclude_defaults=True).encode()
-    except PydanticSerializationError:  # lone surrogates
-        return with_texts(transcript, writable).model_dump_json(exclude_defaults=True).encode()
 
 
 class _Raised:

@@ -1,6 +1,5 @@
 """From the records of a case to its outcome: the score that the gate makes of its rounds, against the threshold."""
 
-import json
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -65,15 +64,10 @@ def undecided(nodeid: str, suite: str, row: Row, settings: Settings, problem: st
 
 def shown_input(row: Row) -> str:
     """The input as text."""
-    from pydantic_core import PydanticSerializationError, to_json
+    from pydantic_core import to_json
 
-    value = row.input
-    if isinstance(value, str):
-        return value
-    try:
-        return to_json(as_json(value)).decode()
-    except PydanticSerializationError:  # halves of surrogate pairs, which stay what they are until they are written
-        return json.dumps(as_json(value), ensure_ascii=False, separators=(",", ":"))
+    value = as_json(row.input)
+    return value if isinstance(value, str) else to_json(value).decode()
 
 
 def _problem(records: Sequence[Record]) -> str | None:

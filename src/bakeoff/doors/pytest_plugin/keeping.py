@@ -4,10 +4,9 @@ import time
 from pathlib import Path
 
 import pytest
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import to_json
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.json import writable
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.options import results_folder
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
@@ -17,7 +16,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.storage.journal import JournalWriter
-from bakeoff.storage.redaction import Redactor, with_texts
+from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 
 KEPT = 20
@@ -68,12 +67,8 @@ class RunKeeper:
             self._cases.append(case)
 
     def _kept(self, outcome: EvalOutcome) -> tuple[bytes, EvalOutcome]:
-        """The case as the plan has it, without secrets and halves of surrogate pairs, and what came of it."""
-        try:
-            case = _case(outcome)
-        except PydanticSerializationError:
-            outcome = with_texts(outcome, writable)
-            case = _case(outcome)
+        """Return the case as the plan has it, and its outcome, both without secrets."""
+        case = _case(outcome)
         if self._redactor.finds(case):
             outcome = self._redactor.model(outcome)
             case = _case(outcome)

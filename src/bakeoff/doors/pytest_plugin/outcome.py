@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from pydantic import JsonValue
-
+from bakeoff._kernel.json import CleanJson, CleanText
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import SubjectSpec
 from bakeoff.record import NO_USAGE, Record, Usage
@@ -14,20 +13,20 @@ Gate = Literal["mean", "pass@k", "pass^k"]
 class EvalOutcome(FrozenModel):
     """One case of a suite, or one `to_eval`, with a record for each round."""
 
-    nodeid: str
-    suite: str  # what its users call it: the test function, or the name given to `describe_eval`
-    case: str
-    input: str  # as it is shown
-    expected: JsonValue = None
+    nodeid: CleanText
+    suite: CleanText  # what its users call it: the test function, or the name given to `describe_eval`
+    case: CleanText
+    input: CleanText  # as it is shown
+    expected: CleanJson = None
     threshold: float | None = 1.0
     gate: Gate = "mean"
     null_as_zero: bool = False
-    parameters: str = ""  # of pytest's `parametrize`, where they are a column of the matrix
+    parameters: CleanText = ""  # of pytest's `parametrize`, where they are a column of the matrix
     subject: SubjectSpec | None = None  # of the records; said once by each process
     records: tuple[Record, ...] = ()
     score: float | None = None  # what the gate compares with the threshold
     passed: bool | None = None  # None: recorded without a threshold, or not decided
-    problem: str | None = None  # why it could not be decided: a scorer that broke, a task that nobody could run
+    problem: CleanText | None = None  # why it could not be decided: a scorer that broke, a task that nobody could run
 
     @property
     def seconds(self) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.json import clean
 from bakeoff.doors.pytest_plugin.loops import run_here
 from bakeoff.doors.pytest_plugin.suite import Data
 from bakeoff.errors import UsageError
@@ -184,7 +185,7 @@ def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
     rows = []
     for where, row in found:
         problem = _problem(row)
-        values = row if problem is None else {}
+        values = clean(row) if problem is None else {}
         name = values.get("name")
         wanted = printable(name) if name is not None else _slug(values.get("input")) if values else _slug(where)
         if name is not None and problem is None:

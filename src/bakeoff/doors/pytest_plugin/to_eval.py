@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bakeoff._kernel.json import clean
 from bakeoff.doors.pytest_plugin.failures import failure_of
 from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.judging import outcome_of
@@ -65,7 +66,7 @@ class ToEval:
         session = session_of(self._config)  # which begins to replay, where that is asked for
         settings = settings_of("to_eval", threshold, gate, rounds, timeout, None, null_as_zero, isolate)
         options = run_options(self._config)
-        case = Row("", {"input": input, **row})
+        case = Row("", clean({"input": input, **row}))
         errors: Errors = {}
         production = Production(
             name=self._name,

@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from pydantic_core import PydanticSerializationError
 
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.json import writable
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.actions import Places, annotations, in_actions, write_summary
 from bakeoff.doors.pytest_plugin.reporting.blocks import unhappy
@@ -18,7 +16,7 @@ from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.shape import Summary, file_chunks, read_eval_file, summary_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.whole_files import refuse_unwritable, whole_file
-from bakeoff.storage.redaction import Redactor, secrets_in, with_texts
+from bakeoff.storage.redaction import Redactor, secrets_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +136,14 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) 
 
 
 class Keeper:
-    """Makes outcomes fit to be kept: without known secrets, and without halves of surrogate pairs, which no file can
-    hold."""
+    """Removes known secrets from outcomes before they are written to a file."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._redactor = Redactor(secrets_in(_with_files(environment)))
 
     def __call__(self, outcome: EvalOutcome) -> EvalOutcome:
-        try:
-            data = outcome.model_dump_json().encode()
-        except PydanticSerializationError:
-            outcome = with_texts(outcome, writable)
-            data = outcome.model_dump_json().encode()
-        return self._redactor.model(outcome) if self._redactor.finds(data) else outcome
+        found = self._redactor.finds(outcome.model_dump_json().encode())
+        return self._redactor.model(outcome) if found else outcome
 
 
 def _with_files(environment: Mapping[str, str]) -> Mapping[str, str]:

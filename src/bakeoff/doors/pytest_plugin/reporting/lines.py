@@ -3,12 +3,11 @@
 `path::test[case] 0.82 42ms`, then tokens, tools and cost where they are known.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import JsonValue
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import to_json
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.record import ToolCall
@@ -127,10 +126,7 @@ def _arguments(value: JsonValue) -> str:
 def _plain(value: JsonValue) -> str:
     if isinstance(value, str):
         return repr(value[: _LONGEST_ARGUMENTS + 1])
-    try:
-        return to_json(value, fallback=repr, inf_nan_mode="constants").decode(errors="replace")
-    except PydanticSerializationError:  # halves of surrogate pairs
-        return json.dumps(value)
+    return to_json(value, fallback=repr, inf_nan_mode="constants").decode()
 
 
 def _nested(calls: Sequence[ToolCall]) -> Iterator[tuple[int, ToolCall]]:
