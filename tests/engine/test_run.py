@@ -621,7 +621,7 @@ async def test_unknown_cost_is_never_nothing_and_a_limit_that_cannot_be_kept_sto
     first, second = await carry_out(plan_of(2), registry=catalogue_of(probe), max_cost=0.01, jobs=1)
     assert (first.verdict, second.verdict) == ("pass", "budget")
     assert second.failure is not None
-    assert "max_cost cannot be kept" in second.failure.message
+    assert "max_cost cannot be enforced" in second.failure.message
 
 
 async def test_usage_is_counted_once_whether_told_or_returned_or_both_and_never_taken_back(

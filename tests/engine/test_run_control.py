@@ -6,14 +6,14 @@ from bakeoff.engine.run_control import RunControl
 
 
 async def test_the_first_interrupt_drains_and_the_second_stops() -> None:
-    control, given_up = RunControl(), []
-    control.when_stopped(lambda: given_up.append(1))
+    control, cancelled = RunControl(), []
+    control.on_stop(lambda: cancelled.append(1))
     control.interrupt()
-    assert (control.draining, control.stopped, given_up) == (True, False, [])
+    assert (control.draining, control.stopped, cancelled) == (True, False, [])
     control.interrupt()
-    assert (control.draining, control.stopped, given_up) == (True, True, [1])
-    control.when_stopped(lambda: given_up.append(2))
-    assert given_up == [1, 2]
+    assert (control.draining, control.stopped, cancelled) == (True, True, [1])
+    control.on_stop(lambda: cancelled.append(2))
+    assert cancelled == [1, 2]
 
 
 async def test_sleep_ends_with_the_run() -> None:

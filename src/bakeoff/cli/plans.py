@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bakeoff.cli.console import out
 from bakeoff.doors import door_of
-from bakeoff.engine.resume import what_is_done
+from bakeoff.engine.resume import read_progress
 from bakeoff.errors import BakeoffError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
@@ -26,7 +26,7 @@ def print_rest(results: Path, name: str) -> None:
     """What going on with a run would do."""
     folder = find_run(results, name)
     plan = folder.read_plan()
-    finished = what_is_done(folder, plan, RunOptions(results=results)).finished.count()
+    finished = read_progress(folder, plan, RunOptions(results=results)).finished.count()
     out().print(Text(f"run {visible(folder.name)}: {plan.size - finished:,} of {plan.size:,} trials are left to do"))
     print_dry_run(plan, results)
 

@@ -1,1 +1,1 @@
-"""Carrying out a plan: trials, limits, resources, resume."""
+"""Run a plan: trials, limits, resources, resume."""

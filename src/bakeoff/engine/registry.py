@@ -1,4 +1,4 @@
-"""Which kinds of subjects and scorers there are, and the building of those that a plan names."""
+"""Know the kinds of subjects and scorers, and build those that a plan names."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,37 +29,14 @@ SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
 ScorerFactory = Callable[[ScorerSpec], Scorer]
 Built = TypeVar("Built")
 NO_NEEDS = Needs()
-_FEW = 20  # cases that are named of those with one and the same fault
+_MOST_NAMED = 20  # cases named in an error, of those with one problem
+
+Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
+"""Return the tools that a door gives every subject in a case. They may use the open resources, given by key."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedPlan:
-    """Everything a plan names, built: nothing in it can be a surprise after the first trial."""
-
-    subjects: Mapping[str, Subject]
-    bound: Mapping[str, BoundSubject]  # those that are given the hidden parts of each case
-    scorers: Mapping[str, Scorer]
-    tools: "Tools"
-    rows: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict
-    )  # cases that were written in Python, by their ids
-
-    def may_run_commands(self, plan: Plan) -> bool:
-        """Whether some trial may want a workspace."""
-        files = any(case.files or case.hidden or case.reference or case.collect for case in plan.cases)
-        return files or any(needs_of(member).workspace for member in self._members())
-
-    def resources(self) -> Iterable[Resource]:
-        for member in self._members():
-            yield from needs_of(member).resources
-
-    def secrets(self) -> dict[str, str]:
-        """The keys that members use, whatever their variables are called."""
-        outbound = [member for member in self._members() if isinstance(member, NeedsNetwork)]
-        return {name: value for member in outbound for name, value in member.secrets().items()}
-
-    def _members(self) -> tuple[Subject | BoundSubject | Scorer, ...]:
-        return (*self.subjects.values(), *self.bound.values(), *self.scorers.values())
+def no_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:  # noqa: ARG001 - the signature of Tools
+    return ()
 
 
 def needs_of(member: Subject | BoundSubject | Scorer) -> Needs:
@@ -67,41 +44,82 @@ def needs_of(member: Subject | BoundSubject | Scorer) -> Needs:
     return needs
 
 
-Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
-"""What a door lets every subject call in a case; the resources that are open are there for the tools to use."""
+@dataclass(frozen=True, slots=True)
+class ResolvedPlan:
+    """A checked plan with the subjects and scorers that it names, ready to run.
 
+    Attributes:
+        plan: the plan.
+        subjects: by name, those that see no hidden part of a case.
+        bound: by name, those that are given the hidden parts of each case.
+        scorers: by name.
+        tools: make the tools of a case.
+        rows: by case id, the cases that were written in Python; their values need not be JSON.
+    """
 
-def no_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:  # noqa: ARG001 - the shape that doors fill
-    return ()
+    plan: Plan
+    subjects: Mapping[str, Subject]
+    bound: Mapping[str, BoundSubject]
+    scorers: Mapping[str, Scorer]
+    tools: Tools = no_tools
+    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def may_run_commands(self) -> bool:
+        """Return whether some trial may need a workspace."""
+        files = any(case.files or case.hidden or case.reference or case.collect for case in self.plan.cases)
+        return files or any(needs_of(member).workspace for member in self._members())
+
+    def resources(self) -> Iterable[Resource]:
+        for member in self._members():
+            yield from needs_of(member).resources
+
+    def secrets(self) -> dict[str, str]:
+        """Return the keys that subjects and scorers use, by the names of their variables."""
+        outbound = [member for member in self._members() if isinstance(member, NeedsNetwork)]
+        return {name: value for member in outbound for name, value in member.secrets().items()}
+
+    def _members(self) -> tuple[Subject | BoundSubject | Scorer, ...]:
+        return (*self.subjects.values(), *self.bound.values(), *self.scorers.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Factories by kind. FrozenModel: adding a kind gives a new registry."""
+    """Map kinds to factories. It is immutable: each `with_` method returns a new registry.
+
+    Args:
+        subjects: by kind, what builds a subject from its spec.
+        scorers: by kind, what builds a scorer from its spec.
+        tools: makes the tools that every subject may call in a case.
+    """
 
     subjects: Mapping[str, SubjectFactory]
     scorers: Mapping[str, ScorerFactory]
     tools: Tools = no_tools
 
     def with_subject(self, kind: str, factory: SubjectFactory) -> "Registry":
+        """Add a kind of subject; `factory` builds one from its `SubjectSpec`."""
         return replace(self, subjects={**self.subjects, kind: factory})
 
     def with_scorer(self, kind: str, factory: ScorerFactory) -> "Registry":
+        """Add a kind of scorer; `factory` builds one from its `ScorerSpec`."""
         return replace(self, scorers={**self.scorers, kind: factory})
 
     def with_tools(self, tools: Tools) -> "Registry":
+        """Set what makes the tools of a case."""
         return replace(self, tools=tools)
 
     def with_attacks(self, attacks: "Mapping[str, Attack]") -> "Registry":
-        """The same with more ways to cheat."""
+        """Add ways to cheat, by name, for subjects of the kind `cheat`."""
         from bakeoff.subjects.cheat import ATTACKS
 
         return self.with_subject("cheat", partial(subjects.Cheat.from_spec, attacks={**ATTACKS, **attacks}))
 
     def resolve(self, plan: Plan, *, offline: bool = False) -> ResolvedPlan:
-        """Build all that the plan names, or raise one error that lists everything wrong with it.
+        """Build everything that the plan names, or raise one `PlanError` that lists all its problems.
 
-        `offline` builds what answers from recordings alone, and so lacks neither keys nor addresses.
+        Args:
+            plan: the plan to check.
+            offline: build subjects and scorers that answer from recordings alone, and so need no keys.
         """
         problems = plan.problems()
         free: dict[str, Subject] = {}
@@ -121,17 +139,17 @@ class Registry:
             elif scorer is not None:
                 judges[name] = scorer
         for members in (free, bound, judges):
-            for who, member in members.items():
-                problems += _few(_misfits(who, member, plan.cases))
-        problems += _few(_without_scorer(judges, plan.cases))
+            for name, member in members.items():
+                problems += _shortened(_case_problems(name, member, plan.cases))
+        problems += _shortened(_unscored_cases(judges, plan.cases))
         problems += _prejudices(judges, plan.subjects)
         if problems:
             raise PlanError(problems)
-        return ResolvedPlan(free, bound, judges, self.tools)
+        return ResolvedPlan(plan, free, bound, judges, self.tools)
 
 
 def default_registry() -> Registry:
-    """Everything that ships."""
+    """Return a registry of all kinds of subjects and scorers that Bakeoff ships."""
     return Registry(
         subjects={
             "agent": _agent,
@@ -161,7 +179,7 @@ def default_registry() -> Registry:
 
 
 def _model(spec: SubjectSpec) -> Subject:
-    from bakeoff.subjects.model import ModelSubject  # the SDKs behind it take a second to load
+    from bakeoff.subjects.model import ModelSubject  # imports SDKs that take a second to load
 
     return ModelSubject.from_spec(spec)
 
@@ -196,10 +214,10 @@ def _build(
     return built
 
 
-def _misfits(who: str, member: object, cases: Iterable[Case]) -> Iterator[str]:
+def _case_problems(name: str, member: object, cases: Iterable[Case]) -> Iterator[str]:
     if isinstance(member, Checking):
         found = ((case, member.check(case)) for case in cases)
-        yield from (f"case {case.id!r}, {who!r}: {problem}" for case, problem in found if problem)
+        yield from (f"case {case.id!r}, {name!r}: {problem}" for case, problem in found if problem)
 
 
 def _prejudices(judges: Mapping[str, Scorer], subjects: Iterable[SubjectSpec]) -> list[str]:
@@ -214,21 +232,21 @@ def _prejudices(judges: Mapping[str, Scorer], subjects: Iterable[SubjectSpec]) -
     ]
 
 
-def _without_scorer(judges: Mapping[str, Scorer], cases: Iterable[Case]) -> Iterator[str]:
-    """A scorer that does not say which cases it scores is taken to score all."""
-    choosy = [judge for judge in judges.values() if isinstance(judge, SelectiveScorer)]
-    if not judges or len(choosy) < len(judges):
+def _unscored_cases(judges: Mapping[str, Scorer], cases: Iterable[Case]) -> Iterator[str]:
+    """Yield a problem for each case that no scorer can score."""
+    selective = [judge for judge in judges.values() if isinstance(judge, SelectiveScorer)]
+    if not judges or len(selective) < len(judges):  # the other scorers score every case
         return
     for case in cases:
-        if not any(judge.can_score(case) for judge in choosy):
+        if not any(judge.can_score(case) for judge in selective):
             yield (
                 f"case {case.id!r}: no scorer of the plan ({', '.join(judges)}) can score it: give the case what they "
                 "compare with (`expected`, or `hidden` files for a command), or add a scorer"
             )
 
 
-def _few(problems: Iterable[str]) -> list[str]:
-    """Ten thousand times the same fault is one fault."""
+def _shortened(problems: Iterable[str]) -> list[str]:
+    """Report one problem once for a few cases, however many have it."""
     found = list(problems)
-    more = len(found) - _FEW
-    return found if more <= 0 else [*found[:_FEW], f"… and {more} more cases with the same problem"]
+    more = len(found) - _MOST_NAMED
+    return found if more <= 0 else [*found[:_MOST_NAMED], f"… and {more} more cases with the same problem"]

@@ -1,24 +1,27 @@
-"""What a run shares: each resource is opened once, and closed by the task that opened it."""
+"""Open the resources that trials share. Each is opened once, and closed by the task that opened it."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bakeoff.errors import InfraError
+from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.protocols import Resource
 
+_CLOSING_SECONDS = 5.0
 
-@dataclass(frozen=True, slots=True, eq=False)  # equal to any mapping of the same, as mappings are
+
+@dataclass(frozen=True, slots=True, eq=False)  # compared as mappings are
 class Opened(Mapping[str, Any]):
-    """Resources by key. One that did not open is the `InfraError` of whoever asks for it, and of nobody else."""
+    """Map keys to open resources. Asking for one that failed to open raises `InfraError`."""
 
     opened: Mapping[str, Any]
     failed: Mapping[str, str]
 
     def __getitem__(self, key: str) -> Any:
         if key in self.failed:
-            # Made anew each time: trials that fail together must not add to one another's traceback.
+            # A new error each time: trials that fail together must not add to one another's traceback.
             raise InfraError(self.failed[key], permanent=True)
         return self.opened[key]
 
@@ -32,9 +35,13 @@ class Opened(Mapping[str, Any]):
 
 @asynccontextmanager
 async def open_resources(wanted: Iterable[Resource], given: Mapping[str, Any] | None = None) -> AsyncIterator[Opened]:
-    """Open every distinct resource in order, beside what is `given`; close them in reverse, whatever happens.
+    """Open every distinct resource in order, and close them in reverse order at the end.
 
     Enter and leave this in one task: many clients tie their connection to the task that opened it.
+
+    Args:
+        wanted: the resources to open; those with the same key are opened once.
+        given: resources that are open already, by key.
     """
     opened: dict[str, Any] = dict(given or {})
     failed: dict[str, str] = {}
@@ -48,3 +55,55 @@ async def open_resources(wanted: Iterable[Resource], given: Mapping[str, Any] | 
             except (InfraError, OSError) as error:
                 failed[key] = str(error)
         yield Opened(opened, failed)
+
+
+class SharedResources:
+    """Keep resources open for several pools of one event loop.
+
+    One task opens all of them, when they are first asked for, and closes them in `close`.
+    """
+
+    def __init__(self) -> None:
+        self._opened: dict[str, Any] = {}
+        self._failed: dict[str, str] = {}
+        self._requests: asyncio.Queue[tuple[Sequence[Resource], asyncio.Future[None]] | None] = asyncio.Queue()
+        self._opener: asyncio.Task[None] | None = None
+
+    async def open(self, wanted: Iterable[Resource], given: Mapping[str, Any]) -> Opened:
+        """Return the wanted resources beside the given ones. What is not open yet is opened."""
+        missing = [each for each in wanted if each.key not in self._opened and each.key not in self._failed]
+        if missing:
+            if self._opener is None:
+                self._opener = asyncio.create_task(self._open_requested())
+            done = asyncio.get_running_loop().create_future()
+            self._requests.put_nowait((missing, done))
+            await done
+        return Opened({**self._opened, **given}, self._failed)
+
+    async def close(self) -> None:
+        """Close all resources, within a few seconds."""
+        if self._opener is not None:
+            self._requests.put_nowait(None)
+            await asyncio.wait([self._opener], timeout=_CLOSING_SECONDS)
+
+    @property
+    def used(self) -> bool:
+        return self._opener is not None
+
+    async def _open_requested(self) -> None:
+        async with AsyncExitStack() as stack:
+            while (request := await self._requests.get()) is not None:
+                wanted, done = request
+                known = {**self._opened, **self._failed}
+                missing = [each for each in wanted if each.key not in known]
+                try:
+                    more = await stack.enter_async_context(open_resources(missing))
+                    self._opened |= more.opened
+                    self._failed |= more.failed
+                    if not done.done():  # the task that asked may have been cancelled
+                        done.set_result(None)
+                except BakeoffError as error:
+                    if not done.done():
+                        done.set_exception(error)
+                finally:
+                    done.cancel()  # no effect on a settled future; otherwise the caller would wait for ever

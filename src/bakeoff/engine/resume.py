@@ -1,4 +1,4 @@
-"""What earlier processes have done of a run, and so what is left to do."""
+"""Read the progress of a run from its journal, and yield the jobs that are left."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,58 +7,59 @@ from bakeoff._kernel.bitmap import Bitmap
 from bakeoff.engine.trial import Job
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan, Trial
+from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.storage.journal import Damage, Spent, record_at
 from bakeoff.storage.run_folder import RunFolder
 
 
 @dataclass(slots=True)
-class Done:
-    """What earlier processes of a run have left behind."""
+class Progress:
+    """What earlier processes of a run have done."""
 
     finished: Bitmap
-    attempted: dict[int, int] = field(default_factory=dict)  # trial -> where its record is, if only scoring is left
+    attempted: dict[int, int] = field(default_factory=dict)  # trial -> place of its record, where only scoring is left
     spent: Usage = NO_USAGE
-    spent_on: dict[str, Usage] = field(default_factory=dict)  # attempt key -> by a trial that is not finished
+    spent_on: dict[str, Usage] = field(default_factory=dict)  # attempt key -> spending on an unfinished trial
 
 
-def what_is_done(folder: RunFolder, plan: Plan, options: RunOptions) -> Done:
-    """Read a journal once, in constant memory. A record of an edited case or subject is not one of this plan."""
-    done = Done(Bitmap(plan.size))
+def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> Progress:
+    """Read the journal once, in constant memory.
+
+    A record of an edited case or subject does not belong to the plan, and is ignored.
+    """
+    progress = Progress(Bitmap(plan.size))
     for place, entry in folder.entries_with_places():
         if isinstance(entry, Spent):
-            done.spent = entry.total
-            done.spent_on[entry.trial] = done.spent_on.get(entry.trial, NO_USAGE) + entry.usage
+            progress.spent = entry.total
+            progress.spent_on[entry.trial] = progress.spent_on.get(entry.trial, NO_USAGE) + entry.usage
         elif isinstance(entry, Damage) and entry.newer:
-            raise RunFolderError(f"run {folder.name} cannot be gone on with: line {entry.line}: {entry.reason}")
+            raise RunFolderError(f"run {folder.name} cannot be resumed: line {entry.line}: {entry.reason}")
         elif isinstance(entry, Record):
             trial = plan.find(entry.case, entry.subject, entry.round)
-            if trial is not None and trial.attempt_key == entry.attempt_key:
-                _note(done, trial, entry, place, again=options.rescore_all)
-                if done.finished[trial.index] or trial.index in done.attempted:
-                    done.spent_on.pop(entry.attempt_key, None)
-    return done
+            if trial is None or trial.attempt_key != entry.attempt_key:
+                continue
+            scored = entry.score_key == trial.score_key and not options.rescore_all
+            finished = entry.verdict.counts and (scored or not entry.attempted)
+            progress.finished[trial.index] = finished
+            if entry.attempted and not finished:
+                progress.attempted[trial.index] = place
+            else:
+                progress.attempted.pop(trial.index, None)
+            if finished or entry.attempted:
+                progress.spent_on.pop(entry.attempt_key, None)
+    return progress
 
 
-def _note(done: Done, trial: Trial, record: Record, place: int, *, again: bool) -> None:
-    attempted = record.attempted
-    scored = record.score_key == trial.score_key and not again
-    done.finished[trial.index] = record.verdict.counts and (scored or not attempted)
-    if attempted and not done.finished[trial.index]:
-        done.attempted[trial.index] = place
-    else:
-        done.attempted.pop(trial.index, None)
-
-
-def pending_jobs(plan: Plan, done: Done, folder: RunFolder, options: RunOptions) -> Iterator[Job]:
-    """What is not finished, in the plan's order, one at a time."""
+def pending_jobs(plan: Plan, progress: Progress, folder: RunFolder, options: RunOptions) -> Iterator[Job]:
+    """Yield a job for each unfinished trial, in the plan's order."""
     for index in range(plan.size):
-        if not done.finished[index]:
-            place = done.attempted.get(index)
-            if place is not None:
-                prior = record_at(folder.journal_file, place)
-                yield Job(plan.trial(index), prior, prior.spent)
-            elif not options.rescore_only:
-                trial = plan.trial(index)
-                yield Job(trial, spent=done.spent_on.get(trial.attempt_key, NO_USAGE))
+        if progress.finished[index]:
+            continue
+        place = progress.attempted.get(index)
+        if place is not None:
+            prior = record_at(folder.journal_file, place)
+            yield Job(plan.trial(index), prior, prior.spent)
+        elif not options.rescore_only:
+            trial = plan.trial(index)
+            yield Job(trial, spent=progress.spent_on.get(trial.attempt_key, NO_USAGE))

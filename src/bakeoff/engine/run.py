@@ -1,99 +1,144 @@
-"""RUN: carries out a plan and yields each record once it can no longer be lost."""
+"""RUN: run a plan, and yield each record once it can no longer be lost."""
 
 import asyncio
 import gc
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.tracing import OpenTelemetry
-from bakeoff._version import __version__
 from bakeoff.engine.budget import Budget
-from bakeoff.engine.executors import Executor
-from bakeoff.engine.executors.local import LocalExecutor
+from bakeoff.engine.pool import TrialPool
 from bakeoff.engine.registry import Registry, ResolvedPlan, default_registry
 from bakeoff.engine.resources import open_resources
-from bakeoff.engine.resume import pending_jobs, what_is_done
+from bakeoff.engine.resume import pending_jobs, read_progress
 from bakeoff.engine.run_control import RunControl
-from bakeoff.engine.scheduler import Desk
-from bakeoff.engine.trial import TrialRunner
+from bakeoff.engine.run_journal import RunJournal
+from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import PlanError
 from bakeoff.options import RunOptions
 from bakeoff.plan import HIDDEN, Plan
 from bakeoff.protocols import BUDGET, Sandbox
 from bakeoff.record import Record
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 
 async def run(
-    plan: Plan,
+    plan: Plan | ResolvedPlan,
     options: RunOptions | None = None,
     *,
     registry: Registry | None = None,
     control: RunControl | None = None,
 ) -> AsyncIterator[Record]:
-    """Carry out what is not yet done of a plan. Nothing is spent before all of the plan has been checked."""
+    """Run the trials of a plan that are not finished, and yield each record once it is safely on disk.
+
+    Everything that the plan names is built and checked before the first trial. A plan with problems raises `PlanError`.
+
+    Args:
+        plan: the plan, or what `Registry.resolve` has made of it.
+        options: how to run it, and where the run is kept.
+        registry: the kinds of subjects and scorers; not used for a plan that is resolved already.
+        control: lets the caller watch the run and stop it.
+    """
     options = options or RunOptions()
     control = control or RunControl()
-    resolved = (registry or default_registry()).resolve(plan, offline=options.replay == "strict")
+    if isinstance(plan, ResolvedPlan):
+        resolved, plan = plan, plan.plan
+    else:
+        resolved = (registry or default_registry()).resolve(plan, offline=options.replay == "strict")
     options = replace(options, secrets={**resolved.secrets(), **options.secrets})
     redactor = options.redactor()
     if leaked := redactor.names_in(plan):
         raise PlanError(
             [
-                f"plan {plan.name!r} holds the value of {name}, which no file of a run may: "
-                "take it out of the plan, or unset the variable where it is no secret"
+                f"plan {plan.name!r} contains the value of {name}, and no file of a run may contain a secret: "
+                "take it out of the plan, or unset the variable if it is not a secret"
                 for name in leaked
             ]
         )
     sandbox = sandbox_of(options, plan)
-    control.sandbox = sandbox().name if resolved.may_run_commands(plan) else None
+    control.sandbox = sandbox().name if resolved.may_run_commands() else None
     folder = RunFolder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
-    with JournalWriter(folder.journal_file, redactor) as journal:
-        done = what_is_done(folder, plan, options)
-        control.finished_before = done.finished.count()
-        folder.write_plan(plan, redactor)
-        facts = {"sandbox": control.sandbox, "sandbox_wanted": options.sandbox, "jobs": options.jobs}
-        journal.append("start", bakeoff=__version__, time=time.time(), **facts)
-        desk = Desk(journal, Budget(options, done.spent), control, pending_jobs(plan, done, folder, options))
-        work = asyncio.create_task(_work(plan, options, resolved, sandbox, desk))
-        control.when_stopped(partial(desk.give_up, work))
+    with RunJournal(folder, redactor) as journal:
+        progress = read_progress(folder, plan, options)
+        control.finished_before = progress.finished.count()
+        journal.start(plan, sandbox=control.sandbox, sandbox_wanted=options.sandbox, jobs=options.jobs)
+        work = _Work(resolved, options, sandbox, control, journal, Budget(options, progress.spent))
+        task = work.start(pending_jobs(plan, progress, folder, options))
+        control.on_stop(work.cancel)
         try:
-            async for record in desk.records(work):
+            async for record in journal.records(task):
                 yield record
-            if not work.cancelled():
-                work.result()
+            if not task.cancelled():
+                task.result()
         finally:
-            desk.give_up(work)
-            await asyncio.wait([work])
-        journal.append("end", reason=desk.ending(), time=time.time())
+            work.cancel()
+            await asyncio.wait([task])
+        journal.end(work.reason_to_end)
 
 
-async def _work(
-    plan: Plan, options: RunOptions, resolved: ResolvedPlan, sandbox: Callable[[], Sandbox], desk: "Desk"
-) -> None:
-    """Everything between opening the resources and closing them, in one task."""
-    traced = (OpenTelemetry(),) if options.trace else ()
-    given = {**_recordings(options), BUDGET: desk.budget}
-    async with open_resources(chain(traced, resolved.resources()), given) as resources:
-        runner = TrialRunner(plan, resolved, options, sandbox, resources, desk.control)
-        desk.trials = asyncio.create_task(_trials(plan, LocalExecutor(runner, min(options.jobs, plan.size)), desk))
-        with _old_objects_left_alone():
-            await desk.trials
+@dataclass(slots=True)
+class _Work:
+    """Open the resources, run the jobs, and close the resources, in one task."""
+
+    resolved: ResolvedPlan
+    options: RunOptions
+    sandbox: Callable[[], Sandbox]
+    control: RunControl
+    journal: RunJournal
+    budget: Budget
+    _pool: TrialPool | None = None
+    _task: asyncio.Task[None] | None = None
+    _trials: asyncio.Task[None] | None = None
+    _cancelled: bool = False
+
+    def start(self, jobs: Iterator[Job]) -> asyncio.Task[None]:
+        self._task = asyncio.create_task(self._run(jobs))
+        return self._task
+
+    @property
+    def reason_to_end(self) -> str:
+        if self._pool is not None and self._pool.limit_reached:
+            return self._pool.limit_reached
+        return "interrupted" if self.control.draining else "finished"
+
+    def cancel(self) -> None:
+        """Cancel the opening of the resources or the trials, once. The closing of the resources goes on."""
+        if not self._cancelled and (task := self._trials or self._task):
+            self._cancelled = True
+            task.cancel()
+
+    async def _run(self, jobs: Iterator[Job]) -> None:
+        options = self.options
+        traced = (OpenTelemetry(),) if options.trace else ()
+        given = {**recordings_of(options), BUDGET: self.budget}
+        async with open_resources(chain(traced, self.resolved.resources()), given) as resources:
+            runner = TrialRunner(self.resolved, options, self.sandbox, resources, self.control)
+            width = min(options.jobs, self.resolved.plan.size)
+            pool = TrialPool(runner, self.budget, width=width, commit=self.journal.commit, journal=self.journal)
+            self._pool = pool
+            self._trials = asyncio.create_task(self._submit_all(jobs, pool))
+            with _existing_objects_frozen():
+                await self._trials
+
+    async def _submit_all(self, jobs: Iterator[Job], pool: TrialPool) -> None:
+        async with pool.open():
+            for job in jobs:
+                if self.control.draining:
+                    break
+                await pool.submit(job)
 
 
 @contextmanager
-def _old_objects_left_alone() -> Iterator[None]:
-    """What was there before the first trial is not searched for garbage while trials run.
+def _existing_objects_frozen() -> Iterator[None]:
+    """Keep the garbage collector from searching the objects that exist before the first trial.
 
-    There are hundreds of thousands of them, the libraries', and a search would stop all trials for a tenth of a second.
+    The libraries have hundreds of thousands; searching them would stop all trials for a tenth of a second.
     """
     ours = gc.get_freeze_count() == 0
     gc.freeze()
@@ -104,21 +149,22 @@ def _old_objects_left_alone() -> Iterator[None]:
             gc.unfreeze()
 
 
-def _recordings(options: RunOptions) -> dict[str, Any]:
+def recordings_of(options: RunOptions) -> dict[str, Any]:
+    """Return the store of recorded answers as a resource of the trials, where the options ask for replay."""
     if options.replay == "off":
         return {}
-    from bakeoff.models.replay import RECORDINGS, Recordings  # behind it are SDKs that take a second to load
+    from bakeoff.models.replay import RECORDINGS, Recordings  # imports SDKs that take a second to load
 
     return {RECORDINGS: Recordings(options.replay, options.recordings, options.redactor())}
 
 
-async def _trials(plan: Plan, executor: Executor, desk: "Desk") -> None:
-    await executor.execute(desk.jobs(), desk)
-    await desk.mark_the_rest(plan)
-
-
 def sandbox_of(options: RunOptions, plan: Plan | None = None) -> Callable[[], Sandbox]:
-    """Chosen when first needed, and only once; one that is insisted on must be there from the start."""
+    """Return a function that chooses the sandbox, once. One that is asked for by name must be there at once.
+
+    Args:
+        options: name the sandbox, and the folders of results, which commands must not see.
+        plan: names further folders to hide.
+    """
     named = plan.settings.get(HIDDEN) if plan else None
     more = [Path(path) for path in named if isinstance(path, str)] if isinstance(named, list) else []
     hidden = tuple(path.resolve() for path in (options.results, options.folder, *more) if path)

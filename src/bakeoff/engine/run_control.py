@@ -1,47 +1,55 @@
-"""Stopping a run: draining lets what is in flight finish, stopping does not. Both leave a run that can be resumed."""
+"""Stop a run: draining lets trials in flight finish, stopping cancels them. Both leave a run that can be resumed."""
 
 import asyncio
 from collections.abc import Callable
 
 
 class RunControl:
-    """Shared by a run and whoever watches it and may stop it."""
+    """Let the caller of a run watch and stop it.
+
+    Attributes:
+        draining: no further trials are started.
+        stopped: trials in flight have been cancelled too.
+        finished_before: trials that were finished when the run was resumed.
+        sandbox: the name of the sandbox that commands run in; None where the plan needs none.
+        in_flight: subject and case of each running trial, by the trial's index in the plan.
+    """
 
     def __init__(self) -> None:
         self.draining = False
         self.stopped = False
-        self.finished_before = 0  # trials that were done when the run was taken up again
-        self.sandbox: str | None = None  # the rung that commands run on, where the plan has any
-        self.in_flight: dict[int, tuple[str, str]] = {}  # subject and case, by the trial's place in the plan
-        self._change = asyncio.Event()
-        self._give_up: Callable[[], object] | None = None
+        self.finished_before = 0
+        self.sandbox: str | None = None
+        self.in_flight: dict[int, tuple[str, str]] = {}
+        self._changed = asyncio.Event()
+        self._cancel: Callable[[], object] | None = None
 
-    def when_stopped(self, give_up: Callable[[], object]) -> None:
-        """What to call on `stop`; the run registers how its work is cancelled."""
-        self._give_up = give_up
+    def on_stop(self, cancel: Callable[[], object]) -> None:
+        """Register the callback that cancels the trials in flight. It is called at once if `stop` was called before."""
+        self._cancel = cancel
         if self.stopped:
-            give_up()
+            cancel()
 
     def drain(self) -> None:
         """Start no further trials."""
         self.draining = True
-        self._change.set()
+        self._changed.set()
 
     def stop(self) -> None:
-        """Give up what is in flight too."""
+        """Start no further trials, and cancel those in flight."""
         self.stopped = True
         self.drain()
-        if self._give_up:
-            self._give_up()
+        if self._cancel:
+            self._cancel()
 
     def interrupt(self) -> None:
-        """What Ctrl-C means: the first time drain, the second time stop."""
+        """Drain on the first call and stop on the second, as Ctrl-C does."""
         self.stop() if self.draining else self.drain()
 
     async def sleep(self, seconds: float) -> bool:
-        """Wait, but no longer than until the run is being stopped; whether it goes on."""
+        """Sleep, but return early when the run is being stopped. Return True after a full sleep."""
         try:
-            await asyncio.wait_for(self._change.wait(), seconds)
+            await asyncio.wait_for(self._changed.wait(), seconds)
         except TimeoutError:
             return True
         return False

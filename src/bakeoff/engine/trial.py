@@ -17,36 +17,36 @@ from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
 from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Plan, Trial
+from bakeoff.plan import Case, Trial
 from bakeoff.protocols import Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Tool, Workspace
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage
 
 Result = TypeVar("Result")
-Blame = Literal["subject", "timeout", "budget", "infra", "grader"]
+FailureKind = Literal["subject", "timeout", "budget", "infra", "grader"]
 
-_KINDS: Mapping[type[TrialError], Blame] = {
+_KINDS: Mapping[type[TrialError], FailureKind] = {
     SubjectError: "subject",
     SubjectTimeout: "timeout",
     InfraError: "infra",
     BudgetError: "budget",
     GraderError: "grader",
 }
-_CLEARING_UP_SECONDS = 600.0  # removing a folder that was made to resist may take its time
-_DETAIL = 4000  # characters of a traceback that are kept: its end says what happened
+_CLEANUP_SECONDS = 600.0  # removing a folder that was made to resist may take this long
+_DETAIL = 4000  # characters kept of a traceback: its end says what happened
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One trial to do. With `prior`, only its scoring is left to do."""
+    """One trial to run. With `prior`, only its scoring is left to do."""
 
     trial: Trial
     prior: Record | None = None
-    spent: Usage = NO_USAGE  # by earlier processes on this trial
+    spent: Usage = NO_USAGE  # on this trial, by earlier processes
 
 
 @dataclass(slots=True)
 class Tally:
-    """What one trial spends, told to the run as it arrives."""
+    """Count what one trial spends, and tell the run as it arrives."""
 
     tell: Callable[[Usage], None]
     spent: Usage = NO_USAGE
@@ -54,11 +54,12 @@ class Tally:
     judging: Usage = NO_USAGE
 
     def add(self, usage: Usage) -> None:
+        """Count usage that is paid for now."""
         self.count(usage)
         self.tell(usage)
 
     def count(self, usage: Usage) -> None:
-        """Usage that the record shows and nobody pays for now."""
+        """Count usage that a recording paid for earlier: the record shows it, the budget does not."""
         self.spent += usage
         self.this_try += usage
 
@@ -71,26 +72,26 @@ class Tally:
         self.count(usage)
 
     def settle(self, usage: Usage) -> None:
-        """A try ended with this usage in all; count what was not told while it ran."""
+        """Add the part of a try's total usage that was not told while it ran."""
         if usage == self.this_try:
             return
         untold = _untold(usage, self.this_try)
         if untold != NO_USAGE:
-            with suppress(BudgetError):  # it is spent and the answer is there: only the next trial is stopped
+            with suppress(BudgetError):  # the answer is there and paid for: only the next trial is stopped
                 self.add(untold)
 
 
 def _untold(usage: Usage, told: Usage) -> Usage:
-    """What of a usage has not been told. Never negative: what was told has been spent, whatever a transcript says."""
+    """Return usage minus told, never negative: told usage has been spent, whatever a transcript says."""
     counts = {name: max(0, getattr(usage, name) - getattr(told, name)) for name in Usage.model_fields if name != "cost"}
-    known = usage.cost is not None and usage.cost > (told.cost or 0.0)
-    cost = usage.cost - (told.cost or 0.0) if known and usage.cost is not None else None
+    told_cost = told.cost or 0.0
+    cost = usage.cost - told_cost if usage.cost is not None and usage.cost > told_cost else None
     return Usage(**counts, cost=cost)
 
 
 @dataclass(slots=True)
 class Tried:
-    """What one try has come to so far."""
+    """The results of one try so far."""
 
     started: float = field(default_factory=time.time)
     prepare: Phase | None = None
@@ -104,28 +105,57 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class TrialRunner:
-    """Carries out jobs. Holds only what all trials of a run share."""
+    """Run jobs. It holds only what all trials of a run share."""
 
-    plan: Plan
     resolved: ResolvedPlan
     options: RunOptions
-    sandbox: Callable[[], Sandbox]  # asked for when the first workspace is
+    sandbox: Callable[[], Sandbox]  # called for the first workspace
     resources: Mapping[str, Any]
     control: RunControl
 
-    async def run(self, job: Job, tell: Callable[[Usage], None]) -> Record:
-        """The record of one trial, after as many tries as infra failures and the options call for."""
+    async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        """Run one trial and return its record. Infra failures are retried as the options say.
+
+        Args:
+            job: the trial.
+            spend: counts usage as it arrives, and raises BudgetError when a limit is reached.
+        """
         trial = job.trial
         self.control.in_flight[trial.index] = (trial.subject.name, trial.case.id)
         try:
-            return await self._traced(job, tell)
+            return await self._traced(job, spend)
         finally:
             del self.control.in_flight[trial.index]
 
-    async def _traced(self, job: Job, tell: Callable[[Usage], None]) -> Record:
+    def not_started(self, job: Job, reason: str) -> Record:
+        """Return the record of a trial that a limit of the run kept from starting."""
+        failure = Failure(kind="budget", type="BudgetError", message=reason)
+        return self._record(job, Tried(attempt=Phase(seconds=0.0, failure=failure)), tries=0, spent=job.spent)
+
+    def _record(self, job: Job, tried: Tried, **fields: Any) -> Record:
+        trial = job.trial
+        return Record(
+            case=trial.case.id,
+            subject=trial.subject.name,
+            round=trial.round,
+            attempt_key=trial.attempt_key,
+            score_key=trial.score_key,
+            bound=trial.subject.name in self.resolved.bound,
+            threshold=self.resolved.plan.threshold,
+            started=tried.started,
+            prepare=tried.prepare,
+            attempt=tried.attempt,
+            transcript=tried.transcript,
+            artefacts=tried.artefacts,
+            refused=tried.refused,
+            workspace=tried.workspace,
+            **fields,
+        )
+
+    async def _traced(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         tracing: Tracing | None = self.resources.get(TRACING)
         if tracing is None:
-            return await self._run(job, tell)
+            return await self._run(job, spend)
         trial = job.trial
         about: Attributes = {
             "bakeoff.case": trial.case.id,
@@ -133,78 +163,68 @@ class TrialRunner:
             "bakeoff.round": trial.round,
         }
         with tracing.span(f"trial {trial.case.id}", about) as span:
-            record = await self._run(job, tell)
+            record = await self._run(job, spend)
             span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
             if record.failure is not None:
                 span.failed(record.failure.type)
         return record
 
-    async def _run(self, job: Job, tell: Callable[[Usage], None]) -> Record:
-        tally = Tally(tell, job.spent, judging=job.prior.judging if job.prior else NO_USAGE)
+    async def _run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        tally = Tally(spend, job.spent, judging=job.prior.judging if job.prior else NO_USAGE)
         tries = 0
         while True:
             tries += 1
             tally.this_try = NO_USAGE
-            record = await self._once(job, tally, tries)
+            record = await self._try_once(job, tally, tries)
             failure = record.failure
-            may_pass = failure is not None and failure.kind == "infra" and not failure.permanent
-            if not may_pass or tries > self.options.retries or self.control.draining:
+            if failure is None or failure.kind != "infra" or failure.permanent:
+                return record
+            if tries > self.options.retries or self.control.draining:
                 return record
             if not await self.control.sleep(self._backoff(tries, failure)):
                 return record
             if record.attempted:
                 job = replace(job, prior=record)  # only a scorer broke: the attempt is not paid for again
 
-    def _backoff(self, tries: int, failure: Failure | None) -> float:
-        """Doubled with each try and jittered, and not shorter than the other side asked for."""
+    def _backoff(self, tries: int, failure: Failure) -> float:
+        """Return the seconds before the next try: doubled each time, jittered, at least what the other side asked."""
         wait: float = self.options.backoff_seconds * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-        asked = failure.retry_after if failure and failure.retry_after else 0.0
-        return min(self.options.longest_backoff_seconds, max(wait, asked))
+        return min(self.options.longest_backoff_seconds, max(wait, failure.retry_after or 0.0))
 
-    async def _once(self, job: Job, tally: Tally, tries: int) -> Record:
-        trial = job.trial
-        tried = Tried()
-        if job.prior is not None:
-            tried = _tried_before(job.prior)
-            tries = job.prior.tries
+    async def _try_once(self, job: Job, tally: Tally, tries: int) -> Record:
+        prior = job.prior
+        if prior is None:
+            tried = Tried()
+            await self._attempt_trial(job.trial, tally, tried)
         else:
-            await self._try(trial, tally, tried)
-        scores, score_phase = await self._score(trial, tally, tried)
-        return Record(
-            case=trial.case.id,
-            subject=trial.subject.name,
-            round=trial.round,
-            attempt_key=trial.attempt_key,
-            score_key=trial.score_key,
-            started=tried.started,
-            tries=tries,
-            bound=trial.subject.name in self.resolved.bound,
-            threshold=self.plan.threshold,
-            prepare=tried.prepare,
-            attempt=tried.attempt,
-            score=score_phase,
-            transcript=tried.transcript,
-            artefacts=tried.artefacts,
-            refused=tried.refused,
-            workspace=tried.workspace,
-            scores=scores,
-            spent=tally.spent,
-            judging=tally.judging,
+            tries = prior.tries
+            tried = Tried(
+                started=prior.started,
+                prepare=prior.prepare,
+                attempt=prior.attempt,
+                transcript=prior.transcript,
+                artefacts=dict(prior.artefacts),
+                refused=dict(prior.refused),
+                workspace=prior.workspace,
+            )
+        scores, score_phase = await self._score(job.trial, tally, tried)
+        return self._record(
+            job, tried, tries=tries, score=score_phase, scores=scores, spent=tally.spent, judging=tally.judging
         )
 
-    async def _try(self, trial: Trial, tally: Tally, tried: Tried) -> None:
+    async def _attempt_trial(self, trial: Trial, tally: Tally, tried: Tried) -> None:
         subject = await self._subject(trial, tried)
         if subject is None:
             return
         if needs_of(subject).workspace:
             await self._attempt_in_workspace(subject, trial, tally, tried)
         else:
-            await self._attempt(subject, self._task(trial, tally, tried, None), tried, trial.case)
+            await self._attempt(subject, self._task(trial, tally, tried), tried, trial.case)
         if tried.transcript is not None:
             tally.settle(tried.transcript.usage)
 
     async def _subject(self, trial: Trial, tried: Tried) -> Subject | None:
-        """Whom to ask, with what a door lets it call; both may be made for this one case, and so may fail."""
+        """Return the subject, and set its tools. Both may be made for this one case, so making them may fail."""
         bound = self.resolved.bound.get(trial.subject.name)
         if bound is None and self.resolved.tools is no_tools:
             return self.resolved.subjects[trial.subject.name]
@@ -227,9 +247,9 @@ class TrialRunner:
                 tried.workspace = str(workspace.folder) if self.options.keep_workspaces else None
                 await self._attempt(subject, self._task(trial, tally, tried, workspace), tried, case)
         finally:
-            _, closing = await phase(stack.aclose, Clock(_CLEARING_UP_SECONDS), "infra", "infra")
+            _, closing = await phase(stack.aclose, Clock(_CLEANUP_SECONDS), "infra", "infra")
             if closing.failure is not None and workspace is not None:
-                tried.workspace = str(workspace.folder)  # it is still there, and that is no reason to lose the answer
+                tried.workspace = str(workspace.folder)  # the folder is still there; the answer is kept all the same
 
     async def _attempt(self, subject: Subject, task: Task, tried: Tried, case: Case) -> None:
         async def attempt() -> Transcript:
@@ -242,12 +262,10 @@ class TrialRunner:
                 tried.artefacts.setdefault(case.answer_file, first_code_block(transcript.output))
             return transcript
 
-        blame: Blame = "subject" if getattr(subject, "raises_its_own_errors", False) else "infra"
-        tried.transcript, tried.attempt = await phase(attempt, task.clock, blame, "timeout")
+        error: FailureKind = "subject" if getattr(subject, "raises_its_own_errors", False) else "infra"
+        tried.transcript, tried.attempt = await phase(attempt, task.clock, error, "timeout")
 
-    def _task(
-        self, trial: Trial, tally: Tally, tried: Tried, workspace: Workspace | None, clock: Clock | None = None
-    ) -> Task:
+    def _task(self, trial: Trial, tally: Tally, tried: Tried, workspace: Workspace | None = None) -> Task:
         return Task(
             prompt=trial.case.prompt,
             case_id=trial.case.id,
@@ -261,13 +279,8 @@ class TrialRunner:
             tools=tried.tools,
             resources=self.resources,
             own_workspace=workspace,
-            clock=clock or Clock(trial.case.limits.attempt_seconds),
+            clock=Clock(trial.case.limits.attempt_seconds),
         )
-
-    def _judges_task(self, trial: Trial, tally: Tally, tried: Tried, clock: Clock) -> Task:
-        """On whose behalf a scorer asks a model: what that uses is booked apart."""
-        task = self._task(trial, tally, tried, None, clock)
-        return replace(task, spend=tally.add_judging, count=tally.count_judging)
 
     async def _score(self, trial: Trial, tally: Tally, tried: Tried) -> tuple[tuple[Score, ...], Phase | None]:
         if tried.transcript is None:
@@ -283,7 +296,12 @@ class TrialRunner:
             seconds=tried.attempt.seconds - tried.attempt.waited if tried.attempt else None,
             spend=tally.add_judging,
         )
-        task = partial(self._judges_task, trial, tally, tried)
+
+        def task(clock: Clock) -> Task:
+            """Return the task of a scorer that asks a model. Its usage is counted apart from the subject's."""
+            own = self._task(trial, tally, tried)
+            return replace(own, clock=clock, spend=tally.add_judging, count=tally.count_judging)
+
         started = time.perf_counter()
         seconds = case.limits.score_seconds
         scores = [
@@ -297,9 +315,7 @@ class TrialRunner:
         return self._workspace(case, graded_files(case, artefacts))
 
     def _workspace(self, case: Case, files: Mapping[str, str]) -> AbstractAsyncContextManager[Workspace]:
-        from bakeoff.sandbox.workspaces import (
-            open_workspace,  # what it takes to keep files apart, most evals never need
-        )
+        from bakeoff.sandbox.workspaces import open_workspace  # most evals never need it
 
         return open_workspace(self.sandbox(), files, case.limits, keep=self.options.keep_workspaces)
 
@@ -308,7 +324,7 @@ async def _score_with(
     name: str, scorer: Scorer, given: ScoreInput, seconds: float, task: Callable[[Clock], Task]
 ) -> Score:
     clock = Clock(seconds)
-    if hasattr(type(scorer), "needs"):  # only who wants something of the run asks others
+    if hasattr(type(scorer), "needs"):  # only a scorer with needs asks a model
         given = replace(given, asking=task(clock))
 
     async def score() -> Score:
@@ -319,7 +335,7 @@ async def _score_with(
 
 
 def as_score(name: str, scored: Scored) -> Score:
-    """A scorer's word in the one shape that is kept."""
+    """Return a scorer's result as a `Score` of that name. Raise GraderError for what is no score."""
     if isinstance(scored, Score):
         return scored if scored.name == name else scored.model_copy(update={"name": name})
     if scored is None:
@@ -332,11 +348,15 @@ def as_score(name: str, scored: Scored) -> Score:
 
 
 async def phase(
-    step: Callable[[], Coroutine[Any, Any, Result]], clock: Clock, blame: Blame, late: Blame
+    step: Callable[[], Coroutine[Any, Any, Result]], clock: Clock, error_kind: FailureKind, late_kind: FailureKind
 ) -> tuple[Result | None, Phase]:
-    """Run one phase within its time. This is the trial boundary: whatever breaks inside ends here, as data.
+    """Run one phase within its time. This is the trial boundary: every error inside becomes data here.
 
-    `blame` is whose doing an error of unknown origin is, `late` whose doing it is to run out of time.
+    Args:
+        step: makes the coroutine to run.
+        clock: its time limit.
+        error_kind: the kind of a failure by an error of unknown origin.
+        late_kind: the kind of a failure by running out of time.
     """
     started = time.perf_counter()
     cancellations = _cancellations()
@@ -345,15 +365,13 @@ async def phase(
         result = await clock.run(step())
     except (KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - the one place; some libraries raise unasked-for cancellations
-        failure = _failure(error, blame)
+    except BaseException as error:  # noqa: BLE001 - the trial boundary; some libraries raise CancelledError unasked
+        failure = _failure(error, error_kind)
     if _cancellations() > cancellations:
-        raise asyncio.CancelledError  # asked for from outside, whatever the step made of it
-    if clock.expired:  # whatever the step made of its cancellation, a result included
-        result, failure = (
-            None,
-            Failure(kind=late, type="TimeoutError", message=f"not finished after {clock.seconds:g} s"),
-        )
+        raise asyncio.CancelledError  # requested from outside, even if the step swallowed it
+    if clock.expired:  # even if the step swallowed its cancellation and returned a result
+        result = None
+        failure = Failure(kind=late_kind, type="TimeoutError", message=f"not finished after {clock.seconds:g} s")
     return result, Phase(seconds=time.perf_counter() - started, waited=clock.waited, failure=failure)
 
 
@@ -362,27 +380,14 @@ def _cancellations() -> int:
     return task.cancelling() if task else 0
 
 
-def _failure(error: BaseException, blame: Blame) -> Failure:
+def _failure(error: BaseException, unknown: FailureKind) -> Failure:
     known = next((kind for base, kind in _KINDS.items() if isinstance(error, base)), None)
     told = traceback.TracebackException.from_exception(error)  # unlike `str`, survives errors that cannot be printed
-    detail = "" if known else "".join(told.format())[-_DETAIL:]
     return Failure(
-        kind=known or blame,
+        kind=known or unknown,
         type=type(error).__name__,
         message=str(told),
-        detail=detail,
+        detail="" if known else "".join(told.format())[-_DETAIL:],
         retry_after=error.retry_after if isinstance(error, InfraError) else None,
         permanent=isinstance(error, InfraError) and error.permanent,
-    )
-
-
-def _tried_before(prior: Record) -> Tried:
-    return Tried(
-        started=prior.started,
-        prepare=prior.prepare,
-        attempt=prior.attempt,
-        transcript=prior.transcript,
-        artefacts=dict(prior.artefacts),
-        refused=dict(prior.refused),
-        workspace=prior.workspace,
     )

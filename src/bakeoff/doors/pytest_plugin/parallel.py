@@ -19,7 +19,7 @@ from bakeoff.doors.pytest_plugin.scoring import refuse_incomplete
 from bakeoff.doors.pytest_plugin.settings import Settings
 from bakeoff.doors.pytest_plugin.shared import SharedResources
 from bakeoff.doors.pytest_plugin.tasks import Errors
-from bakeoff.engine.registry import ResolvedPlan, no_tools
+from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.resources import Opened, open_resources
 from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.trial import Job, TrialRunner
@@ -131,7 +131,8 @@ class Production:
 
     def resolve(self) -> ResolvedPlan:
         rows = {self.case_id(row): row.values for row in self.rows}
-        return ResolvedPlan({self.column.name: self.subject}, {}, self.scorers, no_tools, rows)
+        plan = RUN.model_copy(update={"threshold": self.settings.threshold})  # that of the suite's records
+        return ResolvedPlan(plan, {self.column.name: self.subject}, {}, self.scorers, rows=rows)
 
     def opened(self, resolved: ResolvedPlan) -> AbstractAsyncContextManager[Opened]:
         refuse_incomplete(self.scorers)
@@ -139,8 +140,7 @@ class Production:
         return self.shared.lent(wanted, given) if wanted and self.shared else open_resources(wanted, given)
 
     def runner(self, resolved: ResolvedPlan, resources: Opened) -> TrialRunner:
-        plan = RUN.model_copy(update={"threshold": self.settings.threshold})  # that of the suite's records
-        return TrialRunner(plan, resolved, self.options, partial(_sandbox, self.options), resources, RunControl())
+        return TrialRunner(resolved, self.options, partial(_sandbox, self.options), resources, RunControl())
 
     async def records(self) -> list[Record]:
         """Every round of the first case, on the loop that asks."""

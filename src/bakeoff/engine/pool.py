@@ -1,0 +1,80 @@
+"""Run trials side by side, within the limits of a run. `bakeoff.run` and pytest sessions both stand on `TrialPool`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Self
+
+from bakeoff.engine.budget import Budget
+from bakeoff.engine.run_journal import RunJournal
+from bakeoff.engine.trial import Job, TrialRunner
+from bakeoff.errors import BudgetError
+from bakeoff.record import Record, Usage
+
+_LEAST_QUEUE = 64  # jobs that wait for a worker
+
+
+class TrialPool:
+    """Run submitted jobs with a fixed number of workers, and commit their records.
+
+    Once a limit of the budget is reached, no trial starts: each remaining one gets a record with the verdict `budget`.
+    While the runner's control is draining, the remaining jobs are dropped.
+
+    Args:
+        runner: runs one trial, with the resources that it was given.
+        budget: the limits. Pools that share a budget share its limits.
+        width: how many trials run at a time.
+        commit: awaited with each record; the worker takes no further job until it returns.
+        journal: where spending is written as it arrives.
+    """
+
+    def __init__(
+        self,
+        runner: TrialRunner,
+        budget: Budget,
+        *,
+        width: int,
+        commit: Callable[[Record], Awaitable[None]],
+        journal: RunJournal | None = None,
+    ) -> None:
+        self._runner = runner
+        self._budget = budget
+        self._width = width
+        self._commit = commit
+        self._journal = journal
+        self._queue: asyncio.Queue[Job | None] = asyncio.Queue(max(width, _LEAST_QUEUE))
+        self.limit_reached: str | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Self]:
+        """Start the workers; at the end, wait until they have run all jobs. An error in one of them ends all."""
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(self._width):
+                    workers.create_task(self._work())
+                yield self
+                await self._queue.put(None)
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+
+    async def submit(self, job: Job) -> None:
+        """Queue a job. Return when there is room for the next."""
+        await self._queue.put(job)
+
+    async def _work(self) -> None:
+        while (job := await self._queue.get()) is not None:
+            self.limit_reached = self._budget.exceeded()
+            if self.limit_reached:
+                if job.prior is None:  # the record of an attempt is never replaced by one without
+                    await self._commit(self._runner.not_started(job, self.limit_reached))
+            elif not self._runner.control.draining:
+                await self._commit(await self._runner.run(job, partial(self._spend, job)))
+        await self._queue.put(None)  # for the next worker
+
+    def _spend(self, job: Job, usage: Usage) -> None:
+        self._budget.add(usage)
+        if self._journal is not None:
+            self._journal.add_usage(job.trial.attempt_key, usage, self._budget.spent)
+        if reason := self._budget.exceeded():
+            raise BudgetError(reason)
