@@ -355,8 +355,8 @@ async def test_a_plan_that_holds_a_secret_is_refused_before_anything_is_written(
     with pytest.raises(PlanError) as caught:
         await anext(aiter(run(plan, options)))
     assert caught.value.problems == (
-        "plan 'p' holds the value of DB_PASSWORD, which no file of a run may: "
-        "take it out of the plan, or unset the variable where it is no secret",
+        "plan 'p' contains the value of DB_PASSWORD, and no file of a run may contain a secret: "
+        "take it out of the plan, or unset the variable if it is not a secret",
     )
     assert list(tmp_path.iterdir()) == []
 
