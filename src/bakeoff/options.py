@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bakeoff._kernel.choices import REPLAY_MODES, ReplayMode
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.tracing import check_tracing
 from bakeoff.errors import UsageError
 from bakeoff.storage.redaction import Redactor, secrets_in
-
-REPLAY_MODES = ("off", "auto", "record", "strict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class RunOptions:
     max_seconds: float | None = None  # of this process, however often the run is taken up again
     sandbox: str = "auto"
     keep_workspaces: bool = False
-    replay: str = "off"  # of model calls: off, auto, record or strict
+    replay: ReplayMode = "off"  # of model calls
     recordings: Path = Path(".bakeoff/recordings")
     trace: bool = False  # spans for OpenTelemetry: needs the extra `otel`
     rescore_only: bool = False  # make no new attempts, score the recorded ones

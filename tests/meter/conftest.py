@@ -10,16 +10,17 @@ from typing import Any
 import httpx2
 import pytest
 
+from bakeoff._kernel.choices import ReplayMode
 from bakeoff._kernel.clock import Clock
 from bakeoff.errors import BudgetError
 from bakeoff.meter import Meter, OpenMeter, TrialMeter, Upstream
 from bakeoff.models.gate import Patience
 from bakeoff.models.prices import Price
 from bakeoff.models.providers import BUILT_IN
-from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.plan import Limits
 from bakeoff.protocols import BUDGET, Place, Task
 from bakeoff.record import NO_USAGE, Usage
+from bakeoff.replay.store import RECORDINGS, Store
 from bakeoff.storage.redaction import Redactor
 
 from ..models.loopback import Loopback
@@ -60,7 +61,7 @@ class Books:
         self.counted += usage
 
 
-def task_of(books: Books, recordings: Recordings | None = None, **given: Any) -> Task:
+def task_of(books: Books, recordings: Store | None = None, **given: Any) -> Task:
     usual: dict[str, Any] = {
         "prompt": "solve it",
         "case_id": "c",
@@ -139,7 +140,7 @@ def visit(meter: OpenMeter, upstream: Callable[..., Upstream]) -> Opening:
     async def opening(
         *names: str,
         books: Books | None = None,
-        recordings: Recordings | None = None,
+        recordings: Store | None = None,
         place: Place | None = None,
         price: Price | None = PRICE,
         **given: Any,
@@ -158,5 +159,5 @@ def visit(meter: OpenMeter, upstream: Callable[..., Upstream]) -> Opening:
 
 
 @pytest.fixture
-def recordings(tmp_path: Path) -> Callable[[str], Recordings]:
-    return lambda mode: Recordings(mode, tmp_path / "recordings", Redactor({"OPENAI_API_KEY": CANARY}))
+def recordings(tmp_path: Path) -> Callable[[ReplayMode], Store]:
+    return lambda mode: Store(mode, tmp_path / "recordings", Redactor({"OPENAI_API_KEY": CANARY}))

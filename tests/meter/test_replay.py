@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
+from bakeoff._kernel.choices import ReplayMode
 from bakeoff.errors import InfraError
-from bakeoff.meter.recordings import lasting
-from bakeoff.models.replay import Recordings
 from bakeoff.record import Text
+from bakeoff.replay.metered import lasting
+from bakeoff.replay.store import Store
 
 from ..models.loopback import Act, Loopback, Received
 from .conftest import CANARY, Opening
 
-Making = Callable[[str], Recordings]
+Making = Callable[[ReplayMode], Store]
 
 
 def asked(session: str, day: str, place: str) -> dict[str, Any]:

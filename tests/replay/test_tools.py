@@ -7,7 +7,6 @@ import textwrap
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,23 +14,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from bakeoff.doors.pytest_plugin.replaying import asking, replaying, replaying_as_handed_on
+from bakeoff import replayable
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.replay.tools import replayable
-from bakeoff.storage.redaction import Redactor
+from bakeoff.replay.application import ReplayRound
+from bakeoff.replay.process import replaying_as_inherited
 
-Tape = Callable[[str], AbstractContextManager[None]]
-SECRET = "secret-9b1e4f7a2c"
-
-
-@pytest.fixture
-def tape(tmp_path: Path) -> Tape:
-    return lambda mode: replaying(mode, tmp_path / "recordings", Redactor({"MY_KEY": SECRET}))
-
-
-@pytest.fixture
-def recordings(tmp_path: Path) -> Callable[[], list[Path]]:
-    return lambda: sorted((tmp_path / "recordings").rglob("*.json"))
+from .conftest import SECRET, Replay
 
 
 @dataclass
@@ -81,53 +69,53 @@ def test_without_replay_the_function_is_what_it_was() -> None:
     assert (len(calls), add.__name__, add.__doc__) == (2, "add", "The sum.")
 
 
-def test_a_tool_is_called_once_and_then_replayed(tape: Tape) -> None:
-    with tape("auto"):
+def test_a_tool_is_called_once_and_then_replayed(replay: Replay) -> None:
+    with replay("auto"):
         assert (add(2, b=3), add(a=2, b=3), add(2, 3)) == (5, 5, 5)
     assert calls == [(2, 3)]
-    with tape("strict"):
+    with replay("strict"):
         assert add(2, 3) == 5
     assert calls == [(2, 3)]
 
 
-def test_defaults_are_part_of_the_question(tape: Tape) -> None:
-    with tape("auto"):
+def test_defaults_are_part_of_the_question(replay: Replay) -> None:
+    with replay("auto"):
         assert add(2) == add(2, 1) == 3
     assert calls == [(2, 1)]
 
 
-async def test_an_async_tool_gives_back_the_objects_of_its_annotation(tape: Tape) -> None:
+async def test_an_async_tool_gives_back_the_objects_of_its_annotation(replay: Replay) -> None:
     for mode in ("auto", "strict"):
-        with tape(mode):
+        with replay(mode):
             assert await look("Paris") == [Point(5)]
     assert calls == ["Paris"]
 
 
-def test_a_model_comes_back_as_a_model(tape: Tape) -> None:
+def test_a_model_comes_back_as_a_model(replay: Replay) -> None:
     for mode in ("record", "strict"):
-        with tape(mode):
+        with replay(mode):
             assert city("Paris") == City(name="Paris")
 
 
-def test_another_version_is_another_tool(tape: Tape) -> None:
-    with tape("record"):
+def test_another_version_is_another_tool(replay: Replay) -> None:
+    with replay("record"):
         asyncio.run(look("Paris"))
     newer = replayable(version=2)(look.__wrapped__)  # type: ignore[attr-defined]
-    with tape("strict"), pytest.raises(InfraError, match="nothing is recorded"):
+    with replay("strict"), pytest.raises(InfraError, match="nothing is recorded"):
         asyncio.run(newer("Paris"))
 
 
-def test_record_calls_again(tape: Tape) -> None:
-    with tape("record"):
+def test_record_calls_again(replay: Replay) -> None:
+    with replay("record"):
         add(1)
         add(1)
     assert len(calls) == 2
 
 
-def test_a_strict_miss_names_the_key_the_tool_and_the_nearest_recording(tape: Tape) -> None:
-    with tape("record"):
+def test_a_strict_miss_names_the_key_the_tool_and_the_nearest_recording(replay: Replay) -> None:
+    with replay("record"):
         add(1)
-    with tape("strict"), pytest.raises(InfraError) as raised:
+    with replay("strict"), pytest.raises(InfraError) as raised:
         add(2)
     message = str(raised.value)
     assert "nothing is recorded under " in message
@@ -137,22 +125,22 @@ def test_a_strict_miss_names_the_key_the_tool_and_the_nearest_recording(tape: Ta
     assert len(calls) == 1
 
 
-def test_a_strict_miss_with_no_recording_at_all_says_how_to_make_one(tape: Tape) -> None:
-    with tape("strict"), pytest.raises(InfraError, match="--eval-replay=auto or record"):
+def test_a_strict_miss_with_no_recording_at_all_says_how_to_make_one(replay: Replay) -> None:
+    with replay("strict"), pytest.raises(InfraError, match="--eval-replay=auto"):
         add(1)
 
 
 def test_what_a_tool_raises_is_not_recorded_and_is_tried_again(
-    tape: Tape, recordings: Callable[[], list[Path]]
+    replay: Replay, recordings: Callable[[], list[Path]]
 ) -> None:
-    with tape("auto"), asking(0):
+    with replay("auto"), ReplayRound(0):
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
                 say(lambda: 1 / 0)
     assert (len(calls), recordings()) == (2, [])
 
 
-def test_the_same_question_within_a_round_has_answers_in_their_order(tape: Tape) -> None:
+def test_the_same_question_within_a_round_has_answers_in_their_order(replay: Replay) -> None:
     numbers = iter(range(10))
 
     @replayable
@@ -162,48 +150,48 @@ def test_the_same_question_within_a_round_has_answers_in_their_order(tape: Tape)
     def rounds() -> list[int]:
         found = []
         for number in range(2):
-            with asking(number):
+            with ReplayRound(number):
                 found += [count(), count()]
         return found
 
-    with tape("auto"):
+    with replay("auto"):
         assert rounds() == [0, 1, 2, 3]
-    with tape("strict"):
+    with replay("strict"):
         assert rounds() == [0, 1, 2, 3]
 
 
-def test_a_miss_that_the_application_swallowed_is_still_the_cases_error(tape: Tape) -> None:
+def test_a_miss_that_the_application_swallowed_is_still_the_cases_error(replay: Replay) -> None:
     def careless() -> str:
         try:
             return str(add(1))
         except InfraError:
             return "0"
 
-    with tape("strict"), pytest.raises(InfraError, match="nothing is recorded"), asking(0):
+    with replay("strict"), pytest.raises(InfraError, match="nothing is recorded"), ReplayRound(0):
         careless()
 
 
 @pytest.mark.parametrize("result", [(1, 2), {1}, object(), {1: 2}, float("nan"), lambda: 1, "\ud800"])
-def test_a_result_that_json_does_not_give_back_is_refused_with_a_way_out(tape: Tape, result: Any) -> None:
-    with tape("record"), pytest.raises(UsageError, match=r"say returned a \w+ that JSON does not give back.*annotate"):
+def test_a_result_that_json_does_not_give_back_is_refused_with_a_way_out(replay: Replay, result: Any) -> None:
+    with replay("record"), pytest.raises(UsageError, match=r"say returned a \w+ that JSON does not preserve.*annotate"):
         say(lambda: result)
 
 
 @pytest.mark.parametrize("result", [None, 1, 0.5, "é", True, [1, {"a": None}], {"a": [1]}], ids=repr)
-def test_plain_results_need_no_annotation(tape: Tape, result: Any) -> None:
+def test_plain_results_need_no_annotation(replay: Replay, result: Any) -> None:
     for mode in ("record", "strict"):
-        with tape(mode):
+        with replay(mode):
             assert say(result) == result
 
 
-def test_an_argument_that_is_no_data_is_known_by_its_kind(tape: Tape) -> None:
+def test_an_argument_that_is_no_data_is_known_by_its_kind(replay: Replay) -> None:
     for mode in ("auto", "strict"):
-        with tape(mode):
+        with replay(mode):
             assert say(lambda: 4) == 4
     assert len(calls) == 1
 
 
-def test_a_method_is_asked_without_its_object(tape: Tape) -> None:
+def test_a_method_is_asked_without_its_object(replay: Replay) -> None:
     class Shop:
         @replayable
         def price(self, of: str) -> int:
@@ -211,21 +199,21 @@ def test_a_method_is_asked_without_its_object(tape: Tape) -> None:
             return len(of)
 
     for mode in ("auto", "strict"):
-        with tape(mode):
+        with replay(mode):
             assert Shop().price("tea") == 3
     assert calls == ["tea"]
 
 
 def test_generators_are_refused_where_they_are_decorated() -> None:
-    with pytest.raises(UsageError, match="numbers gives its results bit by bit"):
+    with pytest.raises(UsageError, match="numbers is a generator"):
 
         @replayable
         def numbers() -> Any:
             yield 1
 
 
-def test_no_secret_is_written(tape: Tape, recordings: Callable[[], list[Path]]) -> None:
-    with tape("record"):
+def test_no_secret_is_written(replay: Replay, recordings: Callable[[], list[Path]]) -> None:
+    with replay("record"):
         say({"key": SECRET, "said": [f"my key is {SECRET}"]})
     [path] = recordings()
     assert SECRET not in path.read_text()
@@ -239,15 +227,15 @@ def fetch(page: str, api_key: str, options: dict[str, Any]) -> str:
 
 
 def test_a_key_that_a_tool_is_given_is_in_no_recording_and_the_call_is_found_again(
-    tape: Tape, recordings: Callable[[], list[Path]]
+    replay: Replay, recordings: Callable[[], list[Path]]
 ) -> None:
     given = ("p1", "tool-key-77aa31c9", {"access_token": "tool-token-08fe21d6"})
-    with tape("record"):
+    with replay("record"):
         assert fetch(*given) == "p1 for tool-key-77aa31c9 and tool-token-08fe21d6"
     [kept] = recordings()
     assert "tool-key" not in kept.read_text()
     assert "tool-token" not in kept.read_text()
-    with tape("strict"):
+    with replay("strict"):
         assert fetch(*given).startswith("p1 for ")
         assert fetch("p1", "key-of-a-colleague", {"access_token": "token-of-a-colleague"}).startswith("p1 for ")
         with pytest.raises(InfraError, match="nothing is recorded"):
@@ -255,37 +243,37 @@ def test_a_key_that_a_tool_is_given_is_in_no_recording_and_the_call_is_found_aga
     assert calls == ["p1"]
 
 
-def test_wrong_arguments_are_the_callers_error_as_ever(tape: Tape) -> None:
-    with tape("auto"), pytest.raises(TypeError, match="missing a required argument: 'a'"):
+def test_wrong_arguments_are_the_callers_error_as_ever(replay: Replay) -> None:
+    with replay("auto"), pytest.raises(TypeError, match="missing a required argument: 'a'"):
         add()  # type: ignore[call-arg]
 
 
-def test_threads_may_record_the_same_at_the_same_time(tape: Tape, recordings: Callable[[], list[Path]]) -> None:
+def test_threads_may_record_the_same_at_the_same_time(replay: Replay, recordings: Callable[[], list[Path]]) -> None:
     together = threading.Barrier(8)
 
     def ask(number: int) -> int:
         together.wait(30)
         return add(number % 2, 1)
 
-    with tape("auto"), ThreadPoolExecutor(8) as pool:
+    with replay("auto"), ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(ask, range(8))) == [1] * 4 + [2] * 4
     assert len(recordings()) == 2
 
 
-def test_a_process_that_was_started_meanwhile_joins_in(tape: Tape, tmp_path: Path) -> None:
+def test_a_process_that_was_started_meanwhile_joins_in(replay: Replay, tmp_path: Path) -> None:
     program = tmp_path / "tool.py"
     program.write_text(
         textwrap.dedent(
             """
-            from bakeoff.doors.pytest_plugin.replaying import replaying_as_handed_on
-            from bakeoff.replay.tools import replayable
+            from bakeoff.replay.process import replaying_as_inherited
+            from bakeoff import replayable
 
             @replayable
             def shout(word: str) -> str:
                 print("called")
                 return word.upper()
 
-            with replaying_as_handed_on():
+            with replaying_as_inherited():
                 print(shout("hi"))
             """
         )
@@ -294,11 +282,11 @@ def test_a_process_that_was_started_meanwhile_joins_in(tape: Tape, tmp_path: Pat
     def run() -> str:
         return subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout
 
-    with tape("auto"):
+    with replay("auto"):
         assert (run(), run()) == ("called\nHI\n", "HI\n")
     assert run() == "called\nHI\n"
 
 
 def test_nothing_is_handed_on_where_nothing_is_on() -> None:
-    with replaying_as_handed_on():
+    with replaying_as_inherited():
         assert add(1) == 2

@@ -13,10 +13,10 @@ from rich.console import Console
 from bakeoff.engine.registry import default_registry
 from bakeoff.errors import BudgetError, GraderError, InfraError, PlanError, UsageError
 from bakeoff.models.providers import register_provider
-from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Impartial, NeedsNetwork, ScoreInput
 from bakeoff.record import Record, Transcript, Usage
+from bakeoff.replay.store import RECORDINGS, Store
 from bakeoff.report import summarise
 from bakeoff.report.terminal import print_summary
 from bakeoff.scorers import Factuality, Judge
@@ -341,7 +341,7 @@ async def test_judgements_are_recorded_and_replayed_without_the_judge(
 
 
 async def test_recordings_are_used_outside_a_run_too(tmp_path: Path, obedient: ObedientJudge) -> None:
-    recordings = Recordings("auto", tmp_path)
+    recordings = Store("auto", tmp_path)
     given = ScoreInput(GIVEN.case, GIVEN.transcript, {}, GIVEN.pristine, {RECORDINGS: recordings}, GIVEN.row)
     judge = Judge("good?", model="obedient:judge")
     first, second = await judge(given), await judge(given)

@@ -1,9 +1,14 @@
 """Options that several commands have, each said once. Imports nothing but typer: start-up must stay fast."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from bakeoff._kernel.choices import ReplayMode
+else:
+    ReplayMode = str  # any text: RunOptions refuses a wrong mode in its own words
 
 Results = Annotated[Path, typer.Option(help="Where runs are kept.")]
 RunName = Annotated[str, typer.Argument(help="A run's folder, its name, or `latest`.")]
@@ -17,7 +22,9 @@ MaxCost = Annotated[float | None, typer.Option(help="Stop starting trials at thi
 MaxTokens = Annotated[int | None, typer.Option(help="Stop starting trials at this many tokens.")]
 MaxSeconds = Annotated[float | None, typer.Option(help="Stop starting trials after this long.")]
 FailUnder = Annotated[float | None, typer.Option(min=0, max=1, help="Succeed when every score is at least this.")]
-Replay = Annotated[str, typer.Option(envvar="BAKEOFF_REPLAY", help="Of model calls: off, auto, record or strict.")]
+Replay = Annotated[
+    ReplayMode, typer.Option(envvar="BAKEOFF_REPLAY", help="Of model calls: off, auto, record or strict.")
+]
 Recordings = Annotated[Path, typer.Option(envvar="BAKEOFF_RECORDINGS", help="Where recorded model calls are kept.")]
 Trace = Annotated[bool, typer.Option("--trace", help="Send OpenTelemetry spans (extra `otel`).")]
 KeepWorkspaces = Annotated[bool, typer.Option("--keep-workspaces", help="Leave each trial's folder to be looked at.")]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from bakeoff._kernel.tracing import OpenTelemetry
 from bakeoff.engine.budget import Budget
@@ -24,6 +23,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import HIDDEN, Plan
 from bakeoff.protocols import BUDGET, Sandbox
 from bakeoff.record import Record
+from bakeoff.replay.store import recordings_resource
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
@@ -116,7 +116,7 @@ class _Work:
     async def _run(self, jobs: Iterator[Job]) -> None:
         options = self.options
         traced = (OpenTelemetry(),) if options.trace else ()
-        given = {**recordings_of(options), BUDGET: self.budget}
+        given = {**recordings_resource(options), BUDGET: self.budget}
         async with open_resources(chain(traced, self.resolved.resources()), given) as resources:
             runner = TrialRunner(self.resolved, options, self.sandbox, resources, self.control)
             width = min(options.jobs, self.resolved.plan.size)
@@ -147,15 +147,6 @@ def _existing_objects_frozen() -> Iterator[None]:
     finally:
         if ours:
             gc.unfreeze()
-
-
-def recordings_of(options: RunOptions) -> dict[str, Any]:
-    """Return the store of recorded answers as a resource of the trials, where the options ask for replay."""
-    if options.replay == "off":
-        return {}
-    from bakeoff.models.replay import RECORDINGS, Recordings  # imports SDKs that take a second to load
-
-    return {RECORDINGS: Recordings(options.replay, options.recordings, options.redactor())}
 
 
 def sandbox_of(options: RunOptions, plan: Plan | None = None) -> Callable[[], Sandbox]:

@@ -13,14 +13,15 @@ from bakeoff.errors import BudgetError, InfraError
 from bakeoff.meter.dialects import data_in
 from bakeoff.meter.events import EventSplitter, data_of, object_of, objects_of
 from bakeoff.meter.heard import Heard, characters_in
-from bakeoff.meter.recordings import ExchangeQuestion, RecordedExchange, body_fields
 from bakeoff.meter.reservations import most_of
 from bakeoff.meter.upstreams import Route, Upstream, address_of, answering_headers, key_headers
 from bakeoff.meter.words import Whole, out_of_budget, refusal
 from bakeoff.models.gate import Busy
 from bakeoff.models.prices import Price
 from bakeoff.record import Step
-from bakeoff.replay.store import MOST_BYTES as MOST_RECORDED
+from bakeoff.replay.http import HttpAnswer
+from bakeoff.replay.metered import RecordedExchange
+from bakeoff.replay.store import MAX_RECORDED_BYTES, Key
 
 if TYPE_CHECKING:
     from bakeoff.meter.trial import TrialMeter
@@ -70,7 +71,7 @@ class Exchange:
     trial: "TrialMeter"
     asked: Asked
     answering: Answering
-    question: ExchangeQuestion | None = None  # None for what is free
+    question: Key | None = None  # None for what is free
     price: Price | None = None
     heard: Heard = field(default_factory=Heard)
     counting_asked: bool = False  # the provider is asked for counts that the agent did not ask for
@@ -110,9 +111,9 @@ class Exchange:
 
     # --- replaying ------------------------------------------------------------------------------------------------
 
-    async def _replayed(self, question: ExchangeQuestion) -> bool:
+    async def _replayed(self, question: Key) -> bool:
         try:
-            recorded = self.trial.store.find(question)
+            recorded = self.trial.store.find(question, RecordedExchange)
         except InfraError as error:
             self.trial.stop(error)
             await self.answering.whole(refusal(self.asked.upstream.family, 400, str(error)))
@@ -334,7 +335,7 @@ class Exchange:
         return event
 
     def _keep(self, passing: bytes) -> None:
-        if self.trial.store.mode in ("auto", "record") and len(self.kept) <= MOST_RECORDED:
+        if self.trial.store.writes and len(self.kept) <= MAX_RECORDED_BYTES:
             self.kept += passing
 
     # --- booking --------------------------------------------------------------------------------------------------
@@ -349,9 +350,11 @@ class Exchange:
         self.trial.spend(usage, cut=cut)
         step = Step(parts=self.heard.parts(), usage=usage, finish_reason=self.heard.finish, seconds=seconds)
         self.trial.note(step, self.heard, self.asked, estimated=estimated, cut=cut, replayed=False)
-        if not cut and len(self.kept) <= MOST_RECORDED:
+        if not cut and len(self.kept) <= MAX_RECORDED_BYTES:
             about = {"usage": usage, "estimated": estimated, "seconds": seconds, "status": self.status}
-            self.trial.record(self.question, {**about, "headers": self.passed_headers, **body_fields(bytes(self.kept))})
+            self.trial.record(
+                self.question, {**about, "headers": self.passed_headers, **HttpAnswer.body_fields(bytes(self.kept))}
+            )
 
 
 def _is_readable(got: httpx2.Response) -> bool:

@@ -10,16 +10,15 @@ import httpx2
 from bakeoff.errors import UsageError
 from bakeoff.meter.front import Front
 from bakeoff.meter.listener import listen, sweep
-from bakeoff.meter.recordings import ExchangeStore
 from bakeoff.meter.reservations import Reservations
 from bakeoff.meter.trial import TrialMeter
 from bakeoff.meter.upstreams import Upstream
 from bakeoff.models.gate import USUAL_MOST, Gate, Patience
 from bakeoff.models.gateway import PriceBook
 from bakeoff.models.prices import Price
-from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.models.wire import http_client
 from bakeoff.protocols import Place, Task
+from bakeoff.replay.store import recordings_of
 from bakeoff.storage.redaction import Redactor
 
 METER = "meter"
@@ -75,8 +74,7 @@ class OpenMeter:
             raise UsageError("a meter needs a provider to stand in for")
         for upstream in named.values():
             await self._prepare(upstream)
-        recordings: Recordings = task.resources.get(RECORDINGS, Recordings())
-        trial = TrialMeter(self, task, named, ExchangeStore(recordings))
+        trial = TrialMeter(self, task, named, recordings_of(task.resources))
         async with listen(Front(trial), place.uid if place else None) as listener:
             trial.port, trial.folder = listener.port, listener.folder
             try:

@@ -16,12 +16,13 @@ from bakeoff.errors import BakeoffError, BudgetError, InfraError
 from bakeoff.meter.exchange import Asked
 from bakeoff.meter.heard import Heard
 from bakeoff.meter.ledger import Booking, Ledger
-from bakeoff.meter.recordings import ExchangeQuestion, ExchangeStore, exchange_question
 from bakeoff.meter.upstreams import Upstream
 from bakeoff.models.gate import Gate
 from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.protocols import BUDGET, Task
 from bakeoff.record import Step, Transcript, Usage
+from bakeoff.replay.metered import KIND, RecordedExchange, exchange_key
+from bakeoff.replay.store import Key, Store
 
 if TYPE_CHECKING:
     from bakeoff.meter.meter import OpenMeter
@@ -36,7 +37,7 @@ class TrialMeter:
     meter: "OpenMeter"
     task: Task
     upstreams: Mapping[str, Upstream]
-    store: ExchangeStore
+    store: Store
     token: str = field(default_factory=lambda: f"sk-bakeoff-{secrets.token_urlsafe(32)}", repr=False)
     port: int = 0
     folder: Path = Path()
@@ -103,8 +104,8 @@ class TrialMeter:
         provider = upstream.provider
         return price_from_genai(provider.prices or provider.name, model) if model else None
 
-    def question(self, asked: Asked) -> ExchangeQuestion:
-        """The request as a recording would name it."""
+    def question(self, asked: Asked) -> Key:
+        """Return the key under which the request is recorded."""
         if asked.route.dialect is not None:
             self.ledger.offer(asked.route.dialect.tools(asked.data))
             self.ledger.resolve(asked.route.dialect.results(asked.data))
@@ -118,11 +119,11 @@ class TrialMeter:
         }
         path = f"{asked.inner}{':stream' if asked.streams else ''}"
         if self.store.mode == "off":
-            return ExchangeQuestion(task.case_id, {}, "")
-        first = exchange_question(trial, path, asked.data, 0)
+            return Key(KIND, {}, "")
+        first = exchange_key(trial, path, asked.data, 0)
         turn = self._asked.get(first.digest, 0)
         self._asked[first.digest] = turn + 1
-        return first if turn == 0 else exchange_question(trial, path, asked.data, turn)
+        return first if turn == 0 else exchange_key(trial, path, asked.data, turn)
 
     def spend(self, usage: Usage, *, cut: bool) -> None:
         """Tell the run, which may say that this was enough; the answer is paid for, so it is given all the same."""
@@ -141,9 +142,12 @@ class TrialMeter:
         model = asked.model or heard.model
         self.ledger.book(Booking(step, heard.text(), model, asked.upstream.provider.name, heard.characters, **how))
 
-    def record(self, question: ExchangeQuestion, about: Mapping[str, Any]) -> None:
+    def record(self, question: Key, about: Mapping[str, Any]) -> None:
+        if not self.store.writes:
+            return
+        recording = RecordedExchange(asked=dict(question.asked), case=self.task.case_id, **about)
         try:
-            self.store.keep(question, about)
+            self.store.keep(question, recording)
         except InfraError as error:
             self.stop(error)
 

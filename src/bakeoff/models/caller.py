@@ -2,9 +2,11 @@
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, Self, cast
 
+from pydantic import TypeAdapter, model_validator
 from pydantic_ai import exceptions as ai
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
@@ -18,6 +20,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
+from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.json import clean
 from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Tracing
@@ -27,10 +30,11 @@ from bakeoff.models.faults import fault, refusal
 from bakeoff.models.gate import Busy
 from bakeoff.models.names import ModelName
 from bakeoff.models.prices import Price, cost_of
-from bakeoff.models.replay import Question, Recordings, question
 from bakeoff.models.text import well_formed_json
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
+from bakeoff.replay.model_calls import model_call_key
+from bakeoff.replay.store import Key, Recording, Store
 
 _CONVENTIONAL = {
     "google": "gcp.gemini",
@@ -48,6 +52,9 @@ _MOST_TOKENS = 100_000_000
 """No model reads or writes so much in one request: a provider that says so has miscounted."""
 
 
+_RESPONSE: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a model said to one call, and how long it took to say it once it was asked."""
@@ -58,6 +65,40 @@ class Answer:
     measured: bool  # the provider said what was used, and it can be believed
     replayed: bool
     price: Price | None = None
+
+
+class RecordedCall(Recording):
+    """A model call and its answer, as pydantic-ai writes it to JSON."""
+
+    case: str
+    answer: dict[str, Any]
+    usage: Usage
+    measured: bool = True
+    price: Price | None = None
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, key: Key, answer: Answer) -> "RecordedCall":
+        """Return the recording of an answer."""
+        return cls(
+            asked=dict(key.asked),
+            case=key.asked["case"],
+            answer=_RESPONSE.dump_python(answer.response, mode="json"),
+            usage=answer.usage,
+            measured=answer.measured,
+            price=answer.price,
+            seconds=answer.seconds,
+        )
+
+    @cached_property
+    def response(self) -> ModelResponse:
+        """Return the recorded message of the model."""
+        return _RESPONSE.validate_python(self.answer)
+
+    @model_validator(mode="after")
+    def _check_response(self) -> Self:
+        _ = self.response
+        return self
 
 
 @dataclass(slots=True)
@@ -73,7 +114,7 @@ class Caller:
     stream: bool = False
     remote: bool = True  # answers come over a wire, which may break
     endpoint: str = ""  # tells recordings of one model at two addresses apart
-    recordings: Recordings = field(default_factory=Recordings)
+    recordings: Store = field(default_factory=Store)
     _out_of_budget: BudgetError | None = None
 
     async def ask(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Answer:
@@ -87,26 +128,28 @@ class Caller:
             answer = await self._ask(messages, parameters)
             self._spend(answer.usage)
             return answer
-        asked = self._question(messages, parameters)
-        if (recorded := self.recordings.find(asked)) is not None:
+        key = self._key(messages, parameters)
+        if (recorded := self.recordings.find(key, RecordedCall)) is not None:
             self.task.count(recorded.usage)
             return Answer(recorded.response, recorded.usage, recorded.seconds, recorded.measured, True, recorded.price)
         answer = await self._ask(messages, parameters)
         self._spend(answer.usage)  # before anything that can fail: it is paid for
-        about = {name: getattr(answer, name) for name in ("usage", "seconds", "measured", "price")}
-        self.recordings.keep(asked, answer.response, about)
+        if self.recordings.writes:
+            self.recordings.keep(key, RecordedCall.of(key, answer))
         return answer
 
-    def _question(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Question:
-        return question(
-            subject=self.task.subject,
-            case=self.task.case_id,
-            round_=self.task.round,
+    def _key(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Key:
+        return model_call_key(
+            self.task,
             model=str(self.name),
             endpoint=self.endpoint,
             settings=self.settings,
-            messages=messages,
-            parameters=parameters,
+            messages=to_jsonable_python(messages),
+            tools=[
+                {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
+                for tool in parameters.function_tools
+            ],
+            output=parameters.output_object.json_schema if parameters.output_object else None,
         )
 
     def _spend(self, usage: Usage) -> None:

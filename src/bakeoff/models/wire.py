@@ -14,7 +14,7 @@ from pydantic_ai.providers import Provider as Dialect
 
 from bakeoff.errors import UsageError
 from bakeoff.models.providers import Provider
-from bakeoff.replay.store import OWN
+from bakeoff.replay.http import RECORDED_ELSEWHERE
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -58,7 +58,7 @@ def _client(base_url: str | None, idle_seconds: float | None) -> httpx2.AsyncCli
 
 async def _mark(request: httpx2.Request) -> None:
     """These calls have recordings of their own."""
-    request.extensions[OWN] = True
+    request.extensions[RECORDED_ELSEWHERE] = True
 
 
 def client_problem(base_url: str | None) -> str | None:

@@ -1,1 +1,1 @@
-"""Recorded answers, and using them instead of asking."""
+"""Record answers of models, HTTP services and tools, and replay them instead of asking again."""

@@ -1,20 +1,29 @@
-"""`@replayable`: a local tool whose results are recorded and replayed as answers of models are."""
+"""`@replayable`: record the results of a local tool and replay them like answers of models."""
 
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from bakeoff.errors import UsageError
-from bakeoff.replay.store import Request, Tape, tape_on
+from bakeoff.replay.application import ApplicationCall, active_store
+from bakeoff.replay.store import Recording
 from bakeoff.storage.redaction import Redactor, secrets_within
 
 KIND = "tools"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class ToolRecording(Recording):
+    """The arguments of a tool and, under `result`, what it returned."""
+
+    kind: str = KIND
+    answer: dict[str, Any]
 
 
 @typing.overload
@@ -26,43 +35,45 @@ def replayable(*, version: str | int | None = None) -> Callable[[_Function], _Fu
 
 
 def replayable(function: Any = None, /, *, version: str | int | None = None) -> Any:
-    """Record what the function returns, and replay it, while replay is on; otherwise it is called as ever.
+    """Record the results of a function and replay them while replay is on. Otherwise call it as usual.
 
-    A recording is found by the function's name, its arguments and the version: raise that when the function changes.
+    A recording is found by the function's name, its arguments and `version`. Change the version when the function
+    changes, so that it is recorded again.
     """
     if function is None:
-        return lambda decorated: replayable_with(decorated, version)
+        return functools.partial(replayable_with, version=version)
     return replayable_with(function, version)
 
 
 def replayable_with(function: Callable[..., Any], version: str | int | None) -> Callable[..., Any]:
+    """Return the function with recording and replay around it."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(f"@replayable: {function.__qualname__} gives its results bit by bit: return them as a list")
+        raise UsageError(f"@replayable: {function.__qualname__} is a generator: return its results as a list")
     tool = _Tool(function, version)
 
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def asked_later(*args: Any, **kwargs: Any) -> Any:
-            with _Played(tool, args, kwargs) as played:
-                if not played.found:
-                    played.keep(await function(*args, **kwargs))
-            return played.result
+        async def call_async(*args: Any, **kwargs: Any) -> Any:
+            with tool.recorded(args, kwargs) as outcome:
+                if not outcome:
+                    outcome.append(await function(*args, **kwargs))
+            return outcome[0]
 
-        return asked_later
+        return call_async
 
     @functools.wraps(function)
-    def asked(*args: Any, **kwargs: Any) -> Any:
-        with _Played(tool, args, kwargs) as played:
-            if not played.found:
-                played.keep(function(*args, **kwargs))
-        return played.result
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with tool.recorded(args, kwargs) as outcome:
+            if not outcome:
+                outcome.append(function(*args, **kwargs))
+        return outcome[0]
 
-    return asked
+    return call
 
 
 class _Tool:
-    """A function, with the words for its arguments and results."""
+    """A function with the conversion of its arguments and results from and to JSON."""
 
     def __init__(self, function: Callable[..., Any], version: str | int | None) -> None:
         self.function = function
@@ -70,77 +81,64 @@ class _Tool:
         self.version = version
         self.signature = inspect.signature(function)
 
+    @contextmanager
+    def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[list[Any]]:
+        """Yield a list with the recorded result, or an empty one to which the caller appends the real result.
+
+        A call that raises is not recorded.
+        """
+        store = active_store()
+        if store is None:
+            yield []
+            return
+        asked = self._question(args, kwargs)
+        call = ApplicationCall(store, KIND, asked, Redactor(secrets_within(asked["arguments"])))
+        recording = call.find(ToolRecording)
+        if recording is not None:
+            yield [self._results.validate_python(recording.answer.get("result"))]
+            return
+        outcome: list[Any] = []
+        try:
+            yield outcome
+            call.keep(ToolRecording(asked=dict(call.key.asked), answer={"result": self._to_json(outcome[0])}))
+        except BaseException:
+            call.failed()
+            raise
+
     @functools.cached_property
-    def results(self) -> TypeAdapter[Any]:
-        """By the annotation, where there is one that pydantic knows, so that objects come back as objects."""
+    def _results(self) -> TypeAdapter[Any]:
+        """Read results by the return annotation if pydantic understands it, so that objects come back as objects."""
         try:
             return TypeAdapter(typing.get_type_hints(self.function).get("return", Any))
-        except (NameError, TypeError, PydanticUserError):  # names that are imported for type checkers only, for one
+        except (NameError, TypeError, PydanticUserError):  # such as names imported for type checkers only
             return TypeAdapter(Any)
 
-    def question(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _question(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = {name: value for name, value in bound.arguments.items() if name not in ("self", "cls")}
         try:
-            arguments = from_json(to_json(given, fallback=_kind, inf_nan_mode="strings", bytes_mode="base64"))
+            arguments = from_json(to_json(given, fallback=_type_name, inf_nan_mode="strings", bytes_mode="base64"))
         except ValueError as error:
-            raise UsageError(f"@replayable: what {self.name} is given cannot be recorded: {error}") from error
+            raise UsageError(f"@replayable: the arguments of {self.name} cannot be recorded: {error}") from error
         asked = {"function": self.name, "arguments": arguments}
         return asked if self.version is None else {**asked, "version": self.version}
 
-    def written(self, result: Any) -> JsonValue:
-        """The result as JSON that gives it back; else the recorded run and the replayed one would differ."""
+    def _to_json(self, result: Any) -> JsonValue:
+        """Return the result as JSON. Refuse one that would come back changed, as the replay would then differ."""
         try:
-            data: JsonValue = from_json(self.results.dump_json(result, warnings=False))
-            same = bool(self.results.validate_python(data) == result)
+            data: JsonValue = from_json(self._results.dump_json(result, warnings=False))
+            same = bool(self._results.validate_python(data) == result)
         except (PydanticSerializationError, ValidationError, ValueError, TypeError):
             data, same = None, False
         if not same:
             raise UsageError(
-                f"@replayable: {self.name} returned a {type(result).__name__} that JSON does not give back as it was: "
+                f"@replayable: {self.name} returned a {type(result).__name__} that JSON does not preserve: "
                 "return plain data, or annotate the function with a pydantic model or a dataclass"
             )
         return data
 
 
-def _kind(value: Any) -> str:
-    """Stands for what is no data; unlike its `repr` it is the same in every process."""
+def _type_name(value: Any) -> str:
+    """Stand in for an argument that is not data. Unlike its `repr`, this is the same in every process."""
     return f"<{type(value).__qualname__}>"
-
-
-class _Played:
-    """One call: found on the tape, or made and kept there. What the function raises is not kept."""
-
-    def __init__(self, tool: _Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._tool = tool
-        self._tape: Tape | None = tape_on()
-        self._request: Request | None = None
-        self._secrets: Redactor | None = None
-        self._arguments = (args, kwargs)
-        self.found = False
-        self._kept = False
-        self.result: Any = None
-
-    def __enter__(self) -> "_Played":
-        if self._tape is None:
-            return self
-        question = self._tool.question(*self._arguments)
-        self._secrets = Redactor(secrets_within(question["arguments"]))
-        request = self._tape.request(KIND, question, self._secrets)
-        self._request = request
-        recorded = self._tape.find(request)
-        if recorded is not None:
-            self.found = self._kept = True
-            self.result = self._tool.results.validate_python(recorded.answer.get("result"))
-        return self
-
-    def keep(self, result: Any) -> None:
-        self.result = result
-        if self._tape is not None and self._request is not None:
-            self._tape.keep(self._request, {"result": self._tool.written(result)}, self._secrets)
-        self._kept = True
-
-    def __exit__(self, *_: object) -> None:
-        if not self._kept and self._request is not None:
-            self._request.give_back()

@@ -16,8 +16,8 @@ from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
 from bakeoff.models.check import known_model_name
 from bakeoff.models.providers import known_providers
-from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.protocols import ScoreInput, Task
+from bakeoff.replay.store import recordings_of
 from bakeoff.scorers.fencing import code_of, fenced, shortened
 from bakeoff.scorers.json_match import read_json
 
@@ -133,13 +133,20 @@ async def _opened(judge: Asker, given: ScoreInput) -> AsyncIterator[OpenProvider
 
 
 def _caller(judge: Asker, given: ScoreInput, provider: OpenProvider | None, repeat: int) -> Caller:
-    recordings: Recordings = given.resources.get(RECORDINGS, Recordings())
     task = given.asking or _outside_a_run(given)
     task = replace(task, subject=f"{task.subject}, judged by {judge.name}")
     remote = judge.access.provider.wire not in ("scripted", "custom")
     settings = _settings(judge, repeat)
     endpoint = judge.access.endpoint
-    return Caller(judge.access.name, provider, task, settings, remote=remote, endpoint=endpoint, recordings=recordings)
+    return Caller(
+        judge.access.name,
+        provider,
+        task,
+        settings,
+        remote=remote,
+        endpoint=endpoint,
+        recordings=recordings_of(given.resources),
+    )
 
 
 def _outside_a_run(given: ScoreInput) -> Task:

@@ -20,10 +20,10 @@ from bakeoff.models.gate import USUAL_MOST, Patience
 from bakeoff.models.names import ModelName
 from bakeoff.models.prices import MILLION, Price
 from bakeoff.models.providers import Provider, check_factory, compatible, known_providers, provider_name
-from bakeoff.models.replay import RECORDINGS, Recordings
 from bakeoff.plan import SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Resource, Task, Tool
 from bakeoff.record import Transcript
+from bakeoff.replay.store import recordings_of
 from bakeoff.subjects.variables import secrets_of, with_variables
 
 _CHOICE = "with `required` every step must call a tool: one that ends the attempt, or max_steps, is then the end"
@@ -174,7 +174,6 @@ class ModelSubject:
 
     def _caller(self, task: Task) -> Caller:
         provider: OpenProvider | None = None if self.only_recordings else task.resources[self.access.key]
-        recordings: Recordings = task.resources.get(RECORDINGS, Recordings())
         price = self.options.price.price(str(self.name)) if self.options.price else None
         remote = self.access.provider.wire not in ("scripted", "custom")
         return Caller(
@@ -187,7 +186,7 @@ class ModelSubject:
             stream=remote and self.options.stream,
             remote=remote,
             endpoint=self.access.endpoint,
-            recordings=recordings,
+            recordings=recordings_of(task.resources),
         )
 
     def _settings(self, task: Task) -> ModelSettings:

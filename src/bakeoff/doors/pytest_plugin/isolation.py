@@ -98,8 +98,8 @@ def serve() -> None:
 
 def _answer(request: bytes) -> tuple[bytes, bytes]:
     from bakeoff._kernel.threads import call
-    from bakeoff.doors.pytest_plugin.replaying import replaying_as_handed_on
     from bakeoff.doors.pytest_plugin.tasks import transcript_of
+    from bakeoff.replay.process import replaying_as_inherited
 
     module, file, name, arguments = pickle.loads(request)  # noqa: S301 - from the process that started this one
     try:
@@ -108,7 +108,7 @@ def _answer(request: bytes) -> tuple[bytes, bytes]:
     except (ImportError, AttributeError, SyntaxError, pickle.UnpicklingError) as error:
         return b"infra", f"isolate=True: another process cannot use {module}.{name}: {error}".encode()
     raised = _Raised()
-    with replaying_as_handed_on(), raised:
+    with replaying_as_inherited(), raised:
         answer = asyncio.run(call(partial(function, *positional, **named)))
     if raised.text:
         return b"raised", raised.text.encode(errors="replace")

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bakeoff._kernel.choices import REPLAY_MODES, ReplayMode
+
 if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.settings import Settings
     from bakeoff.options import RunOptions
 
 DEFAULT_CONCURRENCY = 10
 FOLDER = ".bakeoff"
-_REPLAY_MODES = ("auto", "record", "strict", "off")
 
 
 def add_options(group: pytest.OptionGroup) -> None:
@@ -31,7 +32,7 @@ def add_options(group: pytest.OptionGroup) -> None:
     group.addoption("--eval-no-record", action="store_true", help="keep no run of these evals")
     group.addoption(
         "--eval-replay",
-        choices=_REPLAY_MODES,
+        choices=REPLAY_MODES,
         help="answer model calls from recordings: auto records what is missing, record all, strict nothing (default "
         "BAKEOFF_REPLAY, or off)",
     )
@@ -68,12 +69,12 @@ def results_folder(config: pytest.Config) -> Path:
     return config.invocation_params.dir / chosen if chosen else config.rootpath / FOLDER
 
 
-def replay_mode(config: pytest.Config) -> str:
+def replay_mode(config: pytest.Config) -> ReplayMode:
     """The option, or the variable; what the variable says must be one of the modes too."""
     import os
 
-    chosen: str | None = config.getoption("eval_replay")
-    mode = chosen or os.environ.get("BAKEOFF_REPLAY") or "off"
-    if mode not in _REPLAY_MODES:
-        raise pytest.UsageError(f"BAKEOFF_REPLAY={mode!r} is not one of {', '.join(_REPLAY_MODES)}")
-    return mode
+    chosen: str = config.getoption("eval_replay") or os.environ.get("BAKEOFF_REPLAY") or "off"
+    for mode in REPLAY_MODES:
+        if mode == chosen:
+            return mode
+    raise pytest.UsageError(f"BAKEOFF_REPLAY={chosen!r} is not one of {', '.join(REPLAY_MODES)}")

@@ -13,7 +13,7 @@ from bakeoff._kernel.json import as_json
 from bakeoff.doors.pytest_plugin.columns import SUBJECT
 from bakeoff.doors.pytest_plugin.judging import shown_input
 from bakeoff.doors.pytest_plugin.loops import LoopThread
-from bakeoff.doors.pytest_plugin.replaying import asking
+from bakeoff.doors.pytest_plugin.replaying import replay_round
 from bakeoff.doors.pytest_plugin.rows import Row, graded_by
 from bakeoff.doors.pytest_plugin.scoring import refuse_incomplete
 from bakeoff.doors.pytest_plugin.settings import Settings
@@ -28,6 +28,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Sandbox, Scorer, Subject
 from bakeoff.record import Failure, Phase, Record, Usage
+from bakeoff.replay.store import recordings_resource
 
 RUN = Plan(
     name=SUBJECT,
@@ -136,7 +137,7 @@ class Production:
 
     def opened(self, resolved: ResolvedPlan) -> AbstractAsyncContextManager[Opened]:
         refuse_incomplete(self.scorers)
-        wanted, given = list(resolved.resources()), recordings_of(self.options)
+        wanted, given = list(resolved.resources()), recordings_resource(self.options)
         return self.shared.lent(wanted, given) if wanted and self.shared else open_resources(wanted, given)
 
     def runner(self, resolved: ResolvedPlan, resources: Opened) -> TrialRunner:
@@ -154,7 +155,7 @@ async def _round(runner: TrialRunner, job: Job, round_: int) -> Record:
     """One round of one case. What its recordings lack is its own failure, and that of no other case."""
     record = None
     try:
-        with asking(round_):
+        with replay_round(round_):
             record = await runner.run(job, _not_limited)
     except InfraError as error:
         if record is None:
@@ -170,14 +171,6 @@ def _sandbox(options: RunOptions) -> Sandbox:
     from bakeoff.engine.run import sandbox_of
 
     return sandbox_of(options)()
-
-
-def recordings_of(options: RunOptions) -> dict[str, Any]:
-    if options.replay == "off":
-        return {}
-    from bakeoff.models.replay import RECORDINGS, Recordings
-
-    return {RECORDINGS: Recordings(options.replay, options.recordings, options.redactor())}
 
 
 def _not_limited(usage: Usage) -> None:
