@@ -92,28 +92,19 @@ async def test_a_pattern_of_a_case_that_is_none_is_the_graders_fault() -> None:
 
 
 async def test_output_made_for_a_weak_pattern_holds_nobody_up() -> None:
-    beats = 0
-
-    async def beat() -> None:
-        nonlocal beats
-        while True:
-            await asyncio.sleep(0.01)
-            beats += 1
-
-    beating = asyncio.ensure_future(beat())
-    searching = asyncio.ensure_future(score("regex", "a" * 60 + "b", r"^(a+)+$"))
-    await asyncio.wait([searching], timeout=0.5)
+    searching = asyncio.ensure_future(score("regex", "a" * 60 + "b", r"^(a|a)*$"))
+    for _ in range(10):  # the loop goes on meanwhile
+        await asyncio.sleep(0.01)
+    assert not searching.done()
     searching.cancel()
-    beating.cancel()
     with pytest.raises(asyncio.CancelledError):
         await searching
-    assert beats > 10
 
 
 async def test_a_search_that_takes_too_long_scores_0_with_the_reason() -> None:
-    scorer = Regex(re.compile("^(a+)+$"), seconds=0.3)
+    scorer = Regex(re.compile("^(a|a)*$"), seconds=0.1)
     scored = await scorer(ScoreInput(Case(id="c", prompt="?"), Transcript(output="a" * 60 + "b"), {}, no_workspace))
-    assert (scored.value, scored.reason) == (0.0, "'^(a+)+$' was still being searched for after 0.3 s")
+    assert (scored.value, scored.reason) == (0.0, "the search for '^(a|a)*$' was stopped after 0.1 s")
 
 
 # --- JSON ---------------------------------------------------------------------------------------------------------

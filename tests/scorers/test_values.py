@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from bakeoff.errors import BudgetError, GraderError
-from bakeoff.scorers.searches import Searches
+from bakeoff.scorers.patterns import search
 from bakeoff.scorers.values import Comparison, Fuzzy, asked, plain, shown
 
 json_values = st.recursive(
@@ -25,15 +25,13 @@ json_values = st.recursive(
 
 
 def differs(expected: Any, actual: Any, fuzzy: Fuzzy | None = None) -> str | None:
-    with Comparison("fuzzy", fuzzy or Fuzzy()) as comparison:
-        return comparison.difference(plain(expected), actual)
+    return Comparison("fuzzy", fuzzy or Fuzzy()).difference(plain(expected), actual)
 
 
 @settings(deadline=None)
 @given(json_values)
 def test_every_value_is_itself(value: Any) -> None:
-    with Comparison() as strict:
-        assert strict.difference(value, value) is None
+    assert Comparison().difference(value, value) is None
     assert differs(value, value) is None
     assert differs(value, value, Fuzzy(coerce=True, substring=True)) is None
 
@@ -122,67 +120,42 @@ def test_a_callable_object_is_named_by_its_class() -> None:
 
 # --- patterns -----------------------------------------------------------------------------------------------------
 
-SLOW = re.compile("^(a+)+$")
+SLOW = re.compile("^(a|a)*$")
 TRAP = "a" * 60 + "b"
 
 
 def test_a_pattern_that_takes_too_long_is_given_up_once() -> None:
-    with Searches(seconds=0.3) as searches:
-        assert not searches.found(SLOW, TRAP)
-        assert searches.slow == {SLOW.pattern}
-        assert not searches.found(SLOW, "a")  # not tried again
-        assert searches.found(re.compile("b+"), TRAP)  # others still are
+    comparison = Comparison("fuzzy", Fuzzy(), search_seconds=0.05)
+    assert comparison.difference({"a": SLOW}, {"a": TRAP}) == "$.a: the search for '^(a|a)*$' was stopped after 0.05 s"
+    assert comparison.difference(SLOW, "a") is not None, "it is not searched for again"
+    assert comparison.difference(re.compile("b+"), TRAP) is None, "others still are"
 
 
-def test_many_searches_share_a_process_that_ends_with_them() -> None:
-    with Searches() as searches:
-        found = [
-            searches.found(re.compile(r"^\d+$", flags), text) for flags in (0, re.ASCII) for text in ("1", "١", "")
-        ]
-        assert found == [True, True, False, True, False, False]
-        process = searches._process
-        assert process is not None
-    assert process.poll() is not None
-
-
-def test_searches_done_together_are_those_done_alone() -> None:
-    patterns = [re.compile(rf"^{letter}+$") for letter in "abc"] + [SLOW]
-    texts = ["a", "bb", "abc", TRAP, *(f"c{number}" for number in range(600)), "ccc"]
-    alone = [[bool(pattern.search(text)) if text != TRAP else False for text in texts] for pattern in patterns]
-    with Searches(seconds=0.5) as searches:
-        together = searches.done_together(lambda: [[searches.found(p, text) for text in texts] for p in patterns])
-        assert searches.slow == {SLOW.pattern}
-        assert together[:3] == alone[:3]
-        assert not any(together[3][texts.index(TRAP) :])
-
-
-def test_searches_that_follow_from_others_are_done_too() -> None:
-    with Searches() as searches:
-        words = [re.compile(f"{letter}+") for letter in "abcdef"]
-        assert searches.done_together(lambda: all(searches.found(word, "abcdef") for word in words))
-
-
-def test_a_half_surrogate_can_be_searched() -> None:
-    with Searches() as searches:
-        assert searches.found(re.compile("^.+$"), "\ud800")
-
-
-def test_a_pattern_that_takes_too_long_says_so() -> None:
-    with Comparison("fuzzy", Fuzzy(), Searches(seconds=0.2)) as comparison:
-        difference = comparison.difference({"a": SLOW}, {"a": TRAP})
-    assert difference == "$.a: '^(a+)+$' was still being searched for after 0.2 s"
+@pytest.mark.parametrize("flags", [0, re.ASCII, re.IGNORECASE, re.MULTILINE, re.DOTALL, re.VERBOSE])
+@pytest.mark.parametrize(
+    "pattern",
+    [r"^\d+$", r"^a.*B$", r"x{2,3}", r"x{,2}y", r"go{e} *", r"[{]e*}", r"\{e}*", r"\N{DIGIT ONE}+", "{i}+"],
+)
+def test_a_search_with_a_time_limit_finds_what_re_finds(pattern: str, flags: int) -> None:
+    compiled = re.compile(pattern, flags)
+    for text in ("1", "١", "", "A\nb", "a\nB", "1\n2", "xxy", "go{e}", "g", "go", "{e}}", "{i}", "{", "# aa"):
+        assert search(compiled, text, 5.0) == bool(compiled.search(text)), text
 
 
 def test_a_search_lets_other_threads_run() -> None:
-    ticks = 0
-    done = threading.Event()
+    began, done = threading.Event(), threading.Event()
 
-    def search() -> None:
-        with Searches(seconds=0.5) as searches:
-            searches.found(SLOW, TRAP)
+    def slow_search() -> None:
+        began.set()
+        with pytest.raises(TimeoutError):
+            search(SLOW, TRAP, 0.5)
         done.set()
 
-    threading.Thread(target=search).start()
-    while not done.wait(0.01):
-        ticks += 1
-    assert ticks > 5
+    thread = threading.Thread(target=slow_search)
+    thread.start()
+    began.wait()
+    turns = 0
+    while not done.is_set():
+        turns += 1
+    thread.join()
+    assert turns > 1, "this thread could count while the other one searched"

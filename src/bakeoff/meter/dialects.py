@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bakeoff.meter.heard import Heard, Kind
+from bakeoff.models.usage import reported_counts
 
 Data = Mapping[str, Any]
 
@@ -41,18 +42,6 @@ def objects_in(value: object) -> list[Data]:
 
 def _named(value: object) -> str | None:
     return value[:200] if isinstance(value, str) and value else None
-
-
-def _given(**counts: object) -> dict[str, object]:
-    return {name: value for name, value in counts.items() if value is not None}
-
-
-def _sum(*counts: object) -> object:
-    """A sum of counts, of which some may be missing; None where one is no number, as nobody can believe it."""
-    there = [count for count in counts if count is not None]
-    if not there:
-        return None
-    return sum(there) if all(isinstance(count, int) for count in there) else "no number"  # type: ignore[arg-type]  # checked
 
 
 # --- OpenAI chat completions --------------------------------------------------------------------------------------
@@ -92,16 +81,10 @@ def _chat_message(heard: Heard, choice: str, message: Data) -> None:
 
 
 def _chat_usage(heard: Heard, usage: Data) -> None:
-    details, written = data_in(usage.get("prompt_tokens_details")), data_in(usage.get("completion_tokens_details"))
-    cached = details.get("cached_tokens")
-    counts = _given(
-        input=usage.get("prompt_tokens"),
-        output=usage.get("completion_tokens"),
-        cache_read=usage.get("prompt_cache_hit_tokens") if cached is None else cached,
-        cache_write=details.get("cache_write_tokens"),
-        reasoning=written.get("reasoning_tokens"),
-    )
-    heard.count(counts, final=heard.whole)  # some repeat them with every event
+    counts = reported_counts(usage, "chat")
+    if counts is not None and "cache_read" not in counts and isinstance(usage.get("prompt_cache_hit_tokens"), int):
+        counts["cache_read"] = usage["prompt_cache_hit_tokens"]  # as DeepSeek names it
+    heard.count(counts, final=heard.whole)  # some providers repeat them in every event
     cost = usage.get("cost")
     if isinstance(cost, int | float) and 0 <= cost < 1e6:
         heard.reported_cost = max(float(cost), heard.reported_cost or 0.0)
@@ -160,17 +143,8 @@ def _responses_about(heard: Heard, response: Data) -> None:
     heard.model = _named(response.get("model")) or heard.model
     reason = data_in(response.get("incomplete_details")).get("reason")
     heard.finish = _named(reason) or _named(response.get("status")) or heard.finish
-    usage = data_in(response.get("usage"))
-    if usage:
-        read, written = data_in(usage.get("input_tokens_details")), data_in(usage.get("output_tokens_details"))
-        counts = _given(
-            input=usage.get("input_tokens"),
-            output=usage.get("output_tokens"),
-            cache_read=read.get("cached_tokens"),
-            cache_write=read.get("cache_write_tokens"),
-            reasoning=written.get("reasoning_tokens"),
-        )
-        heard.count(counts, final=True)
+    if usage := data_in(response.get("usage")):
+        heard.count(reported_counts(usage, "responses"), final=True)
 
 
 def _responses_output(heard: Heard, response: Data) -> None:
@@ -251,19 +225,10 @@ def _messages_whole(heard: Heard, body: Data) -> None:
 
 
 def _messages_usage(heard: Heard, usage: Data, *, final: bool) -> None:
-    """Cached tokens are counted beside the prompt here; a `message_delta` repeats only some of the counts."""
-    if not usage:
-        return
-    read, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
-    counts = _given(output=usage.get("output_tokens"), cache_read=read, cache_write=written)
-    if usage.get("input_tokens") is not None:
-        before = heard.counts
-        counts["input"] = _sum(
-            usage["input_tokens"],
-            before.get("cache_read") if read is None else read,
-            before.get("cache_write") if written is None else written,
-        )
-    heard.count(counts, final=final)
+    """Take over the counts of an event. A `message_delta` repeats only some of those in `message_start`."""
+    if usage:
+        heard.usage_so_far.update({name: value for name, value in usage.items() if value is not None})
+        heard.count(reported_counts(heard.usage_so_far, "anthropic"), final=final)
 
 
 def _messages_tools(body: Data) -> Iterator[tuple[str, Any]]:
@@ -293,13 +258,7 @@ def _gemini_event(heard: Heard, data: Data) -> None:
     if refused := _named(data_in(data.get("promptFeedback")).get("blockReason")):
         heard.finish, heard.whole = refused, True
     if usage := data_in(data.get("usageMetadata")):
-        counts = _given(
-            input=_sum(usage.get("promptTokenCount"), usage.get("toolUsePromptTokenCount")),
-            output=_sum(usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")),
-            cache_read=usage.get("cachedContentTokenCount"),
-            reasoning=usage.get("thoughtsTokenCount"),
-        )
-        heard.count(counts, final=heard.whole)
+        heard.count(reported_counts(usage, "google"), final=heard.whole)
 
 
 def _gemini_part(heard: Heard, part: Data) -> None:

@@ -4,6 +4,7 @@ Providers are believed as far as their words make sense, and their words are kep
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, isfinite
 from typing import Any, Literal, NoReturn
@@ -57,6 +58,7 @@ class Heard:
 
     pieces: dict[Any, Piece] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    usage_so_far: dict[str, Any] = field(default_factory=dict)  # of a provider that reports it in pieces
     final: bool = False  # the counts are those of the whole answer
     whole: bool = False  # nothing of the answer is missing
     reported_cost: float | None = None
@@ -79,12 +81,12 @@ class Heard:
             self.characters += len(text)
             piece.add(text)
 
-    def count(self, counted: dict[str, object], *, final: bool) -> None:
-        """Take over counts, which only grow. One that cannot be true leaves the answer without, to be estimated."""
-        believed = {name: value for name, value in counted.items() if isinstance(value, int) and _believable(value)}
-        self.counts.update({name: max(value, self.counts.get(name, 0)) for name, value in believed.items()})
+    def count(self, counted: Mapping[str, int] | None, *, final: bool) -> None:
+        """Take over counts, which only grow. Counts that cannot be true are dropped, and the usage is estimated."""
+        wrong = counted is None or any(count > MOST_TOKENS for count in counted.values())
+        self.counts.update({name: max(value, self.counts.get(name, 0)) for name, value in (counted or {}).items()})
         cached = self.counts.get("cache_read", 0) + self.counts.get("cache_write", 0)
-        wrong = len(believed) < len(counted) or cached > self.counts.get("input", 0)
+        wrong = wrong or cached > self.counts.get("input", 0)
         if wrong or not (self.counts.get("input") or self.counts.get("output")):
             self.counts.clear()
             self.final = False
@@ -107,10 +109,6 @@ class Heard:
 
     def text(self) -> str:
         return "".join("".join(piece.texts) for piece in self.pieces.values() if piece.kind == "text")
-
-
-def _believable(count: object) -> bool:
-    return isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS
 
 
 def arguments_of(text: str) -> JsonValue:

@@ -19,7 +19,7 @@ from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import Scored, ScoreInput
 from bakeoff.record import Score, ToolCall, Usage
-from bakeoff.sdk_results.data import classes_of, named_in
+from bakeoff.sdk_results.plain_data import classes_of, named_in
 
 _Function = Callable[[ScoreInput], Any]
 

@@ -66,8 +66,7 @@ class JsonMatch:
         except ValueError as error:
             return Score(name=self.name, value=0.0, reason=f"the output is not JSON: {error}")
         way: Any = "strict" if self.match in ("equal", "subset") else self.match
-        with Comparison(way, self.rules) as comparison:
-            difference = comparison.difference(plain(given.expected), actual)
+        difference = Comparison(way, self.rules).difference(plain(given.expected), actual)
         metadata: dict[str, JsonValue] = {"fenced": True} if fenced else {}
         return Score(name=self.name, value=float(difference is None), reason=difference or "", metadata=metadata)
 
@@ -129,8 +128,8 @@ class StructuredOutput:
         return self._by_fields(expected, actual, noted)
 
     def _by_fields(self, expected: dict[str, Any], actual: dict[str, Any], noted: dict[str, JsonValue]) -> Score:
-        with Comparison(self.match, self.rules) as comparison:
-            wrong = [problem for name in expected if (problem := _field_problem(comparison, name, expected, actual))]
+        comparison = Comparison(self.match, self.rules)
+        wrong = [problem for name in expected if (problem := _field_problem(comparison, name, expected, actual))]
         extras = [] if self.allow_extras else [name for name in actual if name not in expected]
         right = len(expected) - len(wrong)
         reasons = [a_few(wrong)] if wrong else []

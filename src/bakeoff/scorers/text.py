@@ -1,9 +1,6 @@
 """Scorers that compare the output's text with what the case expects. Without an expectation they stay silent."""
 
-import asyncio
-import json
 import re
-import sys
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -14,12 +11,7 @@ from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import Case, ScorerSpec, read_options
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-
-_SEARCH = """
-import json, re, sys
-pattern, flags, text = json.load(sys.stdin)
-sys.exit(0 if re.search(pattern, text, flags) else 3)
-"""
+from bakeoff.scorers.patterns import is_found
 
 
 def as_text(output: Any) -> str:
@@ -130,7 +122,7 @@ class Regex:
         pattern = self._compiled(wanted)
         found = await is_found(pattern, as_text(given.output), self.seconds)
         if found is None:
-            reason = f"{pattern.pattern!r} was still being searched for after {self.seconds:g} s"
+            reason = f"the search for {pattern.pattern!r} was stopped after {self.seconds:g} s"
             return Score(name=self.name, value=0.0, reason=reason)
         return Score(name=self.name, value=float(found), reason="" if found else f"no match for {pattern.pattern!r}")
 
@@ -154,28 +146,3 @@ class Regex:
         except (re.error, OverflowError, RecursionError) as error:
             return f"{pattern!r} is not a regular expression: {error}"
         return None if isinstance(compiled.pattern, str) else f"{pattern!r} is for bytes, and outputs are texts"
-
-
-async def is_found(pattern: re.Pattern[str], text: str, seconds: float) -> bool | None:
-    """Whether the pattern is found; None when that takes too long.
-
-    Some patterns with repetitions take forever on a text that is made for it, and `re` lets nothing else run meanwhile.
-    So these are searched for in a process that can be killed.
-    """
-    if not set(pattern.pattern) & set("*+{"):
-        return pattern.search(text) is not None
-    argv = (sys.executable, "-I", "-S", "-c", _SEARCH)
-    nothing = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(*argv, stdin=asyncio.subprocess.PIPE, stdout=nothing, stderr=nothing)
-    try:
-        async with asyncio.timeout(seconds):
-            await process.communicate(json.dumps([pattern.pattern, pattern.flags, text]).encode())
-    except TimeoutError:
-        return None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode not in (0, 3):
-        raise GraderError(f"searching for {pattern.pattern!r} ended with exit code {process.returncode}")
-    return process.returncode == 0

@@ -76,13 +76,11 @@ class ToolCalls:
             return self._score(float(not too_many), reason, 0, expected, calls if too_many else ())
         if not calls:
             return self._score(0.0, f"no tool was called; expected: {a_few(expected)}", 0, expected, ())
-        with Comparison(self.params, self.rules) as comparison:
-            fits = comparison.searches.done_together(lambda: _fits(comparison, expected, calls))
-            pairs = (most_pairs_in_order if self.ordered else most_pairs)(fits)
-            missing = [wanted for wanted, partner in zip(expected, pairs, strict=True) if partner is None]
-            paired = set(pairs)
-            extras = [made for at, made in enumerate(calls) if at not in paired]
-            why = [self._why(comparison, wanted, extras, calls) for wanted in missing[:5]]
+        comparison = Comparison(self.params, self.rules)
+        pairs = (most_pairs_in_order if self.ordered else most_pairs)(_fits(comparison, expected, calls))
+        missing = [wanted for wanted, partner in zip(expected, pairs, strict=True) if partner is None]
+        extras = [made for at, made in enumerate(calls) if at not in set(pairs)]
+        why = [self._why(comparison, wanted, extras, calls) for wanted in missing[:5]]
         counted = 0 if self.allow_extras else len(extras)
         matched = len(expected) - len(missing)
         value = share(matched, len(expected), counted, require_all=self.require_all)

@@ -11,7 +11,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel, Field, ValidationError
@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, TrialError, UsageError
 from bakeoff.scorers.pairing import most_pairs
-from bakeoff.scorers.searches import Searches
+from bakeoff.scorers.patterns import search
 
 Match: TypeAlias = Literal["strict", "fuzzy"] | Callable[[Any, Any], Any]
 """How to compare: by a name, or by a function of the expected value and the actual one."""
@@ -92,19 +92,12 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Compares values by one set of rules. Use it in a `with`: searches may need a process."""
+    """Compares values by one set of rules."""
 
     match: Match = "strict"
     rules: Fuzzy = STRICT
-    searches: Searches = field(default_factory=Searches)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.searches.close()
+    search_seconds: float = 5.0  # for each search for a pattern
+    slow: set[str] = field(default_factory=set)  # patterns that took longer; they are not searched for again
 
     def difference(self, expected: Any, actual: Any, place: str = "$") -> str | None:
         """Where an actual value parts from the expected one, which is `plain`; None where it does not."""
@@ -140,10 +133,13 @@ class Comparison:
         text = shown(actual) if self.rules.coerce and _is_number(actual) else actual
         if not isinstance(pattern.pattern, str) or not isinstance(text, str):
             return f"{place} is {shown(actual)}, not a text with {pattern.pattern!r}"
-        if self.searches.found(pattern, text):
-            return None
-        if pattern.pattern in self.searches.slow:
-            return f"{place}: {pattern.pattern!r} was still being searched for after {self.searches.seconds:g} s"
+        try:
+            if pattern.pattern not in self.slow and search(pattern, text, self.search_seconds):
+                return None
+        except TimeoutError:
+            self.slow.add(pattern.pattern)
+        if pattern.pattern in self.slow:
+            return f"{place}: the search for {pattern.pattern!r} was stopped after {self.search_seconds:g} s"
         return f"{place} is {shown(actual)}, in which {pattern.pattern!r} is not found"
 
     def _object_difference(self, expected: dict[str, Any], actual: dict[str, Any], place: str) -> str | None:
@@ -206,7 +202,7 @@ class Comparison:
 
 def asked(function: Callable[..., Any], *values: Any) -> bool:
     """What a function of the user's says of values."""
-    with _Blaming(function):
+    with _NamedErrors(function):
         answer = function(*values)
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
@@ -215,8 +211,8 @@ def asked(function: Callable[..., Any], *values: Any) -> bool:
     return bool(answer)
 
 
-class _Blaming:
-    """An error of a function of the user's says whose it is."""
+class _NamedErrors:
+    """Turns an error of a user's function into a GraderError that names the function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -224,9 +220,7 @@ class _Blaming:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(error, Exception) and not isinstance(error, TrialError):
             raise GraderError(f"{name_of(self.function)} raised {type(error).__name__}: {error}") from error
 

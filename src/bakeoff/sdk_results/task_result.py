@@ -1,4 +1,4 @@
-"""What an application under test hands back: its answer, the tools it called, and what that took."""
+"""Define `TaskResult`, which applications under test return: an answer, the tools called for it, and the usage."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 
 
 class TaskResult(FrozenModel):
-    """An answer with what led to it. `result` may be any object; a record keeps its JSON."""
+    """An answer with its tool calls and usage. `result` may be any object; a record keeps its JSON."""
 
     result: Any = None
     tool_calls: tuple[ToolCall, ...] = ()
@@ -52,7 +52,7 @@ class TaskResult(FrozenModel):
         return {} if value is None else as_json(value)
 
     def transcript(self) -> Transcript:
-        """The same as the core has it."""
+        """Return the result as the transcript of a trial."""
         return Transcript(
             output=as_json(self.result),
             steps=(Step(parts=self.tool_calls),) if self.tool_calls else (),

@@ -217,8 +217,8 @@ def test_the_names_of_parameters_are_the_tools_own():
 
 
 def test_a_pattern_that_takes_forever_is_given_up():
-    found = asyncio.run(value_differences({"regex": r"^(a+)+$"}, "a" * 60 + "!"))
-    assert "was still being searched for" in str(found[0])
+    found = asyncio.run(value_differences({"regex": r"^(a|a)*$"}, "a" * 60 + "!"))
+    assert "was stopped after" in str(found[0])
 
 
 def test_long_values_are_shortened_where_they_are_told():

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_valida
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.yaml_with_lines import Key, in_our_words
-from bakeoff.scorers.text import is_found
+from bakeoff.scorers.patterns import is_found
 
 _SEARCH_SECONDS = 5.0
 _LONGEST_SHOWN = 200
@@ -192,7 +192,7 @@ async def _by_pattern(pattern: str, actual: JsonValue, place: str, *, ignore_cas
     if found is False and ignore_case:  # tried second: `[^a]` finds less when case is ignored
         found = await is_found(re.compile(pattern, re.IGNORECASE), actual, _SEARCH_SECONDS)
     if found is None:
-        return [Difference(place, f"{pattern!r} was still being searched for after {_SEARCH_SECONDS:g} s")]
+        return [Difference(place, f"the search for {pattern!r} was stopped after {_SEARCH_SECONDS:g} s")]
     return [] if found else [Difference(place, f"is {_shown(actual)}, in which {pattern!r} is not found")]
 
 

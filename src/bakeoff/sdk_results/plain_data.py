@@ -1,4 +1,4 @@
-"""What lies in a stranger's object, as plain data. Fields are read, never properties or methods: those are code."""
+"""Convert the objects of SDKs to plain data. Fields are read, never properties or methods, which would run code."""
 
 import base64
 import dataclasses
@@ -11,16 +11,16 @@ from pydantic import BaseModel, JsonValue
 from pydantic_core import from_json
 
 _DEEPEST = 40
-_MOST = 200_000  # things in one object
+_MOST = 200_000  # values in one object
 
 
-def of_class(value: Any, package: str, *names: str) -> bool:
-    """Whether the object's class, or one it is made from, has such a name in such a package, loaded or not."""
+def has_class(value: Any, package: str, *names: str) -> bool:
+    """Return whether the object's class or one of its bases has one of the names in the package, imported or not."""
     return named_in(type(value).__mro__, package, *names)
 
 
 def classes_of(value: Any) -> tuple[type, ...]:
-    """The class of an object, or the class that it is, with all that it is made from."""
+    """Return the class of an object, or the class itself, with all its bases."""
     return value.__mro__ if isinstance(value, type) else type(value).__mro__
 
 
@@ -31,12 +31,12 @@ def named_in(classes: tuple[type, ...], package: str, *names: str) -> bool:
 
 
 def is_a(value: Any, *classes: type) -> bool:
-    """As `isinstance`, which for pydantic's classes asks the object itself, and that may raise."""
+    """Do the same as `isinstance`, without running code of the object, which may raise."""
     return issubclass(type(value), classes)
 
 
 def fields_of(value: Any) -> dict[str, Any]:
-    """The fields of a pydantic model or a dataclass, as they are."""
+    """Return the fields of a pydantic model or a dataclass."""
     if is_a(value, BaseModel):
         return {**_own(value, "__dict__"), **(_own(value, "__pydantic_extra__") or {})}
     if dataclasses.is_dataclass(type(value)):
@@ -48,12 +48,12 @@ def fields_of(value: Any) -> dict[str, Any]:
 def _own(value: Any, name: str) -> Any:
     try:
         return object.__getattribute__(value, name)
-    except AttributeError:  # a class with slots, or a model whose making was broken off
+    except AttributeError:  # a class with slots, or a model that was not initialised
         return None
 
 
-def data_of(value: Any) -> Any:
-    """Models and dataclasses as dicts, all the way down."""
+def plain_data(value: Any) -> Any:
+    """Return the value with models and dataclasses converted to dicts, at every depth."""
     return _Walk().data(value)
 
 
@@ -86,33 +86,33 @@ class _Walk:
 
 
 def dicts(value: Any) -> Iterator[dict[str, Any]]:
-    """The dicts in what should be a list of them."""
+    """Yield the dicts in a list; nothing where the value is no list."""
     if isinstance(value, list | tuple):
         yield from (item for item in value if isinstance(item, dict))
 
 
 def inside(value: Any, *names: str) -> Any:
-    """What stands under the names, one in the other; None where one of them is missing."""
+    """Return the value at a path of keys; None where one is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def as_dict(value: Any) -> dict[str, Any]:
-    """What should be a dict; an empty one where it is something else."""
+    """Return the value if it is a dict, else an empty dict."""
     return value if isinstance(value, dict) else {}
 
 
 def first(value: Any, *names: str) -> Any:
-    """Under the first of the names that has something."""
+    """Return the value of the first key that is present and not None."""
     known = as_dict(value)
     return next((known[name] for name in names if known.get(name) is not None), None)
 
 
 def arguments_in(given: Any) -> JsonValue:
-    """Arguments as data; most SDKs hand on the JSON text that the model wrote, which need not be JSON."""
+    """Return a call's arguments as data. Most SDKs keep the text that the model wrote, which may not be valid JSON."""
     if not isinstance(given, str):
-        return data_of(given)  # type: ignore[no-any-return]
+        return plain_data(given)  # type: ignore[no-any-return]
     try:
         return from_json(given) if given else {}
     except ValueError:
@@ -120,16 +120,15 @@ def arguments_in(given: Any) -> JsonValue:
 
 
 def text_in(content: Any) -> str | None:
-    """The words in a message's content, whatever else it holds; None where there are none."""
+    """Return the text of a message's content without its other parts; None where it has no text."""
     if isinstance(content, str):
         return content
     parts = [content] if isinstance(content, dict) else content if isinstance(content, list) else []
-    words = [_words(part) for part in parts]
-    found = [word for word in words if word is not None]
-    return "".join(found) if found else None
+    texts = [text for part in parts if (text := _part_text(part)) is not None]
+    return "".join(texts) if texts else None
 
 
-def _words(part: Any) -> str | None:
+def _part_text(part: Any) -> str | None:
     if isinstance(part, str):
         return part
     spoken = isinstance(part, dict) and part.get("type", "text") in ("text", "output_text") and not part.get("thought")

@@ -1,0 +1,288 @@
+"""Read the results and messages of OpenAI, Anthropic, Google, LangChain, LangGraph, pydantic-ai and Vercel's AI SDK."""
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from bakeoff.record import Usage
+from bakeoff.sdk_results.builder import LANGCHAIN, PYDANTIC_AI, VERCEL, ResultBuilder, usage_of_reply, usage_of_sdk
+from bakeoff.sdk_results.plain_data import (
+    arguments_in,
+    as_dict,
+    dicts,
+    fields_of,
+    first,
+    has_class,
+    inside,
+    plain_data,
+    text_in,
+)
+
+_LANGCHAIN = ("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "FunctionMessage", "ChatMessage")
+_ROLES = {"ai": "assistant", "AIMessageChunk": "assistant", "human": "user", "function": "tool", "model": "assistant"}
+_KNOWN = ("assistant", "user", "system", "developer", "tool")
+_CALLED = ("function_call", "custom_tool_call", "mcp_call")
+_PROVIDER_RUN = (
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "computer_call",
+    "image_generation_call",
+)
+
+
+# --- conversations --------------------------------------------------------------------------------------------------
+
+
+def is_message(value: Any) -> bool:
+    return (
+        has_class(value, "langchain_core", *_LANGCHAIN)
+        or has_class(value, "anthropic.types", "Message", "BetaMessage")
+        or has_class(value, "openai.types.chat", "ChatCompletionMessage")
+        or (isinstance(value, dict) and _role(value) in _KNOWN and ("content" in value or "tool_calls" in value))
+    )
+
+
+def is_conversation(value: Any) -> bool:
+    """Return whether the value is a list of messages with at least one answer of a model."""
+    if not isinstance(value, list | tuple) or not value or not all(is_message(each) for each in value):
+        return False
+    return any(_role(plain_data(each)) == "assistant" for each in value)
+
+
+def read_conversation(messages: Sequence[Any]) -> ResultBuilder:
+    """Read a list of messages: the last one of the model is the answer, calls and usage are those of all."""
+    builder = ResultBuilder()
+    for message in messages:
+        read_message(as_dict(plain_data(message)), builder)
+    return builder
+
+
+def read_message(message: dict[str, Any], builder: ResultBuilder) -> None:
+    role = _role(message)
+    if role == "assistant":
+        _read_answer(message, builder)
+    elif role == "tool":
+        failed = message.get("status") == "error"
+        content = _content(message.get("content"))
+        id_, name = message.get("tool_call_id"), message.get("name")
+        builder.add_result(content, id_=id_, name=name, error=content if failed else None)
+    for block in dicts(message.get("content")):
+        _read_result(block, builder)
+
+
+def _role(message: Any) -> str:
+    said = message.get("role") or message.get("type") if isinstance(message, dict) else None
+    return _ROLES.get(str(said), str(said))
+
+
+def _read_answer(message: dict[str, Any], builder: ResultBuilder) -> None:
+    builder.answer = first(message, "parsed") or text_in(message.get("content"))
+    for call in dicts(message.get("tool_calls")):
+        asked = as_dict(call.get("function") or call.get("custom") or call)  # OpenAI has one more layer than LangChain
+        builder.add_call(asked.get("name"), first(asked, "arguments", "args", "input"), call.get("id"))
+    for block in dicts(message.get("content")):
+        if block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
+            builder.add_call(block.get("name"), block.get("input"), block.get("id"))
+    builder.usage += _message_usage(message)
+    facts = message.get("response_metadata")
+    builder.note(
+        model=message.get("model") or first(facts, "model_name", "model"),
+        finish_reason=message.get("stop_reason") or first(facts, "finish_reason", "stop_reason"),
+        refusal=message.get("refusal"),
+    )
+
+
+def _message_usage(message: dict[str, Any]) -> Usage:
+    if message.get("usage_metadata"):
+        return usage_of_sdk(message["usage_metadata"], LANGCHAIN)
+    usage = message.get("usage")
+    return usage_of_reply(usage, "chat" if inside(usage, "prompt_tokens") else "anthropic")
+
+
+def _read_result(block: dict[str, Any], builder: ResultBuilder) -> None:
+    """Read a tool result of Anthropic's format, which stands in the content of a user's or the model's message."""
+    if not str(block.get("type", "")).endswith("tool_result"):
+        return
+    content = _content(block.get("content"))
+    builder.add_result(content, id_=block.get("tool_use_id"), error=content if block.get("is_error") else None)
+
+
+def _content(content: Any) -> Any:
+    """Return what a tool returned: as data where its text is JSON."""
+    text = text_in(content)
+    return content if text is None else arguments_in(text) if text[:1] in ("{", "[") else text
+
+
+# --- whole results --------------------------------------------------------------------------------------------------
+
+
+def read_completion(data: dict[str, Any]) -> ResultBuilder:
+    """Read a chat completion of OpenAI; of several choices, the first."""
+    builder = ResultBuilder()
+    choice = next(dicts(data.get("choices")), {})
+    read_message({"role": "assistant", **as_dict(choice.get("message"))}, builder)
+    builder.usage = usage_of_reply(data.get("usage"), "chat")
+    builder.note(model=data.get("model"), finish_reason=choice.get("finish_reason"))
+    return builder
+
+
+def read_response(data: dict[str, Any]) -> ResultBuilder:
+    """Read a response of OpenAI, whose items are messages and calls."""
+    builder = ResultBuilder()
+    texts: list[str] = []
+    for item in dicts(data.get("output")):
+        _read_item(item, builder, texts)
+    builder.answer = "".join(texts) if texts else None
+    builder.usage = usage_of_reply(data.get("usage"), "responses")
+    builder.note(model=data.get("model"), finish_reason=data.get("status"))
+    return builder
+
+
+def _read_item(item: dict[str, Any], builder: ResultBuilder, texts: list[str]) -> None:
+    kind, id_ = str(item.get("type")), item.get("call_id") or item.get("id")
+    if kind == "message":
+        texts += [text for text in [text_in(item.get("content"))] if text is not None]
+        builder.note(refusal=next((part["refusal"] for part in dicts(item.get("content")) if "refusal" in part), None))
+    elif kind in _CALLED:
+        builder.add_call(item.get("name"), first(item, "arguments", "input"), id_)
+        if item.get("output") is not None or item.get("error"):
+            builder.add_result(item.get("output"), id_=id_, error=item.get("error"))
+    elif kind in _PROVIDER_RUN:
+        builder.add_call(kind.removesuffix("_call"), first(item, "action", "queries", "code") or {}, id_)
+    elif kind.endswith("_call_output"):
+        builder.add_result(item.get("output"), id_=id_)
+
+
+def read_google(data: dict[str, Any]) -> ResultBuilder:
+    """Read Google's `GenerateContentResponse`, with the calls that its SDK made on its own."""
+    builder = ResultBuilder()
+    candidate = next(dicts(data.get("candidates")), {})
+    history = list(dicts(first(data, "automatic_function_calling_history", "automaticFunctionCallingHistory")))
+    spoken = as_dict(candidate.get("content"))
+    for content in [*history, spoken]:
+        for part in dicts(content.get("parts")):
+            _read_google_part(part, builder)
+    builder.answer = first(data, "parsed") or text_in(spoken.get("parts"))
+    builder.usage = _google_usage(as_dict(first(data, "usage_metadata", "usageMetadata")))
+    model, finish = first(data, "model_version", "modelVersion"), first(candidate, "finish_reason", "finishReason")
+    builder.note(model=model, finish_reason=finish)
+    return builder
+
+
+def _google_usage(counts: dict[str, Any]) -> Usage:
+    """Read the counts, whose names are in camel case in JSON and in snake case in the Python SDK."""
+    camel_case = {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): count for name, count in counts.items()}
+    return usage_of_reply(camel_case, "google")
+
+
+def _read_google_part(part: dict[str, Any], builder: ResultBuilder) -> None:
+    if call := first(part, "function_call", "functionCall"):
+        builder.add_call(inside(call, "name"), inside(call, "args") or {}, inside(call, "id"))
+    if back := as_dict(first(part, "function_response", "functionResponse")):
+        response = back.get("response")
+        error = inside(response, "error")
+        builder.add_result(response, id_=back.get("id"), name=back.get("name"), error=error)
+
+
+def is_vercel(data: dict[str, Any]) -> bool:
+    """Return whether the data is the JSON of a result of `generateText`, `streamText` or `generateObject`."""
+    if not ({"text", "object", "steps", "output"} & data.keys()):
+        return False
+    steps, called = data.get("steps"), data.get("toolCalls")
+    has_steps = isinstance(steps, list) and bool(steps) and all(_is_step(step) for step in steps)
+    has_calls = isinstance(called, list) and "text" in data and all(_call_name(call) for call in called)
+    counted = any(usage_of_sdk(data.get(name), VERCEL).requests for name in ("usage", "totalUsage"))
+    return has_steps or has_calls or (counted and "finishReason" in data)
+
+
+def _is_step(step: Any) -> bool:
+    """Return whether a step is one of the SDK: other steps, such as those of a recipe, have a text too."""
+    return isinstance(step, dict) and bool({"toolCalls", "finishReason", "usage", "stepType"} & step.keys())
+
+
+def _call_name(call: Any) -> Any:
+    return first(call, "toolName", "name") if isinstance(call, dict) else None
+
+
+def read_vercel(data: dict[str, Any]) -> ResultBuilder:
+    """Read a result of the AI SDK.
+
+    Version 4 writes `args` and `result`; version 5 and later write `input` and `output`, and may have all in `content`.
+    """
+    builder = ResultBuilder()
+    steps = list(dicts(data.get("steps")))
+    for step in steps or [data]:
+        _read_step(step, builder)
+    last = steps[-1] if steps else {}
+    builder.answer = first(data, "object", "experimental_output", "text", "output")
+    if builder.answer is None:
+        builder.answer = first(last, "text") or text_in(last.get("content"))
+    whole = usage_of_sdk(data.get("totalUsage"), VERCEL, requests=len(steps) or 1)
+    builder.usage = whole if whole.requests else _vercel_usage(data, steps)
+    builder.note(model=inside(data, "response", "modelId"), finish_reason=data.get("finishReason"))
+    return builder
+
+
+def _vercel_usage(data: dict[str, Any], steps: list[dict[str, Any]]) -> Usage:
+    """Return the sum that version 4 has in `usage`, or else the sum of the steps."""
+    whole = usage_of_sdk(data.get("usage"), VERCEL, requests=len(steps) or 1)
+    if whole.requests:
+        return whole
+    for step in steps:
+        whole += usage_of_sdk(step.get("usage"), VERCEL)
+    return whole
+
+
+def _read_step(step: dict[str, Any], builder: ResultBuilder) -> None:
+    content = list(dicts(step.get("content")))
+    for call in [*dicts(step.get("toolCalls")), *(part for part in content if part.get("type") == "tool-call")]:
+        builder.add_call(_call_name(call), first(call, "input", "args", "arguments"), first(call, "toolCallId", "id"))
+    results = [part for part in content if part.get("type") in ("tool-result", "tool-error")]
+    for back in [*dicts(step.get("toolResults")), *results]:
+        id_, found = first(back, "toolCallId", "id"), first(back, "output", "result")
+        builder.add_result(found, id_=id_, name=_call_name(back), error=back.get("error"))
+
+
+def is_pydantic_ai(value: Any) -> bool:
+    """Return whether the value is a run result of pydantic-ai. Methods of it are called, so its class is checked."""
+    loaded = sys.modules.get("pydantic_ai.run")
+    return loaded is not None and isinstance(value, loaded.AgentRunResult)
+
+
+def read_pydantic_ai(value: Any) -> ResultBuilder:
+    """Read the new messages of an agent run of pydantic-ai."""
+    builder = ResultBuilder()
+    messages = [as_dict(plain_data(message)) for message in value.new_messages()]
+    answers = [message for message in messages if message.get("kind") == "response"]
+    for part in (part for message in messages for part in dicts(message.get("parts"))):
+        _read_pydantic_part(part, builder)
+    output_tool = fields_of(value).get("_output_tool_name")
+    builder.calls = [
+        call for call in builder.calls if call["name"] != output_tool
+    ]  # the call with which it gave its answer
+    builder.answer = value.output
+    for answer in answers:
+        builder.usage += usage_of_sdk(answer.get("usage"), PYDANTIC_AI)
+    builder.note(model=answers[-1].get("model_name") if answers else None)
+    return builder
+
+
+def _read_pydantic_part(part: dict[str, Any], builder: ResultBuilder) -> None:
+    kind, id_ = str(part.get("part_kind")), part.get("tool_call_id")
+    if kind in ("tool-call", "builtin-tool-call"):
+        builder.add_call(part.get("tool_name"), part.get("args") or {}, id_)
+    elif kind in ("tool-return", "builtin-tool-return"):
+        failed = part.get("outcome", "success") != "success"
+        builder.add_result(part.get("content"), id_=id_, error=part.get("content") if failed else None)
+    elif kind == "retry-prompt" and part.get("tool_name"):
+        builder.add_result(None, id_=id_, error=part.get("content"))
+
+
+def read_langgraph_state(data: dict[str, Any]) -> ResultBuilder:
+    """Read the state of a LangGraph graph: messages under that name, and other values that the graph keeps."""
+    builder = read_conversation(data["messages"])
+    if data.get("structured_response") is not None:
+        builder.answer = data["structured_response"]
+    return builder
