@@ -79,6 +79,23 @@ class Grading(FrozenModel):
     run_skipped: bool = Field(default=True, description="also run the tests that a track marks as skipped")
 
 
+Gate = Literal["mean", "pass@k", "pass^k"]
+"""How the rounds of one case become one score: their mean, 1 if any round passes, or 1 if every round passes."""
+
+
+class PassRule(FrozenModel):
+    """Say when a case passes, given all its rounds for one subject.
+
+    `share` is the rule of plans: each round passes or fails by itself, and a share of them has to pass. The others are
+    a `Gate`, whose score must reach the threshold.
+    """
+
+    threshold: float | None = Field(default=1.0, ge=0, le=1, description="None records without passing or failing")
+    gate: Gate | Literal["share"] = "mean"
+    share: float = Field(default=1.0, ge=0, le=1, description="rounds that must pass, under the gate `share`")
+    null_as_zero: bool = Field(default=False, description="a scorer that returns no number counts as 0")
+
+
 class Case(FrozenModel):
     """One thing to try. The subject sees `prompt` and `files`; everything called hidden stays with the graders."""
 
@@ -95,6 +112,9 @@ class Case(FrozenModel):
     grading: Grading | None = Field(default=None, description="None where the case has no tests of its own to run")
     tags: dict[CleanText, CleanText] = {}
     limits: Limits = Limits()
+    pass_rule: PassRule | None = Field(
+        default=None, description="None: every round must reach the plan's threshold; part of no key"
+    )
 
     @cached_property
     def attempt_digest(self) -> str:

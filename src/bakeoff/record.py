@@ -1,8 +1,10 @@
 """RECORD: what happened in one trial. Outcomes are stored; the verdict is derived from them."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from math import fsum
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     Field,
@@ -15,6 +17,7 @@ from pydantic import (
 
 from bakeoff._kernel.json import CleanJson, CleanObject, CleanText, as_json
 from bakeoff._kernel.model import FrozenModel
+from bakeoff.plan import PassRule
 
 SCHEMA = 1
 """Version of what is written to a journal; `bakeoff.storage.journal` reads every older one."""
@@ -316,3 +319,91 @@ class Record(FrozenModel):
     @property
     def seconds(self) -> float:
         return sum(phase.seconds for phase in (self.prepare, self.attempt, self.score) if phase)
+
+
+def round_value(record: Record, rule: PassRule) -> float | None:
+    """Return the score of one round under a rule."""
+    if rule.null_as_zero and record.scores and record.failure is None:
+        return fsum(score.value or 0.0 for score in record.scores) / len(record.scores)
+    return record.value
+
+
+class Round(NamedTuple):
+    """Hold what the verdict of a case needs of one of its rounds."""
+
+    verdict: Verdict
+    value: float | None
+    failed: bool  # a phase or a scorer ended early
+
+    @classmethod
+    def of(cls, record: Record, rule: PassRule) -> Self:
+        """Take it from a record."""
+        return cls(record.verdict, round_value(record, rule), record.failure is not None)
+
+
+class CaseVerdict(NamedTuple):
+    """Hold the verdict of one case for one subject, over all its rounds."""
+
+    verdict: Verdict | None  # None: rounds that could still decide it have no record
+    score: float | None = None  # what the gate makes of the rounds
+
+    @property
+    def passed(self) -> bool | None:
+        """Return None where the case is undecided, or recorded without a threshold."""
+        if self.verdict is None or self.verdict is Verdict.RECORDED or self.verdict in LOST:
+            return None
+        return self.verdict is Verdict.PASS
+
+    @property
+    def happy(self) -> bool:
+        """Tell whether there is nothing to report about the case."""
+        return self.verdict in (Verdict.PASS, Verdict.RECORDED)
+
+
+def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = None) -> CaseVerdict:
+    """Derive the verdict of a case from its finished rounds; every door and every report calls this function.
+
+    `planned` is the number of rounds that the plan asks for; None means those that there are.
+    """
+    if not rounds:
+        return CaseVerdict(None)
+    if rule.gate == "share":
+        return _verdict_by_share(rule.share, rounds, len(rounds) if planned is None else planned)
+    if lost := [each.verdict for each in rounds if each.failed and each.verdict in LOST]:
+        return CaseVerdict(lost[0])
+    score = _gate_score(rule, rounds)
+    if all(each.failed for each in rounds):  # it never gave an answer: no threshold is low enough for that
+        late = all(each.verdict is Verdict.TIMEOUT for each in rounds)
+        return CaseVerdict(Verdict.TIMEOUT if late else Verdict.FAIL, score)
+    if rule.threshold is None:
+        return CaseVerdict(Verdict.RECORDED, score)
+    if score is None:
+        return CaseVerdict(Verdict.GRADER)
+    return CaseVerdict(Verdict.PASS if reaches(score, rule.threshold) else Verdict.FAIL, score)
+
+
+def _verdict_by_share(share: float, rounds: Sequence[Round], planned: int) -> CaseVerdict:
+    """Decide as soon as the rounds that are lost or missing could not change the verdict."""
+    verdicts = [each.verdict for each in rounds]
+    values = [each.value for each in rounds if each.value is not None and each.verdict.counts]
+    score = fsum(values) / len(values) if values else None
+    needed = share * planned - 1e-9
+    happy = [verdict for verdict in verdicts if verdict in (Verdict.PASS, Verdict.RECORDED)]
+    failed = [verdict for verdict in verdicts if verdict in (Verdict.FAIL, Verdict.TIMEOUT)]
+    if len(happy) >= needed:
+        return CaseVerdict(Verdict.RECORDED if happy and Verdict.PASS not in happy else Verdict.PASS, score)
+    if planned - len(failed) < needed:
+        return CaseVerdict(Verdict.FAIL if Verdict.FAIL in failed else Verdict.TIMEOUT, score)
+    lost = (kind for kind in (Verdict.INFRA, Verdict.GRADER, Verdict.BUDGET) if kind in verdicts)
+    return CaseVerdict(next(lost, None), score)
+
+
+def _gate_score(rule: PassRule, rounds: Sequence[Round]) -> float | None:
+    scored = [each.value for each in rounds if each.value is not None]
+    if not scored or (rule.gate != "mean" and len(scored) < len(rounds)):
+        return None
+    if rule.gate == "mean":
+        return fsum(scored) / len(scored)
+    least = 1.0 if rule.threshold is None else rule.threshold
+    reached = [reaches(value, least) for value in scored]
+    return float(any(reached) if rule.gate == "pass@k" else all(reached))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case, Plan, Trial
-from bakeoff.record import Record, Score, Transcript, Verdict
+from bakeoff.plan import Case, PassRule, Plan, Trial
+from bakeoff.record import Record, Round, Score, Transcript, Verdict, case_verdict
 from bakeoff.report.badges import badge, run_badge, score_badge
 from bakeoff.report.ci import CiOutputs, CiRun, write_ci_outputs
 from bakeoff.report.github import MOST_ANNOTATIONS, annotations, write_step_summary
@@ -72,14 +72,19 @@ def test_a_case_passes_when_all_its_rounds_do() -> None:
 
 
 def test_the_worst_round_decides_and_ours_is_never_a_failure() -> None:
-    assert status_of([Verdict.PASS, Verdict.INFRA, Verdict.FAIL], 3) == "failure"
-    assert status_of([Verdict.PASS, Verdict.GRADER], 2) == "error"
-    assert status_of([Verdict.PASS], 2) == "skipped"
-    assert status_of([Verdict.RECORDED], 1) == "passed"
+    assert status([Verdict.PASS, Verdict.INFRA, Verdict.FAIL], 3) == "failure"
+    assert status([Verdict.PASS, Verdict.GRADER], 2) == "error"
+    assert status([Verdict.PASS], 2) == "skipped"
+    assert status([Verdict.RECORDED], 1) == "passed"
+
+
+def status(verdicts: list[Verdict], planned: int, share: float = 1.0) -> str:
+    rounds = [Round(verdict, None, failed=False) for verdict in verdicts]
+    return status_of(case_verdict(PassRule(gate="share", share=share), rounds, planned).verdict)
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "status"),
+    ("verdicts", "expected"),
     [
         ([Verdict.PASS, Verdict.FAIL], "passed"),
         ([Verdict.PASS, Verdict.INFRA], "passed"),
@@ -88,8 +93,8 @@ def test_the_worst_round_decides_and_ours_is_never_a_failure() -> None:
         ([Verdict.FAIL], "skipped"),
     ],
 )
-def test_a_case_that_needs_half_of_its_rounds_is_decided_by_them(verdicts: list[Verdict], status: str) -> None:
-    assert status_of(verdicts, 2, 0.5) == status
+def test_a_case_that_needs_half_of_its_rounds_is_decided_by_them(verdicts: list[Verdict], expected: str) -> None:
+    assert status(verdicts, 2, 0.5) == expected
 
 
 def failing(trial: Trial, reason: str) -> Record:

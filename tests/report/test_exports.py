@@ -37,7 +37,7 @@ def mixed(plan: Plan) -> Iterator[Record]:
 def csv_of(plan: Plan, records: Iterator[Record]) -> str:
     file = io.StringIO()
     with Shelf(plan, records) as shelf:
-        write_csv(fields_of(plan), rows_of("run", plan, shelf.records()), file)
+        write_csv(fields_of(plan), rows_of("run", shelf), file)
     return file.getvalue()
 
 
@@ -63,7 +63,7 @@ def test_pandas_reads_the_csv_and_finds_the_same_numbers() -> None:
 def test_pandas_reads_the_parquet_and_finds_the_same_numbers(tmp_path: Path) -> None:
     plan = plan_of(5, ["a", "b"], rounds=2)
     with Shelf(plan, mixed(plan)) as shelf:
-        write_parquet(fields_of(plan), rows_of("run", plan, shelf.records()), tmp_path / "x.parquet")
+        write_parquet(fields_of(plan), rows_of("run", shelf), tmp_path / "x.parquet")
     table = pandas.read_parquet(tmp_path / "x.parquet")
     other = pandas.read_csv(io.StringIO(csv_of(plan, mixed(plan))))
     assert list(table.columns) == list(other.columns)
@@ -81,8 +81,8 @@ def test_parquet_without_pyarrow_is_a_sentence(monkeypatch: pytest.MonkeyPatch, 
 def test_a_number_too_long_for_parquet_is_a_sentence(tmp_path: Path) -> None:
     plan = plan_of(1, ["s"])
     record = record_of(plan.trial(0), tries=2**70)
-    with pytest.raises(UsageError, match="tries does not fit into the 64 bits"):
-        write_parquet(fields_of(plan), rows_of("run", plan, iter([record])), tmp_path / "x.parquet")
+    with Shelf(plan, [record]) as shelf, pytest.raises(UsageError, match="tries does not fit into the 64 bits"):
+        write_parquet(fields_of(plan), rows_of("run", shelf), tmp_path / "x.parquet")
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "=cmd|' /C calc'!A0", "＝1"])
@@ -144,7 +144,7 @@ def test_two_scorers_of_one_name_have_a_column_each(tmp_path: Path) -> None:
     table = pandas.read_csv(io.StringIO(csv_of(plan, iter([record]))))
     assert (table["score.exact"][0], table["score.exact 2"][0]) == (1.0, 0.0)
     with Shelf(plan, [record]) as shelf:
-        write_parquet(fields_of(plan), rows_of("run", plan, shelf.records()), tmp_path / "x.parquet")
+        write_parquet(fields_of(plan), rows_of("run", shelf), tmp_path / "x.parquet")
     assert pandas.read_parquet(tmp_path / "x.parquet")["score.exact 2"][0] == 0.0
 
 
@@ -305,7 +305,7 @@ def test_an_export_needs_no_more_memory_for_a_longer_run() -> None:
         records = (record_of(trial, 1.0, output=f"{trial.index} " + "x" * 20_000) for trial in plan.trials())
         tracemalloc.start()
         with Shelf(plan, records) as shelf, Path("/dev/null").open("w") as nowhere:
-            write_csv(fields_of(plan), rows_of("run", plan, shelf.records()), nowhere)
+            write_csv(fields_of(plan), rows_of("run", shelf), nowhere)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 1_000_000, "four megabytes more of outputs, and not one of memory"

@@ -75,12 +75,12 @@ def _with_subject(source: Source, subject: str) -> Plan:
 def _csv(wanted: Wanted) -> None:
     plan = wanted.plan
     with _text_to(wanted.output) as file:
-        write_csv(fields_of(plan), rows_of(wanted.source.name, plan, wanted.shelf.records()), file)
+        write_csv(fields_of(plan), rows_of(wanted.source.name, wanted.shelf), file)
 
 
 def _parquet(wanted: Wanted) -> None:
     plan = wanted.plan
-    rows = rows_of(wanted.source.name, plan, wanted.shelf.records())
+    rows = rows_of(wanted.source.name, wanted.shelf)
     with _file_at(wanted.output, "parquet") as path:
         write_parquet(fields_of(plan), rows, path)
 

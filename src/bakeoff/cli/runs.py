@@ -18,6 +18,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report import Summary, summarise
+from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.report.html.entries import Entry, Unreadable, read_entries
 from bakeoff.report.outputs import Column, Grid, Quote, Words, sparkline
 from bakeoff.report.terminal import print_blocks, print_summary
@@ -103,7 +104,8 @@ def show_run(results: Path, name: str, *, as_json: bool) -> None:
     folder = find_run(results, name)
     plan = folder.read_plan()
     damaged: list[Damage] = []
-    summary = summarise(plan, folder.latest_records(plan, damaged))
+    cases = CaseVerdicts(plan, ruled_only=True)
+    summary = summarise(plan, cases.collect(folder.latest_records(plan, damaged)))
     tell_of_damage(len(damaged), folder.label)
     if as_json:
         print_json(summary, folder)
@@ -112,13 +114,15 @@ def show_run(results: Path, name: str, *, as_json: bool) -> None:
     console.print(f"{folder.label}: {_state(folder, summary)}")
     print_summary(console, summary)
     print_spending(console, summary, folder)
-    _print_failures(_first_not_passed(plan, folder))
+    _print_failures(_first_not_passed(plan, folder, cases))
 
 
-def _first_not_passed(plan: Plan, folder: RunFolder) -> list[Record]:
-    """In the plan's order, and one more than is shown, so that the reader can be told of more."""
+def _first_not_passed(plan: Plan, folder: RunFolder, cases: CaseVerdicts) -> list[Record]:
+    """Return failed rounds of failed cases in the plan's order, and one more than is shown."""
     happy = (Verdict.PASS, Verdict.RECORDED)
-    unhappy = (record for record in folder.latest_records(plan) if record.verdict not in happy)
+    unhappy = (
+        record for record in folder.latest_records(plan) if record.verdict not in happy and not cases.passed(record)
+    )
     places = {case.id: place for place, case in enumerate(plan.cases)}
     return heapq.nsmallest(_SHOWN + 1, unhappy, key=lambda record: (record.round, places[record.case], record.subject))
 

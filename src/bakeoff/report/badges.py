@@ -22,7 +22,7 @@ def score_badge(subject: SubjectSummary, label: str | None = None) -> str:
 def run_badge(summary: Summary, label: str | None = None) -> str:
     """How much of what the run is about passed; controls count only where there is nothing else."""
     passed = sum(subject.passed for subject in summary.judged)
-    scored = sum(subject.scored for subject in summary.judged)
+    scored = sum(subject.judged for subject in summary.judged)
     of_what = " (controls)" if summary.only_controls else ""
     if summary.threshold is None:
         return badge(label or summary.name, f"{scored} scored, no threshold{of_what}", _GREY)

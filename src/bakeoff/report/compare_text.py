@@ -99,7 +99,7 @@ def _arm(role: str, facts: ArmFacts) -> tuple[Words, ...]:
 
 def passed_of(summary: SubjectSummary, threshold: float | None) -> str:
     """Without a threshold nothing passes, and nothing fails to."""
-    return f"{UNKNOWN if threshold is None else f'{summary.passed:,}'}/{summary.scored:,}"
+    return f"{UNKNOWN if threshold is None else f'{summary.passed:,}'}/{summary.judged:,}"
 
 
 def how_compared(pair: PairReport) -> Iterator[str]:

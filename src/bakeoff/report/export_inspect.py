@@ -72,6 +72,7 @@ def _write_samples(plan: Plan, subject: SubjectSpec, shelf: Shelf, log: zipfile.
         for record in shelf.rounds(subject.name, case.id):
             span.add(record)
             sample = _sample(case, subject, record)
+            sample["metadata"]["bakeoff_case_verdict"] = shelf.case_verdict(subject.name, case.id).verdict
             log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", _dump(sample))
             summaries.write(separator + _dump(_summary(sample)))
             separator = b","

@@ -10,6 +10,7 @@ from typing import Literal
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.compare_cases import as_text
+from bakeoff.report.outputs_shelf import Shelf
 
 Kind = Literal["text", "json", "whole", "real", "flag", "time"]
 Value = str | int | float | bool | None
@@ -51,6 +52,7 @@ _FIXED = (
     Field("output", "text"),
     Field("scores", "json"),
     Field("tags", "json"),
+    Field("case_verdict", "text"),
 )
 
 
@@ -59,12 +61,15 @@ def fields_of(plan: Plan) -> tuple[Field, ...]:
     return (*_FIXED, *(Field(f"score.{name}", "real") for name in unique_names(_scorers(plan))))
 
 
-def rows_of(name: str, plan: Plan, records: Iterator[Record]) -> Iterator[dict[str, Value]]:
-    """A row for each record, as it comes."""
+def rows_of(name: str, shelf: Shelf) -> Iterator[dict[str, Value]]:
+    """Yield a row for each record; `case_verdict` is that of its case over all rounds."""
+    plan = shelf.plan
     tags = {case.id: json.dumps(case.tags, sort_keys=True) for case in plan.cases}
     scorers = _scorers(plan)
-    for record in records:
-        yield {"run": name, "tags": tags[record.case], **_row(record), **_scores(record, scorers)}
+    for record in shelf.records():
+        verdict = shelf.case_verdict(record.subject, record.case).verdict
+        facts = {"run": name, "tags": tags[record.case], "case_verdict": verdict and str(verdict)}
+        yield {**facts, **_row(record), **_scores(record, scorers)}
 
 
 def _scorers(plan: Plan) -> list[str]:

@@ -12,7 +12,6 @@ from typing import TextIO
 from bakeoff.errors import UsageError
 from bakeoff.record import LOST, Record
 from bakeoff.report.compare_cases import why
-from bakeoff.report.junit import status_of
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs import Blocks
 from bakeoff.report.outputs_shelf import Shelf
@@ -30,14 +29,11 @@ SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
 def annotations(shelf: Shelf) -> Iterator[str]:
     """An error for each trial that failed, a warning for each that was lost, and a notice about the rest.
 
-    Cases that pass with a share of their rounds are left out, whatever became of the others.
+    A case that passes is left out, whatever became of some of its rounds.
     Controls are left out where there is anything else: that `nop` fails is no news.
     """
     counts: Counter[str] = Counter()
-    rounds, share = shelf.plan.rounds, shelf.share
     for record in unhappy_records(shelf):
-        if status_of(shelf.verdicts(record.subject, record.case), rounds, share) == "passed":
-            continue
         level = "warning" if record.verdict in LOST else "error"
         counts[level] += 1
         if counts[level] <= MOST_ANNOTATIONS:

@@ -1,6 +1,6 @@
 """A run as JUnit XML: a suite for each subject, a test case for each case.
 
-A case passes when all its rounds do, or the share of them that its door asks for. What the subject did wrong is a
+A case passes by its rule in the plan, or else when all its rounds do. What the subject did wrong is a
 `failure`, what our side did wrong (infra, grader) an `error`, what was not run or not paid for `skipped`. Scores are
 properties. Controls have no suite, for theirs would be red by design; where a run has nothing else, their suites say
 what they are.
@@ -39,21 +39,19 @@ def write_junit_of_all(name: str, shelves: Iterable[tuple[str, Shelf]], file: Te
     file.write("</testsuites>\n")
 
 
-def status_of(verdicts: list[Verdict], rounds: int, share: float = 1.0) -> Status:
-    """Whether enough rounds passed, or the worst of them. One that is missing is as good as one nobody paid for."""
-    needed = share * rounds - 1e-9
-    if sum(verdict in _HAPPY for verdict in verdicts) >= needed:
+def status_of(verdict: Verdict | None) -> Status:
+    """Return JUnit's word for the verdict of a case. A round that is missing counts like one over the budget."""
+    if verdict in _HAPPY:
         return "passed"
-    if rounds - sum(verdict in _FAILED for verdict in verdicts) < needed:
+    if verdict in _FAILED:
         return "failure"
-    if any(verdict in _BROKEN for verdict in verdicts):
-        return "error"
-    return "skipped"
+    return "error" if verdict in _BROKEN else "skipped"
 
 
 def _write_suite(name: str, spec: SubjectSpec, shelf: Shelf, file: TextIO) -> None:
-    subject, plan = spec.name, shelf.plan
-    statuses = [status_of(shelf.verdicts(subject, case.id), plan.rounds, shelf.share) for case in plan.cases]
+    subject = spec.name
+    cases = shelf.cases_of(subject)
+    statuses = [status_of(shelf.case_verdict(subject, case.id).verdict) for case in cases]
     counts = {
         "tests": len(statuses),
         "failures": statuses.count("failure"),
@@ -64,28 +62,26 @@ def _write_suite(name: str, spec: SubjectSpec, shelf: Shelf, file: TextIO) -> No
     file.write(f"<testsuite name={_attribute(name)} {numbers}>\n")
     if shelf.is_control(spec):
         file.write('<properties>\n<property name="control" value="it is there to test the cases"/>\n</properties>\n')
-    for case, status in zip(plan.cases, statuses, strict=True):
+    for case, status in zip(cases, statuses, strict=True):
         file.writelines(_test_case(name, case, subject, status, shelf))
     file.write("</testsuite>\n")
 
 
 def _test_case(suite: str, case: Case, subject: str, status: Status, shelf: Shelf) -> Iterator[str]:
-    seconds, rounds = 0.0, shelf.plan.rounds
+    seconds = 0.0
     verdicts = shelf.verdicts(subject, case.id)
+    rounds = len(verdicts) if shelf.plan.sparse else shelf.plan.rounds
     chosen = _worst_first(verdicts)[:_MOST_ROUNDS]
-    values: list[float] = []
     told: dict[int, str] = {}
     properties: list[tuple[str, str]] = []
     for place, record in enumerate(shelf.rounds(subject, case.id)):
         seconds += record.seconds
-        if record.verdict.counts and record.value is not None:
-            values.append(record.value)
         if place in chosen:
             properties += _properties(record, several=rounds > 1)
             if record.verdict not in _HAPPY:
                 told[place] = _round_line(record)
-    if values:
-        properties.insert(0, ("score", f"{sum(values) / len(values):g}"))
+    if (score := shelf.case_verdict(subject, case.id).score) is not None:
+        properties.insert(0, ("score", f"{score:g}"))
     yield f'<testcase classname={_attribute(suite)} name={_attribute(case.id)} time="{seconds:.6f}">\n'
     if properties:
         lines = "".join(f"<property name={_attribute(key)} value={_attribute(value)}/>\n" for key, value in properties)

@@ -14,7 +14,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.storage.run_folder import RunFolder
 
-_FORMAT = 3
+_FORMAT = 4
 _FOLDER = "runs"
 _LONGEST = 1024 * 1024  # bytes of one thing that is kept
 _MOST = 64 * 1024 * 1024  # bytes of all of them on disk

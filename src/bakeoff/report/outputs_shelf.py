@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Self
 
-from bakeoff.plan import Plan, SubjectSpec
-from bakeoff.record import Record, Verdict
+from bakeoff.plan import Case, Plan, SubjectSpec
+from bakeoff.record import CaseVerdict, Record, Verdict
+from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.report.summary import is_control
 
 
@@ -15,7 +16,7 @@ class Shelf:
 
     def __init__(self, plan: Plan, records: Iterable[Record], *, share: float = 1.0) -> None:
         self.plan = plan
-        self.share = share  # of a case's rounds that have to pass for the case to pass
+        self._cases = CaseVerdicts(plan, share=share)
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._bound: set[str] = set()
         self._places: dict[tuple[str, str], list[tuple[int, int, Verdict]]] = {}
@@ -52,6 +53,16 @@ class Shelf:
         """How each finished round ended; nothing is read for this."""
         return [verdict for _, _, verdict in self._places.get((subject, case), ())]
 
+    def case_verdict(self, subject: str, case: str) -> CaseVerdict:
+        """Return the verdict of a case over all its rounds; nothing is read for this."""
+        return self._cases.of(subject, case)
+
+    def cases_of(self, subject: str) -> list[Case]:
+        """Return the cases that were due for a subject."""
+        if not self.plan.sparse:
+            return list(self.plan.cases)
+        return [case for case in self.plan.cases if (subject, case.id) in self._places]
+
     def rounds(self, subject: str, case: str) -> Iterator[Record]:
         """The finished rounds of one case, one at a time."""
         for _, place, _ in self._places.get((subject, case), ()):
@@ -71,6 +82,7 @@ class Shelf:
     def _put(self, record: Record) -> None:
         place = self._file.seek(0, 2)
         self._file.write(record.model_dump_json(exclude_defaults=True).encode() + b"\n")
+        self._cases.add(record)
         if record.bound:
             self._bound.add(record.subject)
         self._places.setdefault((record.subject, record.case), []).append((record.round, place, record.verdict))

@@ -25,10 +25,10 @@ def describe_run(name: str, summary: Summary, shelf: Shelf) -> tuple[Block, ...]
 
 
 def unhappy_records(shelf: Shelf) -> Iterator[Record]:
-    """The trials of those who are judged that did not pass, in order; nothing is read of a case that has none."""
+    """Yield the rounds that did not pass of the cases that did not, in order; controls are left out."""
     for subject in shelf.judged:
-        for case in shelf.plan.cases:
-            if any(verdict not in HAPPY for verdict in shelf.verdicts(subject.name, case.id)):
+        for case in shelf.cases_of(subject.name):
+            if not shelf.case_verdict(subject.name, case.id).happy:
                 rounds = shelf.rounds(subject.name, case.id)
                 yield from (record for record in rounds if record.verdict not in HAPPY)
 
@@ -51,7 +51,7 @@ def _row(subject: SubjectSummary, threshold: float | None) -> tuple[Words, ...]:
         Quote(subject.subject + (" *" if subject.bound else " (control)" if subject.control else "")),
         percent(subject.score),
         span(subject.interval),
-        f"{passed}/{subject.scored}",
+        f"{passed}/{subject.judged}",
         ", ".join(f"{count} {verdict}" for verdict, count in subject.lost.items()) or "0",
         str(subject.missing),
         cost(subject.spent.cost),

@@ -8,6 +8,7 @@ from statistics import fmean
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
+from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.stats import CLUSTER_TAG, Cell, Interval, score_interval
 
 MOST_ROUNDS = 100
@@ -31,8 +32,11 @@ class SubjectSummary(FrozenModel):
     bound: bool  # it was given the hidden parts of the cases on purpose
     control: bool = False  # it is there to test the cases, and is not itself judged
     planned: int
-    verdicts: dict[Verdict, int]
+    verdicts: dict[Verdict, int]  # of trials
     scored: int  # trials that say something about the subject
+    judged: int  # trials that passed or failed; a case with a pass rule of its own counts once, for all its rounds
+    passed: int  # of these
+    failed: int  # of these
     cases: int  # cases with at least one of those
     score: float | None  # mean over cases of the mean over rounds
     interval: Interval | None
@@ -46,10 +50,6 @@ class SubjectSummary(FrozenModel):
     def finished(self) -> int:
         """Trials that have a record, whatever became of them."""
         return sum(self.verdicts.values())
-
-    @property
-    def passed(self) -> int:
-        return self.verdicts.get(Verdict.PASS, 0)
 
     @property
     def lost(self) -> dict[Verdict, int]:
@@ -68,6 +68,7 @@ class Summary(FrozenModel):
     cases: int
     rounds: int
     threshold: float | None
+    own_rules: bool = False  # cases say in the plan when they pass
     subjects: tuple[SubjectSummary, ...]
 
     @property
@@ -99,9 +100,7 @@ class Summary(FrozenModel):
     @property
     def all_passed(self) -> bool:
         """Whether nothing that was judged failed."""
-        return not any(
-            subject.verdicts.get(verdict) for subject in self.judged for verdict in (Verdict.FAIL, Verdict.TIMEOUT)
-        )
+        return not any(subject.failed for subject in self.judged)
 
     @property
     def spent(self) -> Usage:
@@ -141,15 +140,21 @@ class _Tally:
         self.counts = array("L", bytes(array("L").itemsize * cases))
         self.rounds = [[0.0, 0] for _ in range(rounds if rounds <= MOST_ROUNDS else 0)]  # total and count of each
         self.verdicts: Counter[Verdict] = Counter()
+        self.judged = 0
+        self.passed = 0
+        self.failed = 0
         self.seconds = 0.0
         self.spent = _Spending()
         self.judging = _Spending()
         self.bound = False
         self.replayed = 0
 
-    def add(self, record: Record, place: int) -> None:
+    def add(self, record: Record, place: int, *, alone: bool = True) -> None:
+        """Count a trial; `alone` says that it is judged by itself, not with the other rounds of its case."""
         verdict, value = record.verdict, record.value
         self.verdicts[verdict] += 1
+        if alone:
+            self.judge(verdict)
         self.bound = self.bound or record.bound
         self.spent.add(record.used)
         self.judging.add(record.judging)
@@ -163,6 +168,12 @@ class _Tally:
             if 0 <= record.round < len(self.rounds):
                 self.rounds[record.round][0] += value
                 self.rounds[record.round][1] += 1
+
+    def judge(self, verdict: Verdict | None) -> None:
+        """Count the verdict of a trial, or of a case with a pass rule of its own."""
+        self.judged += verdict is not None and verdict.counts
+        self.passed += verdict is Verdict.PASS
+        self.failed += verdict in (Verdict.FAIL, Verdict.TIMEOUT)
 
     def cells(self, clusters: Sequence[str | None]) -> list[Cell]:
         """The cases that were scored at least once."""
@@ -180,6 +191,9 @@ class _Tally:
             planned=planned,
             verdicts={verdict: self.verdicts[verdict] for verdict in Verdict if self.verdicts[verdict]},
             scored=scored,
+            judged=self.judged,
+            passed=self.passed,
+            failed=self.failed,
             cases=len(cells),
             score=fmean(cell.mean for cell in cells) if cells else None,
             interval=score_interval(cells),
@@ -195,8 +209,13 @@ def summarise(plan: Plan, records: Iterable[Record]) -> Summary:
     """The numbers of a run. Give each trial's latest record once, in any order."""
     tallies = {spec.name: _Tally(len(plan.cases), plan.rounds) for spec in plan.subjects}
     places = {case.id: place for place, case in enumerate(plan.cases)}
+    cases = CaseVerdicts(plan, ruled_only=True)
     for record in records:
-        tallies[record.subject].add(record, places[record.case])
+        tallies[record.subject].add(record, places[record.case], alone=not cases.add(record))
+    for spec in plan.subjects:
+        for verdict in cases.of_subject(spec.name):
+            if verdict is not Verdict.RECORDED:
+                tallies[spec.name].judge(verdict)
     planned = None if plan.sparse else plan.rounds * len(plan.cases)
     clusters = [case.tags.get(CLUSTER_TAG) for case in plan.cases]
     return Summary(
@@ -204,5 +223,6 @@ def summarise(plan: Plan, records: Iterable[Record]) -> Summary:
         cases=len(plan.cases),
         rounds=plan.rounds,
         threshold=plan.threshold,
+        own_rules=any(case.pass_rule is not None for case in plan.cases),
         subjects=tuple(tallies[spec.name].summary(spec, planned, clusters) for spec in plan.subjects),
     )

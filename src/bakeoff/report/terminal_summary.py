@@ -82,7 +82,7 @@ def _columns(summary: Summary, without: frozenset[str]) -> list[_Column]:
         column("subject", lambda one: Text(_name(one)), numeric=False),
         column("score", lambda one: Text(percent(one.score), style="bold")),
         column(_INTERVAL, lambda one: Text(span(one.interval))),
-        column("passed/scored", lambda one: Text(f"{one.passed if judged else UNKNOWN}/{one.scored}")),
+        column("passed/scored", lambda one: Text(f"{one.passed if judged else UNKNOWN}/{one.judged}")),
         column(_LOST, lambda one: _warning(_lost_words(one, kinds=_KINDS not in without), sum(one.lost.values()))),
         column(_NOT_RUN, lambda one: _warning(str(one.missing), one.missing)),
         column(_COST, lambda one: Text(cost(one.spent.cost))),

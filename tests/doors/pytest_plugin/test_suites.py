@@ -346,7 +346,7 @@ def test_other(): pass
     broken = seen.outcomes[1]
     assert [(score.name, score.value) for score in broken.records[0].scores] == [("raises", None), ("later", 1.0)]
     assert (broken.score, broken.passed) == (None, None)
-    zeroed = next(each for each in seen.outcomes if each.null_as_zero)
+    zeroed = next(each for each in seen.outcomes if each.rule.null_as_zero)
     assert (zeroed.score, zeroed.passed) == (0.5, False)
 
 

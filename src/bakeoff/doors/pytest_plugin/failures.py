@@ -35,8 +35,7 @@ def failure_of(outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> Bas
 
     A task that raised in every round, or never came to an end, fails whatever the threshold.
     """
-    never = bool(outcome.records) and all(record.attempt and record.attempt.failure for record in outcome.records)
-    if not (outcome.problem or outcome.passed is False or never):
+    if not (outcome.problem or outcome.passed is False):
         return None
     if outcome.problem is None:
         for _, error in sorted(errors.items(), key=lambda item: item[0]):
@@ -57,8 +56,8 @@ def headline(outcome: EvalOutcome) -> str:
     record = _worst(outcome)
     score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
     against = "no threshold" if outcome.threshold is None else f"threshold {outcome.threshold:.2f}"
-    how = "" if outcome.gate == "mean" else f" ({outcome.gate} of {len(outcome.records)} rounds)"
-    if outcome.gate == "mean" and len(outcome.records) > 1:
+    how = "" if outcome.rule.gate == "mean" else f" ({outcome.rule.gate} of {len(outcome.records)} rounds)"
+    if outcome.rule.gate == "mean" and len(outcome.records) > 1:
         how = f" (mean of {len(outcome.records)} rounds)"
     failure = record.attempt.failure if record and record.attempt else None
     why = f": {_line(_said(failure))}" if failure else ""

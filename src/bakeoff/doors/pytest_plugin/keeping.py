@@ -130,8 +130,8 @@ class RunKeeper:
 
 def _case(outcome: EvalOutcome) -> bytes:
     expected = {} if outcome.expected is None else {"expected": outcome.expected}
-    tags = {"suite": outcome.suite}
-    return to_json({"id": outcome.records[0].case, "prompt": outcome.input, **expected, "tags": tags})
+    judged = {"tags": {"suite": outcome.suite}, "pass_rule": outcome.rule.model_dump(exclude_defaults=True)}
+    return to_json({"id": outcome.records[0].case, "prompt": outcome.input, **expected, **judged})
 
 
 def _found_by(plan: Plan, record: Record) -> Record:

@@ -1,42 +1,81 @@
-"""What one eval came to: the data that travels from a worker to the controller, and into every report."""
+"""The result of one eval: the data that travels from a worker to the controller and into every report."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Self
 
 from bakeoff._kernel.json import CleanJson, CleanText
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.plan import SubjectSpec
-from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.plan import PassRule, SubjectSpec
+from bakeoff.record import LOST, NO_USAGE, Failure, Record, Round, Score, Usage, case_verdict
 
-Gate = Literal["mean", "pass@k", "pass^k"]
+_OWN_ERRORS = ("GraderError", "InfraError")  # their messages are clear without the type
+_DEFAULT_RULE = PassRule()
 
 
 class EvalOutcome(FrozenModel):
     """One case of a suite, or one `to_eval`, with a record for each round."""
 
     nodeid: CleanText
-    suite: CleanText  # what its users call it: the test function, or the name given to `describe_eval`
+    suite: CleanText  # its name for users: the test function, or the name given to `describe_eval`
     case: CleanText
     input: CleanText  # as it is shown
     expected: CleanJson = None
-    threshold: float | None = 1.0
-    gate: Gate = "mean"
-    null_as_zero: bool = False
+    rule: PassRule = _DEFAULT_RULE
     parameters: CleanText = ""  # of pytest's `parametrize`, where they are a column of the matrix
-    subject: SubjectSpec | None = None  # of the records; said once by each process
+    subject: SubjectSpec | None = None  # of the records; each process sends it once
     records: tuple[Record, ...] = ()
-    score: float | None = None  # what the gate compares with the threshold
-    passed: bool | None = None  # None: recorded without a threshold, or not decided
-    problem: CleanText | None = None  # why it could not be decided: a scorer that broke, a task that nobody could run
+    score: float | None = None  # compared with the threshold
+    passed: bool | None = None  # None: recorded without a threshold, or undecided
+    problem: CleanText | None = None  # why it is undecided: a broken scorer, or a task that could not be run
+
+    @classmethod
+    def judged(cls, records: Sequence[Record], rule: PassRule, **facts: Any) -> Self:
+        """Return the outcome of a case, with the verdict that its records have in every report."""
+        verdict = case_verdict(rule, [Round.of(record, rule) for record in records])
+        return cls(
+            **facts,
+            records=tuple(records),
+            rule=rule,
+            score=verdict.score,
+            passed=verdict.passed,
+            problem=_problem(records) if verdict.verdict in LOST else None,
+        )
+
+    @property
+    def threshold(self) -> float | None:
+        """Return the score that the case must reach, or None if it is only recorded."""
+        return self.rule.threshold
 
     @property
     def seconds(self) -> float:
+        """Return the time that the task took, over all rounds."""
         return sum(record.attempt.seconds for record in self.records if record.attempt)
 
     @property
     def used(self) -> Usage:
-        """By the task; what scorers used is apart."""
+        """Return what the task used; scorers are counted in `judging`."""
         return sum((record.used for record in self.records), NO_USAGE)
 
     @property
     def judging(self) -> Usage:
+        """Return what scorers used."""
         return sum((record.judging for record in self.records), NO_USAGE)
+
+
+def _problem(records: Sequence[Record]) -> str:
+    """Say why a case could not be judged."""
+    for record in records:
+        if broken := [_broken(score, score.failure) for score in record.scores if score.failure is not None]:
+            return "; ".join(broken)
+        if record.failure is not None and record.verdict in LOST:
+            return record.failure.message
+    unscored = [f"{score.name}: {score.reason or 'unscored'}" for record in records[:1] for score in record.scores]
+    return f"no scorer gave a score: {'; '.join(unscored) or 'there was no output'}"
+
+
+def _broken(score: Score, failure: Failure) -> str:
+    scorer = f"scorer {score.name!r}"
+    if failure.message.startswith(scorer):
+        return failure.message
+    kind = "" if failure.type in _OWN_ERRORS else f"{failure.type}: "
+    return f"{scorer}: {kind}{failure.message}"

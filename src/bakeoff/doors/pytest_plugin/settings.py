@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from bakeoff.doors.pytest_plugin.outcome import Gate
 from bakeoff.errors import UsageError
+from bakeoff.plan import Gate, PassRule
 
 NO_LIMIT = 10.0**9
 """Seconds that nothing takes: `timeout=None`."""
@@ -19,6 +19,11 @@ class Settings:
     concurrency: int | None = None  # likewise
     null_as_zero: bool = False
     isolate: bool = False
+
+    @property
+    def rule(self) -> PassRule:
+        """Return when a case of the suite passes, as the plan holds it."""
+        return PassRule(threshold=self.threshold, gate=self.gate, null_as_zero=self.null_as_zero)
 
 
 def settings_of(

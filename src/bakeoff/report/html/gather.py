@@ -18,6 +18,7 @@ from bakeoff.models.cache_simulation import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
+from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.report.readers import Source
 from bakeoff.report.spread import Spread, Spreads
 from bakeoff.report.summary import Summary, summarise
@@ -96,6 +97,7 @@ class RunData:
     bills: dict[str, Bill]
     spreads: dict[str, Spread]
     cells: dict[str, dict[str, Cell]]  # scores by subject and case, for the sections of doors
+    cases: CaseVerdicts  # of cases with a pass rule of their own
     failures: dict[FailureClass, FailureCount]
     marks: list[Mark]  # oldest first
     damaged: int  # lines that cannot be read
@@ -117,7 +119,9 @@ class _Collector:
         self.bills = {spec.name: Bill() for spec in plan.subjects}
         self.spreads = Spreads(plan)
         self.cells: dict[str, dict[str, Cell]] = {spec.name: {} for spec in plan.subjects}
-        self.failures: dict[FailureClass, FailureCount] = {}
+        self.cases = CaseVerdicts(plan, ruled_only=True)
+        self._unhappy: list[tuple[int, Record]] = []  # rounds of such cases, without what they said
+        self._failures: dict[FailureClass, FailureCount] = {}
         self.marks: list[Mark] = []
         self.damaged = 0
         self.first_damage = ""
@@ -163,12 +167,27 @@ class _Collector:
         self.spreads.add(record)
         if self.plan.door is not None:
             self._note_score(record)
+        ruled = self.cases.add(record)
         if record.verdict in (Verdict.PASS, Verdict.RECORDED):
             return
+        if ruled:  # whether its case passed is known only when all rounds have been read
+            self._unhappy.append((index, record.model_copy(update={"transcript": None, "artefacts": {}})))
+        else:
+            self._note_failure(index, record)
+
+    def failures(self) -> dict[FailureClass, FailureCount]:
+        """Return what did not pass; rounds of a case that passed are left out."""
+        for index, record in self._unhappy:
+            if not self.cases.passed(record):
+                self._note_failure(index, record)
+        self._unhappy.clear()
+        return self._failures
+
+    def _note_failure(self, index: int, record: Record) -> None:
         kind = FailureClass(record.verdict, failure_class(record))
-        if kind not in self.failures and len(self.failures) >= _MOST_CLASSES:
+        if kind not in self._failures and len(self._failures) >= _MOST_CLASSES:
             kind = FailureClass(record.verdict, "others")
-        count = self.failures.setdefault(kind, FailureCount(example=failure_words(record), trial=index))
+        count = self._failures.setdefault(kind, FailureCount(example=failure_words(record), trial=index))
         count.subjects[record.subject] += 1
 
     def _note_score(self, record: Record) -> None:
@@ -269,7 +288,8 @@ def _data(name: str, collector: _Collector, summary: Summary, *, running: bool =
         bills=collector.bills,
         spreads=collector.spreads.by_subject,
         cells=collector.cells,
-        failures=collector.failures,
+        cases=collector.cases,
+        failures=collector.failures(),
         marks=collector.marks[::-1],
         damaged=collector.damaged,
         first_damage=visible(collector.first_damage, 300),

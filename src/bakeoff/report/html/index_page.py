@@ -125,7 +125,7 @@ class _Rows:
         self.high.append(interval.high if interval else None)
         self.method.append(interval.method if interval else "undefined")
         self.passed.append(subject.passed)
-        self.scored.append(subject.scored)
+        self.scored.append(subject.judged)
         self.lost.append(", ".join(f"{count:,} {verdict}" for verdict, count in subject.lost.items()))
         self.missing.append(subject.missing)
         self.cost.append(subject.spent.cost)

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import PRIVATE
-from bakeoff.plan import Plan
 from bakeoff.record import LOST, Record, Verdict
 from bakeoff.report.html import chunks
 from bakeoff.report.html.detail import NAME, case_detail, is_replayed, record_detail, why
 from bakeoff.report.html.gather import RunData, Sink, gather, gather_source, refusing
 from bakeoff.report.html.plots import moment
 from bakeoff.report.html.render import Page, Served, write_page
-from bakeoff.report.html.run_sections import costs, failures, headline, overview, settings, tradeoffs
+from bakeoff.report.html.run_sections import costs, failures, headline, overview, settings, tone_of, tradeoffs
 from bakeoff.report.readers import Source
 from bakeoff.report.sections import Matrix, MatrixCell, Section, Tone
 from bakeoff.report.words import cost, duration, visible
@@ -107,7 +106,7 @@ def _write(
             cases = chunks.ChunkWriter(data, "cases")
             places = [cases.add(case_detail(case)) for case in run.plan.cases]
             cases.close()
-            data.write(chunks.block("trials", _trials(run.plan, trials, places)))
+            data.write(chunks.block("trials", _trials(run, trials, places)))
             content = _content(run, trials)
         page = Page("run", "run.html", served)
         halves = page.halves(**_with_sections(content, sections(run)))
@@ -116,16 +115,25 @@ def _write(
     return path
 
 
-def _trials(plan: Plan, trials: TrialTable, places: list[tuple[int, int]]) -> dict[str, Any]:
+def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> dict[str, Any]:
+    plan = run.plan
     return {
         "subjects": [visible(spec.name, NAME) for spec in plan.subjects],
         "cases": [visible(case.id, NAME) for case in plan.cases],
         "rounds": plan.rounds,
         "verdicts": VERDICTS,
+        "case_verdicts": _case_verdicts(run),
         "case_chunk": [chunk for chunk, _ in places],
         "case_place": [place for _, place in places],
         **trials.columns(),
     }
+
+
+def _case_verdicts(run: RunData) -> list[Verdict | None] | None:
+    """Return the verdict of each case for each subject, or None where trials are judged one by one."""
+    if not run.summary.own_rules:
+        return None
+    return [run.cases.of(spec.name, case.id).verdict for case in run.plan.cases for spec in run.plan.subjects]
 
 
 def _with_sections(content: dict[str, Any], more: Sequence[Section]) -> dict[str, Any]:
@@ -146,7 +154,7 @@ def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
         "tiles": _tiles(run),
         "before": [section for section in (overview(run), tradeoffs(run)) if section],
         "after": [section for section in (costs(run), failures(run)) if section],
-        "matrix": _matrix(run.plan, trials),
+        "matrix": _matrix(run, trials),
         "settings": settings(run),
     }
 
@@ -154,7 +162,7 @@ def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
 def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     subjects, judged = run.summary.subjects, run.summary.judged
     scored = sum(subject.scored for subject in subjects)
-    of_judged = sum(subject.scored for subject in judged)
+    of_judged = sum(subject.judged for subject in judged)
     controls = ", without controls" if len(judged) < len(subjects) else ""
     lost = sum(count for subject in subjects for count in subject.lost.values())
     missing = sum(subject.missing for subject in subjects)
@@ -163,7 +171,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     took = duration(max(known) - min(known)) if len(known) > 1 else ""
     passed = "–" if run.plan.threshold is None else f"{sum(subject.passed for subject in judged):,}"
     return [
-        ("Passed", passed, f"of {of_judged:,} scored{controls}"),
+        ("Passed", passed, f"of {of_judged:,} {'judged' if run.summary.own_rules else 'scored'}{controls}"),
         ("Scored", f"{scored:,}", f"of {run.summary.planned:,} planned"),
         ("Lost", f"{lost:,}", "budget, infra, grader"),
         ("Not run", f"{missing:,}", ""),
@@ -172,8 +180,9 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     ]
 
 
-def _matrix(plan: Plan, trials: TrialTable) -> Matrix | None:
+def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
     """None where there are too many cells: the page then makes them itself as they come into sight."""
+    plan, cases = run.plan, run.cases
     if len(plan.cases) * len(plan.subjects) > DRAWN_CELLS:
         return None
     rows_of: dict[int, list[int]] = {}
@@ -187,7 +196,10 @@ def _matrix(plan: Plan, trials: TrialTable) -> Matrix | None:
         rows=tuple(
             (
                 visible(case.id, NAME),
-                tuple(_cell(trials, rows_of.get(at * width + place, [])) for place in range(width)),
+                tuple(
+                    _cell(trials, rows_of.get(at * width + place, []), cases.of(spec.name, case.id).verdict)
+                    for place, spec in enumerate(plan.subjects)
+                ),
             )
             for at, case in enumerate(plan.cases)
         ),
@@ -195,7 +207,8 @@ def _matrix(plan: Plan, trials: TrialTable) -> Matrix | None:
     )
 
 
-def _cell(trials: TrialTable, rows: list[int]) -> MatrixCell | None:
+def _cell(trials: TrialTable, rows: list[int], verdict: Verdict | None) -> MatrixCell | None:
+    """Return the cell of a case; `verdict` is that of a case with a pass rule of its own."""
     if not rows:
         return None
     href = f"#t={min(trials.trial[row] for row in rows)}"
@@ -209,4 +222,7 @@ def _cell(trials: TrialTable, rows: list[int]) -> MatrixCell | None:
     timeouts = all(VERDICTS[trials.verdict[row]] is Verdict.TIMEOUT for row in scored)
     all_passed = passed == len(scored) or mean == 1
     tone: Tone = "pass" if all_passed else "partial" if mean > 0 else "timeout" if timeouts else "fail"
+    if verdict is not None:
+        rounds = f"{passed} of {len(scored)} rounds passed" + (f", {lost} lost" if lost else "")
+        tone, note = tone_of(verdict), "recorded" if verdict is Verdict.RECORDED else f"{verdict}: {rounds}"
     return MatrixCell(text=f"{100 * mean:.0f}", tone=tone, note=note, href=href)

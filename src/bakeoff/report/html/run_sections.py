@@ -66,7 +66,7 @@ def _overview_row(subject: SubjectSummary, threshold: float | None) -> tuple[Val
         Datum(text=f"{name} *" if subject.bound else name, sort=name, tone="strong", note=note),
         Datum(text=percent(subject.score), sort=subject.score, tone="strong"),
         interval_datum(subject.score, subject.interval),
-        Datum(text=f"{passed} / {subject.scored:,}", sort=subject.passed),
+        Datum(text=f"{passed} / {subject.judged:,}", sort=subject.passed),
         losses(subject),
         counted(subject.missing),
         Datum(text=cost(subject.spent.cost), sort=subject.spent.cost),
@@ -77,7 +77,9 @@ def _overview_row(subject: SubjectSummary, threshold: float | None) -> tuple[Val
 def _notes(summary: Summary) -> tuple[str, ...]:
     methods = sorted({subject.interval.method for subject in summary.subjects if subject.interval})
     threshold = "no threshold: scores are only recorded"
-    if summary.threshold is not None:
+    if summary.own_rules:
+        threshold = "a case passes by its own rule over all its rounds"
+    elif summary.threshold is not None:
         threshold = f"a trial passes at a score of {summary.threshold:g} or more"
     found = [
         f"{summary.cases:,} cases × {len(summary.subjects):,} subjects × {summary.rounds:,} rounds; {threshold}.",

@@ -6,6 +6,7 @@ from typing import Any
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.shape import file_chunks, summary_of
+from bakeoff.plan import PassRule
 from bakeoff.record import Failure, Phase, Record, Score, Step, ToolCall, Transcript, Usage
 
 
@@ -35,10 +36,11 @@ def broken(message: str = "boom") -> Record:
 def outcome(
     value: float | None = 1.0, nodeid: str = "tests/test_x.py::test_capitals[paris]", **more: Any
 ) -> EvalOutcome:
-    """One case with one round, judged as the plugin would."""
-    threshold = more.get("threshold", 0.5)
-    records = more.pop("records", None) or (record(value, threshold=threshold, **more.pop("record", {})),)
-    passed = None if value is None or threshold is None else value >= threshold
+    """One case with one round, judged as the plugin would, unless something else is said."""
+    threshold, gate = more.pop("threshold", 0.5), more.pop("gate", "mean")
+    records = more.pop("records", None)
+    records = (record(value, threshold=threshold, **more.pop("record", {})),) if records is None else records
+    rule = PassRule(threshold=threshold, gate=gate, null_as_zero=more.pop("null_as_zero", False))
     suite = nodeid.split("::")[-1].partition("[")[0]
     case = nodeid.partition("[")[2].removesuffix("]")
     usual: dict[str, Any] = {
@@ -47,12 +49,9 @@ def outcome(
         "case": case,
         "input": f"What about {case}?",
         "expected": "Paris",
-        "threshold": threshold,
-        "records": records,
-        "score": value,
-        "passed": passed,
     }
-    return EvalOutcome(**{**usual, **more})
+    parts: dict[str, Any] = {name: more.pop(name) for name in ("score", "passed", "problem") if name in more}
+    return EvalOutcome.judged(records, rule, **{**usual, **more}).model_copy(update=parts)
 
 
 def suite(

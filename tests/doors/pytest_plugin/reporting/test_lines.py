@@ -19,7 +19,7 @@ def test_colour_follows_the_score(score: float, colour: str) -> None:
 def test_the_lowest_of_several_scores_colours_a_test() -> None:
     assert colour_of([outcome(1.0), outcome(0.6)]) == "yellow"
     assert colour_of([outcome(None, records=(broken(),), problem="boom")]) == "red"
-    assert colour_of([outcome(None)]) == "yellow"
+    assert colour_of([outcome(None, threshold=None)]) == "yellow"
 
 
 def test_a_line_has_the_score_the_time_and_what_is_known_of_the_spending() -> None:

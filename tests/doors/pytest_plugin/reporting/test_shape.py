@@ -31,7 +31,7 @@ def test_a_file_gives_back_every_outcome_it_was_made_of(tmp_path: Path) -> None:
     outcomes = [
         *suite([1.0, 0.0]),
         outcome(0.75, "t.py::test_r[x]", records=rounds, gate="pass@k", expected={"a": [1]}),
-        outcome(None, "t.py::test_b[y]", records=(broken(),), problem="Judge: boom"),
+        outcome(None, "t.py::test_b[y]", records=(broken(),)),
         priced(0.4),
     ]
     assert read_eval_file(written(tmp_path / "a.json", outcomes)).outcomes == [

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
+from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict, round_value
 from bakeoff.stats import Cell, Interval, score_interval
 from bakeoff.stats.intervals import rule_of_three, wilson
 
@@ -224,9 +224,9 @@ def cell_of(outcome: EvalOutcome) -> Cell | None:
     """A case's rounds as sums; None where it has no score. A pass@k is one number, however many rounds it is of."""
     if outcome.score is None:
         return None
-    if outcome.gate != "mean" or len(outcome.records) < 2:
+    if outcome.rule.gate != "mean" or len(outcome.records) < 2:
         return _single(outcome.score)
-    values = [value for record in outcome.records if (value := round_value(record, outcome)) is not None]
+    values = [value for record in outcome.records if (value := round_value(record, outcome.rule)) is not None]
     return Cell.of(values or [outcome.score])
 
 
@@ -234,13 +234,6 @@ def cell_of(outcome: EvalOutcome) -> Cell | None:
 def _single(score: float) -> Cell:
     """Of thousands of cases, most have one of a few scores."""
     return Cell(1, score, score * score)
-
-
-def round_value(record: Record, outcome: EvalOutcome) -> float | None:
-    """A round's score by the rules of its suite."""
-    if record.failure is None and outcome.null_as_zero and record.scores:
-        return fmean(score.value or 0.0 for score in record.scores)
-    return record.value
 
 
 def why_not(outcome: EvalOutcome) -> str:

@@ -15,18 +15,18 @@ from pydantic_core import to_json
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._version import __version__
-from bakeoff.doors.pytest_plugin.outcome import EvalOutcome, Gate
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import (
     Numbers,
     SuiteName,
     Tallies,
     Tally,
-    round_value,
     suite_alone,
     suite_of,
 )
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.record import NO_USAGE, Record, Usage, Verdict
+from bakeoff.plan import Gate, PassRule
+from bakeoff.record import NO_USAGE, Record, Usage, Verdict, round_value
 from bakeoff.report.words import visible
 from bakeoff.storage.journal import beyond_measure
 
@@ -53,7 +53,7 @@ class CaseResult(FrozenModel):
     input: str
     expected: JsonValue = None
     threshold: float | None
-    gate: Gate
+    gate: Gate | Literal["share"]
     null_as_zero: bool = False
     parameters: str = ""
     score: float | None = Field(ge=0, le=1)
@@ -158,8 +158,8 @@ def _case(outcome: EvalOutcome) -> CaseResult:
         input=outcome.input,
         expected=outcome.expected,
         threshold=outcome.threshold,
-        gate=outcome.gate,
-        null_as_zero=outcome.null_as_zero,
+        gate=outcome.rule.gate,
+        null_as_zero=outcome.rule.null_as_zero,
         parameters=outcome.parameters,
         score=outcome.score,
         passed=outcome.passed,
@@ -168,28 +168,26 @@ def _case(outcome: EvalOutcome) -> CaseResult:
         usage=outcome.used,
         judging=outcome.judging,
         rounds=tuple(
-            Round(score=round_value(record, outcome), verdict=record.verdict, record=record)
+            Round(score=round_value(record, outcome.rule), verdict=record.verdict, record=record)
             for record in outcome.records
         ),
     )
 
 
 def _outcome(suite: SuiteResult, case: CaseResult) -> EvalOutcome:
-    return EvalOutcome(
+    records = tuple(each.record for each in case.rounds)
+    rule = PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero)
+    outcome = EvalOutcome.judged(
+        records,
+        rule,
         nodeid=case.nodeid,
         suite=suite_alone(suite.suite, case.parameters),
         case=case.case,
         input=case.input,
         expected=case.expected,
-        threshold=case.threshold,
-        gate=case.gate,
-        null_as_zero=case.null_as_zero,
         parameters=case.parameters,
-        records=tuple(each.record for each in case.rounds),
-        score=case.score,
-        passed=case.passed,
-        problem=case.problem,
     )
+    return outcome if records else outcome.model_copy(update={"problem": case.problem})  # it was never tried
 
 
 def read_eval_file(path: Path) -> EvalFile:

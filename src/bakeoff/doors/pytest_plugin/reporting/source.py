@@ -74,7 +74,7 @@ class HeldEvals:
 
 def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
     """What was tried, with a subject for each set of parameters. Where suites differ, the plan has the most rounds of
-    them, and no threshold."""
+    them; each case has the pass rule of its suite."""
     outcomes = list(outcomes)
     places = _places(outcomes)
     cases: dict[str, EvalOutcome] = {}
@@ -86,7 +86,13 @@ def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
     return Plan(
         name=name,
         cases=tuple(
-            Case(id=case, prompt=outcome.input, expected=outcome.expected, tags=_tags(outcome))
+            Case(
+                id=case,
+                prompt=outcome.input,
+                expected=outcome.expected,
+                tags=_tags(outcome),
+                pass_rule=outcome.rule,
+            )
             for case, outcome in cases.items()
         ),
         subjects=tuple(
@@ -95,7 +101,7 @@ def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
         or (SubjectSpec(kind="recorded", name=SUBJECT),),
         scorers=scorers or (ScorerSpec(kind="recorded"),),
         rounds=max([1, *(len(outcome.records) for outcome in outcomes)]),
-        threshold=thresholds.pop() if len(thresholds) == 1 else None,
+        threshold=max(thresholds, default=None),
         sparse=True,
     )
 

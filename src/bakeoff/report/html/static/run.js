@@ -17,6 +17,7 @@ class Run {
   roundOf(trial) { return Math.floor(trial / (this.subjects.length * this.cases.length)); }
   find(caseAt, subjectAt, round) { return (round * this.cases.length + caseAt) * this.subjects.length + subjectAt; }
   outcome(row) { return this.verdicts[this.verdict[row]]; }
+  caseVerdict(row) { const trial = this.trial[row]; return this.case_verdicts[this.caseOf(trial) * this.subjects.length + this.subjectOf(trial)] ?? "undecided"; }
   async detail(row) { return (await chunk(`records-${this.chunk[row]}`))[this.place[row]]; }
   async case(at) { return (await chunk(`cases-${this.case_chunk[at]}`))[this.case_place[at]]; }
 }
@@ -29,6 +30,7 @@ function trialColumns(run) {
     { title: "Subject", cell: (row) => run.subjects[run.subjectOf(run.trial[row])], sort: (row) => run.subjects[run.subjectOf(run.trial[row])] },
     run.rounds > 1 && { title: "Round", align: "end", cell: (row) => count(run.roundOf(run.trial[row]) + 1), sort: (row) => run.roundOf(run.trial[row]) },
     { title: "Outcome", cell: (row) => chip(run.outcome(row), tone(run.outcome(row))), sort: (row) => run.outcome(row) },
+    run.case_verdicts && run.rounds > 1 && { title: "Case outcome", help: "of all rounds together", cell: (row) => chip(run.caseVerdict(row), tone(run.caseVerdict(row))), sort: (row) => run.caseVerdict(row) },
     any(run.replayed) && { title: "Answers", help: "of the model: asked anew, or replayed from recordings", cell: (row) => (run.replayed[row] ? "replayed" : "asked"), sort: (row) => run.replayed[row] },
     { title: "Score", align: "end", cell: (row) => percent(run.score[row]), sort: (row) => run.score[row] },
     { title: "Time", align: "end", cell: (row) => duration(run.seconds[row]), sort: (row) => run.seconds[row] },
@@ -80,6 +82,8 @@ function cellOf(run, caseAt, subjectAt) {
   if (first === null) return { tone: "none", text: "·", note: "not run", mean: null };
   if (!scored) return { tone: "lost", text: "lost", note: `${lost} lost`, mean: null, first };
   const mean = total / scored;
+  const judged = run.case_verdicts?.[caseAt * run.subjects.length + subjectAt];
+  if (judged) return { tone: tone(judged), text: String(Math.round(100 * mean)), note: `${judged}: ${passed} of ${scored} rounds passed${lost ? `, ${lost} lost` : ""}`, mean, first };
   const kind = passed === scored || mean === 1 ? "pass" : mean > 0 ? "partial" : timeouts === scored ? "timeout" : "fail";
   return { tone: kind, text: String(Math.round(100 * mean)), note: `${passed} of ${scored} passed${lost ? `, ${lost} lost` : ""}`, mean, first };
 }
