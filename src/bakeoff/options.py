@@ -1,37 +1,41 @@
-"""How a run is carried out: one frozen object that every layer passes on as it is."""
+"""Define the options of a run: one frozen object that every layer passes on unchanged.
+
+The command line imports this module at start-up, so it imports nothing heavy.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bakeoff._kernel.choices import REPLAY_MODES, ReplayMode
-from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.tracing import check_tracing
+from bakeoff._kernel.choices import REPLAY_MODES, ReplayMode, SandboxName
 from bakeoff.errors import UsageError
-from bakeoff.storage.redaction import Redactor, secrets_in
+
+if TYPE_CHECKING:
+    from bakeoff.storage.redaction import Redactor
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Nothing here changes what is measured, only how much is done at a time, how long we try and where it is kept."""
+    """Say how a plan is run. No option changes what is measured."""
 
     results: Path = Path("results")
-    folder: Path | None = None  # an existing run to go on with; None starts a new one under `results`
+    folder: Path | None = None  # an existing run to resume; None starts a new one under `results`
     jobs: int = 8  # trials in flight, over all cells of the plan
     retries: int = 2  # of infra failures only
     backoff_seconds: float = 1.0  # before the first retry; doubled each time, jittered
     longest_backoff_seconds: float = 60.0
     max_cost: float | None = None  # USD
     max_tokens: int | None = None
-    max_seconds: float | None = None  # of this process, however often the run is taken up again
-    sandbox: str = "auto"
+    max_seconds: float | None = None  # of this process, not of the whole run
+    sandbox: SandboxName = "auto"
     keep_workspaces: bool = False
     replay: ReplayMode = "off"  # of model calls
     recordings: Path = Path(".bakeoff/recordings")
-    trace: bool = False  # spans for OpenTelemetry: needs the extra `otel`
+    trace: bool = False  # send OpenTelemetry spans; needs the extra `otel`
     rescore_only: bool = False  # make no new attempts, score the recorded ones
     rescore_all: bool = False  # also those whose scorers have not changed
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # besides those of the environment
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # in addition to those of the environment
 
     def __post_init__(self) -> None:
         for name, least in (("jobs", 1), ("retries", 0), ("backoff_seconds", 0), ("longest_backoff_seconds", 0)):
@@ -40,12 +44,17 @@ class RunOptions:
         if self.replay not in REPLAY_MODES:
             raise UsageError(f"replay: {self.replay!r} is not one of {', '.join(REPLAY_MODES)}")
         if self.trace:
+            from bakeoff._kernel.tracing import check_tracing
+
             check_tracing()
         for name in ("max_cost", "max_tokens", "max_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageError(f"{name}: {value} is not above 0: leave it out for no limit")
 
-    def redactor(self) -> Redactor:
-        """Knows the secrets of the environment and of `.env` files, and those this run was given."""
+    def redactor(self) -> "Redactor":
+        """Return a redactor that knows the secrets of the environment, of `.env` files and of this run."""
+        from bakeoff._kernel.environment import read_environment
+        from bakeoff.storage.redaction import Redactor, secrets_in
+
         return Redactor({**secrets_in(read_environment()), **self.secrets})

@@ -97,7 +97,7 @@ def test_rescoring_with_another_scorer_makes_no_new_attempt(
     [
         (("resume",), "there are no runs"),
         (("runs", "show", "nosuch"), 'no run "nosuch"'),
-        (("demo", "--sandbox", "nosuch"), "not one of auto"),
+        (("demo", "--sandbox", "nosuch"), "is not one of 'auto'"),
         (("demo", "--jobs", "0"), "--jobs"),
         (("nosuch",), "No such command"),
     ],

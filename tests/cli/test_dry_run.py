@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bakeoff.cli.plans import usage_before
+from bakeoff.cli.dry_run import usage_before
 from bakeoff.engine.run import run
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
@@ -53,5 +53,5 @@ async def test_a_dry_resume_tells_what_is_left_and_what_it_would_use_and_changes
 
 def test_a_dry_run_tells_the_least_difference_it_could_find(bakeoff: Bakeoff) -> None:
     done = bakeoff("demo", "--dry-run")
-    assert "likely to find (4 times in 5) a difference of" in done.stdout.replace("\n", " ")
+    assert "find a difference of" in done.stdout.replace("\n", " ")
     assert "10 cases × 2 rounds" in done.stdout.replace("\n", " ")

@@ -140,7 +140,7 @@ def test_without_a_network_a_refresh_shows_the_kept_list_says_its_date_and_exits
     assert done.returncode == 3
     assert "acme/long" in done.stdout
     assert "no list of models" in done.stderr
-    assert re.search(r"those of \d{4}-\d\d-\d\d", done.stderr)
+    assert re.search(r"list of \d{4}-\d\d-\d\d", done.stderr)
 
 
 def test_without_a_network_and_a_kept_list_a_refresh_says_so_and_shows_the_rest(bakeoff: Bakeoff) -> None:
@@ -251,7 +251,7 @@ def test_an_unknown_model_is_answered_with_names_like_it(bakeoff: Bakeoff, typed
     bakeoff("models", "list", "--refresh")
     done = bakeoff("models", "prices", typed)
     assert done.returncode == 2
-    assert f"no price is known for '{typed}'; near it: " in done.stderr
+    assert f"no price is known for '{typed}'; similar names: " in done.stderr
     assert near in done.stderr
 
 

@@ -6,7 +6,7 @@ import io
 from rich.console import Console
 
 from bakeoff.bundled.demo import demo_plan
-from bakeoff.cli.progress import Bars, Lines, News
+from bakeoff.cli.progress import Bars, Lines, RunProgress
 from bakeoff.engine.run_control import RunControl
 from bakeoff.record import Phase, Record, Score, Transcript
 
@@ -26,9 +26,9 @@ def record(subject: str, value: float) -> Record:
     )
 
 
-def drawn(news: News, width: int = 100) -> list[str]:
+def drawn(progress: RunProgress, width: int = 100) -> list[str]:
     screen = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    bars = Bars(screen, news)
+    bars = Bars(screen, progress)
     screen.print(bars.get_renderable())
     shown = screen.file.getvalue() if isinstance(screen.file, io.StringIO) else ""
     return [line.strip() for line in shown.splitlines() if line.strip()]
@@ -36,11 +36,11 @@ def drawn(news: News, width: int = 100) -> list[str]:
 
 def test_every_subject_has_a_bar_that_names_what_it_is_busy_with():
     control = RunControl()
-    news = News.of(demo_plan(with_model=False), control)
-    news.add(record("oracle", 1.0))
-    news.add(record("nop", 0.0))
+    progress = RunProgress.of(demo_plan(with_model=False), control)
+    progress.add(record("oracle", 1.0))
+    progress.add(record("nop", 0.0))
     control.in_flight = {0: ("scripted", "sum"), 1: ("nop", "capital-of-france")}
-    lines = drawn(news)
+    lines = drawn(progress)
     assert lines[0].startswith("trials")
     assert "2/60" in lines[0]
     assert [line.split()[0] for line in lines[1:]] == ["oracle", "scripted", "nop"]
@@ -51,33 +51,32 @@ def test_every_subject_has_a_bar_that_names_what_it_is_busy_with():
 
 def test_each_bar_stays_on_one_line_in_a_narrow_terminal():
     control = RunControl()
-    news = News.of(demo_plan(with_model=False), control)
+    progress = RunProgress.of(demo_plan(with_model=False), control)
     control.in_flight = {at: ("nop", f"a-case-with-a-long-name-{at}") for at in range(8)}
-    assert len(drawn(news, width=60)) == 4
+    assert len(drawn(progress, width=60)) == 4
 
 
 def test_many_subjects_share_one_bar():
-    news = News(1000, tuple(f"s{at}" for at in range(50)))
-    assert len(drawn(news)) == 1
+    progress = RunProgress(1000, tuple(f"s{at}" for at in range(50)))
+    assert len(drawn(progress)) == 1
 
 
 def test_a_name_with_markup_or_controls_is_shown_as_it_is():
     control = RunControl()
-    news = News(10, ("[bold]a", "b\x1b[31m"), control)
+    progress = RunProgress(10, ("[bold]a", "b\x1b[31m"), control)
     control.in_flight = {0: ("[bold]a", "[red]case\n")}
-    lines = drawn(news)
+    lines = drawn(progress)
     assert "[bold]a" in lines[1]
     assert "[red]case\\n" in lines[1]
     assert "\\x1b[31m" in lines[2]
 
 
-async def test_a_log_is_told_what_is_going_on_while_nothing_ends(monkeypatch):
-    monkeypatch.setattr("bakeoff.cli.progress._LINE_SECONDS", 0.0)
+async def test_a_log_names_the_trials_in_flight_while_none_ends():
     out = io.StringIO()
-    news = News(10, ("a",))
-    news.control.in_flight = {0: ("a", "slow-case")}
-    beat = asyncio.create_task(Lines(Console(file=out, width=200), news).beat())
+    progress = RunProgress(10, ("a",))
+    progress.control.in_flight = {0: ("a", "slow-case")}
+    beat = asyncio.create_task(Lines(Console(file=out, width=200), progress, seconds=0.0).repeat())
     while "slow-case" not in out.getvalue():
         await asyncio.sleep(0.05)
     beat.cancel()
-    assert out.getvalue().startswith("0/10 trials, 0 failed; busy with a on slow-case")
+    assert out.getvalue().startswith("0/10 trials, 0 failed; in flight: a on slow-case")

@@ -14,11 +14,10 @@ from pathlib import Path
 BAKEOFF = Path(sys.executable).parent / "bakeoff"
 SLOW = textwrap.dedent("""\
     import asyncio, sys
-    from pathlib import Path
-    from bakeoff.cli.running import Ending, carry_out
+    from bakeoff.cli.flags import EndingFlags
+    from bakeoff.cli.run_plan import carry_out, check_plan
     from bakeoff.options import RunOptions
     from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-    from bakeoff.storage.run_folder import new_run_folder
 
     answer = {"output": "hello", "seconds": float(sys.argv[1])}
     plan = Plan(
@@ -27,8 +26,7 @@ SLOW = textwrap.dedent("""\
         subjects=(SubjectSpec(kind="scripted", name="slow", options={"default": answer}),),
         scorers=(ScorerSpec(kind="exact"),),
     )
-    results = Path("results")
-    sys.exit(carry_out(plan, new_run_folder(results, "slow"), RunOptions(results=results, jobs=2), Ending()))
+    sys.exit(carry_out(check_plan(plan, RunOptions(jobs=2)), EndingFlags()))
 """)
 
 
@@ -79,7 +77,7 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_the_run_resumes(tmp_path: Pa
     running = Running(tmp_path, 0.3)
     running.wait_for(r"[1-9]\d*/40")
     running.interrupt()
-    running.wait_for("finishing what is in flight")
+    running.wait_for("finishing the trials in flight")
     assert running.end() == 130
     assert "bakeoff resume" in running.seen
     assert "Traceback" not in running.seen
@@ -95,7 +93,7 @@ def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
     running = Running(tmp_path, 60)
     running.wait_for("trials")
     running.interrupt()
-    running.wait_for("finishing what is in flight")
+    running.wait_for("finishing the trials in flight")
     running.interrupt()
     assert running.end() == 130, running.seen
     assert running.verdicts() == ["end"]

@@ -98,17 +98,17 @@ def remembered_in(folder: Path) -> str:
 # Every question there is, in its order, with an answer that leads to the next.
 EVERY_QUESTION = (
     ("? Models", "oracle", " ", CTRL_U, "smol", " ", CTRL_U, "another", " ", ENTER),
-    ("? Their names", "openai:gpt-5", ENTER),
+    ("? Names", "openai:gpt-5", ENTER),
     ("? Compute costs", ENTER),
     ("? MCP server", DOWN, ENTER),
-    ("? Its address", ENTER),
+    ("? URL", ENTER),
     ("? Another server", DOWN, DOWN, ENTER),
-    ("? Its command", CTRL_U, "python3 'my server.py'", ENTER),
+    ("? Command", CTRL_U, "python3 'my server.py'", ENTER),
     ("? Another server", ENTER),
     ("? Several servers", DOWN, ENTER),
     ("? Also without", "y", ENTER),
-    ("? May models try", "n", ENTER),
-    ("? Trials at one time", CTRL_U, "3", ENTER),
+    ("? May models run", "n", ENTER),
+    ("? Trials at the same time", CTRL_U, "3", ENTER),
     ("? Start?", ENTER),
 )
 
@@ -146,7 +146,7 @@ def test_ctrl_c_leaves_at_every_question_and_so_do_ctrl_d_and_esc(ask: Open, tmp
         for question, *keys in EVERY_QUESTION[:number]:
             terminal.answer(question, *keys)
         terminal.answer(EVERY_QUESTION[number][0], key)
-        terminal.sees(f"left; nothing was run\nNONE {left}\n")
+        terminal.sees(f"cancelled; nothing was run\nNONE {left}\n")
         assert terminal.is_as_before, f"after {key!r} at {EVERY_QUESTION[number][0]!r}"
     assert terminal.ends() == 130
     assert not (tmp_path / "work" / "answers.out").exists()
@@ -162,7 +162,7 @@ def test_answers_are_offered_the_next_time(ask: Open, tmp_path: Path) -> None:
     (tmp_path / "work" / "answers.out").unlink()
     again = ask()
     for question, *_ in EVERY_QUESTION:
-        if question != "? Their names":  # the name that was typed is in the list now
+        if question != "? Names":  # the name that was typed is in the list now
             again.answer(question, ENTER)
     assert again.ends() == 0
     jobs, request = answers_in(tmp_path)
@@ -176,7 +176,7 @@ def test_one_who_says_no_at_the_end_is_offered_the_same_answers_again(ask: Open,
     for question, *keys in (*short, ("? Start?", "n", ENTER)):
         terminal.answer(question, *keys)
     assert terminal.ends() == 130
-    terminal.sees("left; nothing was run")
+    terminal.sees("cancelled; nothing was run")
     assert json.loads(remembered_in(tmp_path)) == {
         "models": ["nop"],
         "pricing": True,
@@ -198,18 +198,18 @@ def test_a_wrong_name_or_server_is_told_and_can_be_put_right(ask: Open, tmp_path
     terminal = ask(columns=60)
     wrong = (ENTER, CTRL_L)  # drawn anew, for otherwise only what differs from an earlier word would be drawn
     terminal.answer("? Models", ENTER)
-    terminal.answer("tick at least one", "another", " ", ENTER)
-    terminal.answer("? Their names", *wrong)
+    terminal.answer("select at least one", "another", " ", ENTER)
+    terminal.answer("? Names", *wrong)
     terminal.answer("type at least one name", "gpt-5", *wrong)
     terminal.answer("gpt-5: write `provider:model`", CTRL_U, "nosuch:gpt-5", *wrong)
-    terminal.answer("no provider is called nosuch", CTRL_U, "cheat, acme/rocket ,cheat", ENTER)
-    terminal.answer("nobody says", "n", ENTER)
+    terminal.answer("there is no provider nosuch", CTRL_U, "cheat, acme/rocket ,cheat", ENTER)
+    terminal.answer("unknown price", "n", ENTER)
     terminal.answer("? MCP server", DOWN, ENTER)
-    terminal.answer("? Its address", CTRL_U, "localhost:8000", *wrong)
+    terminal.answer("? URL", CTRL_U, "localhost:8000", *wrong)
     terminal.answer("write it as https://host/path", CTRL_U, "http://localhost:8000/mcp", ENTER)
     terminal.answer("? Another server", DOWN, DOWN, ENTER)
-    terminal.answer("? Its command", CTRL_U, "a + b", *wrong)
-    terminal.answer("stands between servers", CTRL_U, "a 'b", *wrong)
+    terminal.answer("? Command", CTRL_U, "a + b", *wrong)
+    terminal.answer("separates servers", CTRL_U, "a 'b", *wrong)
     terminal.answer("close its quotes", "'", ENTER)
     terminal.answer("? Another server", ENTER)
     terminal.answer("? Several servers", ENTER)
@@ -227,8 +227,8 @@ def test_a_wrong_name_or_server_is_told_and_can_be_put_right(ask: Open, tmp_path
 def test_nothing_is_ticked_by_accident(ask: Open, tmp_path: Path) -> None:
     terminal = ask()
     terminal.answer("? Models", "nosuchmodel", " ", TAB, "\x01", ENTER)
-    terminal.answer("tick at least one", CTRL_U, PAGE_DOWN, ESC)
-    terminal.sees("left; nothing was run")
+    terminal.answer("select at least one", CTRL_U, PAGE_DOWN, ESC)
+    terminal.sees("cancelled; nothing was run")
     assert terminal.ends() == 130
 
 
@@ -237,7 +237,7 @@ def test_a_damaged_memory_is_ignored_with_a_word(ask: Open, tmp_path: Path) -> N
     folder.mkdir(parents=True)
     (folder / "answers.json").write_text('{"models": ["\\u001b[2J"]}')
     terminal = ask()
-    terminal.sees("the answers of last time are ignored")
+    terminal.sees("the last answers are ignored")
     terminal.answer("? Models", CTRL_C)
     assert terminal.ends() == 130
 
@@ -266,7 +266,7 @@ def gateway() -> Iterator[dict[str, str]]:
 def test_with_a_key_the_gateways_models_are_listed_with_their_prices(ask: Open, tmp_path: Path) -> None:
     with gateway() as reached:
         terminal = ask(**reached)
-        terminal.sees("asking the AI gateway")
+        terminal.sees("fetching the AI gateway")
         terminal.sees("anthropic/claude-sonnet-4  ($4.00 in, $20.00 out)")
         terminal.answer("acme/rocket", "sonnet", " ", CTRL_U, "rocket", " ", ENTER)
         terminal.sees("USD per MTok")
@@ -282,7 +282,7 @@ def test_a_gateway_that_is_silent_is_not_waited_for(ask: Open) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         reached = {"AI_GATEWAY_BASE_URL": f"http://127.0.0.1:{silent.getsockname()[1]}", "AI_GATEWAY_API_KEY": "k" * 9}
         terminal = ask(**reached)
-        terminal.sees("the gateway takes too long; its models are not listed, but can be typed")
+        terminal.sees("the gateway takes too long; its models are not listed, but you can type their names")
         terminal.answer("? Models", CTRL_C)
         assert terminal.ends() == 130
 
@@ -318,10 +318,10 @@ def test_a_run_is_asked_for_started_and_reported_in_one_terminal(
     terminal = open_terminal(str(PROGRAM), "run", "--suites", str(suites), "--sandbox", "process", "--no-open")
     terminal.answer("? Models", "oracle", " ", CTRL_U, "nop", " ", ENTER)
     terminal.answer("? MCP server", ENTER)
-    terminal.answer("? May models try", ENTER)
-    terminal.answer("? Trials at one time", ENTER)
+    terminal.answer("? May models run", ENTER)
+    terminal.answer("? Trials at the same time", ENTER)
     terminal.sees("2 trials = 1 cases × 2 subjects × 1 rounds")
-    terminal.sees("one case alone cannot tell two subjects apart")
+    terminal.sees("a single case cannot tell two subjects apart")
     terminal.sees("--model oracle --model nop")
     terminal.answer("? Start?", ENTER)
     assert terminal.ends() == 1, "one of the two controls fails on purpose"
@@ -342,7 +342,7 @@ def test_leaving_a_run_exits_130_and_runs_nothing(open_terminal: Open, suites: P
         terminal.answer(question, *(["oracle", " "] if question == "? Models" else []), ENTER)
     terminal.answer("? Start?", CTRL_C)
     assert terminal.ends() == 130
-    assert terminal.text.endswith("left; nothing was run\n")
+    assert terminal.text.endswith("cancelled; nothing was run\n")
     assert terminal.is_as_before
     assert not (tmp_path / "work" / "results").exists()
 
@@ -369,6 +369,6 @@ def test_without_a_terminal_nothing_is_asked(suites: Path, tmp_path: Path, envir
 
 
 def test_a_command_line_that_asks_nothing_does_not_load_what_asks() -> None:
-    loaded = "import sys, bakeoff.cli.main, bakeoff.cli.wizard; print('questionary' in sys.modules)"
+    loaded = "import sys, bakeoff.cli.main, bakeoff.cli.components; print('questionary' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.answers import Remembered, answers_file, recall, remember
+from bakeoff.cli.answers import LastAnswers, answers_file, recall, remember
 from bakeoff.doors.components.request import ComponentsRequest
 
 
@@ -25,7 +25,7 @@ def remembered_of(*mcp: str) -> tuple[str, ...]:
 
 def test_what_was_remembered_comes_back_and_nobody_else_can_read_it() -> None:
     remember(ComponentsRequest(models=("oracle", "a/b"), pricing=False, test_tool=False), 7, fail)
-    assert recall(fail) == Remembered(models=("oracle", "a/b"), pricing=False, mcp=("none",), test_tool=False, jobs=7)
+    assert recall(fail) == LastAnswers(models=("oracle", "a/b"), pricing=False, mcp=("none",), test_tool=False, jobs=7)
     assert answers_file().stat().st_mode & 0o777 == 0o600
 
 
@@ -81,8 +81,8 @@ def test_a_damaged_file_is_ignored_with_a_word_and_replaced(damaged: bytes) -> N
     answers_file().parent.mkdir(parents=True)
     answers_file().write_bytes(damaged)
     said: list[str] = []
-    assert recall(said.append) == Remembered()
-    assert said == [f"{answers_file()} cannot be understood: the answers of last time are ignored"]
+    assert recall(said.append) == LastAnswers()
+    assert said == [f"{answers_file()} cannot be read: the last answers are ignored"]
     remember(ComponentsRequest(models=("nop",)), 1, fail)
     assert recall(fail).models == ("nop",)
 
@@ -90,7 +90,7 @@ def test_a_damaged_file_is_ignored_with_a_word_and_replaced(damaged: bytes) -> N
 def test_a_newer_versions_file_serves_as_far_as_it_is_understood() -> None:
     answers_file().parent.mkdir(parents=True)
     answers_file().write_text(json.dumps({"jobs": 3, "colour": "blue"}))
-    assert recall(fail) == Remembered(jobs=3)
+    assert recall(fail) == LastAnswers(jobs=3)
 
 
 def test_a_folder_that_cannot_be_written_costs_a_word_and_nothing_else(
@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_costs_a_word_and_nothing_else(
     said: list[str] = []
     remember(ComponentsRequest(models=("nop",)), 1, said.append)
     assert len(said) == 1
-    assert "the answers cannot be kept in" in said[0]
+    assert "the answers cannot be saved in" in said[0]
 
 
 @pytest.mark.parametrize("chosen", ["", "relative/folder"])

@@ -15,9 +15,12 @@ from .wizard_terminal import CTRL_C, CTRL_D, DOWN, ENTER, ESC, UP, Terminal
 
 CHOOSE = """
 import sys
-from bakeoff.cli.wizard import choose_job
+from pathlib import Path
+import typer.main
+from bakeoff.cli.main import app
+from bakeoff.cli.wizard import choose_command
 
-words = choose_job()
+words = choose_command(typer.main.get_command(app), Path("results"))
 print("CHOSEN", words)
 sys.exit(0 if words else 130)
 """
@@ -57,7 +60,7 @@ def test_the_jobs_are_the_commands_there_are_and_the_usual_ones_come_first(choos
     terminal = choose()
     terminal.sees("\n   doctor")
     jobs = offered(terminal)
-    terminal.answer("gap", ENTER)
+    terminal.answer("how to get it", ENTER)
     terminal.sees(f"bakeoff {jobs[0]}\n\nCHOSEN ['{jobs[0]}'")
     assert terminal.ends() == 0
     commands = getattr(typer.main.get_command(app), "commands", {})
@@ -85,7 +88,7 @@ def test_a_group_of_commands_is_asked_into_and_what_cannot_be_left_out_is_asked_
     terminal.answer("", *[DOWN] * steps, ENTER)
     terminal.answer("? bakeoff models", DOWN, ENTER)
     terminal.answer("? Names", ENTER)
-    terminal.answer("this cannot be left out", "openai:gpt-5 oracle", ENTER)
+    terminal.answer("this is required", "openai:gpt-5 oracle", ENTER)
     terminal.sees("CHOSEN ['models', 'prices', 'openai:gpt-5', 'oracle']")
     assert terminal.ends() == 0
 
@@ -96,7 +99,7 @@ def test_runs_to_compare_are_picked_newest_first(choose: Choose, tmp_path: Path)
     terminal.sees("\n   doctor")
     terminal.answer("", *[DOWN] * offered(terminal).index("compare"), ENTER)
     terminal.answer("? Baseline", DOWN, ENTER)
-    terminal.answer("the same: two subjects of one run", DOWN, ENTER)
+    terminal.answer("the same run: compare two of its subjects", DOWN, ENTER)
     terminal.sees("CHOSEN ['compare', '2026-01-01-a', '2026-01-02-b']")
     assert terminal.ends() == 0
 
@@ -105,7 +108,7 @@ def test_runs_to_compare_are_picked_newest_first(choose: Choose, tmp_path: Path)
 def test_leaving_the_menu_is_130_in_one_line(choose: Choose, key: str) -> None:
     terminal = choose()
     terminal.answer("\n   doctor", UP, key)
-    terminal.sees("left; nothing was run\nCHOSEN None")
+    terminal.sees("cancelled; nothing was run\nCHOSEN None")
     assert terminal.ends() == 130
     assert terminal.is_as_before
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.comparing import Shape, run_compare
+from bakeoff.cli.compare import run_compare
+from bakeoff.cli.flags import ReportFlags
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Score
@@ -376,10 +377,10 @@ def hostile_runs(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "before"), str(tmp_path / "after")
 
 
-@pytest.mark.parametrize("shape", [Shape(), Shape(markdown=True), Shape(as_json=True)])
+@pytest.mark.parametrize("shape", [ReportFlags(), ReportFlags(markdown=True), ReportFlags(as_json=True)])
 @pytest.mark.parametrize("width", ["40", "160"])
 def test_texts_from_outside_give_no_commands_to_the_machine_that_logs_a_comparison(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shape: Shape, width: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shape: ReportFlags, width: str
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", width)
@@ -397,7 +398,9 @@ def test_a_run_whose_name_is_no_text_can_be_told_in_json(tmp_path: Path, capsys:
     run_of(odd, plan, {"s": lambda c, r: 1.0})
     run_of(tmp_path / "plain", plan, {"s": lambda c, r: 1.0})
     names = (str(odd), str(tmp_path / "plain"))
-    assert run_compare(tmp_path, names, (None, None), "verdict", None, 5, Shape(as_json=True), exit_zero=False) == 3
+    assert (
+        run_compare(tmp_path, names, (None, None), "verdict", None, 5, ReportFlags(as_json=True), exit_zero=False) == 3
+    )
     told = json.loads(capsys.readouterr().out)
     assert told["pairs"][0]["baseline"]["source"] == r"a\udcff b"
     assert told["pairs"][0]["baseline"]["path"].endswith(r"a\udcff b")

@@ -13,7 +13,8 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from bakeoff.cli.exporting import FORMATS, Wanted
+from bakeoff.cli.export import FORMATS, Wanted
+from bakeoff.cli.main import ExportFormat
 from bakeoff.errors import BakeoffError
 from bakeoff.report.compare import compare_sources
 from bakeoff.report.compare_page import write_compare_page
@@ -128,7 +129,7 @@ def check_markdown(text: str) -> None:
     assert Seen(MarkdownIt("gfm-like").render(text)).tags <= MARKDOWN_TAGS
 
 
-CHECKS: dict[str, Callable[[str], None]] = {
+CHECKS: dict[ExportFormat, Callable[[str], None]] = {
     "csv": check_csv,
     "junit": check_junit,
     "github": check_github,
@@ -137,7 +138,7 @@ CHECKS: dict[str, Callable[[str], None]] = {
 }
 
 
-def export(source: Source, format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def export(source: Source, format_: ExportFormat, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     output = {"parquet": str(folder / "x.parquet"), "inspect": str(folder / "logs")}.get(format_, "-")
     with Shelf(source.plan, source.records()) as shelf:

@@ -1,8 +1,14 @@
-"""Choices that the options, the command line and the pytest plugin share. A light module: all of them load it."""
+"""Choices that options, commands, configuration and the pytest plugin share. All of them load this light module."""
 
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
-ReplayMode = Literal["off", "auto", "record", "strict"]
+ReplayMode: TypeAlias = Literal["off", "auto", "record", "strict"]
 """`auto` replays and records what is missing, `record` records everything again, `strict` only replays."""
 
 REPLAY_MODES: tuple[ReplayMode, ...] = get_args(ReplayMode)
+
+SandboxName: TypeAlias = Literal["auto", "process", "bwrap", "docker"]
+"""`auto` is the strongest sandbox that works on this machine."""
+
+Gate: TypeAlias = Literal["verdict", "regression"]
+"""What a comparison must show: `verdict` judges any difference, `regression` allows one up to the margin."""

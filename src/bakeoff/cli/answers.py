@@ -1,4 +1,4 @@
-"""What was answered last time, so that it can be offered the next time. Nothing in it is secret."""
+"""Keep the answers to the questions of `bakeoff run`, to offer them the next time. Secrets are never kept."""
 
 import os
 import shlex
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from bakeoff.mcp.servers import ServerSpec
 
 _LARGEST = 64 * 1024
-# The file may be anybody's work: what is in it is offered on the screen, and nothing in it may move the cursor.
+# The answers are shown on the screen, and anybody may have edited the file: no control characters.
 _Shown = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 
 Say = Callable[[str], None]
 
 
-class Remembered(FrozenModel):
-    """The answers of the last run that was asked for; None or nothing where there are none."""
+class LastAnswers(FrozenModel):
+    """The answers for the last run; None or empty where there are none."""
 
-    model_config = ConfigDict(extra="ignore")  # a newer version's file serves as far as it is understood
+    model_config = ConfigDict(extra="ignore")  # a newer version may have written more
 
     models: tuple[_Shown, ...] = Field(default=(), max_length=100)
     pricing: bool | None = None
@@ -39,27 +39,28 @@ class Remembered(FrozenModel):
 
 
 def answers_file() -> Path:
-    """In the user's folder of settings. It need not exist yet."""
+    """Return the path of the file in the user's configuration folder. It need not exist."""
     base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    # The XDG specification has relative paths ignored.
+    # The XDG specification says to ignore relative paths.
     return (base if base.is_absolute() else Path.home() / ".config") / "bakeoff" / "answers.json"
 
 
-def recall(say: Say) -> Remembered:
-    """What was remembered; a file that cannot be understood counts as none, and is replaced the next time."""
+def recall(say: Say) -> LastAnswers:
+    """Return the last answers. A file that cannot be read counts as none; the next answers replace it."""
     path = answers_file()
     try:
         with path.open("rb") as file:
-            return Remembered.model_validate_json(file.read(_LARGEST))
+            return LastAnswers.model_validate_json(file.read(_LARGEST))
     except FileNotFoundError:
-        return Remembered()
+        return LastAnswers()
     except (OSError, ValidationError):
-        say(f"{path} cannot be understood: the answers of last time are ignored")
-        return Remembered()
+        say(f"{path} cannot be read: the last answers are ignored")
+        return LastAnswers()
 
 
 def remember(request: ComponentsRequest, jobs: int, say: Say) -> None:
-    remembered = Remembered(
+    """Keep the answers without their secrets."""
+    remembered = LastAnswers(
         models=request.models,
         pricing=request.pricing,
         mcp=tuple(_without_secrets(request.mcp)),
@@ -69,11 +70,11 @@ def remember(request: ComponentsRequest, jobs: int, say: Say) -> None:
     try:
         write_atomically(answers_file(), remembered.model_dump_json(indent=2).encode())
     except OSError as error:
-        say(f"the answers cannot be kept in {answers_file().parent}: {error.strerror or error}")
+        say(f"the answers cannot be saved in {answers_file().parent}: {error.strerror or error}")
 
 
 def _without_secrets(axis: Iterable[str]) -> Iterator[str]:
-    """Each entry without what may be secret in its addresses; one whose command tells a secret is left out."""
+    """Yield each entry without the secrets in its URLs; leave out entries with a secret in a command."""
     for entry in axis:
         servers = [_harmless(text.strip()) for text in entry.split(JOINED.strip())] if entry != "none" else ["none"]
         kept = [server for server in servers if server is not None]
@@ -82,7 +83,7 @@ def _without_secrets(axis: Iterable[str]) -> Iterator[str]:
 
 
 def _harmless(text: str) -> str | None:
-    from bakeoff.mcp.servers import parse_mcp_option, shown_url  # a second to load, which the first question can spare
+    from bakeoff.mcp.servers import parse_mcp_option, shown_url  # takes a second to load
 
     try:
         spec = parse_mcp_option(text)
@@ -92,10 +93,10 @@ def _harmless(text: str) -> str | None:
         return text
     if spec.url is not None:
         return f"http:{shown_url(spec.url)}"
-    return None if _tells_a_secret(spec) else text
+    return None if _has_secret(spec) else text
 
 
-def _tells_a_secret(spec: "ServerSpec") -> bool:
+def _has_secret(spec: "ServerSpec") -> bool:
     from bakeoff.mcp.servers import shown_url
 
     words = [spec.command or "", *spec.args]
@@ -106,7 +107,7 @@ def _tells_a_secret(spec: "ServerSpec") -> bool:
 
 
 def _named_values(words: list[str]) -> Iterator[tuple[str, str]]:
-    """What looks like `NAME=value`, `--name=value` or `--name value`."""
+    """Yield the pairs of words that look like `NAME=value`, `--name=value` or `--name value`."""
     for word, following in zip(words, [*words[1:], ""], strict=True):
         name, equals, value = word.partition("=")
         if equals or word.startswith("-"):

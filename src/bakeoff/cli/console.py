@@ -1,39 +1,78 @@
-"""Where text goes: results to stdout, everything about the doing to stderr. No colour and no bars when piped."""
+"""Print to the terminal: results to stdout, everything else to stderr. Pipes get no colours and no bars."""
 
 import codecs
 import io
+import os
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bakeoff.report.words import visible
 
 _PLAINER = dict(zip("▁▂▃▄▅▆▇█░–−×·…", "_.-:=+*#.--x*~", strict=True))
 
 
 def out() -> Console:
-    _never_refuse(sys.stdout)
+    """Return the console for results."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("plainer", _plainer)
+        sys.stdout.reconfigure(errors="plainer")
     console = Console(highlight=False, markup=False, emoji=False)
-    # A pipe has no width; a table folded to 80 columns would be of no use to the program that reads it.
+    # A pipe has no width, and a table folded to 80 columns is of no use to a program.
     return console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=160)
 
 
 def err() -> Console:
+    """Return the console for progress, warnings and hints."""
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
+def say(message: str) -> None:
+    """Print a line to stderr, with control characters made visible."""
+    err().print(visible(message, 4000))
+
+
+def table(*headings: str, right: Iterable[str] = ()) -> Table:
+    """Return an empty table; the columns in `right` are aligned to the right."""
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in headings:
+        made.add_column(heading, overflow="fold", justify="right" if heading in right else "left")
+    return made
+
+
+def add_row(table: Table, *cells: str | Text) -> None:
+    """Add a row to a table, with control characters in its texts made visible."""
+    table.add_row(*(cell if isinstance(cell, Text) else Text(visible(cell)) for cell in cells))
+
+
+def can_ask() -> bool:
+    """Return whether a person can be asked: stdin and stdout are terminals, and this is no CI job."""
+    # A program that was started without these streams has None in their place, whatever their types say.
+    terminals = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    return terminals and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
+
+
+def print_problems(what: str, problems: Mapping[str, Sequence[str]]) -> int:
+    """Print the problems of suites or exercises and how many are fit for use; return 1 if one is not, else 0."""
+    for name, found in problems.items():
+        for problem in found:
+            out().print(Text(f"{visible(name)}: {visible(problem, 2000)}"))
+    unfit = sum(map(bool, problems.values()))
+    out().print(f"{len(problems) - unfit} of {len(problems)} {what} are fit for use")
+    return int(unfit > 0)
+
+
 def tell_of_damage(lines: int, name: str) -> None:
-    """What no number has in it is said beside the numbers."""
+    """Say that a report leaves out damaged lines."""
     if lines:
-        err().print(f"{lines:,} damaged lines are left out; `bakeoff runs check {name}` names them", markup=False)
-
-
-def _never_refuse(stream: object) -> None:
-    """Where an encoding has no bars or dashes, plainer signs stand for them; columns stay as wide as they were."""
-    if isinstance(stream, io.TextIOWrapper):
-        codecs.register_error("plainer", _plainer)
-        stream.reconfigure(errors="plainer")
+        say(f"{lines:,} damaged lines are left out; `bakeoff runs check {name}` lists them")
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:
+    """Replace bars and dashes that an encoding lacks by plainer characters of the same width."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]

@@ -1,4 +1,4 @@
-"""The last resort: an error nobody foresaw becomes a sentence and a file, never a traceback on the screen."""
+"""Report an unexpected error in a sentence and a file instead of a traceback."""
 
 import io
 import os
@@ -7,12 +7,12 @@ import tempfile
 import traceback
 from types import TracebackType
 
-READER_GONE = 141  # as a shell reports a program that SIGPIPE ended
-INTERNAL = 70  # "internal software error" in sysexits.h; none of the codes that say something about a run
+READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
+INTERNAL = 70  # "internal software error" in sysexits.h; no exit code of a run
 
 
 def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """For `sys.excepthook`."""
+    """Write the traceback to a file, say where it is, and end the process. For `sys.excepthook`."""
     if isinstance(error, BrokenPipeError):
         os._exit(READER_GONE)
     with tempfile.NamedTemporaryFile(
@@ -20,20 +20,20 @@ def report_crash(kind: type[BaseException], error: BaseException, trace: Traceba
     ) as file:
         file.write("".join(traceback.format_exception(kind, error, trace)))
     sys.stderr.write(
-        f"bakeoff has a bug: {kind.__name__}: {shown(str(error))}\nFinished work is in the run's folder. "
-        f"The details are in {file.name}; please send them with a report.\n"
+        f"bakeoff has a bug: {kind.__name__}: {shown(str(error))}\nFinished trials are safe in the run's folder. "
+        f"The details are in {file.name}; please attach them to a bug report.\n"
     )
     sys.stderr.flush()
     os._exit(INTERNAL)
 
 
 def accept_every_character() -> None:
-    """What the encoding of a terminal or pipe has no character for is written as an escape, not refused."""
+    """Write characters that the encoding of stdout or stderr lacks as escapes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def shown(text: str) -> str:
-    """Untrusted text of several lines: control characters are shown, never emitted."""
+    """Return text with its control characters made visible, except line breaks."""
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)

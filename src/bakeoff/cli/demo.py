@@ -1,38 +1,32 @@
-"""`bakeoff demo`: the bundled plan, from plan to report."""
+"""Carry out `bakeoff demo`: a small bundled plan, from plan to report."""
 
 import importlib.util
 
-from rich.console import Console
-
 from bakeoff.bundled.demo import demo_plan
-from bakeoff.cli.console import err
-from bakeoff.cli.plans import print_dry_run
-from bakeoff.cli.running import INTERRUPTED, PASSED, Ending, carry_out
+from bakeoff.cli.console import say
+from bakeoff.cli.dry_run import print_dry_run
+from bakeoff.cli.flags import EndingFlags
+from bakeoff.cli.run_plan import FAILED, PASSED, check_plan, conclude, run_checked
 from bakeoff.options import RunOptions
-from bakeoff.report import Summary, summarise
-from bakeoff.storage.run_folder import new_run_folder
 
 
-def run_demo(options: RunOptions, ending: Ending, *, dry_run: bool) -> int:
-    """The exit code says whether the demo ran as it should, not whether its subjects are any good."""
-    plan = demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None)
+def run_demo(options: RunOptions, ending: EndingFlags, *, dry_run: bool) -> int:
+    """Run the demo. The exit code says whether it ran as it should, not whether its subjects passed."""
+    checked = check_plan(demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None), options)
     if dry_run:
-        print_dry_run(plan, options.results)
+        print_dry_run(checked)
         return PASSED
-    folder = new_run_folder(options.results, plan.name)
-    if carry_out(plan, folder, options, ending) == INTERRUPTED:
-        return INTERRUPTED
-    return _explain(err(), summarise(plan, folder.latest_records(plan)))
-
-
-def _explain(console: Console, summary: Summary) -> int:
+    ending.outputs()
+    ended = run_checked(checked, ending)
+    code = conclude([ended], ending)
+    if ended.interrupted:
+        return code
+    summary = ended.run.summary
     scores = {subject.subject: subject.score for subject in summary.subjects}
-    as_it_should = summary.complete and scores["oracle"] == 1 and scores["nop"] == 0
-    if not as_it_should:
-        console.print("The demo did not come out as it should: `bakeoff doctor` says what may be missing here.")
-        return 1
-    console.print(
-        "\n`oracle` gives the known answers and passes; `nop` does nothing and fails; `scripted` is in between.\n"
-        "Next: `bakeoff runs show` for what failed, `bakeoff doctor` for what this machine can do."
-    )
+    if not (summary.complete and scores["oracle"] == 1 and scores["nop"] == 0):
+        say("The demo did not run as expected: `bakeoff doctor` shows what may be missing on this machine.")
+        return FAILED
+    say("")
+    say("`oracle` submits the known answers and passes; `nop` does nothing and fails; `scripted` is in between.")
+    say("Next: `bakeoff runs show` shows what failed, `bakeoff doctor` checks this machine.")
     return PASSED

@@ -1,4 +1,4 @@
-"""`bakeoff doctor`: what is here, what is not, and what to type about it."""
+"""Carry out `bakeoff doctor`: check what this machine has and lacks, and say how to get it."""
 
 import importlib.util
 import json
@@ -10,14 +10,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._version import __version__
-from bakeoff.cli.console import out
+from bakeoff.cli.console import add_row, out, table
 from bakeoff.errors import UsageError
-from bakeoff.report.words import visible
 from bakeoff.sandbox import available
 
 KEYS = (
@@ -38,7 +36,7 @@ _OLDEST_NODE = 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked for. `advice` is empty where nothing needs doing."""
+    """One thing that was checked. `advice` is empty if nothing needs to be done."""
 
     what: str
     ok: bool
@@ -47,20 +45,20 @@ class Finding:
 
 
 def show_health(results: Path, *, as_json: bool) -> None:
+    """Print what this machine has and lacks."""
     findings = list(look(results))
     if as_json:
         out().file.write(json.dumps([asdict(finding) for finding in findings], indent=2) + "\n")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in ("", "what", "found", "what to do"):
-        table.add_column(heading, overflow="fold")
+    shown = table("", "what", "found", "what to do")
     for finding in findings:
         mark = Text("ok", style="green") if finding.ok else Text("--", style="yellow")
-        table.add_row(mark, finding.what, Text(visible(finding.found)), Text(finding.advice))
-    out().print(table)
+        add_row(shown, mark, finding.what, finding.found, Text(finding.advice))
+    out().print(shown)
 
 
 def look(results: Path) -> Iterator[Finding]:
+    """Check everything that commands may need."""
     yield Finding("bakeoff", True, __version__)
     yield _python()
     yield _node()
@@ -77,7 +75,7 @@ def _python() -> Finding:
 
 
 def _node() -> Finding:
-    advice = f"install Node {_OLDEST_NODE} or newer for suites that run under Vitest"
+    advice = f"install Node {_OLDEST_NODE} or newer, for suites that use Vitest"
     version = _ask("node", "--version")
     if version is None:
         return Finding("Node", False, "not found", advice)
@@ -90,17 +88,17 @@ def _browser() -> Finding:
     for program in ("chromium", "chromium-browser", "google-chrome"):
         if shutil.which(program):
             return Finding("browser", True, _ask(program, "--version") or program)
-    return Finding("browser", False, "not found", "apt-get install chromium, to look at pages in tests")
+    return Finding("browser", False, "not found", "apt-get install chromium, for the tests that look at pages")
 
 
 def _disk(results: Path) -> Finding:
     try:
         results = results.absolute()
     except FileNotFoundError:
-        return Finding("disk", False, "the current folder has been deleted", "go to one that is there")
+        return Finding("disk", False, "the current folder has been deleted", "change to a folder that exists")
     folder = next(path for path in (results, *results.parents) if path.is_dir())
     free = shutil.disk_usage(folder).free
-    advice = f"make room: under {_ENOUGH_DISK / 1024**3:.0f} GiB a long run may have to stop"
+    advice = f"free some space: with less than {_ENOUGH_DISK / 1024**3:.0f} GiB a long run may fail"
     return Finding(
         "disk", free >= _ENOUGH_DISK, f"{free / 1024**3:.1f} GiB free", "" if free >= _ENOUGH_DISK else advice
     )
@@ -109,7 +107,7 @@ def _disk(results: Path) -> Finding:
 def _extras() -> Iterator[Finding]:
     for extra, module, use in (
         ("local", "xllamacpp", "run a model on this machine, without a key"),
-        ("ray", "ray", "spread a run over machines"),
+        ("ray", "ray", "spread a run over several machines"),
         ("otel", "opentelemetry.sdk", "send traces"),
     ):
         parent = module.partition(".")[0]
@@ -122,14 +120,14 @@ def _keys() -> Finding:
     try:
         environment = read_environment()
     except UsageError as error:
-        return Finding("keys", False, str(error), "mend the file")
+        return Finding("keys", False, str(error), "correct the file")
     found = [name for name in KEYS if environment.get(name)]
-    advice = "" if found else "set one of the providers' variables to judge their models; the demo needs none"
+    advice = "" if found else "set the API key of a provider to use its models; the demo needs none"
     return Finding("keys", bool(found), ", ".join(found) or "none", advice)
 
 
 def _ask(*command: str) -> str | None:
-    """The first line a program prints about itself."""
+    """Return the first line that a command prints, or None if it fails."""
     if shutil.which(command[0]) is None:
         return None
     try:

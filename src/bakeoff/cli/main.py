@@ -1,51 +1,53 @@
-"""The commands and their options. Start-up must stay fast, so this module imports nothing but typer: what a command
-needs is imported in its body."""
+"""Declare the commands of `bakeoff` and start them.
+
+Start-up must stay fast, so this module imports nothing heavy: each command imports what it needs in its body.
+"""
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from bakeoff._kernel.choices import Gate
 from bakeoff._version import __version__
 from bakeoff.cli.agents import agents
-from bakeoff.cli.arguments import (
+from bakeoff.cli.crash import READER_GONE, accept_every_character, report_crash, shown
+from bakeoff.cli.flags import (
     AsJson,
+    EndingFlags,
     ExitZero,
-    FailUnder,
-    GitHub,
-    HtmlFile,
     Jobs,
-    JunitFile,
-    KeepWorkspaces,
-    Markdown,
-    MarkdownFile,
     MaxCost,
-    MaxSeconds,
-    MaxTokens,
     NoOpen,
-    Recordings,
+    Output,
+    OutputFlags,
     Refresh,
-    Replay,
+    ReportFlags,
     Results,
+    ResumeFlags,
+    RunFlags,
     RunName,
     Sandbox,
-    Trace,
+    values_of,
+    with_flags,
 )
-from bakeoff.cli.crash import READER_GONE, accept_every_character, report_crash, shown
 from bakeoff.cli.mcp import mcp
-from bakeoff.cli.suites import run_components, verify
+from bakeoff.cli.run import run_components, verify
 from bakeoff.errors import BakeoffError, InfraError
+from bakeoff.options import RunOptions
+
+_DEMO_FLAGS = RunFlags(jobs=4)
+ExportFormat: TypeAlias = Literal["csv", "parquet", "inspect", "junit", "github", "markdown", "badge"]
 
 app = typer.Typer(
-    help="Which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?",
     rich_markup_mode=None,  # the rich-formatted help takes three times as long to appear
     pretty_exceptions_enable=False,
     invoke_without_command=True,
 )
-runs = typer.Typer(help="Look after past runs.", rich_markup_mode=None, no_args_is_help=True)
+runs = typer.Typer(help="List, show, check and delete past runs.", rich_markup_mode=None, no_args_is_help=True)
+models = typer.Typer(help="List models, show prices, download a model.", rich_markup_mode=None, no_args_is_help=True)
 app.add_typer(runs, name="runs")
-models = typer.Typer(help="Which models there are and what they cost.", rich_markup_mode=None, no_args_is_help=True)
 app.add_typer(models, name="models")
 app.add_typer(agents, name="agents")
 app.add_typer(mcp, name="mcp")
@@ -60,60 +62,28 @@ def _print_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def bakeoff(
     context: typer.Context,
-    version: Annotated[  # noqa: ARG001 - its callback answers
+    version: Annotated[  # noqa: ARG001 - the callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure are we?"""
-    if context.invoked_subcommand is None:
-        _offer_jobs(context)
+    """Find out which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure.
 
-
-def _offer_jobs(context: typer.Context) -> None:
-    """What `bakeoff` alone does: ask in a terminal, else help, as for any command line that says too little."""
-    from bakeoff.cli.wizard import can_ask, choose_job
+    Without a command, bakeoff asks what to do.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from bakeoff.cli.console import can_ask
 
     if not can_ask():
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
-    words = choose_job()
+    from bakeoff.cli.wizard import choose_command
+
+    group = typer.main.get_command(app)
+    words = choose_command(group, Path("results"))
     if words is None:
         raise typer.Exit(130)
-    typer.main.get_command(app)(words, prog_name="bakeoff")
-
-
-@app.command()
-def demo(
-    results: Results = Path("results"),
-    jobs: Jobs = 4,
-    sandbox: Sandbox = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
-    keep_workspaces: KeepWorkspaces = False,
-    replay: Replay = "off",
-    recordings: Recordings = Path(".bakeoff/recordings"),
-    trace: Trace = False,
-    as_json: AsJson = False,
-    junit: JunitFile = None,
-    markdown: MarkdownFile = None,
-    github: GitHub = False,
-) -> None:
-    """Run a small bundled plan; needs no key and no network."""
-    from bakeoff.cli.demo import run_demo
-    from bakeoff.cli.running import Ending
-    from bakeoff.options import RunOptions
-    from bakeoff.report.ci import CiOutputs
-
-    options = RunOptions(
-        results=results,
-        jobs=jobs,
-        sandbox=sandbox,
-        keep_workspaces=keep_workspaces,
-        replay=replay,
-        recordings=recordings,
-        trace=trace,
-    )
-    ending = Ending(as_json=as_json, outputs=CiOutputs(junit, markdown, github))
-    raise typer.Exit(run_demo(options, ending, dry_run=dry_run))
+    group(words, prog_name="bakeoff")
 
 
 app.command("run")(run_components)
@@ -121,185 +91,176 @@ app.command()(verify)
 
 
 @app.command()
+@with_flags
+def demo(*, flags: RunFlags = _DEMO_FLAGS, outputs: OutputFlags) -> None:
+    """Run a small bundled plan. Needs no API key and no network."""
+    from bakeoff.cli.demo import run_demo
+
+    raise typer.Exit(run_demo(flags.options(), EndingFlags(**values_of(outputs)), dry_run=flags.dry_run))
+
+
+@app.command()
 def doctor(as_json: AsJson = False, results: Results = Path("results")) -> None:
-    """Show what this machine has, what it lacks, and what to do about each gap."""
+    """Check this machine: what is installed, what is missing, and how to get it."""
     from bakeoff.cli.doctor import show_health
 
     show_health(results, as_json=as_json)
 
 
 @app.command()
-def resume(
-    run: RunName = "latest",
-    results: Results = Path("results"),
-    jobs: Jobs = 8,
-    sandbox: Annotated[str, typer.Option(help="As at the start of the run where left out.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is left and run nothing.")] = False,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    max_seconds: MaxSeconds = None,
-    keep_workspaces: KeepWorkspaces = False,
-    replay: Replay = "off",
-    recordings: Recordings = Path(".bakeoff/recordings"),
-    trace: Trace = False,
-    fail_under: FailUnder = None,
-    exit_zero: ExitZero = False,
-    as_json: AsJson = False,
-    junit: JunitFile = None,
-    markdown: MarkdownFile = None,
-    github: GitHub = False,
-) -> None:
-    """Go on with a run that was stopped, and try again what was lost to infra, budget or graders."""
-    if dry_run:
-        from bakeoff.cli.plans import print_rest
+@with_flags
+def resume(*, run: RunName = "latest", flags: ResumeFlags, ending: EndingFlags) -> None:
+    """Continue a run that was stopped, and retry trials that were lost to infra, budget or grader problems."""
+    if flags.dry_run:
+        from bakeoff.cli.dry_run import print_rest
 
-        print_rest(results, run)
+        print_rest(run, flags.options())
         raise typer.Exit
-    from bakeoff.cli.running import Ending, resume_run
-    from bakeoff.options import RunOptions
-    from bakeoff.report.ci import CiOutputs
+    from bakeoff.cli.run_plan import resume_run
 
-    options = RunOptions(
-        results=results,
-        jobs=jobs,
-        sandbox=sandbox,
-        max_cost=max_cost,
-        max_tokens=max_tokens,
-        max_seconds=max_seconds,
-        keep_workspaces=keep_workspaces,
-        replay=replay,
-        recordings=recordings,
-        trace=trace,
-    )
-    ending = Ending(fail_under, exit_zero, as_json, CiOutputs(junit, markdown, github))
-    raise typer.Exit(resume_run(run, options, ending))
+    raise typer.Exit(resume_run(run, flags.options(), ending, keep_sandbox=flags.sandbox is None))
 
 
 @app.command()
+@with_flags
 def rescore(
+    *,
     run: RunName = "latest",
     results: Results = Path("results"),
     scorer: Annotated[
         list[str] | None,
-        typer.Option(help='Replace the run\'s scorers: a kind (`exact`) or JSON (`{"kind": …}`). Repeat for several.'),
+        typer.Option(
+            metavar="SCORER",
+            help='A scorer to use instead of those of the run: a kind (`exact`) or JSON (`{"kind": …}`). Repeatable.',
+        ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Also what these scorers have scored before.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also score attempts that these scorers have scored before.")
+    ] = False,
     jobs: Jobs = 8,
     sandbox: Sandbox = "auto",
-    fail_under: FailUnder = None,
-    exit_zero: ExitZero = False,
-    as_json: AsJson = False,
+    ending: EndingFlags,
 ) -> None:
-    """Score recorded attempts again, without making, or paying for, a new one."""
-    from bakeoff.cli.running import Ending, rescore_run
-    from bakeoff.options import RunOptions
+    """Score the recorded attempts of a run again. Makes no new attempts, so it costs nothing."""
+    from bakeoff.cli.run_plan import rescore_run
 
     options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, rescore_only=True, rescore_all=everything)
-    raise typer.Exit(rescore_run(run, scorer or [], options, Ending(fail_under, exit_zero, as_json)))
+    raise typer.Exit(rescore_run(run, scorer or [], options, ending))
 
 
 @app.command()
+@with_flags
 def compare(
-    baseline: Annotated[str, typer.Argument(help="A run's folder, its name, `latest`, or a journal.")],
-    candidate: Annotated[str | None, typer.Argument(help="The same; left out, two subjects of one run.")] = None,
+    *,
+    baseline: Annotated[str, typer.Argument(help="The folder or name of a run, `latest`, or a result file.")],
+    candidate: Annotated[
+        str | None, typer.Argument(help="The same. Leave it out to compare two subjects of one run.")
+    ] = None,
     results: Results = Path("results"),
-    subject_a: Annotated[str | None, typer.Option(help="The baseline's subject.")] = None,
-    subject_b: Annotated[str | None, typer.Option(help="The candidate's subject.")] = None,
+    subject_a: Annotated[str | None, typer.Option(help="The subject to take from the baseline.")] = None,
+    subject_b: Annotated[str | None, typer.Option(help="The subject to take from the candidate.")] = None,
     gate: Annotated[
-        str, typer.Option(help="verdict, or regression: not being worse than the margin is enough.")
+        Gate, typer.Option(help="`regression` is met if the candidate is not worse by more than the margin.")
     ] = "verdict",
     margin: Annotated[
-        float | None, typer.Option(min=0, max=1, help="A difference that does not matter, such as 0.05.")
+        float | None, typer.Option(min=0, max=1, help="The largest difference that does not matter, such as 0.05.")
     ] = None,
-    details: Annotated[int, typer.Option(min=0, help="Changed cases to show line by line.")] = 5,
-    as_json: AsJson = False,
-    markdown: Markdown = False,
-    html: HtmlFile = None,
+    details: Annotated[int, typer.Option(min=0, metavar="N", help="How many changed cases to show in full.")] = 5,
+    shown_as: ReportFlags,
     exit_zero: ExitZero = False,
 ) -> None:
-    """How much better B is than A, case by case; exit 0 no worse, 1 regressed, 3 undecidable."""
-    from bakeoff.cli.comparing import Shape, run_compare
+    """Compare two runs, or two subjects of one run, case by case.
 
-    subjects, shape = (subject_a, subject_b), Shape(as_json, markdown, html)
-    names = (baseline, candidate)
-    raise typer.Exit(run_compare(results, names, subjects, gate, margin, details, shape, exit_zero=exit_zero))
+    Exit codes: 0 not worse, 1 worse, 3 undecidable.
+    """
+    from bakeoff.cli.compare import run_compare
+
+    names, subjects = (baseline, candidate), (subject_a, subject_b)
+    raise typer.Exit(run_compare(results, names, subjects, gate, margin, details, shown_as, exit_zero=exit_zero))
 
 
 @app.command()
+@with_flags
 def selfcheck(
-    run: Annotated[str | None, typer.Argument(help="A run whose plan is run again; the demo's if left out.")] = None,
+    *,
+    run: Annotated[str | None, typer.Argument(help="The run whose plan to use. Default: the plan of the demo.")] = None,
     results: Results = Path("results"),
-    subject: Annotated[str | None, typer.Option(help="Which subject of the plan.")] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of each of the two runs.")] = None,
+    subject: Annotated[str | None, typer.Option(help="The subject of the plan to run.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="The rounds of each of the two runs.")] = None,
     jobs: Jobs = 4,
     sandbox: Sandbox = "auto",
     max_cost: MaxCost = None,
-    as_json: AsJson = False,
-    markdown: Markdown = False,
-    html: HtmlFile = None,
+    shown_as: ReportFlags,
 ) -> None:
-    """Run one configuration twice and report how often it contradicts itself."""
-    from bakeoff.cli.comparing import Shape, run_selfcheck
-    from bakeoff.options import RunOptions
+    """Run the same subject twice and report how often its two results disagree."""
+    from bakeoff.cli.compare import run_selfcheck
 
     options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, max_cost=max_cost)
-    raise typer.Exit(run_selfcheck(run, subject, rounds, options, Shape(as_json, markdown, html)))
+    raise typer.Exit(run_selfcheck(run, subject, rounds, options, shown_as))
 
 
 @app.command()
+@with_flags
 def leaderboard(
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs or journals; all runs if left out.")] = None,
+    *,
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs or result files. Default: all runs.")
+    ] = None,
     results: Results = Path("results"),
-    as_json: AsJson = False,
-    markdown: Markdown = False,
-    html: HtmlFile = None,
+    shown_as: ReportFlags,
 ) -> None:
-    """The latest word on every subject, with groups that cannot be told apart."""
-    from bakeoff.cli.comparing import Shape, run_leaderboard
+    """Rank all subjects by their latest results, in groups that cannot be told apart."""
+    from bakeoff.cli.compare import run_leaderboard
 
-    raise typer.Exit(run_leaderboard(results, runs or [], Shape(as_json, markdown, html)))
+    raise typer.Exit(run_leaderboard(results, runs or [], shown_as))
 
 
 @app.command()
 def export(
     run: RunName = "latest",
     results: Results = Path("results"),
-    format_: Annotated[
-        str, typer.Option("--format", help="csv, parquet, inspect, junit, github, markdown or badge.")
-    ] = "csv",
-    output: Annotated[str, typer.Option("--output", "-o", help="A file, or `-` for stdout.")] = "-",
-    subject: Annotated[str | None, typer.Option(help="Only this one, for inspect and badge.")] = None,
+    format_: Annotated[ExportFormat, typer.Option("--format", help="The format to write.")] = "csv",
+    output: Output = "-",
+    subject: Annotated[str | None, typer.Option(help="Export only this subject.")] = None,
 ) -> None:
-    """A run in the formats of other tools."""
-    from bakeoff.cli.exporting import run_export
+    """Write a run in the format of another tool."""
+    from bakeoff.cli.export import run_export
 
     raise typer.Exit(run_export(results, run, format_, output, subject))
 
 
 @app.command()
 def merge(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Of pytest --eval-json, one for each shard.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="A file, or `-` for stdout.")] = "-",
-    html: HtmlFile = None,
-    min_pass_rate: Annotated[float | None, typer.Option(min=0, max=1, help="As pytest's --eval-min-pass-rate.")] = None,
-    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="As pytest's --eval-min-score.")] = None,
-    baseline: Annotated[Path | None, typer.Option(metavar="FILE", help="As pytest's --eval-baseline.")] = None,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="The files of `pytest --eval-json`, one for each shard.")
+    ],
+    output: Output = "-",
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a self-contained page.")] = None,
+    min_pass_rate: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Like --eval-min-pass-rate of pytest.")
+    ] = None,
+    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Like --eval-min-score of pytest.")] = None,
+    baseline: Annotated[Path | None, typer.Option(metavar="FILE", help="Like --eval-baseline of pytest.")] = None,
 ) -> None:
-    """The evals of one run of pytest, from the files of its shards; exit 1 if a gate is not met."""
-    from bakeoff.cli.merging import run_merge
+    """Merge the eval results of the shards of one pytest run. Exits with 1 if a gate is not met."""
+    from bakeoff.cli.merge import run_merge
 
     raise typer.Exit(run_merge(files, output, html, min_pass_rate, min_score, baseline))
 
 
 @app.command()
 def report(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Folders, names, or `latest`.")] = None,
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs or result files. Default: the latest run.")
+    ] = None,
     results: Results = Path("results"),
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where one run's page goes.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The page to write, for a single run.")
+    ] = None,
     no_open: NoOpen = False,
 ) -> None:
-    """Make the page of a run: one file, with every transcript in it."""
-    from bakeoff.cli.reports import report_runs
+    """Write the page of a run: one HTML file with every transcript."""
+    from bakeoff.cli.pages import report_runs
 
     report_runs(results, runs or [], output, opened=not no_open)
 
@@ -307,19 +268,21 @@ def report(
 @app.command()
 def index(
     results: Results = Path("results"),
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Instead of index.html in results.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The page to write. Default: index.html.")
+    ] = None,
     no_open: NoOpen = False,
 ) -> None:
-    """Make the index over all runs: search, history, two side by side."""
-    from bakeoff.cli.reports import index_results
+    """Write a page that lists all runs, to search them, see their history and compare two of them."""
+    from bakeoff.cli.pages import index_results
 
     index_results(results, output, opened=not no_open)
 
 
 @app.command()
 def build(results: Results = Path("results"), no_open: NoOpen = False) -> None:
-    """Make every page that is missing or out of date, and the index."""
-    from bakeoff.cli.reports import build_results
+    """Write every page that is missing or out of date, and the index."""
+    from bakeoff.cli.pages import build_results
 
     raise typer.Exit(build_results(results, opened=not no_open))
 
@@ -327,18 +290,18 @@ def build(results: Results = Path("results"), no_open: NoOpen = False) -> None:
 @app.command()
 def view(
     results: Results = Path("results"),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 picks a free one.")] = 0,
     no_open: NoOpen = False,
 ) -> None:
-    """Serve the same pages on this machine, and show runs as they go on."""
-    from bakeoff.cli.reports import view_results
+    """Serve the pages on this machine, and follow runs while they go on."""
+    from bakeoff.cli.pages import view_results
 
     view_results(results, port, opened=not no_open)
 
 
 @runs.command("list")
 def runs_list(results: Results = Path("results"), as_json: AsJson = False) -> None:
-    """All runs, newest first."""
+    """List all runs, newest first."""
     from bakeoff.cli.runs import list_runs
 
     list_runs(results, as_json=as_json)
@@ -346,7 +309,7 @@ def runs_list(results: Results = Path("results"), as_json: AsJson = False) -> No
 
 @runs.command("show")
 def runs_show(run: RunName = "latest", results: Results = Path("results"), as_json: AsJson = False) -> None:
-    """The summary of one run, and what did not pass."""
+    """Show the summary of a run and the trials that did not pass."""
     from bakeoff.cli.runs import show_run
 
     show_run(results, run, as_json=as_json)
@@ -354,7 +317,7 @@ def runs_show(run: RunName = "latest", results: Results = Path("results"), as_js
 
 @runs.command("check")
 def runs_check(run: RunName = "latest", results: Results = Path("results"), as_json: AsJson = False) -> None:
-    """Whether a run's files are whole; exit 1 if something is damaged."""
+    """Check the files of a run for damage. Exits with 1 if there is any."""
     from bakeoff.cli.runs import check_run
 
     raise typer.Exit(check_run(results, run, as_json=as_json))
@@ -362,9 +325,9 @@ def runs_check(run: RunName = "latest", results: Results = Path("results"), as_j
 
 @runs.command("delete")
 def runs_delete(
-    run: Annotated[str, typer.Argument(help="A run's folder, its name, or `latest`.")],
+    run: RunName,
     results: Results = Path("results"),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete a run and everything in its folder."""
     from bakeoff.cli.runs import delete_run
@@ -374,12 +337,14 @@ def runs_delete(
 
 @models.command("list")
 def models_list(
-    provider: Annotated[str | None, typer.Option(help="Only this provider's, such as local, gateway, openai.")] = None,
-    search: Annotated[str | None, typer.Option(help="Only models with this text in their names.")] = None,
+    provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only models of this provider, such as local, gateway or openai.")
+    ] = None,
+    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only models with this text in the name.")] = None,
     refresh: Refresh = False,
     as_json: AsJson = False,
 ) -> None:
-    """Models that can be named, with their prices; without --refresh, nothing is fetched."""
+    """List models with their prices. Uses the network only with --refresh."""
     from bakeoff.cli.models import list_models
 
     raise typer.Exit(list_models(provider, search, refresh=refresh, as_json=as_json))
@@ -387,34 +352,36 @@ def models_list(
 
 @models.command("prices")
 def models_prices(
-    names: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Such as anthropic/claude-sonnet-4.")],
+    names: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models, such as anthropic/claude-sonnet-4.")],
     refresh: Refresh = False,
     as_json: AsJson = False,
 ) -> None:
-    """What models cost per million tokens, who says so, and since when."""
+    """Show what models cost per million tokens, with the source and the date of each price."""
     from bakeoff.cli.models import show_prices
 
     raise typer.Exit(show_prices(names, refresh=refresh, as_json=as_json))
 
 
 @models.command("pull")
-def models_pull(name: Annotated[str, typer.Argument(help="A local model, as `bakeoff models list` names it.")]) -> None:
-    """Fetch a model that runs on this machine, so that runs need no network."""
+def models_pull(
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="A local model from `bakeoff models list`.")],
+) -> None:
+    """Download a model that runs on this machine, so that runs need no network."""
     from bakeoff.cli.models import pull_model
 
     raise typer.Exit(pull_model(name))
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is told in a sentence and an exit code."""
+    """Run the command line. Report errors in one sentence and by the exit code."""
     try:
         sys.excepthook = report_crash
         accept_every_character()
-        # Not `app()`: that would put typer's own hook in the place of ours.
+        # Not `app()`: that would replace our excepthook by typer's.
         typer.main.get_command(app)()
     except BakeoffError as error:
         typer.echo(f"error: {shown(str(error))}", err=True)
-        sys.exit(3 if isinstance(error, InfraError) else 2)  # what is nobody's mistake here leaves things undecided
+        sys.exit(3 if isinstance(error, InfraError) else 2)
     except OSError as error:
         typer.echo(f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", err=True)
         sys.exit(2)
@@ -422,6 +389,6 @@ def main() -> None:
         typer.echo("interrupted", err=True)
         sys.exit(130)
     except SystemExit as leaving:
-        if isinstance(leaving.__context__, BrokenPipeError):  # whoever read our output went away, as `| head` does
+        if isinstance(leaving.__context__, BrokenPipeError):  # the reader of our output has gone, as with `| head`
             sys.exit(READER_GONE)
         raise

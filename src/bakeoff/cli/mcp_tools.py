@@ -1,4 +1,4 @@
-"""`bakeoff mcp lint`, `generate`, `init` and `schema`: what an author of servers needs besides evaluations."""
+"""Carry out `bakeoff mcp lint`, `generate`, `init` and `schema`."""
 
 import asyncio
 import json
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff.cli.console import err, out
-from bakeoff.cli.running import FAILED, PASSED
+from bakeoff.cli.console import out, say
+from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp_suite.config import Suite, read_suite, suite_environment
 from bakeoff.doors.mcp_suite.generate import Frame, added_to, cases_text, draft_cases, reworded, whole_config
 from bakeoff.doors.mcp_suite.lint import (
@@ -31,13 +31,12 @@ from bakeoff.mcp.servers import told_apart
 from bakeoff.report.terminal import print_blocks
 from bakeoff.report.words import visible
 
-FAIL_ON = ("error", "warning", "never")
 _FOR_EVERYONE = 0o644
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Which servers: those of a configuration, of which some may be chosen by name, or some that are given directly."""
+    """Which servers: those of a configuration, or some that are named directly."""
 
     path: Path | None = None
     only: Sequence[str] = ()
@@ -45,14 +44,16 @@ class Servers:
     urls: Sequence[str] = ()
 
     @property
-    def given(self) -> list[ServerSpec]:
-        found = [_given("--command", "stdio", command) for command in self.commands]
-        found += [_given("--url", "http", url) for url in self.urls]
+    def direct(self) -> list[ServerSpec]:
+        """Return the servers that are named directly."""
+        found = [_parse("--command", "stdio", command) for command in self.commands]
+        found += [_parse("--url", "http", url) for url in self.urls]
         if found and (self.path is not None or self.only):
-            raise UsageError("a server is given directly, and a configuration too: leave one of them out")
+            raise UsageError("--command and --url name a server instead of a configuration: use only one of them")
         return found
 
     def suites(self) -> list[tuple[Suite, dict[str, str]]]:
+        """Return the suites of the configuration, each with its environment variables."""
         found = []
         for file in find_configs(self.path):
             environment = suite_environment(file.parent)
@@ -60,7 +61,7 @@ class Servers:
         return found
 
 
-def _given(option: str, kind: str, text: str) -> ServerSpec:
+def _parse(option: str, kind: str, text: str) -> ServerSpec:
     try:
         spec = parse_mcp_option(f"{kind}:{text}") if text.strip() else None
     except UsageError as error:
@@ -73,13 +74,11 @@ def _given(option: str, kind: str, text: str) -> ServerSpec:
 def lint(
     servers: Servers, *, as_json: bool = False, sarif: Path | None = None, fail_on: str = "error", notes: bool = True
 ) -> int:
-    """Show what is wrong with tools; 1 if something is as grave as `fail_on`."""
-    if fail_on not in FAIL_ON:
-        raise UsageError(f"--fail-on {fail_on!r}: has to be {', '.join(FAIL_ON[:-1])} or {FAIL_ON[-1]}")
-    linted = asyncio.run(_linted(servers))
+    """Print what is wrong with tools; return 1 if a finding is at least as severe as `fail_on`."""
+    linted = asyncio.run(_lint(servers))
     if sarif is not None:
         write_atomically(sarif, _json(as_sarif(linted)).encode(), _FOR_EVERYONE)
-        err().print(f"SARIF: {visible(str(sarif))}")
+        say(f"wrote {sarif}")
     if as_json:
         out().print(_json([_as_json(one) for one in linted]), end="", soft_wrap=True)
     else:
@@ -87,9 +86,9 @@ def lint(
     return FAILED if any(one.report.fails(fail_on) for one in linted) else PASSED
 
 
-async def _linted(servers: Servers) -> list[Linted]:
-    if given := servers.given:
-        return [Linted(await lint_servers(given))]
+async def _lint(servers: Servers) -> list[Linted]:
+    if direct := servers.direct:
+        return [Linted(await lint_servers(direct))]
     return [await lint_suite(suite, environment, servers.only) for suite, environment in servers.suites()]
 
 
@@ -114,7 +113,7 @@ def _as_json(linted: Linted) -> dict[str, Any]:
 
 
 def print_schema() -> int:
-    """The JSON Schema of a configuration."""
+    """Print the JSON Schema of a configuration."""
     from bakeoff.doors.mcp_suite.examples import published_schema
 
     out().print(published_schema(), end="", soft_wrap=True)
@@ -126,12 +125,12 @@ def _json(value: Any) -> str:
 
 
 def init(directory: Path, *, example: str = "getting-started", force: bool = False) -> int:
-    """Write an example, and say what to do with it."""
+    """Write an example, and print what to do with it."""
     from bakeoff.doors.mcp_suite.examples import find_example, write_example
 
     files = write_example(example, directory, force=force)
     for file in files:
-        err().print(f"wrote {visible(str(file))}")
+        say(f"wrote {file}")
     out().print("Now try:")
     if directory.resolve() != Path.cwd():
         out().print(f"  cd {visible(shlex.quote(str(directory)), 2000)}", soft_wrap=True)
@@ -141,9 +140,9 @@ def init(directory: Path, *, example: str = "getting-started", force: bool = Fal
 
 
 def generate(servers: Servers, *, model: str | None = None, per_tool: int = 2, output: Path | None = None) -> int:
-    """Print drafts of cases, or add them to a configuration."""
+    """Draft cases, and print them or add them to a configuration."""
     if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
-        servers = replace(servers, path=output)  # what the cases are added to names the servers
+        servers = replace(servers, path=output)  # the configuration to add to also names the servers
     target = _Target.of(output)
     specs, suite, environment = _one_suite(servers)
     tools = asyncio.run(_tools(specs))
@@ -153,9 +152,9 @@ def generate(servers: Servers, *, model: str | None = None, per_tool: int = 2, o
         problems += kept
     drafts = [draft for draft in drafts if draft.prompt not in target.prompts]
     for problem in problems:
-        err().print(f"note: {visible(problem, 2000)}")
+        say(f"note: {problem}")
     if not drafts:
-        raise UsageError("there is nothing to add: no tool has a case that is not there already")
+        raise UsageError("nothing to add: the configuration has all these cases already")
     if output is None:
         whole = whole_config(drafts, Frame.given(specs, [model or "local:smollm2"])) if suite is None else None
         out().print(whole or cases_text(drafts), end="", soft_wrap=True)
@@ -165,16 +164,16 @@ def generate(servers: Servers, *, model: str | None = None, per_tool: int = 2, o
         target.write(whole_config(drafts, Frame.of_file(suite.file, output.parent)), environment, like=suite.file)
     else:
         target.write(whole_config(drafts, Frame.given(specs, [model or "local:smollm2"])), environment)
-    err().print(f"{len(drafts)} cases of {len(tools)} tools: look at each before you rely on it")
+    say(f"{len(drafts)} cases for {len(tools)} tools: review each before you rely on it")
     return PASSED
 
 
 def _one_suite(servers: Servers) -> tuple[Sequence[ServerSpec], Suite | None, dict[str, str]]:
-    if given := servers.given:
-        return told_apart(given), None, suite_environment(Path())
+    if direct := servers.direct:
+        return told_apart(direct), None, suite_environment(Path())
     suites = servers.suites()
     if len(suites) > 1:
-        raise UsageError(f"{servers.path} has {len(suites)} suites: name one of them")
+        raise UsageError(f"{servers.path} has {len(suites)} suites: name the file of one")
     suite, environment = suites[0]
     return servers_of(suite, environment, servers.only), suite, environment
 
@@ -186,7 +185,7 @@ async def _tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Where cases go, and which are there already."""
+    """The file that cases are written to, and the cases it has already."""
 
     file: Path | None
     text: str | None = None
@@ -195,6 +194,7 @@ class _Target:
 
     @classmethod
     def of(cls, file: Path | None) -> "_Target":
+        """Read the file, if there is one."""
         if file is None or not file.exists():
             return cls(file)
         suite = read_suite(file, suite_environment(file.parent))
@@ -203,16 +203,16 @@ class _Target:
         return cls(file, file.read_bytes().decode(), names, frozenset(case.prompt for case in cases))
 
     def write(self, text: str, environment: Mapping[str, str], like: Path | None = None) -> None:
-        """Beside its place first: only what can be read as a configuration takes it. Others may read it like `like`."""
-        assert self.file is not None, "there is somewhere to write to"
+        """Write the text if it is a valid configuration, with the permissions of `like`."""
+        assert self.file is not None
         with tempfile.TemporaryDirectory() as folder:
-            trial = Path(folder, self.file.name)
-            trial.write_bytes(text.encode())
+            draft = Path(folder, self.file.name)
+            draft.write_bytes(text.encode())
             try:
-                read_suite(trial, environment)
+                read_suite(draft, environment)
             except UsageError as error:
-                told = str(error).replace(str(trial), str(self.file))
-                raise UsageError(f"nothing was written, because it would not be right:\n{told}") from error
+                problem = str(error).replace(str(draft), str(self.file))
+                raise UsageError(f"nothing was written, because the result would be invalid:\n{problem}") from error
         mode = _FOR_EVERYONE if like is None else stat.S_IMODE(like.stat().st_mode)
         write_atomically(self.file, text.encode(), mode)
-        err().print(f"{'added to' if self.text is not None else 'wrote'} {visible(str(self.file))}")
+        say(f"{'added to' if self.text is not None else 'wrote'} {self.file}")

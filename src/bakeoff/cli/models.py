@@ -1,4 +1,4 @@
-"""`bakeoff models`: which there are, what they cost, and fetching one that runs on this machine."""
+"""Carry out `bakeoff models`: list models, show prices, download a local model."""
 
 import datetime
 import json
@@ -11,11 +11,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-from rich.table import Table
 from rich.text import Text
 
-from bakeoff.cli.console import err, out
-from bakeoff.cli.running import PASSED, UNDECIDED
+from bakeoff.cli.console import add_row, err, out, table
+from bakeoff.cli.run_plan import PASSED, UNDECIDED
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
 from bakeoff.models.names import GATEWAY, ModelName, parse_model_name
@@ -31,13 +30,14 @@ from bakeoff.models.prices import (
 from bakeoff.models.providers import Provider, known_providers
 from bakeoff.report.words import UNKNOWN, visible
 
-_OUR_NAMES = {"x-ai": "xai"}  # what genai-prices calls otherwise
+_OUR_NAMES = {"x-ai": "xai"}  # providers that have another name in genai-prices
 _NEAR = 5
+_NUMBERS = ("context", "in", "out", "cache read", "cache write")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A model, who lists it, and what is known of it."""
+    """A model, the source that lists it, and what is known about it."""
 
     provider: str
     model: str
@@ -49,7 +49,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """What a person types to mean it."""
+        """Return the name to type for this model."""
         return str(ModelName(self.provider, self.model))
 
     def as_json(self) -> dict[str, Any]:
@@ -69,13 +69,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The gateway's list, and the exit code that asking for it has earned."""
+    """The gateway's list of models, and the exit code of fetching it."""
 
     models: GatewayModels | None
     code: int = PASSED
 
 
 def list_models(provider: str | None, search: str | None, *, refresh: bool, as_json: bool) -> int:
+    """Print models with their prices; return the exit code."""
     asked = _ask_gateway(refresh=refresh)
     rows = list(_all_rows(asked.models))
     if provider is not None:
@@ -94,7 +95,7 @@ def list_models(provider: str | None, search: str | None, *, refresh: bool, as_j
 
 
 def _ask_gateway(*, refresh: bool) -> _Asked:
-    """Go to the network only when told to; if that is in vain, say so and go on with what is kept."""
+    """Return the gateway's models, fetched again with `refresh`. If that fails, warn and use the kept list."""
     if not refresh:
         return _Asked(kept_models())
     try:
@@ -107,8 +108,8 @@ def _ask_gateway(*, refresh: bool) -> _Asked:
 
 def _instead(kept: GatewayModels | None) -> str:
     if kept is None:
-        return f"no list of the gateway's has been kept; prices come from {GENAI}, which needs no network"
-    return f"the gateway's models are those of {kept.date}"
+        return f"there is no kept list of the gateway's models; prices come from {GENAI}, which needs no network"
+    return f"using the gateway's list of {kept.date}"
 
 
 def _warn(message: str) -> None:
@@ -117,9 +118,9 @@ def _warn(message: str) -> None:
 
 def _tell_gateway_date(models: GatewayModels | None) -> None:
     if models is None:
-        err().print("the gateway's models are not among them: `bakeoff models list --refresh` fetches their list")
+        err().print("the list lacks the gateway's models: `bakeoff models list --refresh` fetches them")
     else:
-        err().print(f"the gateway's are those of {models.date}; --refresh fetches them anew")
+        err().print(f"the gateway's models are as of {models.date}; --refresh fetches them again")
 
 
 def _all_rows(gateway: GatewayModels | None) -> Iterator[Row]:
@@ -128,7 +129,7 @@ def _all_rows(gateway: GatewayModels | None) -> Iterator[Row]:
     providers = known_providers()
     for known in models_of_genai():
         provider = _OUR_NAMES.get(known.provider, known.provider)
-        if provider in providers:  # else no run could ask it
+        if provider in providers:  # otherwise no run could use it
             yield Row(provider, known.model, GENAI, known.context, known.price, genai_date())
 
 
@@ -136,7 +137,7 @@ def _local_rows() -> Iterator[Row]:
     from bakeoff.models.embedded.weights import KNOWN, is_here
 
     for name, weights in KNOWN.items():
-        note = "" if is_here(name) else f"`bakeoff models pull {name}` fetches its {weights.bytes / 1e6:.0f} MB"
+        note = "" if is_here(name) else f"`bakeoff models pull {name}` downloads its {weights.bytes / 1e6:.0f} MB"
         yield Row(LOCAL, name, LOCAL, weights.context, known_price(None, LOCAL, name), note=note)
 
 
@@ -156,38 +157,29 @@ def _of_provider(rows: list[Row], typed: str) -> list[Row]:
     wanted = _OUR_NAMES.get(typed.lower(), typed.lower())
     providers = known_providers()
     if wanted not in providers:
-        raise UsageError(f"--provider {typed!r} is none of {', '.join(sorted(providers))}")
+        raise UsageError(f"--provider {typed!r} is not one of {', '.join(sorted(providers))}")
     listed = _listed_as(providers[wanted])
     rows = [replace(row, provider=wanted) for row in rows if row.provider == listed]
-    if not rows and wanted != GATEWAY:  # of which more is said at the end
-        err().print(Text(f"only {wanted} itself knows which models it has: name one as {wanted}:NAME"))
+    if not rows and wanted != GATEWAY:  # the last lines say more about the gateway
+        err().print(Text(f"no list of {wanted}'s models is known: name one as {wanted}:NAME"))
     return rows
 
 
 def _listed_as(provider: Provider) -> str:
-    """Some providers are one under two names, such as gemini and google, and listed under one of them."""
+    """Return the name under which a provider is listed: some have two, such as gemini and google."""
     return _OUR_NAMES.get(provider.prices, provider.prices) if provider.prices else provider.name
 
 
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in headings:
-        right = heading in ("context", "in", "out", "cache read", "cache write")
-        table.add_column(heading, overflow="fold", justify="right" if right else "left")
-    return table
-
-
 def _print_list(rows: list[Row]) -> None:
-    table = _table("model", "context", "in", "out", "source")
+    shown = table("model", "context", "in", "out", "source", right=_NUMBERS)
     for row in rows:
         context = f"{row.context:,}" if row.context else UNKNOWN
-        cells = (row.name, context, *_mtok(row.price, "input", "output"), _source(row))
-        table.add_row(*(Text(visible(cell)) for cell in cells))
-    out().print(table)
+        add_row(shown, row.name, context, *_mtok(row.price, "input", "output"), _source(row))
+    out().print(shown)
 
 
 def _mtok(rates: Rates | None, *kinds: str) -> Iterator[str]:
-    """A `+` says that long prompts cost more."""
+    """Yield prices per million tokens. A `+` means that long prompts cost more."""
     costs = rates.per_mtok() if rates else {}
     more = "+" if isinstance(rates, Price) and rates.tiers else ""
     for kind in kinds:
@@ -201,6 +193,7 @@ def _source(row: Row) -> str:
 
 
 def show_prices(names: list[str], *, refresh: bool, as_json: bool) -> int:
+    """Print the prices of models; return the exit code."""
     asked = _ask_gateway(refresh=refresh)
     found = {name: _priced(name, asked.models) for name in names}
     rows = [row for row in found.values() if row is not None]
@@ -216,7 +209,7 @@ def show_prices(names: list[str], *, refresh: bool, as_json: bool) -> int:
 
 
 def _priced(name: str, gateway: GatewayModels | None) -> Row | None:
-    """The price that a run would use, as far as it can be known without the network."""
+    """Return the price that a run would use, as far as it is known without the network."""
     chosen = _meant(name)
     if chosen is not None and chosen.provider == LOCAL:
         from bakeoff.models.embedded.weights import check_name
@@ -229,7 +222,7 @@ def _priced(name: str, gateway: GatewayModels | None) -> Row | None:
 
 
 def _meant(name: str) -> ModelName | None:
-    """A whole name, or one without its provider where that is plain enough."""
+    """Return the model that a name means; the provider may be left out where it is clear."""
     if ":" in name or "/" in name:
         return parse_model_name(name)
     provider = genai_provider_of(name)
@@ -237,14 +230,14 @@ def _meant(name: str) -> ModelName | None:
 
 
 def _print_prices(rows: list[Row]) -> None:
-    table = _table("model", "in", "out", "cache read", "cache write", "source", "listed as")
+    shown = table("model", "in", "out", "cache read", "cache write", "source", "listed as", right=_NUMBERS)
     for row in rows:
         assert row.price is not None
-        table.add_row(*(Text(visible(cell)) for cell in (row.name, *_four(row.price), _source(row), row.price.key)))
+        add_row(shown, row.name, *_four(row.price), _source(row), row.price.key)
         for tier in row.price.tiers:
-            table.add_row(f"  prompts over {tier.above:,} tokens", *_four(tier))
-    out().print(table)
-    err().print("USD per million tokens; where reading or writing a cache has no price, that of input is paid")
+            add_row(shown, Text(f"  prompts over {tier.above:,} tokens"), *_four(tier))
+    out().print(shown)
+    err().print("USD per million tokens; where a cache price is missing, the input price applies")
 
 
 def _four(rates: Rates) -> Iterator[str]:
@@ -253,12 +246,12 @@ def _four(rates: Rates) -> Iterator[str]:
 
 def _unknown(name: str, rows: list[Row]) -> str:
     near = _near(name, rows)
-    advice = f"near it: {', '.join(near)}" if near else "`bakeoff models list --search TEXT` finds names"
+    advice = f"similar names: {', '.join(near)}" if near else "`bakeoff models list --search TEXT` finds names"
     return f"no price is known for {name!r}; {advice}"
 
 
 def _near(name: str, rows: list[Row]) -> list[str]:
-    """Whole names like it, then those whose last part is like its last part, in case the provider is wrong."""
+    """Return similar names, then names with a similar last part, in case the provider is wrong."""
     whole = {row.name.lower(): row.name for row in rows}
     last = {_last_part(row.model): row.name for row in reversed(rows)}
     close = [whole[like] for like in get_close_matches(name.lower(), whole, _NEAR)]
@@ -274,7 +267,7 @@ Transferred = Callable[[int, int | None], None]
 
 
 def pull_model(name: str) -> int:
-    """Fetch a local model's weights; the exit code says whether they are here now."""
+    """Download the weights of a local model; return the exit code."""
     from bakeoff.models.embedded.weights import pull
 
     try:
@@ -288,7 +281,7 @@ def pull_model(name: str) -> int:
 
 @contextmanager
 def show_transfer(console: Console) -> Iterator[tuple[Transferred, Callable[[str], None]]]:
-    """Two functions, one to tell of bytes and one to tell of steps: a bar on a terminal, lines elsewhere."""
+    """Show a download: yield a function to call with the bytes done, and one to print a message."""
     if not console.is_terminal:
         yield _Lines(console).progress, lambda message: console.print(Text(message))
         return
@@ -297,7 +290,7 @@ def show_transfer(console: Console) -> Iterator[tuple[Transferred, Callable[[str
         task = bar.add_task("", total=None)
 
         def progress(done: int, total: int | None) -> None:
-            if done < bar.tasks[0].completed:  # the next step has begun, and its speed is another
+            if done < bar.tasks[0].completed:  # the next file has begun
                 bar.reset(task)
             bar.update(task, completed=done, total=total)
 
@@ -305,7 +298,7 @@ def show_transfer(console: Console) -> Iterator[tuple[Transferred, Callable[[str
 
 
 class _Lines:
-    """A line for each quarter, for logs."""
+    """Lines for logs, one for each quarter."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -1,4 +1,4 @@
-"""Progress of a run: bars on a terminal, one for all trials and one for each subject; a line now and then elsewhere."""
+"""Show the progress of a run: bars on a terminal, a line now and then elsewhere."""
 
 import asyncio
 import time
@@ -24,13 +24,13 @@ _NAMED = 3  # trials in flight that are named
 
 
 @dataclass(slots=True)
-class News:
-    """What has happened so far."""
+class RunProgress:
+    """Count what has happened so far."""
 
     total: int
     subjects: tuple[str, ...] = ()
     control: RunControl = field(default_factory=RunControl)
-    before: int = 0  # finished by earlier processes of this run
+    before: int = 0  # trials that earlier processes of this run finished
     done: int = 0
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     done_by: Counter[str] = field(default_factory=Counter)
@@ -81,7 +81,7 @@ class News:
         return ", ".join(parts)
 
     def about(self, subject: str) -> str:
-        """How one subject is doing, and which cases it is busy with."""
+        """Return how one subject is doing, and which cases it works on now."""
         cases = [visible(case, _NAME) for name, case in list(self.control.in_flight.values()) if name == subject]
         busy = f"; now {_few(cases)}" if cases else ""
         return f"{self.passed_by[subject]:,} passed{busy}"
@@ -97,16 +97,16 @@ def _few(names: list[str]) -> str:
 
 
 @asynccontextmanager
-async def show_progress(console: Console, news: News) -> AsyncIterator[Callable[[], None]]:
-    """A display that fits where the output goes; call what it gives after each record."""
+async def show_progress(console: Console, progress: RunProgress) -> AsyncIterator[Callable[[], None]]:
+    """Show progress in the way that suits the output. Call the function it yields after each record."""
     if console.is_terminal:
-        with Bars(console, news):
+        with Bars(console, progress):
             yield lambda: None
         return
-    lines = Lines(console, news)
-    beat = asyncio.create_task(lines.beat())
+    lines = Lines(console, progress)
+    beat = asyncio.create_task(lines.repeat())
     try:
-        yield lines.told
+        yield lines.update
     finally:
         beat.cancel()
         with suppress(asyncio.CancelledError):
@@ -114,56 +114,57 @@ async def show_progress(console: Console, news: News) -> AsyncIterator[Callable[
 
 
 class Bars(Progress):
-    """Bars that look at the news when they are drawn, so that a record costs them nothing."""
+    """Bars, one for all trials and one for each subject. They read the counts when drawn, so a record costs nothing."""
 
-    def __init__(self, console: Console, news: News) -> None:
+    def __init__(self, console: Console, progress: RunProgress) -> None:
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
-            # One line for each bar, whatever is going on: what does not fit is cut.
+            # Each bar keeps to one line: text that does not fit is cut.
             TextColumn("{task.fields[details]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
         )
         super().__init__(*columns, console=console, transient=True)
-        self._news = news
-        self._all = self.add_task("trials", total=news.total, details="")
-        alone = len(news.subjects) < 2 or len(news.subjects) > _MOST_SUBJECTS
-        self._own = {} if alone else {name: self._bar(name) for name in news.subjects}
+        self._progress = progress
+        self._all = self.add_task("trials", total=progress.total, details="")
+        alone = len(progress.subjects) < 2 or len(progress.subjects) > _MOST_SUBJECTS
+        self._own = {} if alone else {name: self._bar(name) for name in progress.subjects}
 
     def _bar(self, subject: str) -> TaskID:
-        share = self._news.total // len(self._news.subjects)
+        share = self._progress.total // len(self._progress.subjects)
         return self.add_task(f"  {visible(subject, _NAME)}", total=share, details="")
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        if self.task_ids:  # none yet while this object is being made
-            news = self._news
-            self.update(self._all, completed=news.finished, details=news.details())
+        if self.task_ids:  # empty while the base class is being initialised
+            progress = self._progress
+            self.update(self._all, completed=progress.finished, details=progress.details())
             for subject, task in getattr(self, "_own", {}).items():
-                # Of a run that was taken up again, only what is new is known for each subject.
-                self.update(task, completed=news.done_by[subject], details=news.about(subject))
+                # For a resumed run, only the new trials of each subject are known.
+                self.update(task, completed=progress.done_by[subject], details=progress.about(subject))
         return super().get_renderables()
 
 
 class Lines:
-    """A line every few seconds, for logs."""
+    """Lines for logs, one every few seconds."""
 
-    def __init__(self, console: Console, news: News) -> None:
+    def __init__(self, console: Console, progress: RunProgress, seconds: float = _LINE_SECONDS) -> None:
         self._console = console
-        self._news = news
-        self._next = time.monotonic() + _LINE_SECONDS
+        self._progress = progress
+        self._seconds = seconds
+        self._next = time.monotonic() + seconds
 
-    def told(self) -> None:
+    def update(self) -> None:
         if time.monotonic() >= self._next:
             self._print()
 
-    async def beat(self) -> None:
-        """Says what is going on while nothing comes to its end."""
+    async def repeat(self) -> None:
+        """Print which trials are in flight while none of them ends."""
         while True:
-            await asyncio.sleep(max(1.0, self._next + _LINE_SECONDS - time.monotonic()))
-            if time.monotonic() >= self._next + _LINE_SECONDS and self._news.control.in_flight:
-                self._print(f"; busy with {self._news.in_flight()}")
+            await asyncio.sleep(max(self._seconds / 10, self._next + self._seconds - time.monotonic()))
+            if time.monotonic() >= self._next + self._seconds and self._progress.control.in_flight:
+                self._print(f"; in flight: {self._progress.in_flight()}")
 
     def _print(self, more: str = "") -> None:
-        self._next = time.monotonic() + _LINE_SECONDS
-        news = self._news
-        self._console.print(f"{news.finished}/{news.total} trials, {news.details()}{more}", markup=False)
+        self._next = time.monotonic() + self._seconds
+        progress = self._progress
+        self._console.print(f"{progress.finished}/{progress.total} trials, {progress.details()}{more}", markup=False)

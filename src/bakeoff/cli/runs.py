@@ -1,25 +1,22 @@
-"""`bakeoff runs`: listing, showing, checking and deleting what is kept."""
+"""Carry out `bakeoff runs`: list, show, check and delete runs."""
 
 import heapq
 import json
 import sys
-from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from bakeoff.cli.console import err, out, tell_of_damage
-from bakeoff.cli.running import print_json, print_spending
+from bakeoff.cli.console import add_row, out, say, table, tell_of_damage
+from bakeoff.cli.run_plan import print_spending, summary_json
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report import Summary, summarise
 from bakeoff.report.case_verdicts import CaseVerdicts
-from bakeoff.report.html.entries import Entry, Unreadable, read_entries
+from bakeoff.report.html.entries import Unreadable, read_entries
 from bakeoff.report.outputs import Column, Grid, Quote, Words, sparkline
 from bakeoff.report.terminal import print_blocks, print_summary
 from bakeoff.report.words import cost, percent, visible
@@ -27,17 +24,18 @@ from bakeoff.storage.journal import Damage, Mark
 from bakeoff.storage.run_folder import RunFolder, find_run
 
 _SHOWN = 20
-_HISTORY = 100  # scores of earlier runs that JSON has
-_SPARKS = 10  # and that the table draws
+_HISTORY = 100  # scores of earlier runs in JSON
+_SPARKS = 10  # scores of earlier runs in the table
 
 
 def list_runs(results: Path, *, as_json: bool) -> None:
+    """Print all runs, newest first."""
     rows = _overviews(results)[::-1]
     if as_json:
         out().file.write(json.dumps(rows, indent=2) + "\n")
         return
     if not rows:
-        err().print(f"no runs under {results / 'runs'} yet; `bakeoff demo` makes one")
+        say(f"{results / 'runs'} has no runs yet; `bakeoff demo` makes one")
         return
     columns = [
         column for column in _COLUMNS if column.title != "history" or any(len(row["history"]) > 1 for row in rows)
@@ -65,7 +63,7 @@ def _cell(row: dict[str, Any], title: str) -> Words:
 
 
 def _overviews(results: Path) -> list[dict[str, Any]]:
-    """Oldest first, each with the best scores so far of its plan over the same cases."""
+    """Return one row for each run, oldest first, each with the earlier best scores of its plan over the same cases."""
     histories: dict[tuple[str, str], list[float]] = {}
     rows: list[dict[str, Any]] = []
     for entry in read_entries(results):
@@ -77,21 +75,19 @@ def _overviews(results: Path) -> list[dict[str, Any]]:
         history = histories.setdefault((entry.summary.name, entry.cases), [])
         if best is not None:
             history.append(best)
-        rows.append(_overview(entry, best, history))
+        summary = entry.summary
+        rows.append(
+            {
+                "run": entry.run,
+                "state": entry.state,
+                "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
+                "subjects": len(summary.subjects),
+                "best": percent(best),
+                "cost": cost(summary.spent.cost),
+                "history": history[-_HISTORY:],
+            }
+        )
     return rows
-
-
-def _overview(entry: Entry, best: float | None, history: list[float]) -> dict[str, Any]:
-    summary = entry.summary
-    return {
-        "run": entry.run,
-        "state": entry.state,
-        "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
-        "subjects": len(summary.subjects),
-        "best": percent(best),
-        "cost": cost(summary.spent.cost),
-        "history": history[-_HISTORY:],
-    }
 
 
 def _state(folder: RunFolder, summary: Summary) -> str:
@@ -101,6 +97,7 @@ def _state(folder: RunFolder, summary: Summary) -> str:
 
 
 def show_run(results: Path, name: str, *, as_json: bool) -> None:
+    """Print the summary of a run, and the trials that did not pass."""
     folder = find_run(results, name)
     plan = folder.read_plan()
     damaged: list[Damage] = []
@@ -108,7 +105,7 @@ def show_run(results: Path, name: str, *, as_json: bool) -> None:
     summary = summarise(plan, cases.collect(folder.latest_records(plan, damaged)))
     tell_of_damage(len(damaged), folder.label)
     if as_json:
-        print_json(summary, folder)
+        out().file.write(json.dumps(summary_json(summary, folder), indent=2) + "\n")
         return
     console = out()
     console.print(f"{folder.label}: {_state(folder, summary)}")
@@ -130,20 +127,18 @@ def _first_not_passed(plan: Plan, folder: RunFolder, cases: CaseVerdicts) -> lis
 def _print_failures(records: list[Record]) -> None:
     if not records:
         return
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in ("verdict", "case", "subject", "round", "why"):
-        table.add_column(heading, overflow="fold")
+    shown = table("verdict", "case", "subject", "round", "why")
     for record in records[:_SHOWN]:
         cells = (record.verdict, record.case, record.subject, str(record.round + 1), why(record))
-        table.add_row(*(Text(visible(cell, 100)) for cell in cells))
+        add_row(shown, *(Text(visible(cell, 100)) for cell in cells))
     out().print()
-    out().print(table)
+    out().print(shown)
     if len(records) > _SHOWN:
         out().print("… and more")
 
 
 def why(record: Record) -> str:
-    """In a few words, why a trial did not pass."""
+    """Return in a few words why a trial did not pass."""
     if record.failure:
         return f"{record.failure.type}: {record.failure.message}"
     reasons = [
@@ -152,58 +147,42 @@ def why(record: Record) -> str:
     return "; ".join(reasons) or "no scorer returned a number"
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """What was found in a run's files."""
-
-    records: int
-    damaged: list[Damage]
-    ended: bool
-    torn: bool
-
-
 def check_run(results: Path, name: str, *, as_json: bool) -> int:
+    """Check the files of a run; return 1 if a line of its journal is damaged."""
     folder = find_run(results, name)
     folder.read_plan()
-    health = _health(folder)
-    if as_json:
-        problems = [{"line": damage.line, "reason": damage.reason} for damage in health.damaged]
-        facts = {"run": folder.name, "records": health.records, "damaged": problems, "torn": health.torn}
-        out().file.write(json.dumps(facts, indent=2) + "\n")
-        return 1 if health.damaged else 0
-    console = out()
-    console.print(f"{folder.name}: {health.records} records, {len(health.damaged)} damaged lines")
-    for damage in health.damaged[:_SHOWN]:
-        console.print(Text(f"  {folder.journal_file.name}:{damage.line}: {visible(damage.reason)}"))
-    if health.torn:
-        console.print(
-            "  the last line is torn: a process was killed while it wrote; nothing reported finished is in it"
-        )
-    if not health.ended and not folder.is_being_written():
-        console.print(f"  the last process did not come to an end; go on with `bakeoff resume {folder.name}`")
-    if health.damaged:
-        console.print("  damaged lines are left out of every report; their trials are run again on resume")
-    return 1 if health.damaged else 0
-
-
-def _health(folder: RunFolder) -> Health:
-    counts: Counter[str] = Counter()
+    records, ended, torn = 0, False, folder.has_torn_line()
     damaged: list[Damage] = []
-    ended = False
     for entry in folder.entries():
-        counts[type(entry).__name__] += 1
+        records += isinstance(entry, Record)
         if isinstance(entry, Damage):
             damaged.append(entry)
         elif isinstance(entry, Mark):
             ended = entry.kind == "end"
-    return Health(counts["Record"], damaged, ended, folder.has_torn_line())
+    if as_json:
+        problems = [{"line": damage.line, "reason": damage.reason} for damage in damaged]
+        facts = {"run": folder.name, "records": records, "damaged": problems, "torn": torn}
+        out().file.write(json.dumps(facts, indent=2) + "\n")
+        return int(bool(damaged))
+    console = out()
+    console.print(f"{folder.name}: {records} records, {len(damaged)} damaged lines")
+    for damage in damaged[:_SHOWN]:
+        console.print(Text(f"  {folder.journal_file.name}:{damage.line}: {visible(damage.reason)}"))
+    if torn:
+        console.print("  the last line is incomplete: the process was killed while writing; no finished trial is lost")
+    if not ended and not folder.is_being_written():
+        console.print(f"  the last process did not finish; continue with `bakeoff resume {folder.name}`")
+    if damaged:
+        console.print("  reports leave damaged lines out; `bakeoff resume` runs their trials again")
+    return int(bool(damaged))
 
 
 def delete_run(results: Path, name: str, *, yes: bool) -> None:
+    """Delete a run, after asking for confirmation."""
     folder = find_run(results, name)
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"deleting {folder.name} needs a yes: add --yes where nobody can be asked")
+            raise UsageError(f"deleting {folder.name} needs confirmation: add --yes where there is no terminal")
         typer.confirm(f"Delete {folder.path} and everything in it?", abort=True)
     folder.delete()
-    err().print(f"deleted {folder.name}")
+    say(f"deleted {folder.name}")

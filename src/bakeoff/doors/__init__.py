@@ -1,22 +1,27 @@
-"""The front doors. Each turns one kind of input into a plan, and records into the files its users know.
+"""The front doors. Each turns one kind of input into a plan, and the records of a run into the files its users know.
 
-A plan names the door that made it, so that a run which is taken up again, rescored or shown is treated as it was at
-first. Doors never import each other, and nothing below imports them.
+A plan names the door that made it, so that a run is resumed, rescored and shown by the same door. Doors never import
+each other.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from bakeoff.errors import UsageError
 
-if TYPE_CHECKING:  # the pytest plugin is one of the doors, and every pytest run loads it
+if TYPE_CHECKING:  # every pytest run loads this module, so it imports nothing heavy
+    from bakeoff._kernel.model import FrozenModel
     from bakeoff.engine.registry import Registry
     from bakeoff.options import RunOptions
     from bakeoff.plan import Plan
+    from bakeoff.record import Record
     from bakeoff.report.html.gather import RunData
+    from bakeoff.report.outputs import Blocks
     from bakeoff.report.sections import Section
+    from bakeoff.report.summary import Summary
     from bakeoff.storage.run_folder import RunFolder
 
 _DOORS = {
@@ -26,45 +31,61 @@ _DOORS = {
     "pytest": "bakeoff.doors.pytest_plugin.door:PytestDoor",
 }
 
+RunState: TypeAlias = Literal["passed", "failed", "undecided"]
 
-Ruling = Literal["passed", "failed", "undecided"]
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that has ended, with everything that its results are computed from."""
+
+    folder: "RunFolder"
+    plan: "Plan"
+    options: "RunOptions"
+    records: "Iterable[Record]"  # the latest of each trial; may be iterated several times
+    summary: "Summary"
+
+
+@dataclass(frozen=True, slots=True)
+class DoorResults:
+    """What a door makes of a finished run."""
+
+    files: tuple[Path, ...] = ()
+    state: RunState | None = None  # by a rule of the door; None: the run passes if no trial fails
+    text: "Blocks | None" = None  # printed instead of the usual summary
+    report: "FrozenModel | None" = None  # printed by --json instead of the usual summary
 
 
 class Door:
-    """What the commands that serve all doors ask one for. These answers are those for a plan that no door made."""
+    """What commands need to know of a door. This class serves plans that no door made."""
 
     pages = False
-    """Whether its users expect a run's page and the index to be there at the end, without asking for them."""
+    """Whether each run writes its page and the index at its end."""
 
     def registry(self, plan: "Plan", options: "RunOptions") -> "Registry":  # noqa: ARG002 - for doors to use
-        """The subjects, scorers and tools of its plans."""
+        """Return the subjects, scorers and tools that plans of this door can name."""
         from bakeoff.engine.registry import default_registry
 
         return default_registry()
 
     def options(self, plan: "Plan", options: "RunOptions") -> "RunOptions":  # noqa: ARG002
-        """How a run that is taken up again is carried out, where its plan has something to say about that."""
+        """Return the options of a run, changed where the plan says how to run it."""
         return options
 
     def sections(self, run: "RunData") -> Sequence["Section"]:  # noqa: ARG002
-        """What its run pages show besides what every run page shows."""
+        """Return what the page of a run shows in addition to the usual sections."""
         return ()
 
-    def ruling(self, folder: "RunFolder", plan: "Plan") -> Ruling | None:  # noqa: ARG002
-        """Whether a run as a whole passed, where its door has a rule of its own; None: no trial may fail."""
-        return None
-
     def share(self, plan: "Plan") -> float:  # noqa: ARG002
-        """Of a case's rounds, how many have to pass for the case to pass, where files have a place for that."""
+        """Return the share of a case's rounds that must pass for the case to pass."""
         return 1.0
 
-    def export(self, folder: "RunFolder", plan: "Plan", options: "RunOptions") -> Iterator[Path]:  # noqa: ARG002
-        """Write the door's own files, computed from the run's records; gives each path once it is there."""
-        yield from ()
+    def finish(self, run: FinishedRun) -> DoorResults:  # noqa: ARG002
+        """Write the door's own files, and judge the run where the door has a rule of its own."""
+        return DoorResults()
 
 
 def door_of(plan: "Plan") -> Door:
-    """The door that made a plan."""
+    """Return the door that made a plan."""
     if plan.door is None:
         return Door()
     if plan.door not in _DOORS:
@@ -78,5 +99,5 @@ def door_of(plan: "Plan") -> Door:
 
 
 def sections_of(run: "RunData") -> Sequence["Section"]:
-    """For the pages of runs, whichever door they are of."""
+    """Return the additional sections of a run's page, whichever door the run is of."""
     return door_of(run.plan).sections(run)

@@ -6,10 +6,11 @@ CompareReport     everything it found, as data; `compare_text` says it as blocks
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import PlainSerializer
 
+from bakeoff._kernel.choices import Gate
 from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
@@ -32,9 +33,6 @@ from bakeoff.stats import (
     judge_all,
     mismatches,
 )
-
-Gate = Literal["verdict", "regression"]
-"""`verdict`: as the ruling says. `regression`: with a margin, not being worse by more than it is enough."""
 
 OPEN, SHUT, UNDECIDED = 0, 1, 3
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors import door_of
+from bakeoff.doors import FinishedRun, door_of
 from bakeoff.doors.components.cases import grading_of
 from bakeoff.doors.components.plan import build_plan
 from bakeoff.doors.components.references import reference_key
@@ -18,6 +18,7 @@ from bakeoff.engine.run import run
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record, ToolCall
+from bakeoff.report import summarise
 from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder, run_folders
@@ -37,6 +38,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def planned(folder: Path, **asked: Any) -> Plan:
     return build_plan(ComponentsRequest.model_validate(asked), find_suites(folder).suites)
+
+
+def written_by(folder: RunFolder, plan: Plan, options: RunOptions) -> tuple[Path, ...]:
+    """The files that the door writes at the end of a run."""
+    records = list(folder.latest_records(plan))
+    return door_of(plan).finish(FinishedRun(folder, plan, options, records, summarise(plan, records))).files
 
 
 async def carried_out(plan: Plan, folder: Path, **options: Any) -> dict[tuple[str, str], Record]:
@@ -152,7 +159,7 @@ async def test_without_pricing_tokens_are_counted_and_nothing_is_said_of_money(
     record = (await carried_out(plan, tmp_path))["adder", model]
     assert (record.spent.input, record.spent.cost) == (1000, cost)
     (folder,) = run_folders(tmp_path / "results")
-    (path, _page) = door_of(plan).export(folder, plan, RunOptions(results=tmp_path / "results"))
+    (path, _page) = written_by(folder, plan, RunOptions(results=tmp_path / "results"))
     assert ("totalCost" in json.loads(path.read_text())["metadata"]) is priced
 
 
@@ -220,10 +227,10 @@ async def test_every_subject_and_round_has_a_result_file_and_its_page(tmp_path: 
     await carried_out(plan, tmp_path)
     options = RunOptions(results=tmp_path / "results")
     (folder,) = run_folders(options.results)
-    written = list(door_of(plan).export(folder, plan, options))
+    written = written_by(folder, plan, options)
     ends = sorted(path.name.rpartition("-r")[2] for path in written)
     assert ends == ["1.html", "1.html", "1.json", "1.json", "2.html", "2.html", "2.json", "2.json"]
-    assert list(door_of(plan).export(folder, plan, options)) == written, "the same run has the same files"
+    assert written_by(folder, plan, options) == written, "the same run has the same files"
     oracle = json.loads(next(path for path in written if "oracle" in path.name).read_text())
     assert oracle["tests"][0]["resultWriteContent"] == RIGHT
     assert oracle["metadata"]["unitTestTotals"] == {"total": 2, "passed": 2, "failed": 0, "score": 100}
@@ -238,11 +245,11 @@ async def test_a_trial_that_is_tried_again_is_written_into_the_file_it_had(tmp_p
     (folder,) = run_folders(options.results)
     for place in (folder.path, folder.path.with_name("renamed")):
         folder = RunFolder(folder.path.rename(place))
-        first = list(door_of(plan).export(folder, plan, options))
+        first = written_by(folder, plan, options)
         with JournalWriter(folder.journal_file, Redactor({})) as journal:
             for record in list(folder.latest_records(plan)):
                 journal.append_record(record.model_copy(update={"started": record.started + 5000}))
-        assert list(door_of(plan).export(folder, plan, options)) == first
+        assert written_by(folder, plan, options) == first
     assert len(list(options.results.glob("result-*"))) == 16, "four files and pages for each name of the run"
 
 
@@ -325,8 +332,8 @@ async def test_two_runs_of_one_second_do_not_take_each_others_files(tmp_path: Pa
     await carried_out(plan, tmp_path)
     options = RunOptions(results=tmp_path / "results")
     (folder,) = run_folders(options.results)
-    first, _ = door_of(plan).export(folder, plan, options)
+    first, _ = written_by(folder, plan, options)
     twin = RunFolder(folder.path.rename(folder.path.with_name(f"{folder.name}-2")))
-    second, _ = door_of(plan).export(twin, plan, options)
+    second, _ = written_by(twin, plan, options)
     assert second.name == f"{first.stem}-2.json"
     assert first.exists()

@@ -1,14 +1,14 @@
-"""The components door: what the commands that serve all doors ask of it."""
+"""The components door: connects component suites to the commands that serve all doors."""
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff.doors import Door
+from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.components.attacks import ATTACKS
 from bakeoff.doors.components.cases import grading_of
 from bakeoff.doors.components.references import REFERENCES
@@ -32,7 +32,7 @@ _READABLE = 0o644  # result files are made to be passed on
 
 
 class ComponentsDoor(Door):
-    """Suites, the tools that models are given in them, and the result files that come of it."""
+    """Suites, the tools that models get in them, and the result files."""
 
     pages = True
 
@@ -46,33 +46,33 @@ class ComponentsDoor(Door):
 
         return components_sections(run)
 
-    def export(self, folder: RunFolder, plan: Plan, options: RunOptions) -> Iterator[Path]:
-        """One result file a subject and round, and its page beside it."""
+    def finish(self, run: FinishedRun) -> DoorResults:
+        """Write one result file for each subject and round, with its page beside it."""
         from bakeoff.doors.components.results.read import ResultFileReader
         from bakeoff.doors.components.results.write import Origin, result_files
         from bakeoff.report.html import write_source_page
         from bakeoff.report.readers import Source
 
-        records = list(folder.latest_records(plan))
-        written: set[Path] = set()
-        for name, result in result_files(plan, records, _sizes(records), Origin(folder.label, _began(folder))):
-            path = _place(options.results, name, folder.label, written)
-            written.add(path)
+        folder, records = run.folder, list(run.records)
+        written: list[Path] = []
+        for name, result in result_files(run.plan, records, _sizes(records), Origin(folder.label, _began(folder))):
+            path = _place(run.options.results, name, folder.label, written)
             write_atomically(path, result.to_json(), _READABLE)  # records hold no secret, so neither does this
-            yield path
             source = Source(path, ResultFileReader())
-            yield write_source_page(source, path.with_suffix(".html"), sections=self.sections, mode=_READABLE)
+            page = write_source_page(source, path.with_suffix(".html"), sections=self.sections, mode=_READABLE)
+            written += (path, page)
+        return DoorResults(tuple(written))
 
 
 def grading_resources(plan: Plan, options: RunOptions) -> tuple[Resource, ...]:
-    """What grading shares: the references' test names, and warm workers for as many as can be busy at once."""
+    """Return what graders share: the test names of references, and warm workers for the jobs that run at once."""
     slots = max(1, min(options.jobs, os.cpu_count() or 1))
     gradings = [grading_of(case) for case in plan.cases]
     return (REFERENCES, *toolchains_for(gradings, sandbox_of(options), slots))
 
 
 def _place(results: Path, name: str, run: str, written: Collection[Path]) -> Path:
-    """Under its name, unless another run of the same second has that. Its own older file is replaced."""
+    """Return where a result file goes: its own older file is replaced, that of another run is not."""
     from bakeoff.doors.components.results.read import read_result
 
     path = results / name
@@ -90,7 +90,7 @@ def _place(results: Path, name: str, run: str, written: Collection[Path]) -> Pat
 
 
 def _began(folder: RunFolder) -> str | None:
-    """When the run began, however often it is taken up again: its name says so, or else its journal's oldest record."""
+    """Return when the run began, from its name or else from its oldest record."""
     from bakeoff.doors.components.results.names import started_at, timestamp_of
 
     if (stamp := started_at(folder.name)) is not None:
@@ -100,7 +100,7 @@ def _began(folder: RunFolder) -> str | None:
 
 
 def _sizes(records: Sequence[Record]) -> dict[str, int]:
-    """How many tests each suite has, as far as anything was graded in it."""
+    """Return how many tests each suite has, as far as it was graded."""
     sizes: dict[str, int] = {}
     for record in records:
         for score in record.scores:

@@ -1,13 +1,12 @@
-"""The exercises door: what the commands that serve all doors ask of it."""
+"""The exercises door: connects exercises and agents to the commands that serve all doors."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff.doors import Door
+from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.exercises.attacks import ExerciseCheat
 from bakeoff.doors.exercises.cases import grading_of
 from bakeoff.doors.exercises.references import REFERENCES
@@ -17,7 +16,6 @@ from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.engine.run import sandbox_of
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles, Watch
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ _READABLE = 0o644  # result files are made to be passed on
 
 
 class ExercisesDoor(Door):
-    """Exercises, the agents that are let loose on them, and the result files that come of it."""
+    """Exercises, the agents that solve them, and the result files."""
 
     pages = True
 
@@ -53,20 +51,16 @@ class ExercisesDoor(Door):
 
         return exercises_sections(run)
 
-    def export(self, folder: RunFolder, plan: Plan, options: RunOptions) -> Iterator[Path]:
-        """One result file an agent, and `latest.json`, which is the one written last."""
+    def finish(self, run: FinishedRun) -> DoorResults:
+        """Write one result file for each agent, and `latest.json`, a copy of the last one."""
         from bakeoff.doors.exercises.results.write import result_files
 
-        written = b""
-        for name, result in result_files(plan, folder.latest_records(plan), folder.name):
-            written = result.to_json()
-            path = options.results / name
-            write_atomically(path, written, _READABLE)  # records hold no secret, so neither does this
-            yield path
-        if written:
-            path = options.results / "latest.json"
-            write_atomically(path, written, _READABLE)
-            yield path
+        files = {name: result.to_json() for name, result in result_files(run.plan, run.records, run.folder.name)}
+        if files:
+            files["latest.json"] = list(files.values())[-1]
+        for name, content in files.items():
+            write_atomically(run.options.results / name, content, _READABLE)  # records hold no secret
+        return DoorResults(tuple(run.options.results / name for name in files))
 
 
 def _watcher() -> Watch:

@@ -1,15 +1,14 @@
-"""The MCP door: what the commands that serve all doors ask of it."""
+"""The MCP door: connects MCP suites to the commands that serve all doors."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from bakeoff.doors import Door, Ruling
-from bakeoff.doors.mcp_suite.outcome import outcome_of
+from bakeoff.doors import Door, DoorResults, FinishedRun
+from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.doors.mcp_suite.plan import SCORER, Evaluation, evaluation_of, provider_options, run_options
 from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.engine.registry import Registry, default_registry
@@ -17,13 +16,21 @@ from bakeoff.models.names import parse_model_name
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer, Subject
-from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.variables import filled
 
 if TYPE_CHECKING:
+    from bakeoff.doors.mcp_suite.results.files import Written
     from bakeoff.doors.mcp_suite.scorer import Grader
     from bakeoff.report.html.gather import RunData
+    from bakeoff.report.outputs import Block, Words
     from bakeoff.report.sections import Section
+
+
+@dataclass(frozen=True, slots=True)
+class McpResults(DoorResults):
+    """The results of a suite, with its report for the report over several suites."""
+
+    written: "Written" = field(kw_only=True)
 
 
 class McpDoor(Door):
@@ -36,17 +43,12 @@ class McpDoor(Door):
         return registry.with_subject(f"mcp-{evaluation.config.mode}", partial(_subject, evaluation, environment))
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
-        """The suite's limit holds whoever goes on with it, and whatever the usual number of jobs is."""
+        """Apply the limits of the suite, also when its run is resumed."""
         evaluation = evaluation_of(plan)
         config = evaluation.config
         return replace(
             run_options(config, options, evaluation.environment()), jobs=min(options.jobs, config.concurrencyLimit)
         )
-
-    def ruling(self, folder: RunFolder, plan: Plan) -> Ruling | None:
-        """A cell passes at its share of rounds, and the suite by its rule over cells."""
-        config = evaluation_of(plan).config
-        return outcome_of(plan, folder.latest_records(plan), config.suiteRule, config.threshold).state
 
     def share(self, plan: Plan) -> float:
         return evaluation_of(plan).config.threshold
@@ -56,11 +58,33 @@ class McpDoor(Door):
 
         return mcp_sections(run)
 
-    def export(self, folder: RunFolder, plan: Plan, options: RunOptions) -> Iterator[Path]:  # noqa: ARG002
-        """The reports of a suite: JSON, Markdown, a page, and a log."""
-        from bakeoff.doors.mcp_suite.results.files import write_reports
+    def finish(self, run: FinishedRun) -> McpResults:
+        """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule over cells."""
+        from bakeoff.doors.mcp_suite.results.files import reported
 
-        yield from write_reports(folder, plan)
+        written = reported(run.folder, run.plan)
+        text = tuple(_describe(written.outcome, run))
+        return McpResults(written.files, written.outcome.state, text, written.report, written=written)
+
+
+def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
+    """Yield the pass rates for the terminal, with one row for each case and one column for each model."""
+    from bakeoff.report.outputs import Grid, Quote, columns, paragraph
+    from bakeoff.report.words import cost, percent, visible
+
+    def rate(cell: CellOutcome) -> str:
+        lost = f", {cell.rounds - cell.scored} lost" if cell.scored < cell.rounds else ""
+        return f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{lost})"
+
+    rows: list[tuple[Words, ...]] = [(Quote(case), *map(rate, cells)) for case, cells in outcome.by_case()]
+    yield Grid(columns("case", *(f"{visible(spec.name, 60)}>" for spec in run.plan.subjects)), tuple(rows))
+    needed = "" if outcome.rule == "all" else f"; {percent(outcome.threshold)} of them must pass"
+    used = run.summary.spent
+    yield paragraph(
+        f"{outcome.passed} of {len(outcome.cells)} cells passed at {percent(outcome.threshold)} of "
+        f"{run.plan.rounds} rounds{needed}: {outcome.state}",
+        *([f"\n{used.tokens:,} tokens, {cost(used.cost)}"] if used.tokens else []),
+    )
 
 
 def _subject(evaluation: Evaluation, environment: Mapping[str, str], spec: SubjectSpec) -> Subject:
@@ -97,7 +121,7 @@ def _grader(evaluation: Evaluation, environment: Mapping[str, str]) -> "Grader |
 
 
 def _filled(spec: SubjectSpec, environment: Mapping[str, str]) -> SubjectSpec:
-    """With what its provider is told in confidence, which the plan does not hold."""
+    """Return a spec with the secrets of its provider, which the plan does not hold."""
     if "providers" not in spec.options:
         return spec
     providers = filled(spec.options["providers"], environment)

@@ -1,4 +1,4 @@
-"""The pytest door: what the commands that serve all doors ask of it."""
+"""The pytest door: connects evals to the commands that serve all doors."""
 
 from typing import TYPE_CHECKING, NoReturn
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class PytestDoor(Door):
-    """Evals of a session of pytest. They are shown like any run, and run again by pytest alone."""
+    """The evals of a pytest session. Commands show them like any run; only pytest can run them again."""
 
     def registry(self, plan: "Plan", options: "RunOptions") -> NoReturn:  # noqa: ARG002 - the shape of a door
         raise UsageError(
             f"plan {plan.name!r} holds evals, whose tasks and scorers are functions of a project: "
-            "run pytest there to carry them out again (`pytest --lf` for those that failed)"
+            "run pytest there to run them again (`pytest --lf` for those that failed)"
         )

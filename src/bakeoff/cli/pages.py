@@ -1,4 +1,4 @@
-"""`bakeoff report`, `index`, `build` and `view`: pages from run folders and result files."""
+"""Carry out `bakeoff report`, `index`, `build` and `view`: pages of run folders and result files."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from bakeoff.cli.console import err, out
+from bakeoff.cli.console import out, say
 from bakeoff.doors import sections_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.html import read_entries, read_file_entries, write_index, write_run_page, write_source_page
@@ -19,10 +19,10 @@ from bakeoff.storage.run_folder import LATEST, RunFolder, run_folders
 
 
 def report_runs(results: Path, names: Sequence[str], target: Path | None, *, opened: bool) -> None:
-    """One page for each run or result file, beside it or where it was asked for."""
+    """Write one page for each run or result file, beside it or to the target."""
     sources = [find_source(results, name) for name in names or [LATEST]]
     if target is not None and len(sources) > 1:
-        raise UsageError(f"-o {target} is one file and there are {len(sources)} runs: leave it out, or name one run")
+        raise UsageError(f"-o {target} names one file for {len(sources)} runs: leave it out, or name one run")
     pages = [_page_of(source, target) for source in sources]
     for page in pages:
         out().file.write(f"{page}\n")
@@ -40,13 +40,14 @@ def _page_of(source: Source, target: Path | None) -> Path:
 
 
 def write_pages_of(folder: RunFolder) -> tuple[Path, Path]:
-    """What a run leaves for its reader: its own page, and the index over the results it is among."""
+    """Write the page of a run and the index of its results folder."""
     page = write_current_page(folder, sections=sections_of)
     results = folder.path.parent.parent
     return page, write_index(results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
 
 
 def index_results(results: Path, target: Path | None, *, opened: bool) -> None:
+    """Write the index of all runs."""
     _refuse_missing(results)
     page = write_index(target or results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
     out().file.write(f"{page}\n")
@@ -55,8 +56,7 @@ def index_results(results: Path, target: Path | None, *, opened: bool) -> None:
 
 
 def build_results(results: Path, *, opened: bool) -> int:
-    """Every run's page that was not made from its plan and journal as they are, and the index; 1 if some run cannot
-    be shown."""
+    """Write every page that does not match its plan and journal, and the index; return 1 if a run cannot be shown."""
     _refuse_missing(results)
     refused = 0
     for folder in run_folders(results):
@@ -65,7 +65,7 @@ def build_results(results: Path, *, opened: bool) -> int:
                 write_current_page(folder, sections=sections_of)
         except BakeoffError as error:
             refused += 1
-            err().print(f"{folder.name}: {error}", markup=False)
+            say(f"{folder.name}: {error}")
     for path in sorted(results.glob("*.json")):
         refused += not _build_file(path)
     index_results(results, None, opened=opened)
@@ -73,7 +73,7 @@ def build_results(results: Path, *, opened: bool) -> int:
 
 
 def _build_file(path: Path) -> bool:
-    """The page of a result file, if it is one and has none that is newer; whether nothing went wrong."""
+    """Write the page of a result file unless it has a newer one. Return False if it cannot be shown."""
     page = path.with_suffix(".html")
     reader = next((reader for reader in known_readers() if reader.recognises(path)), None)
     if reader is None or (page.is_file() and page.stat().st_mtime_ns >= path.stat().st_mtime_ns):
@@ -81,41 +81,39 @@ def _build_file(path: Path) -> bool:
     try:
         write_source_page(Source(path, reader), page, sections=sections_of)
     except BakeoffError as error:
-        err().print(f"{path.name}: {error}", markup=False)
+        say(f"{path.name}: {error}")
         return False
     return True
 
 
 def _refuse_missing(results: Path) -> None:
-    """A name that was mistyped is no reason to make a folder."""
+    """Refuse a folder that does not exist: its name is probably mistyped."""
     if not results.is_dir():
-        raise UsageError(f"--results {results} is not a folder: name the one that has your runs, or make one first")
+        raise UsageError(f"--results {results} is not a folder: name the one that holds your runs")
 
 
 def view_results(results: Path, port: int, *, opened: bool) -> None:
+    """Serve the pages until Ctrl-C."""
     from bakeoff.report.view import serve
 
     def ready(address: str) -> None:
         out().file.write(f"{address}\n")
         out().file.flush()
-        err().print("Ctrl-C ends it; the address works only on this machine, and only with its token")
+        say("press Ctrl-C to stop; the address works only on this machine, and only with its token")
         if opened:
             _open(address)
 
-    with suppress(KeyboardInterrupt):  # which is how it is meant to end
+    with suppress(KeyboardInterrupt):
         serve(results, port, ready, sections=sections_of)
 
 
 def show(page: Path) -> None:
+    """Open a page in the browser."""
     _open(page.resolve().as_uri())
 
 
 def _open(address: str) -> None:
-    """In the browser, where there is someone to look at it."""
-    if os.environ.get("CI") or not _has_display():
-        return
-    webbrowser.open(address)
-
-
-def _has_display() -> bool:
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    """Open an address in the browser, unless this is a CI job or there is no display."""
+    display = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if display and not os.environ.get("CI"):
+        webbrowser.open(address)

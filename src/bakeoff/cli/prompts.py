@@ -1,5 +1,4 @@
-"""The kinds of question there are, by questionary, with one way out of each: Ctrl-C, Ctrl-D and Esc are all
-`KeyboardInterrupt`, raised when the terminal is as it was before."""
+"""Ask questions at a terminal. Ctrl-C, Ctrl-D and Esc raise `KeyboardInterrupt` once the terminal is restored."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -27,20 +26,20 @@ _STYLE = questionary.Style(
         ("instruction", "italic"),
     ]
 )
-_ESCAPE_SECONDS = 0.1  # the keys that begin with Esc, such as the arrows, arrive as a whole
+_ESCAPE_SECONDS = 0.1  # the arrows begin with Esc too, but arrive within this time
 _PAGE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One answer of several: what it is, and what is shown for it."""
+    """One of several answers, and the text that is shown for it."""
 
     value: str
     title: str
 
 
-def pick(message: str, options: Sequence[Option], default: str | None = None, *, trace: bool = True) -> str:
-    """One of the options; `default` is where the pointer stands at first. Without `trace` nothing of it stays."""
+def select(message: str, options: Sequence[Option], default: str | None = None, *, keep: bool = True) -> str:
+    """Ask for one of the options. The pointer starts at `default`. Without `keep`, the question is erased."""
     question = questionary.select(
         message,
         [questionary.Choice(option.title, option.value) for option in options],
@@ -49,37 +48,37 @@ def pick(message: str, options: Sequence[Option], default: str | None = None, *,
         pointer=_POINTER,
         style=_STYLE,
         instruction="(arrows, enter)",
-        erase_when_done=not trace,
+        erase_when_done=not keep,
     )
     return str(_ask(question))
 
 
-def tick(message: str, options: Sequence[Option], ticked: Collection[str]) -> list[str]:
-    """Any number of the options but none of them, found by typing a part of what is shown."""
+def select_several(message: str, options: Sequence[Option], selected: Collection[str]) -> list[str]:
+    """Ask for at least one of the options. Typing searches in the texts."""
 
     def how_many() -> str:
         count = len(_control(question).selected_options)
-        return f"{count} ticked" if count else ""  # most of what is ticked is out of sight while searching
+        return f"{count} selected" if count else ""  # most of them are hidden while searching
 
     question = questionary.checkbox(
         message,
-        [questionary.Choice(option.title, option.value, checked=option.value in ticked) for option in options],
-        validate=lambda chosen: True if chosen else "tick at least one: space ticks what the pointer is at",
+        [questionary.Choice(option.title, option.value, checked=option.value in selected) for option in options],
+        validate=lambda chosen: True if chosen else "select at least one with space",
         qmark=_MARK,
         pointer=_POINTER,
         style=_STYLE,
         use_jk_keys=False,
         use_search_filter=True,
-        instruction="(type to search, space ticks, enter)",
+        instruction="(type to search, space to select, enter)",
         rprompt=how_many,
-        erase_when_done=True,  # it would say how many were chosen, and not which
+        erase_when_done=True,  # questionary would print how many were selected, not which
     )
     chosen: list[str] = _ask(question, _long_list_keys(_control(question)))
     return chosen
 
 
 def type_in(message: str, default: str, check: Callable[[str], str | None], instruction: str | None = None) -> str:
-    """A line of text; `check` says what is wrong with it."""
+    """Ask for a line of text. `check` returns what is wrong with it, or None."""
     question = questionary.text(
         message,
         default=default,
@@ -92,30 +91,31 @@ def type_in(message: str, default: str, check: Callable[[str], str | None], inst
     return str(_ask(question)).strip()
 
 
-def agree(message: str, *, default: bool) -> bool:
+def confirm(message: str, *, default: bool) -> bool:
+    """Ask a yes-or-no question."""
     return bool(_ask(questionary.confirm(message, default=default, qmark=_MARK, style=_STYLE, auto_enter=False)))
 
 
 def advice(error: UsageError) -> str:
-    """The way out that an error names at its end: there is one line for it, and what is wrong is in sight."""
-    from bakeoff.report.words import visible  # what comes along takes half a second to load
+    """Return the advice at the end of an error message: a prompt has room for one line."""
+    from bakeoff.report.words import visible  # takes half a second to load
 
     return visible(str(error).rpartition(": ")[2])
 
 
 def show_answer(message: str, answer: str) -> None:
-    """As the questions show theirs."""
+    """Print an answer as the questions do."""
     out().print(Text.assemble((_MARK, "bold cyan"), (f" {message} ", "bold"), (answer, "cyan")))
 
 
 def _ask(question: Question, more: KeyBindings | None = None) -> Any:
     application = question.application
     ours = [keys for keys in (application.key_bindings, more, _leaving_keys()) if keys is not None]
-    application.key_bindings = merge_key_bindings(ours)  # of two for the same key, the last counts
+    application.key_bindings = merge_key_bindings(ours)  # the last one for a key counts
     application.ttimeoutlen = _ESCAPE_SECONDS
     try:
         return question.unsafe_ask()
-    except EOFError as error:  # the terminal has gone
+    except EOFError as error:  # the terminal is gone
         raise KeyboardInterrupt from error
 
 
@@ -138,7 +138,7 @@ def _control(question: Question) -> InquirerControl:
 
 
 def _long_list_keys(control: InquirerControl) -> KeyBindings:
-    """What questionary's own keys lack, or do by accident, where there are hundreds of choices."""
+    """Return keys for lists of hundreds of choices: what questionary lacks, or does by accident."""
     keys = KeyBindings()
 
     @keys.add(Keys.PageDown, eager=True)
@@ -150,20 +150,20 @@ def _long_list_keys(control: InquirerControl) -> KeyBindings:
         control.pointed_at = max(control.pointed_at - _PAGE, 0)
 
     @keys.add(Keys.ControlU, eager=True)
-    def search_anew(_: KeyPressEvent) -> None:
+    def clear_search(_: KeyPressEvent) -> None:
         control.search_filter, control.pointed_at = None, 0
 
     @keys.add(Keys.Tab, eager=True)
     @keys.add(Keys.ControlA, eager=True)
     def nothing(_: KeyPressEvent) -> None:
-        """These would tick everything there is, which nobody could pay for."""
+        """Ignore these keys: they would select every model there is."""
 
     @keys.add(" ", eager=True)
     def toggle(_: KeyPressEvent) -> None:
-        there = control.filtered_choices  # asked for first: it is what finds out whether anything was found
+        choices = control.filtered_choices  # this property also sets `found_in_search`
         if control.search_filter and not control.found_in_search:
-            return  # everything is shown then, and the first of it is not what was searched for
-        value = there[control.pointed_at].value
+            return  # all choices are shown then, and the first one is not what the person searched for
+        value = choices[control.pointed_at].value
         (control.selected_options.remove if value in control.selected_options else control.selected_options.append)(
             value
         )

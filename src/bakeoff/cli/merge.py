@@ -1,4 +1,4 @@
-"""`bakeoff merge`: the evals of several shards of one run of pytest as one file, one page, one verdict."""
+"""Carry out `bakeoff merge`: combine the eval results of the shards of one pytest run."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bakeoff.cli.console import err
+from bakeoff.cli.console import err, say
 from bakeoff.doors.pytest_plugin.reporting.blocks import summary_blocks
 from bakeoff.doors.pytest_plugin.reporting.ending import Keeper, write_html, write_json
 from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
@@ -15,10 +15,8 @@ from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.shape import file_chunks, read_eval_file, summary_of
 from bakeoff.report.terminal import print_blocks
 from bakeoff.report.whole_files import refuse_unwritable
-from bakeoff.report.words import visible
 
 STDOUT = "-"
-MET, NOT_MET = 0, 1
 
 
 def run_merge(
@@ -29,7 +27,7 @@ def run_merge(
     min_score: float | None,
     baseline: Path | None,
 ) -> int:
-    """Merge and judge; the summary goes to stderr, since stdout may have to be JSON."""
+    """Merge files and judge the gates. The summary goes to stderr, since stdout may be the merged JSON."""
     for option, target in (("--output", None if output == STDOUT else Path(output)), ("--html", html)):
         if target is not None:
             refuse_unwritable(option, target)
@@ -47,5 +45,5 @@ def run_merge(
     if html is not None:
         notes.append(write_html(list(map(keep, merged.outcomes)), summary, html))
     for note in notes:
-        err().print(visible(note, 1000), markup=False)
-    return NOT_MET if any(gate.met is False for gate in gates) else MET
+        say(note)
+    return int(any(gate.met is False for gate in gates))

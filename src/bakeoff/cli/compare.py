@@ -1,23 +1,25 @@
-"""`bakeoff compare`, `bakeoff selfcheck` and `bakeoff leaderboard`."""
+"""Carry out `bakeoff compare`, `bakeoff selfcheck` and `bakeoff leaderboard`."""
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from bakeoff._kernel.choices import Gate
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.bundled.demo import demo_plan
-from bakeoff.cli.console import err, out
-from bakeoff.cli.running import FAILED, INTERRUPTED, PASSED, UNDECIDED, watch
+from bakeoff.cli.console import err, out, say
+from bakeoff.cli.flags import ReportFlags
+from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, check_plan, watch
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.report.compare import CompareReport, FileName, Gate, compare_sources
+from bakeoff.report.compare import FileName, compare_sources
 from bakeoff.report.compare_arms import read_arm, with_changes
 from bakeoff.report.compare_logs import harmless_in_logs, harmless_json
 from bakeoff.report.compare_text import describe_comparison
-from bakeoff.report.leaderboard import SELFCHECK, Leaderboard, rank_results, rank_sources
+from bakeoff.report.leaderboard import SELFCHECK, rank_results, rank_sources
 from bakeoff.report.leaderboard_text import describe_leaderboard
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.outputs import Block, Listing, Quote, heading, paragraph
@@ -28,86 +30,70 @@ from bakeoff.stats import Comparison, FlipRate, GateVerdict, Ruling, compare, fl
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How a report is to be shown."""
-
-    as_json: bool = False
-    markdown: bool = False
-    html: Path | None = None
-
-
 def run_compare(
     results: Path,
     names: tuple[str, str | None],
     subjects: tuple[str | None, str | None],
-    gate: str,
+    gate: Gate,
     margin: float | None,
     details: int,
-    shape: Shape,
+    shown_as: ReportFlags,
     *,
     exit_zero: bool,
 ) -> int:
+    """Compare two runs, or two subjects of one run; return the exit code."""
     readers = known_readers()
     baseline = find_source(results, names[0], readers)
     candidate = find_source(results, names[1], readers) if names[1] else baseline
-    report = compare_sources(
-        baseline, candidate, subjects=subjects, gate=read_gate(gate), margin=margin, most_details=details
-    )
-    show(report, describe_comparison(report), shape, partial(_compare_page, report))
+    report = compare_sources(baseline, candidate, subjects=subjects, gate=gate, margin=margin, most_details=details)
+
+    def write_page(path: Path) -> Path:
+        from bakeoff.report.compare_page import write_compare_page  # takes its time to load
+
+        return write_compare_page(path, report)
+
+    show(report, describe_comparison(report), shown_as, write_page)
     return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
 
 
-def read_gate(text: str) -> Gate:
-    if text == "verdict" or text == "regression":
-        return "regression" if text == "regression" else "verdict"
-    raise UsageError(f"--gate {text!r} is not one of verdict, regression")
-
-
-def show(data: FrozenModel, blocks: tuple[Block, ...], shape: Shape, write: Callable[[Path], Path]) -> None:
-    """As JSON, Markdown or text on stdout, and as a page where one is wanted."""
-    if shape.as_json and shape.markdown:
-        raise UsageError("--json and --markdown both go to stdout: choose one")
-    if shape.html:
-        err().print(f"written to {write(shape.html)}", markup=False)
+def show(
+    data: FrozenModel, blocks: tuple[Block, ...], shown_as: ReportFlags, write_page: Callable[[Path], Path]
+) -> None:
+    """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
+    if shown_as.as_json and shown_as.markdown:
+        raise UsageError("--json and --markdown both print to stdout: use only one of them")
+    if shown_as.html:
+        say(f"wrote {write_page(shown_as.html)}")
     console = out()
-    if shape.as_json:
+    if shown_as.as_json:
         console.file.write(harmless_json(data.model_dump_json(indent=2)) + "\n")
-    elif shape.markdown:
+    elif shown_as.markdown:
         console.file.write(harmless_in_logs(to_markdown(blocks)))
-    elif not shape.html:
+    elif not shown_as.html:
         with console.capture() as printed:
             print_blocks(console, blocks)
         console.file.write(harmless_in_logs(printed.get()))
 
 
-# Pages are made by a package that takes its time to load: only where one is wanted.
-
-
-def _compare_page(report: CompareReport, path: Path) -> Path:
-    from bakeoff.report.compare_page import write_compare_page
-
-    return write_compare_page(path, report)
-
-
-def _leaderboard_page(board: Leaderboard, path: Path) -> Path:
-    from bakeoff.report.leaderboard_page import write_leaderboard_page
-
-    return write_leaderboard_page(path, board)
-
-
-def run_leaderboard(results: Path, names: list[str], shape: Shape) -> int:
+def run_leaderboard(results: Path, names: list[str], shown_as: ReportFlags) -> int:
+    """Rank the subjects of runs and result files."""
     readers = known_readers()
     if names:
         board = rank_sources([find_source(results, name, readers) for name in names])
     else:
         board = rank_results([find_source(results, str(folder.path)) for folder in run_folders(results)])
-    show(board, describe_leaderboard(board), shape, partial(_leaderboard_page, board))
+
+    def write_page(path: Path) -> Path:
+        from bakeoff.report.leaderboard_page import write_leaderboard_page
+
+        return write_leaderboard_page(path, board)
+
+    show(board, describe_leaderboard(board), shown_as, write_page)
     return PASSED
 
 
 class SelfCheck(FrozenModel):
-    """What one configuration says of itself when it is run twice."""
+    """How far two runs of one subject agree."""
 
     runs: tuple[FileName, FileName]
     subject: str
@@ -118,21 +104,25 @@ class SelfCheck(FrozenModel):
     exit_code: int
 
 
-def run_selfcheck(name: str | None, subject: str | None, rounds: int | None, options: RunOptions, shape: Shape) -> int:
-    """Exit 1 where two runs of one thing are told apart: something else than the subject has changed between them."""
+def run_selfcheck(
+    name: str | None, subject: str | None, rounds: int | None, options: RunOptions, shown_as: ReportFlags
+) -> int:
+    """Run one subject twice. Return 1 if the two runs differ: then something besides the subject has changed."""
     planned = find_run(options.results, name).read_plan() if name else demo_plan(with_model=False)
     plan = _one_subject(planned, subject, name)
     if plan.threshold is None:
-        raise UsageError(f"plan {plan.name!r} has no threshold, so nothing passes or fails, and nothing can flip")
+        raise UsageError(
+            f"plan {plan.name!r} has no threshold, so nothing passes or fails and two runs cannot disagree"
+        )
     plan = with_changes(plan, name=f"{SELFCHECK}{plan.name}", rounds=rounds or plan.rounds)
+    checked = check_plan(plan, options)
     folders: list[RunFolder] = []
     for _ in range(2):
-        folder = new_run_folder(options.results, plan.name)
-        if asyncio.run(watch(plan, replace(options, folder=folder.path), err())):
+        folders.append(folder := new_run_folder(options.results, plan.name))
+        if asyncio.run(watch(checked, replace(checked.options, folder=folder.path), err())):
             return INTERRUPTED
-        folders.append(folder)
-    report = _check(folders[0], folders[1])
-    show(report, _describe(report), shape, partial(_selfcheck_page, report))
+    report = _check(folders[0], folders[1], plan.subjects[0].name)
+    show(report, _describe(report), shown_as, partial(_selfcheck_page, report))
     return report.exit_code
 
 
@@ -146,8 +136,7 @@ def _one_subject(plan: Plan, subject: str | None, run: str | None) -> Plan:
     return with_changes(plan, subjects=tuple(found))
 
 
-def _check(first: RunFolder, second: RunFolder) -> SelfCheck:
-    subject = first.read_plan().subjects[0].name
+def _check(first: RunFolder, second: RunFolder, subject: str) -> SelfCheck:
     sources = [find_source(folder.path, str(folder.path)) for folder in (first, second)]
     with read_arm(sources[0], subject) as one, read_arm(sources[1], subject) as other:
         compared = compare(one.cells, other.cells)
@@ -175,18 +164,18 @@ def _describe(check: SelfCheck) -> tuple[Block, ...]:
 
 
 def _flips(check: SelfCheck) -> str:
-    told = "told apart from itself" if check.exit_code == FAILED else "not told apart from itself"
-    return f"Flip rate {_rate(check.between)}; {told}."
+    differ = "the two runs differ" if check.exit_code == FAILED else "the two runs do not differ"
+    return f"Flip rate {_rate(check.between)}; {differ}."
 
 
 def _findings(check: SelfCheck) -> list[str]:
-    lines = [f"two tries of one case disagree {_rate(check.between)} of the time (between the two runs)"]
+    lines = [f"two trials of one case disagree {_rate(check.between)} of the time (between the two runs)"]
     if check.within:
         lines.append(f"two rounds of one case disagree {_rate(check.within)} of the time (within the first run)")
     lines.append(f"comparison of the two runs: {check.ruling.sentence}")
     if check.exit_code == FAILED:
         lines.append(
-            "something besides the subject changes from run to run: look at what scorers and sandbox depend on"
+            "something besides the subject changes from run to run: check what the scorers and the sandbox depend on"
         )
     return lines
 
@@ -198,8 +187,8 @@ def _selfcheck_page(check: SelfCheck, path: Path) -> Path:
     found = tuple(Text(text=f"{line[:1].upper()}{line[1:]}.") for line in _findings(check))
     kept = Facts(pairs=(("First run", visible(check.runs[0])), ("Second run", visible(check.runs[1]))))
     sections = (
-        Section(id="findings", title="What was found", blocks=found),
-        Section(id="runs", title="Kept in", blocks=(kept,)),
+        Section(id="findings", title="Findings", blocks=found),
+        Section(id="runs", title="Runs", blocks=(kept,)),
     )
     return write_section_page(path, Masthead(f"Self-check: {check.subject}", _flips(check)), sections)
 

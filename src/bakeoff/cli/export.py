@@ -1,4 +1,4 @@
-"""`bakeoff export`: a run in the formats of other tools."""
+"""Carry out `bakeoff export`: write a run in the formats of other tools."""
 
 import io
 import os
@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from bakeoff.cli.console import err, tell_of_damage
+from bakeoff.cli.console import say, tell_of_damage
 from bakeoff.doors import door_of
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
@@ -30,12 +30,15 @@ from bakeoff.report.readers import Source, find_source
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.whole_files import whole_file, whole_text
 
+if TYPE_CHECKING:
+    from bakeoff.cli.main import ExportFormat
+
 STDOUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to export, and where to."""
+    """What to export, and where to write it."""
 
     source: Source
     shelf: Shelf
@@ -43,28 +46,26 @@ class Wanted:
 
     @property
     def plan(self) -> Plan:
-        """With the chosen subjects only."""
+        """Return the plan with the chosen subjects only."""
         return self.shelf.plan
 
     def summary(self) -> Summary:
         return summarise(self.plan, self.shelf.records())
 
 
-def run_export(results: Path, name: str, format_: str, output: str, subject: str | None) -> int:
-    write = FORMATS.get(format_)
-    if write is None:
-        raise UsageError(f"--format {format_!r} is not one of {', '.join(FORMATS)}")
+def run_export(results: Path, name: str, format_: "ExportFormat", output: str, subject: str | None) -> int:
+    """Write a run, or one of its subjects, in the given format."""
     source = find_source(results, name)
     plan = source.plan if subject is None else _with_subject(source, subject)
     records = (record for record in source.records() if subject in (None, record.subject))
     with Shelf(plan, records, share=door_of(plan).share(plan)) as shelf:
-        write(Wanted(source, shelf, output))
+        FORMATS[format_](Wanted(source, shelf, output))
     tell_of_damage(source.circumstances().damaged, source.name)
     return 0
 
 
 def _with_subject(source: Source, subject: str) -> Plan:
-    """The plan as if there had been no other subject."""
+    """Return the plan of a source with one subject only."""
     chosen = tuple(spec for spec in source.plan.subjects if spec.name == subject)
     if not chosen:
         names = ", ".join(spec.name for spec in source.plan.subjects)
@@ -86,18 +87,18 @@ def _parquet(wanted: Wanted) -> None:
 
 
 def _inspect(wanted: Wanted) -> None:
-    """One log holds one subject, so several go into a folder."""
+    """Write one log for each subject; several go into a folder."""
     chosen, source = wanted.plan.subjects, wanted.source
     if len(chosen) == 1:
         if not wanted.output.endswith(".eval"):
-            raise UsageError(f"-o {wanted.output}: Inspect knows its logs by their ending: name a file *.eval")
+            raise UsageError(f"-o {wanted.output}: Inspect recognises logs by their suffix: name a file *.eval")
         with _file_at(wanted.output, "inspect") as path:
             write_inspect_log(source.name, source.plan, chosen[0], wanted.shelf, path)
         return
     if wanted.output == STDOUT or Path(wanted.output).suffix:
         raise UsageError(
-            f"-o {wanted.output}: {source.name} has {len(chosen)} subjects and one log holds one: "
-            "name a folder, or choose with --subject"
+            f"-o {wanted.output}: {source.name} has {len(chosen)} subjects and a log holds only one: "
+            "name a folder, or choose one with --subject"
         )
     for number, spec in enumerate(chosen, 1):
         slug = re.sub(r"[^A-Za-z0-9._-]+", "_", spec.name).strip(".") or "subject"
@@ -116,7 +117,7 @@ def _markdown(wanted: Wanted) -> None:
 
 
 def _github(wanted: Wanted) -> None:
-    """Annotations are commands that only GitHub reads; elsewhere they are printed all the same, to be looked at."""
+    """Print annotations, also where no GitHub runner reads them, and write the step summary."""
     if wanted.output != STDOUT:
         raise UsageError(f"-o {wanted.output}: GitHub reads annotations from stdout: leave -o out")
     for line in annotations(wanted.shelf):
@@ -134,7 +135,7 @@ def _blocks(wanted: Wanted) -> Blocks:
     return describe_run(wanted.source.name, wanted.summary(), wanted.shelf)
 
 
-FORMATS: dict[str, Callable[[Wanted], None]] = {
+FORMATS: "dict[ExportFormat, Callable[[Wanted], None]]" = {
     "csv": _csv,
     "parquet": _parquet,
     "inspect": _inspect,
@@ -147,7 +148,7 @@ FORMATS: dict[str, Callable[[Wanted], None]] = {
 
 @contextmanager
 def _text_to(output: str) -> Iterator[TextIO]:
-    """Always UTF-8: these formats are, whatever the terminal speaks."""
+    """Open the output for text. It is always UTF-8, whatever the encoding of the terminal."""
     if output == STDOUT:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -155,7 +156,7 @@ def _text_to(output: str) -> Iterator[TextIO]:
         return
     with whole_text(Path(output)) as file:
         yield file
-    err().print(f"written to {output}", markup=False)
+    say(f"wrote {output}")
 
 
 @contextmanager
@@ -164,4 +165,4 @@ def _file_at(output: str, format_: str) -> Iterator[Path]:
         raise UsageError(f"--format {format_} is not text: name a file with -o")
     with whole_file(Path(output)) as path:
         yield path
-    err().print(f"written to {output}", markup=False)
+    say(f"wrote {output}")

@@ -1,0 +1,116 @@
+"""Show a plan for `--dry-run`: what would run, what it is likely to use, and how small a difference it can find."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from bakeoff.cli.console import add_row, out, table
+from bakeoff.cli.run_plan import CheckedPlan, check_plan
+from bakeoff.engine.resume import read_progress
+from bakeoff.errors import BakeoffError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.report.words import cost, visible
+from bakeoff.stats import Noise, minimum_detectable
+from bakeoff.storage.run_folder import find_run, run_folders
+
+_CASES_SHOWN = 20
+_PAST_RUNS = 5  # that are searched for what a trial uses
+_MODEL_KINDS = ("model", "agent")
+
+
+def print_rest(name: str, options: RunOptions) -> None:
+    """Print what resuming a run would do."""
+    folder = find_run(options.results, name)
+    plan = folder.read_plan()
+    left = plan.size - read_progress(folder, plan, options).finished.count()
+    out().print(Text(f"run {visible(folder.name)}: {left:,} of {plan.size:,} trials are left to do"))
+    print_dry_run(check_plan(plan, options))
+
+
+def print_dry_run(checked: CheckedPlan) -> None:
+    """Print what a run would do, and that nothing was run."""
+    print_plan(out(), checked)
+    out().print("nothing was run")
+
+
+def print_plan(console: Console, checked: CheckedPlan) -> None:
+    """Print what a run of this plan would do."""
+    plan = checked.plan
+    console.print(
+        f"plan {visible(plan.name)}: {plan.size:,} trials = "
+        f"{len(plan.cases):,} cases × {len(plan.subjects)} subjects × {plan.rounds} rounds"
+    )
+    threshold = "none, scores are only recorded" if plan.threshold is None else f"{plan.threshold:g}"
+    console.print(f"pass threshold: {threshold}")
+    console.print(f"scorers: {', '.join(scorer.kind for scorer in plan.scorers)}")
+    console.print(f"subjects: {', '.join(visible(subject.name) for subject in plan.subjects)}")
+    cases = table("case", "files", "hidden", "prompt")
+    for case in plan.cases[:_CASES_SHOWN]:
+        add_row(cases, case.id, str(len(case.files)), str(len(case.hidden)), Text(visible(case.prompt, 70)))
+    console.print(cases)
+    if len(plan.cases) > _CASES_SHOWN:
+        console.print(f"… and {len(plan.cases) - _CASES_SHOWN:,} more cases")
+    _print_estimates(console, plan, checked.options.results)
+    console.print(_detectable(plan))
+
+
+def _print_estimates(console: Console, plan: Plan, results: Path) -> None:
+    if not any(subject.kind in _MODEL_KINDS for subject in plan.subjects):
+        return
+    from bakeoff.models.estimate import estimate_plan  # takes a second to load
+    from bakeoff.models.gateway import kept_models, known_price
+
+    gateway = kept_models()
+    console.print("estimated use of the whole run:")
+    past = usage_before(results, plan)
+    for estimate in estimate_plan(plan, lambda name: known_price(gateway, name.provider, name.model), past):
+        used = f"{estimate.usage.input:,} tokens in, {estimate.usage.output:,} out, {cost(estimate.usage.cost)}"
+        console.print(Text(f"  {visible(estimate.subject)}: {used} (assuming {estimate.basis})"))
+
+
+def usage_before(results: Path, plan: Plan) -> dict[str, Usage]:
+    """Return the mean usage of a trial of each subject, from the latest run that has it with the same model."""
+    models = _models(plan)
+    found: dict[str, Usage] = {}
+    for folder in reversed(run_folders(results)[-_PAST_RUNS:]):
+        if models.keys() == found.keys():
+            break
+        try:
+            before = folder.read_plan()
+            same = {name for name, model in _models(before).items() if models.get(name) == model}
+            found = {**(_mean_usage(folder.latest_records(before), same) if same else {}), **found}
+        except (BakeoffError, OSError):  # an unreadable run only makes the estimate less precise
+            continue
+    return found
+
+
+def _models(plan: Plan) -> dict[str, str]:
+    return {spec.name: str(spec.options.get("model")) for spec in plan.subjects if spec.kind in _MODEL_KINDS}
+
+
+def _mean_usage(records: Iterable[Record], subjects: set[str]) -> dict[str, Usage]:
+    """Return mean token counts without costs: prices may have changed since."""
+    used: dict[str, list[Usage]] = {}
+    for record in records:
+        # A trial that was lost before its first request says nothing about the others.
+        if record.subject in subjects and record.transcript and record.transcript.usage.tokens:
+            used.setdefault(record.subject, []).append(record.transcript.usage)
+    means = {}
+    for subject, usages in used.items():
+        counted = sum(usages, NO_USAGE).model_dump(exclude={"cost"})
+        means[subject] = Usage(**{name: round(count / len(usages)) for name, count in counted.items()})
+    return means
+
+
+def _detectable(plan: Plan) -> str:
+    least = minimum_detectable(len(plan.cases), plan.rounds, Noise.guessed())
+    size = f"{len(plan.cases):,} cases × {plan.rounds} rounds"
+    if least is None:
+        return "a single case cannot tell two subjects apart"
+    if least > 1:
+        return f"{size} are too few to tell any two subjects apart"
+    return f"{size} find a difference of {100 * least:.0f} points between two subjects 4 times in 5, at usual noise"

@@ -1,0 +1,198 @@
+"""Carry out `bakeoff agents`: run coding agents on exercises, verify exercises, list agents, build their image."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from bakeoff.cli.console import add_row, err, out, print_problems, say, table
+from bakeoff.cli.dry_run import print_dry_run
+from bakeoff.cli.flags import EndingFlags, ReportFlags, RunFlags
+from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
+from bakeoff.doors.exercises.agents import agent_statuses, known_agents
+from bakeoff.doors.exercises.exercises import Exercise, find_exercises
+from bakeoff.doors.exercises.image import CONTAINERFILE, plan_image, shell_words
+from bakeoff.doors.exercises.plan import build_plan
+from bakeoff.doors.exercises.prompt import build_prompt
+from bakeoff.doors.exercises.ready import gradable
+from bakeoff.doors.exercises.request import ExercisesRequest
+from bakeoff.doors.exercises.results.board import leaderboard_json, standings_of
+from bakeoff.doors.exercises.results.board_text import describe_board
+from bakeoff.doors.exercises.results.model import ResultFile
+from bakeoff.doors.exercises.results.read import ExerciseResultReader, read_result
+from bakeoff.engine.run import sandbox_of
+from bakeoff.errors import BakeoffError, InfraError, UsageError
+from bakeoff.options import RunOptions
+from bakeoff.report.compare_logs import harmless_in_logs, harmless_json
+from bakeoff.report.markdown import to_markdown
+from bakeoff.report.terminal import print_blocks
+from bakeoff.report.words import visible
+from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
+from bakeoff.sandbox.process import ProcessSandbox
+
+
+def run_agents(request: ExercisesRequest, flags: RunFlags, ending: EndingFlags, *, opened: bool) -> int:
+    """Run agents on exercises. Find everything that is wrong before the run starts."""
+    options = flags.options()
+    exercises = _exercises_of(request)
+    plan = build_plan(request, exercises)
+    if flags.dry_run:
+        print_dry_run(check_plan(plan, options))
+        return PASSED
+    if len(fit := _gradable(exercises, request)) < len(exercises):
+        plan = build_plan(request, fit)
+    checked = check_plan(plan, options)
+    _warn_of_readable_examples(checked, request)
+    return carry_out(checked, ending, opened=opened)
+
+
+def _exercises_of(request: ExercisesRequest) -> tuple[Exercise, ...]:
+    found = find_exercises(request.exercises, request.wanted)
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    return found.exercises
+
+
+def _gradable(exercises: Sequence[Exercise], request: ExercisesRequest) -> tuple[Exercise, ...]:
+    """Return the exercises whose tests can run here; warn of the others."""
+    fit, warnings = asyncio.run(gradable(exercises, request.test_command, say))
+    for warning in warnings:
+        say(f"warning: {warning}")
+    return fit
+
+
+def _warn_of_readable_examples(checked: CheckedPlan, request: ExercisesRequest) -> None:
+    """Warn where the sandbox can hide the example solutions from no agent."""
+    if all(subject.kind in ("oracle", "nop") for subject in checked.plan.subjects):
+        return
+    sandbox = sandbox_of(checked.options, checked.plan)()
+    if isinstance(sandbox, ProcessSandbox) and not sandbox.private_mounts:
+        place = request.exercises or "the bundled exercises"
+        say(
+            f"warning: agents can read your files in this sandbox, and so the example solutions of {place}: "
+            "install bubblewrap, or use --sandbox docker; `bakeoff doctor` says more"
+        )
+
+
+def print_prompts(request: ExercisesRequest) -> None:
+    """Print the prompts of exercises as agents get them."""
+    exercises = _exercises_of(request)
+    for exercise in exercises:
+        if len(exercises) > 1:
+            out().print(Text(f"=== {visible(exercise.name)} ==="))
+        for line in build_prompt(exercise, request.custom_instruction, request.test_command).splitlines():
+            out().print(Text(visible(line.replace("\t", "    "), 100_000)), soft_wrap=True)
+
+
+def verify(request: ExercisesRequest, options: RunOptions) -> int:
+    """Check exercises; return 1 if one of them is not fit for use."""
+    from bakeoff.doors.exercises.verify import verify_exercises
+
+    exercises = _gradable(_exercises_of(request), request)
+    checks = asyncio.run(verify_exercises(exercises, request, sandbox_of(options), options.jobs))
+    shown = table("exercise", "track", "tests", "example", "stub", "time", "", right=("tests", "time"))
+    for check in checks:
+        cells = [f"{one.tests_passed}/{one.tests_total}" if one else "–" for one in (check.example, check.stub)]
+        mark = Text("ok", style="green") if check.ok else Text("not fit", style="bold red")
+        exercise = check.exercise
+        add_row(shown, exercise.name, exercise.track.slug, str(check.tests), *cells, f"{check.seconds:.1f} s", mark)
+    out().print(shown)
+    return print_problems("exercises", {check.exercise.name: check.problems for check in checks})
+
+
+def list_agents(files: Sequence[Path], *, as_json: bool) -> None:
+    """Print the known agents, and what each of them needs before it can run."""
+    statuses = agent_statuses(known_agents(files))
+    if as_json:
+        facts = [{**status.model_dump(mode="json"), "ready": status.ready} for status in statuses]
+        out().file.write(json.dumps(facts, indent=2) + "\n")
+        return
+    shown = table("agent", "installed", "version", "provider", "metered", "needs")
+    for status in statuses:
+        missing = [] if status.installed else [status.install]
+        missing += [f"set {names}" + (" or log in (--use-login)" if status.login else "") for names in status.missing]
+        add_row(
+            shown,
+            status.name,
+            "yes" if status.installed else "no",
+            status.version or "–",
+            status.provider,
+            ", ".join(status.metered) or "not metered",
+            "; ".join(missing) or "nothing",
+        )
+    out().print(shown)
+    out().print("also: oracle (submits the example), nop (does nothing), cheat (tampers); they need nothing")
+
+
+def show_leaderboard(results: Path, files: Sequence[Path], shown_as: ReportFlags) -> None:
+    """Rank result files of agents."""
+    if shown_as.as_json and shown_as.markdown:
+        raise UsageError("--json and --markdown both print to stdout: use only one of them")
+    read = list(_named(files) if files else _found(results))
+    if not read:
+        places = ", ".join(visible(str(path)) for path in files or [results])
+        raise UsageError(f"{places} has no result file of agents: name some, or start with `bakeoff agents run`")
+    standings = standings_of(read)
+    if shown_as.html:
+        from bakeoff.doors.exercises.results.board_page import write_board_page
+
+        folders = {path if path.is_dir() else path.parent: None for path in files or [results]}
+        say(f"wrote {write_board_page(shown_as.html, standings, list(folders))}")
+    if shown_as.as_json:
+        out().file.write(harmless_json(json.dumps(leaderboard_json(read), indent=2)) + "\n")
+    elif shown_as.markdown:
+        out().file.write(harmless_in_logs(to_markdown(describe_board(standings))))
+    elif not shown_as.html:
+        console = out()
+        with console.capture() as printed:
+            print_blocks(console, describe_board(standings))
+        console.file.write(harmless_in_logs(printed.get()))
+
+
+def _named(files: Sequence[Path]) -> Iterator[ResultFile]:
+    """Read files, and all the files of folders. A file that was named must be readable."""
+    for path in files:
+        if path.is_dir():
+            yield from _found(path)
+        elif not path.is_file():
+            raise UsageError(f"{visible(str(path))} does not exist: name result files of agents, or folders of them")
+        else:
+            yield read_result(path)
+
+
+def _found(folder: Path) -> Iterator[ResultFile]:
+    """Read all result files of a folder except `latest.json`, which is a copy; warn of damaged ones."""
+    reader = ExerciseResultReader()
+    for path in sorted(folder.glob("*.json")):
+        if path.name != "latest.json" and reader.recognises(path):
+            try:
+                yield read_result(path)
+            except BakeoffError as error:
+                say(f"warning: left out: {error}")
+
+
+def build_image(engine: str | None, tag: str, wanted: Sequence[str], files: Sequence[Path], *, dry_run: bool) -> None:
+    """Build the image for agents, or print how it would be built."""
+    image = plan_image(known_agents(files), wanted, tag)
+    client = shutil.which(engine) if engine else find_client()
+    if dry_run:
+        out().file.write(f"{shell_words(image.command(engine or client or 'docker'))}\n\n")
+        out().file.write(CONTAINERFILE.read_text("utf-8"))
+        return
+    if client is None:
+        raise UsageError(
+            f"{engine or 'docker or podman'} is not installed, and the image cannot be built without it: `apt-get "
+            f"install {'podman' if engine == 'podman' else 'docker.io'}`; --dry-run shows what would be built"
+        )
+    try:
+        done = subprocess.run(image.command(client), stdin=subprocess.DEVNULL, check=False)
+    except OSError as error:
+        raise UsageError(f"{client} cannot be started: {error}") from error
+    if done.returncode != 0:
+        raise InfraError(f"{client} did not build the image (exit code {done.returncode}); see its output above")
+    chosen = f"{CLIENT_VARIABLE}={engine} " if engine else ""
+    err().print(f"use it: {chosen}{IMAGE_VARIABLE}={visible(image.tag)} bakeoff agents run --sandbox docker --agent …")

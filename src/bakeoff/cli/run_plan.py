@@ -1,0 +1,267 @@
+"""Run a plan for a person or a script: check it, run it with progress, report the results, return the exit code.
+
+All commands that run trials go through these steps: `check_plan`, `run_checked`, `conclude`.
+"""
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import get_args
+
+from pydantic import ValidationError
+from rich.console import Console
+
+from bakeoff._kernel.choices import SandboxName
+from bakeoff.cli.console import err, out, say
+from bakeoff.cli.flags import EndingFlags
+from bakeoff.cli.progress import RunProgress, show_progress
+from bakeoff.doors import Door, DoorResults, FinishedRun, door_of
+from bakeoff.engine.registry import ResolvedPlan
+from bakeoff.engine.run import run
+from bakeoff.engine.run_control import RunControl
+from bakeoff.errors import UsageError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan, ScorerSpec
+from bakeoff.record import Record
+from bakeoff.report import Summary, summarise
+from bakeoff.report.ci import CiRun, write_ci_outputs
+from bakeoff.report.terminal import print_blocks, print_summary
+from bakeoff.report.words import cost
+from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
+
+PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
+_WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
+_STATES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
+_KEPT_IN_MEMORY = 10_000  # records; the journal of a larger run is read again each time
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPlan:
+    """A plan that can be run: everything it names exists."""
+
+    plan: Plan
+    door: Door
+    options: RunOptions
+    resolved: ResolvedPlan
+
+
+def check_plan(plan: Plan, options: RunOptions) -> CheckedPlan:
+    """Build everything that a plan names; raise one error that lists all problems."""
+    door = door_of(plan)
+    options = door.options(plan, options)
+    resolved = door.registry(plan, options).resolve(plan, offline=options.replay == "strict")
+    return CheckedPlan(plan, door, options, resolved)
+
+
+def carry_out(
+    checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder | None = None, opened: bool = False
+) -> int:
+    """Run what is left of a plan, report the results, and return the exit code.
+
+    `folder` is an existing run; without it, a new one is started. `opened` shows the page of the run in the browser.
+    """
+    ending.outputs()  # refuses files that cannot be written before anything is paid for
+    return conclude([run_checked(checked, ending, folder=folder)], ending, opened=opened)
+
+
+def resume_run(name: str, options: RunOptions, ending: EndingFlags, *, keep_sandbox: bool) -> int:
+    """Continue a run. With `keep_sandbox`, use the sandbox that it was started with."""
+    folder = find_run(options.results, name)
+    if keep_sandbox:
+        before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")
+        options = replace(options, sandbox=before if before in get_args(SandboxName) else "auto")
+    return carry_out(check_plan(folder.read_plan(), options), ending, folder=folder)
+
+
+def rescore_run(name: str, scorers: list[str], options: RunOptions, ending: EndingFlags) -> int:
+    """Score the recorded attempts of a run again, with other scorers where some are named."""
+    folder = find_run(options.results, name)
+    plan = folder.read_plan()
+    if scorers:
+        plan = plan.model_copy(update={"scorers": tuple(map(_read_scorer, scorers))})
+    return carry_out(check_plan(plan, options), ending, folder=folder)
+
+
+def _read_scorer(text: str) -> ScorerSpec:
+    """Return the scorer that `--scorer` names by its kind, or by its specification in JSON."""
+    try:
+        return ScorerSpec.model_validate_json(text) if text.lstrip().startswith("{") else ScorerSpec(kind=text)
+    except ValidationError as error:
+        raise UsageError(f"--scorer {text!r}: {error.errors()[0]['msg']}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run that has ended, what its door made of it, and whether someone stopped it."""
+
+    run: FinishedRun
+    door: Door
+    results: DoorResults
+    interrupted: bool
+
+    def exit_code(self, ending: EndingFlags) -> int:
+        """Return 0 if all passed, 1 if something failed, 3 if nothing failed but something is missing.
+
+        Control subjects do not count.
+        """
+        if self.interrupted:
+            return INTERRUPTED
+        summary, fail_under = self.run.summary, ending.fail_under
+        if fail_under is None and self.results.state is not None:
+            code = _STATES[self.results.state]
+        else:
+            if fail_under is None:
+                failed = not summary.all_passed
+            else:
+                failed = any(one.score is not None and one.score < fail_under for one in summary.judged)
+            code = FAILED if failed else PASSED if summary.complete else UNDECIDED
+        return PASSED if ending.exit_zero and code == FAILED else code
+
+
+def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder | None = None) -> EndedRun:
+    """Run a plan with progress, write the files of its door, and print the summary."""
+    plan = checked.plan
+    folder = folder or new_run_folder(checked.options.results, plan.name)
+    options = replace(checked.options, folder=folder.path)
+    interrupted = asyncio.run(watch(checked, options, err()))
+    records = _Records(folder, plan)
+    finished = FinishedRun(folder, plan, options, records, summarise(plan, records))
+    ended = EndedRun(finished, checked.door, checked.door.finish(finished), interrupted)
+    if not ending.as_json:
+        if ended.results.text is not None:
+            print_blocks(out(), ended.results.text)
+        else:
+            print_summary(out(), finished.summary)
+        print_spending(err(), finished.summary, folder)
+    if interrupted:
+        say(f"interrupted; continue with `{_command('resume', finished)}`")
+    return ended
+
+
+def conclude(
+    runs: Sequence[EndedRun],
+    ending: EndingFlags,
+    *,
+    opened: bool = False,
+    planned: int = 1,
+    more_files: Iterable[Path] = (),
+) -> int:
+    """Write and name the files of runs that have ended, and return the exit code of the worst.
+
+    `planned` says how many runs there should have been; where some are missing, the result is undecided.
+    """
+    told = [CiRun(one.run.folder, one.run.plan, one.door.share(one.run.plan)) for one in runs]
+    files = [path for one in runs for path in one.results.files]
+    files += [*more_files, *write_ci_outputs(told, ending.outputs())]
+    if ending.as_json:
+        reports = [_json(one) for one in runs]
+        text = json.dumps(reports[0] if planned == 1 else reports, indent=2, ensure_ascii=False)
+        out().file.write(text + "\n")
+    else:
+        from bakeoff.cli.pages import show, write_pages_of
+
+        pages = [path for path in files if path.suffix == ".html"]
+        for one in runs:
+            if one.door.pages:
+                page, index = write_pages_of(one.run.folder)
+                files += (page, index)
+                pages.append(page)
+        for path in files:
+            say(f"wrote {path}")
+        for one in runs:
+            say(f"kept in {one.run.folder.path}; show it again with `{_command('runs show', one.run)}`")
+        if opened and pages:
+            show(pages[-1])
+    codes = [one.exit_code(ending) for one in runs] + [UNDECIDED] * (planned - len(runs))
+    return next(code for code in _WORST_FIRST if code in codes)
+
+
+def _json(ended: EndedRun) -> object:
+    if ended.results.report is not None:
+        return ended.results.report.model_dump(mode="json", by_alias=True)
+    return summary_json(ended.run.summary, ended.run.folder)
+
+
+def summary_json(summary: Summary, folder: RunFolder) -> dict[str, object]:
+    """Return the summary of a run as `--json` prints it."""
+    return {"run": folder.name, "spent": folder.spent().model_dump(), "summary": summary.model_dump(mode="json")}
+
+
+def print_spending(console: Console, summary: Summary, folder: RunFolder) -> None:
+    """Print the total cost where it is more than the table says: some trials were killed before they had a record."""
+    spent, shown = folder.spent().cost, summary.spent.cost
+    if spent is not None and spent > (shown or 0.0) + 1e-9:
+        console.print(f"total cost: {cost(spent)}, including trials that have no record")
+
+
+def _command(what: str, run: FinishedRun) -> str:
+    """Return what to type for this run."""
+    usual = run.options.results == Path("results")
+    words = ["bakeoff", *what.split(), run.folder.name, *([] if usual else ["--results", str(run.options.results)])]
+    return shlex.join(words)
+
+
+class _Records:
+    """The latest record of each trial. The journal of a small run is read only once."""
+
+    def __init__(self, folder: RunFolder, plan: Plan) -> None:
+        self._folder, self._plan = folder, plan
+        self._kept: list[Record] | None = None
+
+    def __iter__(self) -> Iterator[Record]:
+        if self._plan.size > _KEPT_IN_MEMORY:
+            return self._folder.latest_records(self._plan)
+        if self._kept is None:
+            self._kept = list(self._folder.latest_records(self._plan))
+        return iter(self._kept)
+
+
+async def watch(checked: CheckedPlan, options: RunOptions, console: Console) -> bool:
+    """Run a plan to its end with a progress display. Return whether someone stopped it."""
+    control = RunControl()
+    progress = RunProgress.of(checked.plan, control)
+    with _ctrl_c(control, console):
+        async with show_progress(console, progress) as update:
+            async for record in run(checked.resolved, options, control=control):
+                progress.before = control.finished_before
+                progress.add(record)
+                update()
+    if control.sandbox:
+        console.print(f"commands ran in the {control.sandbox} sandbox")
+    return control.draining
+
+
+@contextmanager
+def _ctrl_c(control: RunControl, console: Console) -> Iterator[None]:
+    """Let the first Ctrl-C finish trials in flight, the second stop at once, the third end the process.
+
+    The third is for a subject that blocks the event loop.
+    """
+    loop = asyncio.get_running_loop()
+    pressed = 0
+
+    def interrupt() -> None:
+        if not control.draining:
+            console.print("finishing the trials in flight; press Ctrl-C again to stop at once")
+        control.interrupt()
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the shape of a handler
+        nonlocal pressed
+        pressed += 1
+        if pressed > 2:
+            os._exit(INTERRUPTED)  # every trial that was reported finished is on disk
+        loop.call_soon_threadsafe(interrupt)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
