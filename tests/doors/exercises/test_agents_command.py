@@ -55,7 +55,7 @@ def test_it_is_said_where_agents_could_read_the_examples_that_travel_with_us(age
     words = ("--agent", agent, "--agent-file", str(mine), "--exercise", "plant-rota", "--sandbox", "process", "--json")
     done = run_as_an_ordinary_user(tmp_path, *words)
     assert done.returncode == 1, done.stderr
-    told = "could read the examples in the exercises that travel with bakeoff" in " ".join(done.stderr.split())
+    told = "the example solutions of the bundled exercises" in " ".join(done.stderr.split())
     assert told == (agent == "mine")
 
 

@@ -117,10 +117,10 @@ def test_a_damaged_file_of_a_folder_is_left_out_with_a_word_and_a_named_one_is_a
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((), "no result file of agents in results"),
-        (("elsewhere",), "no result file of agents in elsewhere"),
-        (("gone.json",), "gone.json is not there"),
-        (("--json", "--markdown"), "choose one"),
+        ((), "results has no result file of agents"),
+        (("elsewhere",), "elsewhere has no result file of agents"),
+        (("gone.json",), "gone.json does not exist"),
+        (("--json", "--markdown"), "use only one of them"),
     ],
 )
 def test_what_cannot_be_shown_is_told_in_a_sentence(

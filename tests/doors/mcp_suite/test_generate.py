@@ -380,7 +380,7 @@ def test_what_would_not_be_right_is_not_written_and_told_by_the_name_of_its_file
     with pytest.raises(UsageError) as caught:
         generate(Servers(commands=[shlex.join([sys.executable, str(server)])]), output=file)
     told = str(caught.value)
-    assert told.startswith(f"nothing was written, because it would not be right:\n{file}:")
+    assert told.startswith(f"nothing was written, because the result would be invalid:\n{file}:")
     assert "`<<` merges are not supported" in told
     assert not file.exists()
 

@@ -31,7 +31,7 @@ def test_report_takes_several_runs_or_one_file(bakeoff: Bakeoff, tmp_path: Path)
     assert bakeoff("report", "one", "-o", "deep/page.html", "--no-open").stdout == "deep/page.html\n"
     assert (tmp_path / "deep/page.html").is_file()
     refused = bakeoff("report", "one", "two", "-o", "page.html")
-    assert (refused.returncode, refused.stderr.count("is one file and there are 2 runs")) == (2, 1)
+    assert (refused.returncode, refused.stderr.count("names one file for 2 runs")) == (2, 1)
 
 
 def test_build_makes_what_is_missing_and_leaves_the_rest(bakeoff: Bakeoff, tmp_path: Path) -> None:

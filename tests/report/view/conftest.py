@@ -19,7 +19,7 @@ from ...warm_bakeoff import PROGRAM
 from ..html.browser import Chromium
 from ..html.generator import plan_of, write_run
 
-HINT = "Ctrl-C ends it; the address works only on this machine, and only with its token"
+HINT = "press Ctrl-C to stop; the address works only on this machine, and only with its token"
 
 
 @dataclass(frozen=True)
