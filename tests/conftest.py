@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import coverage
+import hypothesis
 import pytest
 
 from bakeoff.engine.registry import Registry
@@ -21,6 +22,11 @@ from bakeoff.record import Phase, Record
 from .warm_bakeoff import Bakeoff, WarmBakeoff
 
 PACKAGES = {"bwrap": "bubblewrap", "dockerd": "docker.io", "docker": "docker.io", "chromium": "chromium", "git": "git"}
+
+
+# How fast a busy machine makes examples says nothing about the code.
+hypothesis.settings.register_profile("any load", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("any load")
 
 
 def pytest_configure() -> None:
