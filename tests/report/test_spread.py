@@ -5,8 +5,8 @@ import pytest
 from bakeoff.plan import Case
 from bakeoff.record import Phase, Usage
 from bakeoff.report.spread import Spreads, Sums
-from bakeoff.stats.moments import moments_of_means
-from bakeoff.stats.quantiles import t_quantile
+from bakeoff.stats.cells import moments_of_means
+from bakeoff.stats.intervals import t_quantile
 
 from .runs import lost, plan_of, record_of
 

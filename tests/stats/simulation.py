@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.cells import CaseKey, Cell, Cells, Moments
 from bakeoff.stats.intervals import Interval, interval_of
-from bakeoff.stats.moments import Moments
 
 Array = np.ndarray[Any, np.dtype[Any]]
 AT_ONCE = 2_000_000  # case means in memory

@@ -54,7 +54,7 @@ def detectable(cases: int, rounds: int, random: np.random.Generator) -> float:
         pilots = [cells_from_passes(random.binomial(rounds, np.full(cases, 0.3)), rounds) for _ in range(2)]
         split = difference_split(*pilots)
         assert split is not None
-        noise = Noise.seen(split)
+        noise = Noise(split.between, split.within)
     smallest = minimum_detectable(cases, rounds, noise)
     assert smallest is not None
     return smallest

@@ -15,11 +15,11 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from bakeoff.stats import CaseKey, Cell, Cells, Noise, cells_of, compare, holm, minimum_detectable, power_of
+from bakeoff.stats import CaseKey, Cell, Cells, Noise, cells_of, compare, holm, minimum_detectable
+from bakeoff.stats.cells import moments_of_means
+from bakeoff.stats.comparison import newcombe, unpaired_test
 from bakeoff.stats.intervals import rule_of_three, student_t, wilson
-from bakeoff.stats.moments import moments_of_means
 from bakeoff.stats.permutation import mcnemar_exact, sign_flip_p_values, sign_flip_test, tail_bounds
-from bakeoff.stats.unpaired import newcombe, unpaired_test
 
 pytestmark = pytest.mark.unwatched
 
@@ -211,7 +211,6 @@ def test_the_minimum_detectable_difference(cases: int) -> None:
     assert found is not None
     effect = found / (0.1 + 0.3 / 4) ** 0.5
     assert TTestPower().power(effect, cases, 0.05, alternative="two-sided") == to_nine_digits(0.8)
-    assert power_of(found, cases, 4, noise) == to_nine_digits(0.8)
 
 
 def test_pairs_of_many_rounds_are_tested_on_case_means() -> None:

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from bakeoff.stats import Cell, Interval, score_interval
+from bakeoff.stats.cells import Moments, moments_of, moments_of_means
 from bakeoff.stats.intervals import ENOUGH_FOR_T, interval_of, student_t
-from bakeoff.stats.moments import Moments, moments_of, moments_of_means
 
 from .simulation import REQUIRED, Array, Coverage, Setting, chances, coverage, moments_of_rows
 

@@ -11,8 +11,7 @@ from scipy.stats import binom
 
 from bakeoff.stats import CaseKey, Cell, Cells, GateVerdict, compare, judge
 from bakeoff.stats.differences import change_of, difference_interval, effective_pairs, score_variance, tango
-from bakeoff.stats.intervals import wilson
-from bakeoff.stats.quantiles import normal_quantile
+from bakeoff.stats.intervals import normal_quantile, wilson
 
 from .simulation import cells_from_passes
 from .simulation_differences import EDGE, INNER, SPREAD, Apart, changes_of_rows, measured

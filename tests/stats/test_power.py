@@ -20,10 +20,8 @@ from bakeoff.stats import (
     flip_rate_within,
     judge,
     minimum_detectable,
-    power_of,
-    variance_split,
 )
-from bakeoff.stats.moments import moments_of
+from bakeoff.stats.cells import moments_of
 
 from .simulation import cells_from_passes
 
@@ -54,19 +52,18 @@ def test_more_cases_find_smaller_differences_and_more_rounds_never_larger(
 
 def test_one_case_finds_nothing() -> None:
     assert minimum_detectable(1, 10, Noise.guessed()) is None
-    assert power_of(0.5, 1, 10, Noise.guessed()) is None
 
 
-def test_a_power_is_known_however_far_the_truth_lies() -> None:
+def test_more_power_needs_a_larger_difference_whatever_the_number_of_cases() -> None:
     for cases in (2, 6, 20, 100, 5_000):
-        powers = [power_of(0.1 * step, cases, 1, Noise(0, 0.01)) for step in range(11)]
-        assert powers == sorted(power for power in powers if power is not None)
-        assert powers[0] == pytest.approx(0.05)
+        found = [minimum_detectable(cases, 1, Noise(0, 0.01), power=power) for power in (0.1, 0.5, 0.8, 0.99, 0.999999)]
+        known = [difference for difference in found if difference is not None]
+        assert len(known) == len(found)
+        assert known == sorted(known)
 
 
 def test_where_nothing_varied_nothing_can_be_estimated() -> None:
     assert minimum_detectable(10, 1, Noise(0, 0)) is None
-    assert power_of(0.1, 10, 1, Noise(0, 0)) is None
     same = run([[1, 1]] * 30)
     assert detectable_between(same, same) is None
     assert detectable_between(same, {}) is None
@@ -80,7 +77,6 @@ def test_clusters_are_the_units_that_find_a_difference() -> None:
     assert together is not None
     assert together > 2 * alone
     assert minimum_detectable(100, 3, noise, clusters=1) is None
-    assert power_of(together, 100, 3, noise, clusters=10) == pytest.approx(0.8)
 
 
 def test_what_two_runs_could_find_follows_their_own_scatter() -> None:
@@ -89,7 +85,7 @@ def test_what_two_runs_could_find_follows_their_own_scatter() -> None:
     found = detectable_between(*arms)
     split = difference_split(*arms)
     assert split is not None
-    assert found == pytest.approx(minimum_detectable(300, 3, Noise.seen(split)), rel=0.02)
+    assert found == pytest.approx(minimum_detectable(300, 3, Noise(split.between, split.within)), rel=0.02)
 
 
 def test_what_two_runs_could_find_is_less_in_clusters() -> None:
@@ -119,10 +115,12 @@ def test_twice_what_a_nearly_perfect_pair_could_find_is_found() -> None:
     assert found.count(GateVerdict.REGRESSED) >= 0.9 * len(found)
 
 
-def test_noise_is_guessed_from_a_score_or_taken_from_one_run_or_two() -> None:
-    split = VarianceSplit(between=0.1, within=0.15, cases=50, rounds=5)
-    assert Noise.seen(split) == Noise(0.1, 0.15)
-    assert Noise.from_one_run(split) == Noise(0.1, 0.3)
+def split_of(cells: Cells) -> VarianceSplit | None:
+    """Of the difference to an arm that always fails, which adds no noise of its own."""
+    return difference_split({key: Cell.of([0] * cell.rounds) for key, cell in cells.items()}, cells)
+
+
+def test_noise_is_guessed_from_a_score() -> None:
     assert Noise.guessed(score=0.5, spread=0.4, agreement=0.5).between == pytest.approx(0.1)
     assert Noise.guessed(score=0.5, spread=0.4, agreement=0.5).within == pytest.approx(0.3)
 
@@ -130,7 +128,7 @@ def test_noise_is_guessed_from_a_score_or_taken_from_one_run_or_two() -> None:
 def test_the_split_finds_the_variances_that_were_put_in() -> None:
     random = np.random.default_rng(1)
     cells = cells_from_passes(random.binomial(4, random.beta(0.5, 0.5, 20_000)), 4)
-    split = variance_split(list(cells.values()))
+    split = split_of(cells)
     assert split is not None
     # Beta(½, ½) has variance ⅛, and a round given its chance has ¼ − ⅛ on average.
     assert (split.between, split.within) == pytest.approx((0.125, 0.125), abs=0.004)
@@ -150,8 +148,8 @@ def test_the_split_of_a_difference_adds_the_noise_of_both_arms() -> None:
 
 
 def test_advice_is_more_rounds_only_where_rounds_are_the_noise() -> None:
-    noisy = variance_split([Cell.of([1, 0])] * 10 + [Cell.of([0, 0])] * 5)
-    steady = variance_split([Cell.of([1, 1])] * 10 + [Cell.of([0, 0])] * 5)
+    noisy = split_of(run([[1.0, 0.0]] * 10 + [[0.0, 0.0]] * 5))
+    steady = split_of(run([[1.0, 1.0]] * 10 + [[0.0, 0.0]] * 5))
     assert noisy is not None
     assert steady is not None
     assert (noisy.advice, steady.advice) == ("more rounds", "more cases")
@@ -167,29 +165,30 @@ def test_cases_that_hang_together_are_one_source_of_noise() -> None:
     random = np.random.default_rng(23)
     chance = np.repeat(random.beta(0.5, 0.5, 2_000), 5)
     names = [str(place // 5) for place in range(10_000)]
-    cells = list(cells_from_passes(random.binomial(4, chance), 4, names).values())
-    split = variance_split(cells)
+    cells = cells_from_passes(random.binomial(4, chance), 4, names)
+    split = split_of(cells)
     assert split is not None
     assert split.clusters == 2_000
     # Between clusters ⅛, and of one round ⅛; what rounds leave is shared by five times as many cases.
     assert (split.between, split.within) == pytest.approx((0.125, 0.125), abs=0.01)
-    assert split.of_mean == pytest.approx(moments_of(cells).variance)
+    assert split.of_mean == pytest.approx(moments_of(list(cells.values())).variance)
     assert split.share_within == pytest.approx(0.125 / 4 / 5 / (0.125 + 0.125 / 4 / 5), rel=0.1)
     assert split.advice == "more clusters"
     assert "is between clusters of cases" in split.sentence
     assert "twice the clusters of cases narrow the interval by 29 %" in split.sentence
-    assert variance_split([Cell.of([1, 0], "same"), Cell.of([1, 1], "same")]) is None
+    same = {CaseKey(str(place)): Cell.of(values, "same") for place, values in enumerate(([1, 0], [1, 1]))}
+    assert split_of(same) is None
 
 
 def test_one_round_each_or_one_case_cannot_be_split() -> None:
-    assert variance_split([Cell.of([1]), Cell.of([0])]) is None
-    assert variance_split([Cell.of([1, 0])]) is None
+    assert split_of(run([[1], [0]])) is None
+    assert split_of(run([[1, 0]])) is None
     assert difference_split(run([[1], [0]]), run([[1, 0], [0, 1]])) is None
     assert difference_split(run([[1, 0]]), run([[1, 0]])) is None
 
 
 def test_without_any_variance_nothing_is_divided_by_zero() -> None:
-    split = variance_split([Cell.of([1, 1])] * 3)
+    split = split_of(run([[1, 1]] * 3))
     assert split is not None
     assert (split.share_within, split.of_mean) == (0, 0)
     pairs = difference_split(run([[1, 1]] * 3), run([[1, 1]] * 3))

@@ -6,7 +6,7 @@ from math import isfinite, sqrt
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.stats import CLUSTER_TAG, CONFIDENCE
-from bakeoff.stats.quantiles import t_quantile
+from bakeoff.stats.intervals import t_quantile
 
 Range = tuple[float, float]
 
@@ -24,7 +24,7 @@ class Sums:
     def interval(self) -> Range | None:
         """The t interval of the mean of a trial; None where nothing varies or there is one case.
 
-        Trials of a case stand together: the variance is that of `stats.moments.clustered_variance`, from sums.
+        Trials of a case stand together: the variance is that of `stats.cells.clustered_variance`, from sums.
         """
         units, trials = len(self.by_unit), sum(count for count, _ in self.by_unit.values())
         if units < 2:

@@ -1,16 +1,18 @@
-"""How sure we are. The unit is the case: its rounds are averaged first, never counted as if they were independent.
+"""Intervals, comparisons and gates. The unit is the case: its rounds are averaged first, as they are not independent.
 
-    cells         a case's rounds as sums            moments       their mean over cases, and its variance
-    intervals     of one score                       passk         pass@k, pass^k
-    comparison    of two runs, case by case          unpaired      of two runs without a common case
-    differences   intervals of paired differences    permutation   sign flips, McNemar
-    gates         verdicts, Holm, refusals           groups        leaderboards with ties
-    boards        every two of many subjects         variance      between cases and between rounds
-    power         what a run of this size can find   flips         how often one subject contradicts itself
-    stamp         what must be alike to compare
+    cells         the rounds of a case as sums; their mean over cases and its variance
+    intervals     confidence intervals of one score
+    passk         pass@k, pass^k
+    differences   intervals of paired differences
+    permutation   sign-flip test, McNemar's test
+    comparison    of two runs: case by case, or as two samples; circumstances that must be alike
+    gates         verdicts on comparisons, Holm's correction, refusals
+    ranking       leaderboards: ranks with ties, from every pairwise comparison
+    power         sources of noise, and what a run of this size can find
+    flips         how often one subject contradicts itself
 
-Each module is imported when something of it is first used, scipy and numpy when they are needed. What was simulated,
-and how it came out: docs/statistics.md.
+Each module is imported when something of it is first used, scipy and numpy when they are needed. docs/statistics.md
+describes what was simulated, and the results.
 """
 
 from typing import TYPE_CHECKING
@@ -19,38 +21,23 @@ from bakeoff._kernel.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells, cells_of
-    from bakeoff.stats.comparison import Alignment, Comparison, align, compare
+    from bakeoff.stats.comparison import Alignment, Comparison, Mismatch, Stamp, align, compare, mismatches
     from bakeoff.stats.flips import FlipRate, flip_rate, flip_rate_within
-    from bakeoff.stats.gates import GateVerdict, Losses, Ruling, exit_code_of, holm, judge, judge_all, refusal_of
-    from bakeoff.stats.groups import Standing, leaderboard, leaderboard_of_intervals
-    from bakeoff.stats.intervals import Interval, score_interval
+    from bakeoff.stats.gates import GateVerdict, Losses, Ruling, exit_code_of, holm, judge, judge_all
+    from bakeoff.stats.intervals import ALPHA, CONFIDENCE, Interval, score_interval
     from bakeoff.stats.passk import PassK, pass_at_k, pass_hat_k
-    from bakeoff.stats.power import Noise, detectable_between, minimum_detectable, power_of
-    from bakeoff.stats.quantiles import ALPHA, CONFIDENCE
-    from bakeoff.stats.stamp import Mismatch, Stamp, mismatches
-    from bakeoff.stats.variance import VarianceSplit, difference_split, variance_split
+    from bakeoff.stats.power import Noise, VarianceSplit, detectable_between, difference_split, minimum_detectable
+    from bakeoff.stats.ranking import Standing, leaderboard
 
 _HOMES = {
     "bakeoff.stats.cells": ("CLUSTER_TAG", "CaseKey", "Cell", "Cells", "cells_of"),
-    "bakeoff.stats.comparison": ("Alignment", "Comparison", "align", "compare"),
+    "bakeoff.stats.comparison": ("Alignment", "Comparison", "Mismatch", "Stamp", "align", "compare", "mismatches"),
     "bakeoff.stats.flips": ("FlipRate", "flip_rate", "flip_rate_within"),
-    "bakeoff.stats.gates": (
-        "GateVerdict",
-        "Losses",
-        "Ruling",
-        "exit_code_of",
-        "holm",
-        "judge",
-        "judge_all",
-        "refusal_of",
-    ),
-    "bakeoff.stats.groups": ("Standing", "leaderboard", "leaderboard_of_intervals"),
-    "bakeoff.stats.intervals": ("Interval", "score_interval"),
+    "bakeoff.stats.gates": ("GateVerdict", "Losses", "Ruling", "exit_code_of", "holm", "judge", "judge_all"),
+    "bakeoff.stats.intervals": ("ALPHA", "CONFIDENCE", "Interval", "score_interval"),
+    "bakeoff.stats.ranking": ("Standing", "leaderboard"),
     "bakeoff.stats.passk": ("PassK", "pass_at_k", "pass_hat_k"),
-    "bakeoff.stats.power": ("Noise", "detectable_between", "minimum_detectable", "power_of"),
-    "bakeoff.stats.quantiles": ("ALPHA", "CONFIDENCE"),
-    "bakeoff.stats.stamp": ("Mismatch", "Stamp", "mismatches"),
-    "bakeoff.stats.variance": ("VarianceSplit", "difference_split", "variance_split"),
+    "bakeoff.stats.power": ("Noise", "VarianceSplit", "detectable_between", "difference_split", "minimum_detectable"),
 }
 
 __all__ = [
@@ -85,15 +72,11 @@ __all__ = [
     "judge",
     "judge_all",
     "leaderboard",
-    "leaderboard_of_intervals",
     "minimum_detectable",
     "mismatches",
     "pass_at_k",
     "pass_hat_k",
-    "power_of",
-    "refusal_of",
     "score_interval",
-    "variance_split",
 ]
 
 __getattr__, __dir__ = lazy_imports(__name__, _HOMES)

@@ -1,23 +1,21 @@
-"""Two runs, case by case where the same cases were tried, otherwise side by side."""
+"""Compare two runs: case by case where they share cases, otherwise as two samples, which is labelled unpaired."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb, hypot
 from statistics import fmean
+from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.stats.cells import CaseKey, Cell, Cells, single_pass_or_fail
+from bakeoff.stats.cells import CaseKey, Cell, Cells, Moments, grouped, moments_of, single_pass_or_fail
 from bakeoff.stats.differences import UNCHANGED, Change, change_of, difference_interval
-from bakeoff.stats.intervals import Interval
-from bakeoff.stats.moments import grouped
+from bakeoff.stats.intervals import ALPHA, Interval, score_interval, wilson
 from bakeoff.stats.permutation import mcnemar_exact, sign_flip_test
-from bakeoff.stats.quantiles import ALPHA
-from bakeoff.stats.unpaired import newcombe, unpaired_test
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Which cases two runs share. A case whose content changed is not the same case."""
+    """The cases that two runs share. A case whose content changed is not the same case."""
 
     matched: tuple[CaseKey, ...]
     baseline_only: tuple[CaseKey, ...]
@@ -25,7 +23,7 @@ class Alignment:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """Ids that both have, with different content."""
+        """Return the ids that both runs have, with different content."""
         here = {key.id for key in self.baseline_only}
         return tuple(key.id for key in self.candidate_only if key.id in here)
 
@@ -54,19 +52,18 @@ class Comparison(FrozenModel):
     changed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What pairs, or two separate samples, say."""
+class _Test(NamedTuple):
+    """The result of a test of pairs, or of two separate samples."""
 
     difference: float | None
     interval: Interval | None = None
     inner: Interval | None = None
     p_value: float | None = None
-    test: str = "none"
+    name: str = "none"
 
 
 def align(baseline: Cells, candidate: Cells) -> Alignment:
-    """Pair cases by id and content, in the baseline's order."""
+    """Pair cases by id and content, in the order of the baseline."""
     return Alignment(
         matched=tuple(key for key in baseline if key in candidate),
         baseline_only=tuple(key for key in baseline if key not in candidate),
@@ -75,27 +72,29 @@ def align(baseline: Cells, candidate: Cells) -> Alignment:
 
 
 def compare(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: int = 0) -> Comparison:
-    """How much better the candidate is, and how sure that is."""
+    """Estimate how much better the candidate is, with an interval and a test."""
     alignment = align(baseline, candidate)
     paired = bool(alignment.matched)
     before = [baseline[key] for key in alignment.matched] if paired else list(baseline.values())
     after = [candidate[key] for key in alignment.matched] if paired else list(candidate.values())
     found = _paired(before, after, alpha, seed) if paired else _unpaired(before, after, alpha)
-    outcomes = Counter(_outcome(old, new) for old, new in zip(before, after, strict=True)) if paired else Counter[str]()
+    differences = [new.mean - old.mean for old, new in zip(before, after, strict=True)] if paired else []
+    wins = sum(difference > UNCHANGED for difference in differences)
+    losses = sum(difference < -UNCHANGED for difference in differences)
     return Comparison(
         paired=paired,
         cases=len(before) if paired else len(before) + len(after),
-        baseline=_mean(before),
-        candidate=_mean(after),
+        baseline=fmean(cell.mean for cell in before) if before else None,
+        candidate=fmean(cell.mean for cell in after) if after else None,
         difference=found.difference,
         interval=found.interval,
         inner=found.inner,
         p_value=found.p_value,
-        test=found.test,
+        test=found.name,
         alpha=alpha,
-        wins=outcomes["win"],
-        ties=outcomes["tie"],
-        losses=outcomes["loss"],
+        wins=wins,
+        ties=len(differences) - wins - losses,
+        losses=losses,
         baseline_only=alignment.baseline_only,
         candidate_only=alignment.candidate_only,
         changed=alignment.changed,
@@ -103,52 +102,127 @@ def compare(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: in
 
 
 def pairs_of(baseline: Cells, candidate: Cells) -> tuple[list[Cell], list[Cell]]:
-    """The cells of the cases that both have, in one order."""
+    """Return the cells of the cases that both have, in one order."""
     matched = align(baseline, candidate).matched
     return [baseline[key] for key in matched], [candidate[key] for key in matched]
 
 
 def paired_change(before: Sequence[Cell], after: Sequence[Cell]) -> Change:
-    """What pairs say of the difference; there must be one."""
+    """Return the change between paired cells; at least one pair is needed."""
     return change_of(*_differences(before, after), single=single_pass_or_fail([*before, *after]))
 
 
 def _differences(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[list[float], list[str | None]]:
     pairs = list(zip(before, after, strict=True))
-    # The tag is no part of a case's content: the newer word counts.
+    # The cluster is not part of the content of a case: the newer tag counts.
     return [new.mean - old.mean for old, new in pairs], [new.cluster or old.cluster for old, new in pairs]
 
 
-def _paired(before: Sequence[Cell], after: Sequence[Cell], alpha: float, seed: int) -> _Found:
+def _paired(before: Sequence[Cell], after: Sequence[Cell], alpha: float, seed: int) -> _Test:
     differences, clusters = _differences(before, after)
     change = paired_change(before, after)
     moments = change.moments
     if moments.units < 2:
-        return _Found(moments.mean)
+        return _Test(moments.mean)
     if moments.single and not moments.clustered:
-        test, p_value = "exact McNemar", mcnemar_exact(differences.count(1.0), differences.count(-1.0))
+        name, p_value = "exact McNemar", mcnemar_exact(differences.count(1.0), differences.count(-1.0))
     else:
         flip = sign_flip_test([sum(group) for group in grouped(differences, clusters)], seed=seed)
-        test, p_value = flip.method, flip.p_value
+        name, p_value = flip.method, flip.p_value
     interval = difference_interval(change, confidence=1 - alpha)
-    return _Found(moments.mean, interval, difference_interval(change, confidence=1 - 2 * alpha), p_value, test)
+    return _Test(moments.mean, interval, difference_interval(change, confidence=1 - 2 * alpha), p_value, name)
 
 
-def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> _Found:
+def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> _Test:
     if not before or not after:
-        return _Found(None)
+        return _Test(None)
     difference = fmean(cell.mean for cell in after) - fmean(cell.mean for cell in before)
     interval = newcombe(before, after, confidence=1 - alpha)
     if interval is None:
-        return _Found(difference)
-    test, p_value = unpaired_test(before, after)
-    return _Found(difference, interval, newcombe(before, after, confidence=1 - 2 * alpha), p_value, test)
+        return _Test(difference)
+    name, p_value = unpaired_test(before, after)
+    return _Test(difference, interval, newcombe(before, after, confidence=1 - 2 * alpha), p_value, name)
 
 
-def _outcome(old: Cell, new: Cell) -> str:
-    difference = new.mean - old.mean
-    return "tie" if abs(difference) <= UNCHANGED else "win" if difference > 0 else "loss"
+def newcombe(before: Sequence[Cell], after: Sequence[Cell], *, confidence: float) -> Interval | None:
+    """Return the interval of a difference from those of its two parts; None where one of them is undefined.
+
+    Newcombe, Statistics in Medicine 17 (1998) 873, method 10, for passes and failures; with other intervals in place of
+    Wilson's it is MOVER (Zou and Donner, Statistics in Medicine 27, 2008).
+    """
+    old, new = _part(before, confidence), _part(after, confidence)
+    if old is None or new is None:
+        return None
+    old_mean, new_mean = fmean(cell.mean for cell in before), fmean(cell.mean for cell in after)
+    return Interval(
+        low=new_mean - old_mean - hypot(new_mean - new.low, old.high - old_mean),
+        high=new_mean - old_mean + hypot(new.high - new_mean, old_mean - old.low),
+        method="unpaired Newcombe",
+    )
 
 
-def _mean(cells: Sequence[Cell]) -> float | None:
-    return fmean(cell.mean for cell in cells) if cells else None
+def _part(cells: Sequence[Cell], confidence: float) -> Interval | None:
+    moments = moments_of(cells)
+    if moments.units >= 2 and moments.single and not moments.clustered:  # Wilson even where all passed, as in Newcombe
+        return wilson(moments.mean, moments.cases, confidence=confidence)
+    return score_interval(cells, confidence=confidence)
+
+
+def unpaired_test(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[str, float]:
+    """Return the name of the test that two samples allow, and its two-sided p; each needs two units or more."""
+    old, new = moments_of(before), moments_of(after)
+    if old.single and new.single and not old.clustered and not new.clustered:
+        return "unpaired Fisher's exact test", _fisher(before, after)
+    if old.constant and new.constant:
+        # Without spread on either side: count the ways to share out the units that separate them as cleanly.
+        chance = 1.0 if old.mean == new.mean else min(1.0, 2 / comb(old.units + new.units, new.units))
+        return "unpaired exact label permutation", chance
+    return "unpaired Welch's t", _welch(old, new)
+
+
+def _fisher(before: Sequence[Cell], after: Sequence[Cell]) -> float:
+    """Return the p-value of Fisher's exact test (Journal of the Royal Statistical Society 85, 1922)."""
+    from scipy.stats import fisher_exact
+
+    table = [[sum(cell.total for cell in cells), sum(1 - cell.total for cell in cells)] for cells in (before, after)]
+    return float(fisher_exact(table).pvalue)
+
+
+def _welch(old: Moments, new: Moments) -> float:
+    """Return the p-value of Welch's test (Biometrika 34, 1947); the variances are clustered where cases are."""
+    from scipy.special import stdtr
+
+    together = old.variance + new.variance
+    freedom = together**2 / (old.variance**2 / (old.units - 1) + new.variance**2 / (new.units - 1))
+    return float(2 * stdtr(freedom, -abs(new.mean - old.mean) / together**0.5))
+
+
+class Stamp(FrozenModel):
+    """The circumstances of one subject in one run, which must be alike to compare. None: unknown, or there was none."""
+
+    model: str | None = None
+    agent_version: str | None = None
+    sandbox: str | None = None
+    timeouts: str | None = None
+    network_policy: str | None = None
+    mcp_tools_hash: str | None = None
+    prompt_hash: str | None = None
+    price_date: str | None = None
+
+
+class Mismatch(NamedTuple):
+    """A circumstance that differs."""
+
+    field: str
+    baseline: str | None
+    candidate: str | None
+
+    def __str__(self) -> str:
+        was, now = (repr(value) if value is not None else "unknown" for value in (self.baseline, self.candidate))
+        return f"{self.field.replace('_', ' ')}: {was} in the baseline, {now} in the candidate"
+
+
+def mismatches(baseline: Stamp, candidate: Stamp) -> tuple[Mismatch, ...]:
+    """Return every circumstance that differs, in the order of the fields; unknown and known count as different."""
+    both = ((name, getattr(baseline, name), getattr(candidate, name)) for name in Stamp.model_fields)
+    return tuple(Mismatch(name, was, now) for name, was, now in both if was != now)

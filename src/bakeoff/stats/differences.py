@@ -5,37 +5,36 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean
 
-from bakeoff.stats.intervals import ENOUGH_FOR_T, Interval, rule_of_three
-from bakeoff.stats.moments import Moments, grouped, moments_of_means
-from bakeoff.stats.quantiles import normal_quantile, t_quantile
+from bakeoff.stats.cells import Moments, grouped, moments_of_means
+from bakeoff.stats.intervals import ENOUGH_FOR_T, Interval, normal_quantile, rule_of_three, student_t, t_quantile
 
 UNCHANGED = 1e-12
 """Means closer than this are a tie."""
 
 _CONTINUITY = 1 / 6
-"""Of one case: without it the one-sided 5 % error is up to 6.7 % where no case or a few changed; half a case, the
-usual correction, would halve it."""
+"""The continuity correction, in cases. Without it the one-sided 5 % error is up to 6.7 % where no case or a few
+changed; half a case, the usual correction, would halve the error."""
 
 _PRIOR_UNITS = 1.0
-"""How many more units, changed as far as scores can, are believed besides those that changed.
+"""The weight of one more unit, changed as far as scores can, in the estimate of the variance.
 
-With a quarter, as for one score, the one-sided 5 % error comes to 8 % where a handful of cases carry the variance (100
+With a quarter, as for one score, the one-sided 5 % error rises to 8 % where a handful of cases carry the variance (100
 cases, 20 rounds, a loss of 0.02 with strong spread).
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """All that an interval of a mean paired difference is computed from."""
+    """Everything that an interval of a mean paired difference is computed from."""
 
     moments: Moments
-    gained: float  # over all cases, the mean of what was gained; 0 where nothing was
+    gained: float  # the mean gain over all cases; 0 where nothing was gained
     lost: float
     changed: int  # units in which anything changed
 
 
 def change_of(differences: Sequence[float], clusters: Sequence[str | None] | None, *, single: bool) -> Change:
-    """From each case's difference of means; `single`: one round each in both arms, passed or failed."""
+    """Return the change from each case's difference of means; `single`: one round each in both arms, pass or fail."""
     units = grouped(differences, clusters)
     return Change(
         moments=moments_of_means(differences, clusters, single=single),
@@ -46,10 +45,10 @@ def change_of(differences: Sequence[float], clusters: Sequence[str | None] | Non
 
 
 def difference_interval(change: Change, *, confidence: float) -> Interval:
-    """The best interval that these differences allow; there must be two units.
+    """Return the best interval that these differences allow; at least two units are needed.
 
-    No case's difference differs from another's → rule of three, each side for itself; passed or failed in one round →
-    Tango; ten units' worth of gains and of losses → t; otherwise Tango with the effective sample size.
+    No case's difference differs from another's → rule of three, each side for itself; one round each, passed or failed
+    → Tango; ten units' worth of gains and of losses → t; otherwise Tango with the effective sample size.
     """
     moments = change.moments
     if moments.constant:
@@ -57,7 +56,7 @@ def difference_interval(change: Change, *, confidence: float) -> Interval:
     if moments.single and not moments.clustered:
         return tango(change.gained, change.lost, moments.cases, normal_quantile((1 + confidence) / 2))
     if moments.units * min(change.gained, change.lost) >= ENOUGH_FOR_T:
-        return _paired_t(moments, confidence)
+        return student_t(moments, lowest=-1.0, name="paired t", confidence=confidence)
     method = "clustered Tango with effective n" if moments.clustered else "Tango with effective n"
     quantile = t_quantile((1 + confidence) / 2, moments.units - 1)
     return tango(change.gained, change.lost, effective_pairs(change), quantile, method=method)
@@ -66,10 +65,10 @@ def difference_interval(change: Change, *, confidence: float) -> Interval:
 def tango(
     gained: float, lost: float, n: float, quantile: float, *, continuity: float = _CONTINUITY, method: str = "Tango"
 ) -> Interval:
-    """The score interval of a difference between paired proportions, of n pairs of which these shares changed.
+    """Return the score interval of a difference between paired proportions; `gained` and `lost` are shares of n pairs.
 
-    T. Tango, Statistics in Medicine 17 (1998) 891: the differences that a score test, its variance the one most likely
-    under that difference, does not reject. With a continuity correction, see `_CONTINUITY`.
+    T. Tango, Statistics in Medicine 17 (1998) 891: the differences that a score test does not reject, with the variance
+    that is most likely under each. With a continuity correction, see `_CONTINUITY`.
     """
     low = _lower_bound(gained, lost, n, quantile, continuity)
     high = -_lower_bound(lost, gained, n, quantile, continuity)
@@ -77,34 +76,33 @@ def tango(
 
 
 def effective_pairs(change: Change) -> float:
-    """How many pairs of one round, passed or failed, with these shares gained and lost would tell as much.
+    """Return how many pairs of one round, passed or failed, with these shares gained and lost hold as much information.
 
-    As Korn and Graubard, Survey Methodology 24 (1998), have it for one proportion. At least the number of cases where
+    As Korn and Graubard, Survey Methodology 24 (1998), for one proportion. It is at least the number of cases where
     they are independent: a change by less than the whole scatters less.
     """
-    return _whole(change) / _believed(change)
+    return _pair_variance(change) / _mean_variance(change)
 
 
-def believed_error(change: Change) -> float:
-    """The standard error of the mean difference, with what is believed besides the units that changed."""
-    return sqrt(_believed(change))
+def standard_error(change: Change) -> float:
+    """Return the standard error of the mean difference, with the prior of `_PRIOR_UNITS`."""
+    return sqrt(_mean_variance(change))
 
 
-def _whole(change: Change) -> float:
-    """A pair's variance if each change were from 0 to 1 or back."""
+def _pair_variance(change: Change) -> float:
+    """Return the variance of a pair if each change were from 0 to 1 or back."""
     return change.gained + change.lost - change.moments.mean**2
 
 
-def _believed(change: Change) -> float:
-    """The variance of the mean difference, see `_PRIOR_UNITS`."""
+def _mean_variance(change: Change) -> float:
     moments = change.moments
-    widest = _whole(change) / moments.units
+    widest = _pair_variance(change) / moments.units
     seen = moments.variance if moments.clustered else min(moments.variance, widest)
     return (change.changed * seen + _PRIOR_UNITS * widest) / (change.changed + _PRIOR_UNITS)
 
 
 def score_variance(gained: float, lost: float, difference: float) -> float:
-    """Of one pair, if the true difference were this one: Tango's restricted maximum likelihood, in shares of pairs."""
+    """Return the variance of one pair under a true difference: Tango's restricted maximum likelihood, in shares."""
     linear = (2 - gained + lost) * difference - gained - lost
     constant = -lost * difference * (1 - difference)
     share_lost = (sqrt(max(0.0, linear * linear - 8 * constant)) - linear) / 4
@@ -121,10 +119,3 @@ def _lower_bound(gained: float, lost: float, n: float, quantile: float, continui
     if excess(-1.0) <= 0:
         return -1.0
     return float(brentq(excess, -1.0, gained - lost, xtol=1e-13))
-
-
-def _paired_t(moments: Moments, confidence: float) -> Interval:
-    """Student, Biometrika 6 (1908), clustered where cases are, cut to −1…1."""
-    half = t_quantile((1 + confidence) / 2, moments.units - 1) * moments.error
-    method = "clustered paired t" if moments.clustered else "paired t"
-    return Interval(low=max(-1.0, moments.mean - half), high=min(1.0, moments.mean + half), method=method)

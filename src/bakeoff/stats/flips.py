@@ -1,17 +1,16 @@
-"""How often one configuration contradicts itself: what `bakeoff selfcheck` reports."""
+"""How often one configuration contradicts itself, as `bakeoff selfcheck` reports it."""
 
 from collections.abc import Sequence
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.stats.cells import Cell, Cells, single_pass_or_fail
+from bakeoff.stats.cells import Cells, moments_of_means, single_pass_or_fail
 from bakeoff.stats.comparison import align
 from bakeoff.stats.intervals import Interval, interval_of
-from bakeoff.stats.moments import moments_of_means
 
 
 class FlipRate(FrozenModel):
-    """The chance that two tries of one case, one passed and one failed, disagree; averaged over cases."""
+    """The probability that two rounds of one case disagree, averaged over cases."""
 
     rate: float
     cases: int
@@ -19,7 +18,7 @@ class FlipRate(FrozenModel):
 
 
 def flip_rate(first: Cells, second: Cells) -> FlipRate | None:
-    """Between two runs: every round of one against every round of the other. None where they share no case."""
+    """Compare every round of one run with every round of the other; None if they share no case."""
     matched = align(first, second).matched
     pairs = [(first[key], second[key]) for key in matched]
     _need_passes(first, second)
@@ -29,14 +28,11 @@ def flip_rate(first: Cells, second: Cells) -> FlipRate | None:
 
 
 def flip_rate_within(cells: Cells) -> FlipRate | None:
-    """Within one run: every two rounds of a case, 2c(n−c)/(n(n−1)). None where no case has two."""
+    """Compare every two rounds of a case, 2c(n−c)/(n(n−1)); None if no case has two."""
     _need_passes(cells)
     tried = [cell for cell in cells.values() if cell.rounds > 1]
-    return _rate([_disagreement(cell) for cell in tried], [cell.cluster for cell in tried], single=False)
-
-
-def _disagreement(cell: Cell) -> float:
-    return 2 * cell.total * (cell.rounds - cell.total) / (cell.rounds * (cell.rounds - 1))
+    rates = [2 * cell.total * (cell.rounds - cell.total) / (cell.rounds * (cell.rounds - 1)) for cell in tried]
+    return _rate(rates, [cell.cluster for cell in tried], single=False)
 
 
 def _rate(rates: Sequence[float], clusters: Sequence[str | None], *, single: bool) -> FlipRate | None:

@@ -1,4 +1,4 @@
-"""What a comparison means for a gate: improved, regressed, equivalent or undecidable, and the exit code of each."""
+"""The verdict of a gate on a comparison: improved, regressed, equivalent or undecidable, and the exit code of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,15 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.comparison import Comparison
 
 MOST_LOST = 0.05
-"""The share of an arm's trials that infrastructure may lose before what is left is no longer a fair sample."""
+"""The share of an arm's trials that may be lost before the rest is no longer a fair sample."""
 
 MOST_UNEQUAL = 0.01
-"""How far the arms' losses may lie apart where the difference is more than chance."""
+"""The difference between the losses of the arms that is allowed where it is more than chance."""
 
 
 class GateVerdict(StrEnum):
+    """The result of a gate."""
+
     IMPROVED = "improved"
     REGRESSED = "regressed"
     EQUIVALENT = "equivalent"
@@ -22,11 +24,12 @@ class GateVerdict(StrEnum):
 
     @property
     def exit_code(self) -> int:
+        """Return 1 for a regression, 3 if nothing can be decided, else 0."""
         return {GateVerdict.REGRESSED: 1, GateVerdict.UNDECIDABLE: 3}.get(self, 0)
 
 
 class Ruling(FrozenModel):
-    """A verdict and the sentence that explains it. `refused`: the losses forbid any other verdict."""
+    """A verdict and the sentence that explains it. `refused`: too many trials were lost for any other verdict."""
 
     verdict: GateVerdict
     sentence: str
@@ -35,12 +38,13 @@ class Ruling(FrozenModel):
 
     @property
     def exit_code(self) -> int:
+        """Return the exit code of the verdict."""
         return self.verdict.exit_code
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """How many of one arm's finished trials something other than the subject took."""
+    """The finished trials of one arm that were lost to something other than the subject."""
 
     trials: int
     lost: int
@@ -48,6 +52,7 @@ class Losses:
 
     @property
     def share(self) -> float:
+        """Return the share of trials that were lost."""
         return self.lost / self.trials if self.trials else 0.0
 
     def __str__(self) -> str:
@@ -55,7 +60,7 @@ class Losses:
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Adjusted p-values, in the order given (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
+    """Return adjusted p-values in the order given (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
     adjusted = [0.0] * len(p_values)
     highest = 0.0
     for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
@@ -71,11 +76,11 @@ def judge(
     losses: tuple[Losses, Losses] | None = None,
     p_value: float | None = None,
 ) -> Ruling:
-    """The verdict on one comparison; `losses` are the baseline's and the candidate's, `p_value` one already adjusted.
+    """Judge one comparison; `losses` are those of baseline and candidate, `p_value` is one that is already adjusted.
 
-    Improved and regressed need both the test and the interval to say so. Equivalent needs the 1 − 2α interval within
-    ±margin, which is two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987); it comes first, since
-    the margin is the person's word for a difference that does not matter.
+    Improved and regressed need both the test and the interval. Equivalent needs the 1 − 2α interval within ±margin,
+    which is two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). It is checked first, since a
+    difference within the margin does not matter to the user.
     """
     refusal = losses and refusal_of(*losses)
     if refusal:
@@ -93,9 +98,9 @@ def judge_all(
     margin: float | None = None,
     losses: Mapping[str, tuple[Losses, Losses]] | None = None,
 ) -> dict[str, Ruling]:
-    """Several comparisons behind one gate: Holm keeps the chance of any false alarm at alpha.
+    """Judge several comparisons behind one gate: Holm keeps the chance of any false alarm at alpha.
 
-    Equivalence needs no such care: a gate opens only if all its parts do (Berger, Technometrics 24, 1982).
+    Equivalence needs no correction: a gate opens only if all its parts do (Berger, Technometrics 24, 1982).
     """
     tested = {name: compared.p_value for name, compared in comparisons.items() if compared.p_value is not None}
     adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
@@ -106,16 +111,16 @@ def judge_all(
 
 
 def exit_code_of(rulings: Iterable[Ruling]) -> int:
-    """1 if anything regressed, otherwise 3 if anything is undecidable, otherwise 0."""
+    """Return 1 if anything regressed, else 3 if anything is undecidable, else 0."""
     codes = {ruling.exit_code for ruling in rulings}
     return next((code for code in (1, 3) if code in codes), 0)
 
 
 def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
-    """Why these losses forbid a verdict, or None.
+    """Say why these losses forbid a verdict, or return None.
 
-    More than 5 % of an arm; or arms more than 1 point apart where Fisher's exact test puts that down to chance with
-    p < 0.05: what was lost is then not the same kind of trial in both.
+    The limits are 5 % of an arm, and arms more than 1 point apart if Fisher's exact test gives p < 0.05: the two arms
+    then did not lose the same kind of trial.
     """
     for name, arm in (("baseline", baseline), ("candidate", candidate)):
         if arm.share > MOST_LOST:

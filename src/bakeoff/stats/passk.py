@@ -1,4 +1,4 @@
-"""pass@k (one of k tries passes) and pass^k (all k pass), estimated without bias from n ≥ k rounds of each case."""
+"""pass@k (one of k rounds passes) and pass^k (all k pass), estimated without bias from n ≥ k rounds of each case."""
 
 from collections.abc import Sequence
 from math import comb
@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.intervals import Interval, rule_of_three
-from bakeoff.stats.moments import grouped
-from bakeoff.stats.quantiles import CONFIDENCE
+from bakeoff.stats.cells import Cells, grouped
+from bakeoff.stats.intervals import CONFIDENCE, Interval, rule_of_three
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +20,7 @@ _SAME = 1e-12  # means closer than this differ by rounding only
 
 
 class PassK(FrozenModel):
-    """`name` is `pass@3` or `pass^3`."""
+    """An estimate; `name` is `pass@3` or `pass^3`."""
 
     name: str
     value: float
@@ -31,18 +29,18 @@ class PassK(FrozenModel):
 
 
 def pass_at_k(cells: Cells, k: int, *, seed: int = 0, draws: int = DRAWS, confidence: float = CONFIDENCE) -> PassK:
-    """The mean over cases of 1 − C(n−c, k)/C(n, k) (Chen et al., arXiv:2107.03374, eq. 1)."""
+    """Return the mean over cases of 1 − C(n−c, k)/C(n, k) (Chen et al., arXiv:2107.03374, eq. 1)."""
     name = f"pass@{k}"
     _check(name, cells, k)
-    values = [1 - _all_of(cell.rounds - _passed(cell), cell.rounds, k) for cell in cells.values()]
+    values = [1 - comb(cell.rounds - round(cell.total), k) / comb(cell.rounds, k) for cell in cells.values()]
     return _estimate(name, values, cells, seed, draws, confidence)
 
 
 def pass_hat_k(cells: Cells, k: int, *, seed: int = 0, draws: int = DRAWS, confidence: float = CONFIDENCE) -> PassK:
-    """The mean over cases of C(c, k)/C(n, k) (Yao et al., τ-bench, arXiv:2406.12045, §4)."""
+    """Return the mean over cases of C(c, k)/C(n, k) (Yao et al., τ-bench, arXiv:2406.12045, §4)."""
     name = f"pass^{k}"
     _check(name, cells, k)
-    values = [_all_of(_passed(cell), cell.rounds, k) for cell in cells.values()]
+    values = [comb(round(cell.total), k) / comb(cell.rounds, k) for cell in cells.values()]
     return _estimate(name, values, cells, seed, draws, confidence)
 
 
@@ -54,7 +52,7 @@ def bootstrap_interval(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
 ) -> Interval | None:
-    """The percentile interval of a mean, drawing whole cases (or clusters) again (Efron, Ann. Statist. 7, 1979)."""
+    """Return the percentile interval of a mean, drawing whole cases or clusters (Efron, Ann. Statist. 7, 1979)."""
     groups = grouped(values, clusters)
     if len(groups) < 2:
         return None
@@ -62,14 +60,14 @@ def bootstrap_interval(
 
     tail = (1 - confidence) / 2
     low, high = np.quantile(_drawn_means(groups, seed, draws), [tail, 1 - tail])
-    if high - low < _SAME:  # no draw differs from another, which does not show that none could
+    if high - low < _SAME:  # that no draw differs from another does not show that none could
         return rule_of_three(fmean(values), len(groups), confidence=confidence)
     kind = "clusters" if len(groups) < len(values) else "cases"
     return Interval(low=float(low), high=float(high), method=f"bootstrap over {kind} ({draws:,} draws, seed {seed})")
 
 
 def _drawn_means(groups: Sequence[Sequence[float]], seed: int, draws: int) -> "Floats":
-    """Cases with the same result are interchangeable, so that only how often each result is drawn need be drawn."""
+    """Draw how often each distinct result occurs: cases with the same result are interchangeable."""
     import numpy as np
 
     sums = np.array([(sum(group), len(group)) for group in groups], dtype=float)
@@ -86,26 +84,13 @@ def _estimate(name: str, values: Sequence[float], cells: Cells, seed: int, draws
     return PassK(name=name, value=fmean(values), cases=len(values), interval=interval)
 
 
-def _all_of(chosen: int, rounds: int, k: int) -> float:
-    """The chance that k rounds drawn without replacement are all among the chosen ones."""
-    return comb(chosen, k) / comb(rounds, k)
-
-
-def _passed(cell: Cell) -> int:
-    return round(cell.total)
-
-
 def _check(name: str, cells: Cells, k: int) -> None:
     if k < 1:
         raise UsageError(f"{name}: k is {k}; it must be at least 1")
     if not cells:
         raise UsageError(f"{name}: no case was scored")
     for key, cell in cells.items():
-        _check_case(name, key, cell, k)
-
-
-def _check_case(name: str, key: CaseKey, cell: Cell, k: int) -> None:
-    if cell.rounds < k:
-        raise UsageError(f"{name}: case {key.id!r} has {cell.rounds} scored rounds, fewer than {k}: add rounds")
-    if not cell.binary:
-        raise UsageError(f"{name}: case {key.id!r} has scores between 0 and 1: give passes and failures")
+        if cell.rounds < k:
+            raise UsageError(f"{name}: case {key.id!r} has {cell.rounds} scored rounds, fewer than {k}: add rounds")
+        if not cell.binary:
+            raise UsageError(f"{name}: case {key.id!r} has scores between 0 and 1: give passes and failures")

@@ -1,10 +1,10 @@
 """The sign-flip test: if two arms are alike, each case's difference could as well have had the other sign.
 
-Fisher, The Design of Experiments (1935), §21; exact in level whatever the distribution. Under clusters whole clusters
-flip. Three ways to the same number: scores on a grid (rounds passed or failed) → the exact distribution by
+Fisher, The Design of Experiments (1935), §21; exact in level whatever the distribution. With clusters, whole clusters
+flip. There are three ways to the same number: scores on a grid (rounds passed or failed) → the exact distribution by
 convolution; few cases → every combination of signs; otherwise seeded draws, counted so that p is never too small
-(Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010). Draws cannot show less than one in as many as were drawn;
-below that stands a bound that the exact p never exceeds (Chernoff, Annals of Mathematical Statistics 23, 1952).
+(Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010). Draws cannot show a p below one in their number; there, p is
+an upper bound of the exact one (Chernoff, Annals of Mathematical Statistics 23, 1952).
 """
 
 from collections.abc import Sequence
@@ -20,46 +20,42 @@ if TYPE_CHECKING:
 
 DRAWS = 20_000
 _EXACT = "exact sign-flip permutation"
-_FEW = 16  # differences, of which all 2^16 combinations are tried
+_FEW = 16  # differences of which all 2^16 combinations are tried
 _FINEST_GRID = 120  # steps between 0 and 1; holds halves to sixths, eighths, tenths, twelfths, …
-_LONGEST_GRID = 20_000  # steps that all differences make together; beyond it draws are quicker
-_CHUNK = 4_000_000  # signs held at a time
+_LONGEST_GRID = 20_000  # steps of all differences together; draws are faster beyond
+_CHUNK = 4_000_000  # signs held in memory at a time
 _SLACK = 1e-9  # sums that differ by rounding only count as equal
-_LEAST = 1e-300  # a chance so small that it would round to none
+_LEAST = 1e-300  # the smallest p that is reported
 _NEWTON_STEPS = 25  # towards the tightest bound; every step on the way is a bound too
 
 
 @dataclass(frozen=True, slots=True)
 class FlipTest:
-    """How often chance alone gives a difference at least this large, and how that was found."""
+    """The probability that chance alone gives a difference at least this large, and the method."""
 
     p_value: float
     method: str
 
 
 def sign_flip_test(differences: Sequence[float], *, draws: int = DRAWS, seed: int = 0) -> FlipTest:
-    """Two-sided test that the differences are as likely to be negative as positive; give cluster sums if clustered."""
+    """Test, two-sided, that differences are as likely negative as positive; give the sums of clusters if clustered."""
     import numpy as np
 
-    moved = np.array([difference for difference in differences if abs(difference) > _SLACK], dtype=float)
-    if abs(float(moved.sum())) <= _SLACK:
-        return FlipTest(1.0, _EXACT)
-    if (steps := _on_grid(moved)) is not None:
-        return FlipTest(_grid_tail(steps), _EXACT)
-    if len(moved) <= _FEW:
-        return FlipTest(_enumerated_tail(moved), _EXACT)
-    bound = float(tail_bounds(moved[np.newaxis])[0])
-    if bound < 1 / (draws + 1):
-        return FlipTest(bound, "sign-flip permutation (upper bound)")
-    chance = float(_drawn_tails(moved[np.newaxis], draws, seed)[0])
-    return FlipTest(chance, f"sign-flip permutation ({draws:,} draws, seed {seed})")
+    moved = [difference for difference in differences if abs(difference) > _SLACK]
+    chances, methods = _tails(np.array([moved], dtype=float), draws, seed)
+    return FlipTest(float(chances[0]), methods[0])
 
 
 def sign_flip_p_values(rows: "Floats", *, draws: int = DRAWS, seed: int = 0) -> "Floats":
-    """The p-values of `sign_flip_test` for many rows at a time; all that must be drawn share the same draws."""
+    """Return the p-values of `sign_flip_test` for many rows at a time; all that must be drawn share the same draws."""
+    return _tails(rows, draws, seed)[0]
+
+
+def _tails(rows: "Floats", draws: int, seed: int) -> "tuple[Floats, list[str]]":
+    """Return P(|sum| ≥ observed) for each row, and the method of each."""
     import numpy as np
 
-    chances = np.ones(len(rows))
+    chances, methods = np.ones(len(rows)), [_EXACT] * len(rows)
     steps = _grids(rows)
     hard = []
     for place, row in enumerate(rows):
@@ -76,11 +72,14 @@ def sign_flip_p_values(rows: "Floats", *, draws: int = DRAWS, seed: int = 0) -> 
         chances[hard] = tail_bounds(rows[hard])
         drawn = [place for place in hard if chances[place] >= 1 / (draws + 1)]
         chances[drawn] = _drawn_tails(rows[drawn], draws, seed)
-    return chances
+        for place in hard:
+            how = f"{draws:,} draws, seed {seed}" if place in drawn else "upper bound"
+            methods[place] = f"sign-flip permutation ({how})"
+    return chances, methods
 
 
 def tail_bounds(rows: "Floats") -> "Floats":
-    """What P(|sum| ≥ observed) is at most, for each row: 2·exp(Σ log cosh(t·d) − t·|Σd|), for the best t found.
+    """Return an upper bound of P(|sum| ≥ observed) for each row: 2·exp(Σ log cosh(t·d) − t·|Σd|), for the best t found.
 
     Newton's steps approach that t from below, since the derivative of the exponent is concave.
     """
@@ -100,27 +99,15 @@ def tail_bounds(rows: "Floats") -> "Floats":
 
 
 def mcnemar_exact(gained: int, lost: int) -> float:
-    """McNemar's test, exact (Psychometrika 12, 1947): cases that changed were as likely to be lost as gained."""
+    """Return p of McNemar's exact test (Psychometrika 12, 1947) that changed cases were as likely lost as gained."""
     from scipy.special import bdtr
 
     changed = gained + lost
     return min(1.0, float(2 * bdtr(min(gained, lost), changed, 0.5))) if changed else 1.0
 
 
-def _on_grid(moved: "Floats") -> "Integers | None":
-    """The differences in whole steps of the coarsest grid that holds them all, or None."""
-    import numpy as np
-
-    for steps in range(1, _FINEST_GRID + 1):
-        scaled = moved * steps
-        whole = np.rint(scaled)
-        if np.all(np.abs(scaled - whole) < _SLACK * steps):
-            return whole.astype(np.int64) if float(np.abs(whole).sum()) <= _LONGEST_GRID else None
-    return None
-
-
 def _grids(rows: "Floats") -> "Integers":
-    """For each row, the steps between 0 and 1 of the coarsest grid that holds it, or 0."""
+    """Return for each row the steps between 0 and 1 of the coarsest grid that holds it, or 0."""
     import numpy as np
 
     found = np.zeros(len(rows), dtype=np.int64)
@@ -128,6 +115,8 @@ def _grids(rows: "Floats") -> "Integers":
         # Most rows that do not fit show it in their first columns.
         open_rows = np.flatnonzero((found == 0) & _fit(rows[:, :4], steps))
         found[open_rows[_fit(rows[open_rows], steps)]] = steps
+        if found.all():
+            break
     return found
 
 
@@ -141,7 +130,7 @@ def _fit(rows: "Floats", steps: int) -> "np.ndarray[Any, np.dtype[np.bool_]]":
 
 
 def _grid_tail(steps: "Integers") -> float:
-    """P(|sum| ≥ observed): one convolution for each size, with the binomial of how many of that size are positive."""
+    """Convolve, for each size, the binomial distribution of how many differences of that size are positive."""
     import numpy as np
 
     chances = np.ones(1)  # of each sum, from −reach to reach in twos
@@ -155,7 +144,7 @@ def _grid_tail(steps: "Integers") -> float:
 
 @lru_cache(maxsize=256)
 def _fair_coins(count: int) -> "Floats":
-    """The chance of 0, 1, … count heads; in logarithms, since neither C(5000, k) nor 2^5000 is a float."""
+    """Return the chances of 0, 1, … count heads; in logarithms, since neither C(5000, k) nor 2^5000 is a float."""
     import numpy as np
     from scipy.special import gammaln
 

@@ -10,15 +10,12 @@ from bakeoff.stats import (
     Cell,
     Cells,
     GateVerdict,
-    Interval,
     compare,
     judge,
     leaderboard,
-    leaderboard_of_intervals,
 )
-from bakeoff.stats.boards import change_of_array
 from bakeoff.stats.differences import change_of
-from bakeoff.stats.groups import tied_groups
+from bakeoff.stats.ranking import change_of_array, tied_groups
 
 from .simulation import Array, cells_from_passes
 
@@ -140,17 +137,6 @@ def test_the_quick_change_is_the_slow_one() -> None:
     assert (quick.gained, quick.lost, quick.changed) == pytest.approx((slow.gained, slow.lost, slow.changed))
     assert quick.moments.variance == pytest.approx(slow.moments.variance)
     assert (quick.moments.units, quick.moments.cases) == (slow.moments.units, slow.moments.cases)
-
-
-def test_where_only_intervals_are_known_those_that_overlap_are_tied() -> None:
-    def around(middle: float) -> tuple[float, Interval]:
-        return middle, Interval(low=middle - 0.1, high=middle + 0.1, method="t")
-
-    board = leaderboard_of_intervals({"a": around(0.8), "b": around(0.7), "c": around(0.4), "unknown": (0.2, None)})
-    assert [(row.subject, row.groups) for row in board] == [("a", (1,)), ("b", (1,)), ("c", (2,)), ("unknown", ())]
-    assert [row.undefined for row in board] == [False, False, False, True]
-    known = leaderboard_of_intervals({"a": around(0.8), "b": around(0.7), "c": around(0.4)})
-    assert [row.groups for row in known] == [(1,), (1,), (2,)]
 
 
 def test_twenty_equal_subjects_are_one_group_nearly_always() -> None:

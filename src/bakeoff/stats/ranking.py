@@ -1,0 +1,226 @@
+"""Leaderboards without false ranks: subjects that cannot be told apart share a group.
+
+Best first. Two subjects are told apart when their comparison, after Holm over all pairs, says so in the direction of
+their scores. Two share a group if and only if they are not told apart (the letters of Piepho, J. Computational and
+Graphical Statistics 13, 2004). Groups may overlap: a subject may be like both of its neighbours, though these differ. A
+subject that can be compared with nobody is in no group.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.stats.cells import CaseKey, Cells, Moments, moments_of, single_pass_or_fail
+from bakeoff.stats.comparison import compare
+from bakeoff.stats.differences import UNCHANGED, Change, difference_interval
+from bakeoff.stats.gates import holm
+from bakeoff.stats.intervals import ALPHA, Interval, score_interval
+from bakeoff.stats.permutation import sign_flip_p_values
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
+    Integers = np.ndarray[Any, np.dtype[np.int64]]
+    Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+Pair = tuple[str, str]
+"""Two subjects, the better first."""
+
+_Scores = Mapping[str, tuple[float, Interval | None]]
+_AT_ONCE = 4_000_000  # differences held in memory at a time
+
+
+class Standing(FrozenModel):
+    """The place of one subject: any rank from `best` to `worst` fits the data. `groups` are numbers from 1 at the top.
+
+    `undefined`: it could be compared with nobody. It then has no group, every rank is possible, and it does not count
+    in the ranks of the others.
+    """
+
+    subject: str
+    score: float
+    interval: Interval | None
+    best: int
+    worst: int
+    groups: tuple[int, ...]
+    undefined: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    told_apart: frozenset[Pair] = frozenset()
+    comparable: frozenset[Pair] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Subjects × cases: the mean score, 0 where a case was not tried."""
+
+    place: Mapping[str, int]
+    scores: "Floats"
+    tried: "Flags"
+    single: Mapping[str, bool]
+    units: "Integers"  # the number of each case's cluster, or its own
+
+
+def leaderboard(subjects: Mapping[str, Cells], *, alpha: float = ALPHA, seed: int = 0) -> tuple[Standing, ...]:
+    """Rank subjects by every pairwise comparison; each needs at least one scored case."""
+    scores = {
+        name: (moments_of(list(cells.values())).mean, score_interval(list(cells.values())))
+        for name, cells in subjects.items()
+    }
+    order = sorted(scores, key=lambda name: (-scores[name][0], name))
+    pairs = _compare_pairs(subjects, order, alpha, seed) if len(order) > 1 else _Pairs()
+    return _standings(scores, order, pairs)
+
+
+def _standings(scores: _Scores, order: Sequence[str], pairs: _Pairs) -> tuple[Standing, ...]:
+    known = {name for name, (_, interval) in scores.items() if interval is not None}
+    if len(scores) == 1 or len(known) == 1:
+        comparable = known or set(scores)
+    else:
+        comparable = {name for pair in pairs.comparable for name in pair}
+    ranked = [name for name in order if name in comparable]
+    groups = tied_groups(ranked, pairs.told_apart)
+    better = [upper for upper, _ in pairs.told_apart]
+    worse = [lower for _, lower in pairs.told_apart]
+    return tuple(
+        Standing(
+            subject=name,
+            score=scores[name][0],
+            interval=scores[name][1],
+            best=1 + worse.count(name) if name in comparable else 1,
+            worst=len(ranked) - better.count(name) if name in comparable else len(scores),
+            groups=tuple(number for number, group in enumerate(groups, 1) if name in group),
+            undefined=name not in comparable,
+        )
+        for name in order
+    )
+
+
+def tied_groups(order: Sequence[str], told_apart: Set[Pair]) -> tuple[tuple[str, ...], ...]:
+    """Return groups in which no two are told apart, such that any two who are not share one.
+
+    From the top, each subject starts a group with the farthest that is like it and shares no group with it yet; then
+    all who are like everybody in the group join, so that no group lies inside another.
+    """
+    like = _like(order, told_apart)
+    together = [1 << place for place in range(len(order))]  # sets as bits
+    groups: list[list[int]] = []
+    for first in range(len(order)):
+        for last in range(len(order) - 1, first - 1, -1):
+            alone = first == last and together[first] == like[first] == 1 << first
+            if alone or (like[first] >> last & 1 and not together[first] >> last & 1):
+                group = _grown(first, last, like)
+                groups.append(group)
+                for member in group:
+                    together[member] |= sum(1 << other for other in group)
+    return tuple(tuple(order[place] for place in group) for group in sorted(groups))
+
+
+def _like(order: Sequence[str], told_apart: Set[Pair]) -> list[int]:
+    """Return for each subject those that it is not told apart from, itself included, as bits."""
+    place = {name: number for number, name in enumerate(order)}
+    like = [(1 << len(order)) - 1] * len(order)
+    for upper, lower in told_apart:
+        like[place[upper]] &= ~(1 << place[lower])
+        like[place[lower]] &= ~(1 << place[upper])
+    return like
+
+
+def _grown(first: int, last: int, like: Sequence[int]) -> list[int]:
+    members, welcome = {first, last}, like[first] & like[last]
+    for place, theirs in enumerate(like):
+        if welcome >> place & 1:
+            members.add(place)
+            welcome &= theirs
+    return sorted(members)
+
+
+def _compare_pairs(subjects: Mapping[str, Cells], order: Sequence[str], alpha: float, seed: int) -> _Pairs:
+    """Compare every pair, best first: told apart where Holm's p is at most alpha and the interval lies above 0.
+
+    The numbers are those of `compare`, computed for many pairs at a time. A cluster tag of any subject holds for all.
+    """
+    table = _table(subjects, order)
+    pairs = list(combinations(order, 2))
+    chances = _p_values(table, pairs, seed)
+    strangers = [pair for pair in pairs if pair not in chances and not (subjects[pair[0]].keys() & subjects[pair[1]])]
+    unpaired = {(upper, lower): compare(subjects[lower], subjects[upper], alpha=alpha) for upper, lower in strangers}
+    chances.update({pair: found.p_value for pair, found in unpaired.items() if found.p_value is not None})
+    adjusted = dict(zip(chances, holm(list(chances.values())), strict=True))
+    intervals = (
+        (pair, unpaired[pair].interval if pair in unpaired else _interval(table, pair, alpha))
+        for pair, chance in adjusted.items()
+        if chance <= alpha
+    )
+    told_apart = frozenset(pair for pair, interval in intervals if interval is not None and interval.low > 0)
+    return _Pairs(told_apart, frozenset(chances))
+
+
+def _table(subjects: Mapping[str, Cells], order: Sequence[str]) -> _Table:
+    import numpy as np
+
+    clusters: dict[CaseKey, str | None] = {}
+    for name in order:
+        for key, cell in subjects[name].items():
+            clusters[key] = clusters.get(key) or cell.cluster
+    columns = {key: column for column, key in enumerate(clusters)}
+    scores, tried = np.zeros((len(order), len(columns))), np.zeros((len(order), len(columns)), dtype=np.bool_)
+    for row, name in enumerate(order):
+        places = [columns[key] for key in subjects[name]]
+        scores[row, places] = [cell.mean for cell in subjects[name].values()]
+        tried[row, places] = True
+    single = {name: single_pass_or_fail(subjects[name].values()) for name in order}
+    return _Table({name: row for row, name in enumerate(order)}, scores, tried, single, _units(clusters.values()))
+
+
+def _units(clusters: Iterable[str | None]) -> "Integers":
+    import numpy as np
+
+    numbers: dict[str | int, int] = {}
+    names = (place if cluster is None else cluster for place, cluster in enumerate(clusters))
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+
+
+def _p_values(table: _Table, pairs: Sequence[Pair], seed: int) -> dict[Pair, float]:
+    """Return the p-values of the pairs that have two units or more in common."""
+    import numpy as np
+
+    order = np.argsort(table.units, kind="stable")
+    starts = np.flatnonzero(np.diff(table.units[order], prepend=-1))
+    at_once = max(1, _AT_ONCE // max(1, table.scores.shape[1]))
+    found: dict[Pair, float] = {}
+    for first in range(0, len(pairs), at_once):
+        some = pairs[first : first + at_once]
+        upper, lower = ([table.place[pair[side]] for pair in some] for side in (0, 1))
+        common = table.tried[upper] & table.tried[lower]
+        differences = np.where(common, table.scores[upper] - table.scores[lower], 0.0)
+        sums = np.add.reduceat(differences[:, order], starts, axis=1)
+        enough = np.logical_or.reduceat(common[:, order], starts, axis=1).sum(axis=1) >= 2
+        chances = sign_flip_p_values(sums[enough], seed=seed).tolist()
+        found.update(zip((some[row] for row in np.flatnonzero(enough).tolist()), chances, strict=True))
+    return found
+
+
+def _interval(table: _Table, pair: Pair, alpha: float) -> Interval:
+    upper, lower = (table.place[name] for name in pair)
+    common = table.tried[upper] & table.tried[lower]
+    differences = (table.scores[upper] - table.scores[lower])[common]
+    single = table.single[pair[0]] and table.single[pair[1]]
+    return difference_interval(change_of_array(differences, table.units[common], single=single), confidence=1 - alpha)
+
+
+def change_of_array(differences: "Floats", units: "Integers", *, single: bool) -> Change:
+    """Return what `change_of` does, faster; `units` has the unit number of each case."""
+    import numpy as np
+
+    cases, mean = len(differences), float(differences.mean())
+    count = len(np.unique(units))
+    scatter = float((np.bincount(units, differences - mean) ** 2).sum())
+    moments = Moments(cases, count, mean, count / (count - 1) * scatter / cases**2, 0, single)
+    gained, lost = (float(np.maximum(side, 0.0).mean()) for side in (differences, -differences))
+    return Change(moments, gained, lost, len(np.unique(units[np.abs(differences) > UNCHANGED])))
