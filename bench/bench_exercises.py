@@ -17,7 +17,8 @@ from typing import TypeAlias
 from tests.toolchains.exercise_folders import every_exercise
 
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains.exercises import TYPESCRIPT, ExerciseToolchain, OpenExercises
+from bakeoff.toolchains import ExerciseToolchain, OpenExercises
+from bakeoff.toolchains.tracks import TYPESCRIPT
 
 WANTED = 5.0
 SECONDS = 120.0
@@ -76,7 +77,7 @@ async def compare() -> int:
 
 async def shared_block(exercises: OpenExercises, block: list[Trial]) -> tuple[float, dict[str, Verdict]]:
     started = time.perf_counter()
-    runs = [await exercises.run(each.files, test_files=each.tests, seconds=SECONDS) for each in block]
+    runs = [await exercises.run(each.files, tests=each.tests, seconds=SECONDS) for each in block]
     seconds = time.perf_counter() - started
     named = zip(block, runs, strict=True)
     return seconds, {each.name: {test.name: test.state for test in run.tests} for each, run in named}
@@ -90,7 +91,7 @@ def project(trial: Trial) -> Iterator[Path]:
         for name, text in trial.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(TYPESCRIPT.unskipped(text) if name in trial.tests else text, encoding="utf-8")
+            path.write_text(TYPESCRIPT.unskip(text) if name in trial.tests else text, encoding="utf-8")
         yield folder
     finally:
         shutil.rmtree(folder)

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from bakeoff.protocols import Sandbox
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import OpenVitest, VitestToolchain, install_node_toolchain
+from bakeoff.toolchains import OpenVitest, VitestToolchain, install_vitest
 
 from .candidates import COUNTER_TEST, counter
 
@@ -26,7 +26,7 @@ def node_toolchain(needs_program: Callable[[str], str]) -> Path:
     """The installed toolchain; the first test process of a machine installs it."""
     needs_program("node")
     needs_program("npm")
-    return asyncio.run(install_node_toolchain(print))
+    return asyncio.run(install_vitest(print))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bakeoff
-from bakeoff.toolchains.exercises import PROFILES
+from bakeoff.toolchains.tracks import GUARDED
 
 BUNDLED = Path(bakeoff.__file__).parent / "bundled" / "exercises"
 
@@ -32,5 +32,5 @@ def exercise(language: str, name: str) -> Exercise:
 
 
 def every_exercise() -> list[Exercise]:
-    folders = [(each, BUNDLED / each / "exercises" / "practice") for each in PROFILES]
+    folders = [(each, BUNDLED / each / "exercises" / "practice") for each in [track.slug for track in GUARDED]]
     return [exercise(each, path.name) for each, folder in folders for path in sorted(folder.iterdir())]

@@ -1,24 +1,17 @@
 """Exercises are graded by warm Jest, by pytest, or by their track's own command."""
 
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import TestRun
-from bakeoff.toolchains.exercises import (
-    PYTHON,
-    TYPESCRIPT,
-    ExerciseToolchain,
-    OpenExercises,
-    profile_of,
-)
-from bakeoff.toolchains.exercises.commands import split_command, unnamed
+from bakeoff.toolchains import ExerciseToolchain, OpenExercises, TestRun
+from bakeoff.toolchains.commands import split_command, without_package_names
+from bakeoff.toolchains.install import JEST_SOURCES
+from bakeoff.toolchains.tracks import PYTHON, TYPESCRIPT, graded_track
 
 from .conftest import SECONDS
 from .exercise_folders import BUNDLED, Exercise, every_exercise, exercise
@@ -43,14 +36,14 @@ async def python() -> AsyncIterator[OpenExercises]:
 
 async def jest(opened: OpenExercises, test: str, **files: str) -> TestRun:
     given = {f"{name}.ts": text for name, text in files.items()} | {"a.test.ts": IMPORT + test}
-    return await opened.run(given, test_files=["a.test.ts"], seconds=SECONDS)
+    return await opened.run(given, tests=["a.test.ts"], seconds=SECONDS)
 
 
 def states(run: TestRun) -> dict[str, str]:
     return {test.name: test.state for test in run.tests}
 
 
-# -------------------------------------------------------------------------------------------------------- profiles
+# -------------------------------------------------------------------------------------------------------- tracks
 
 
 @pytest.mark.parametrize(
@@ -67,30 +60,29 @@ def states(run: TestRun) -> dict[str, str]:
     ],
 )
 async def test_a_skipped_test_is_called(skipped: str, instead: str) -> None:
-    assert TYPESCRIPT.unskipped(skipped) == instead
+    assert TYPESCRIPT.unskip(skipped) == instead
 
 
 @pytest.mark.parametrize(
     "kept", ["import { it, xit } from '@jest/globals'", "exit(1)", "this.xit(1)", "a.test.skip(1)", "const xit = it"]
 )
 async def test_what_is_no_skipped_test_stays(kept: str) -> None:
-    assert TYPESCRIPT.unskipped(kept) == kept
+    assert TYPESCRIPT.unskip(kept) == kept
 
 
 async def test_a_track_is_found_by_its_language_or_tested_by_a_command() -> None:
-    assert profile_of("TypeScript") is TYPESCRIPT
-    assert profile_of("python") is PYTHON
+    assert graded_track("TypeScript") is TYPESCRIPT
+    assert graded_track("python") is PYTHON
     with pytest.raises(
-        UsageError, match=r"no profile for exercises in 'Rust', only for typescript, python; pass --test-"
+        UsageError, match=r"in 'Rust' have no test runner here, only typescript, python do; pass --test-"
     ):
-        profile_of("Rust")
-    assert profile_of("Rust", "cargo test").test_command == "cargo test"
+        graded_track("Rust")
+    assert graded_track("Rust", "cargo test").command == "cargo test"
 
 
 async def test_packages_are_those_of_the_bundled_track() -> None:
     track = json.loads((BUNDLED / "typescript" / "package.json").read_text())["devDependencies"]
-    ours = Path(sys.modules[ExerciseToolchain.__module__].__file__ or "").parent / "javascript" / "package.json"
-    assert json.loads(ours.read_text())["dependencies"].items() <= track.items()
+    assert json.loads((JEST_SOURCES / "package.json").read_text())["dependencies"].items() <= track.items()
 
 
 # -------------------------------------------------------------------------------------------------------- verdicts
@@ -101,10 +93,10 @@ async def test_a_reference_passes_every_test_and_a_stub_fails(
     each: Exercise, typescript: OpenExercises, python: OpenExercises
 ) -> None:
     opened = typescript if each.language == "typescript" else python
-    right = await opened.run(each.reference, test_files=each.tests, seconds=SECONDS)
+    right = await opened.run(each.reference, tests=each.tests, seconds=SECONDS)
     assert right.ok, right
     assert {test.state for test in right.tests} == {"passed"}
-    stub = await opened.run(each.stub, test_files=each.tests, seconds=SECONDS)
+    stub = await opened.run(each.stub, tests=each.tests, seconds=SECONDS)
     assert not stub.ok
     assert stub.tampered is None, stub
     assert stub.stop == "finished"
@@ -113,7 +105,7 @@ async def test_a_reference_passes_every_test_and_a_stub_fails(
 async def test_skipped_tests_run_unless_they_are_to_stay_skipped(typescript: OpenExercises) -> None:
     test = "it('one', () => { expect(1).toBe(1); });\nxit('two', () => { expect(1).toBe(2); });"
     assert states(await jest(typescript, test)) == {"one": "passed", "two": "failed"}
-    async with ExerciseToolchain(lambda: choose_sandbox("auto"), unskip=False).open() as as_they_are:
+    async with ExerciseToolchain(lambda: choose_sandbox("auto"), run_skipped=False).open() as as_they_are:
         assert states(await jest(as_they_are, test)) == {"one": "passed", "two": "skipped"}
 
 
@@ -192,14 +184,14 @@ async def test_a_solution_that_does_not_compile_says_where(typescript: OpenExerc
 
 async def test_several_test_files_are_one_run(typescript: OpenExercises, python: OpenExercises) -> None:
     files = {"a.test.ts": "it('a', () => {});", "b.test.ts": "it('b', () => { expect(1).toBe(2); });"}
-    run = await typescript.run(files, test_files=["a.test.ts", "b.test.ts"], seconds=SECONDS)
+    run = await typescript.run(files, tests=["a.test.ts", "b.test.ts"], seconds=SECONDS)
     assert states(run) == {"a": "passed", "b": "failed"}
     two = {
         "a_test.py": "def test_a(): pass",
         "b_test.py": "from a import b\ndef test_b(): assert b == 1",
         "a.py": "b = 1",
     }
-    assert states(await python.run(two, test_files=["a_test.py", "b_test.py"], seconds=SECONDS)) == {
+    assert states(await python.run(two, tests=["a_test.py", "b_test.py"], seconds=SECONDS)) == {
         "test_a": "passed",
         "test_b": "passed",
     }
@@ -207,7 +199,7 @@ async def test_several_test_files_are_one_run(typescript: OpenExercises, python:
 
 async def test_an_exercise_without_its_test_file_is_an_error_of_ours(typescript: OpenExercises) -> None:
     with pytest.raises(GraderError, match=r"no test file a\.test\.ts"):
-        await typescript.run({}, test_files=["a.test.ts"], seconds=SECONDS)
+        await typescript.run({}, tests=["a.test.ts"], seconds=SECONDS)
 
 
 # ------------------------------------------------------------------------------------------------- the own command
@@ -229,26 +221,28 @@ async def test_the_part_that_installs_is_told_from_the_tests(command: str, parts
 
 
 async def test_exercises_of_a_track_share_what_is_installed() -> None:
-    one, two = (unnamed(exercise("typescript", name).stub) for name in ("shelf-labels", "polite-pool"))
+    one, two = (without_package_names(exercise("typescript", name).stub) for name in ("shelf-labels", "polite-pool"))
     assert one["package.json"] == two["package.json"]
     locked = {
         "package.json": '{"name": "@a/b"}',
         "yarn.lock": '"@a/b@workspace:.":\n  resolution: "@a/b@workspace:."\n',
     }
-    assert unnamed(locked)["yarn.lock"] == '"exercise@workspace:.":\n  resolution: "exercise@workspace:."\n'
-    assert unnamed({"package.json": "{", "a": "b"}) == {"package.json": "{", "a": "b"}
+    assert (
+        without_package_names(locked)["yarn.lock"] == '"exercise@workspace:.":\n  resolution: "exercise@workspace:."\n'
+    )
+    assert without_package_names({"package.json": "{", "a": "b"}) == {"package.json": "{", "a": "b"}
 
 
 async def test_the_commands_of_the_tracks_agree_with_us(needs_program: Callable[[str], str]) -> None:
     needs_program("corepack")
     for each in (exercise("typescript", "shelf-labels"), exercise("python", "ring-log")):
-        profile = profile_of(each.language)
-        toolchain = ExerciseToolchain(lambda: choose_sandbox("auto"), profile, command=profile.test_command, say=print)
+        track = graded_track(each.language)
+        toolchain = ExerciseToolchain(lambda: choose_sandbox("auto"), track, command=track.command, say=print)
         async with toolchain.open() as opened:
-            right = await opened.run(each.reference, test_files=each.tests, seconds=3 * SECONDS)
+            right = await opened.run(each.reference, tests=each.tests, seconds=3 * SECONDS)
             assert right.ok, right
             assert len(right.tests) > 1
-            stub = await opened.run(each.stub, test_files=each.tests, seconds=3 * SECONDS)
+            stub = await opened.run(each.stub, tests=each.tests, seconds=3 * SECONDS)
             assert not stub.ok
             assert stub.tampered is None
 
@@ -260,15 +254,16 @@ async def test_a_command_that_ends_well_with_a_test_that_must_fail_is_not_believ
         "leap_test.py": "import leap\ndef test_a(): assert False\n",
     }
     async with ExerciseToolchain(lambda: choose_sandbox("auto"), PYTHON, command=command).open() as opened:
-        run = await opened.run(files, test_files=["leap_test.py"], seconds=SECONDS)
+        run = await opened.run(files, tests=["leap_test.py"], seconds=SECONDS)
     assert not run.ok
     assert run.tampered == "the command does not fail with a test that must fail"
 
 
 async def test_any_language_is_tested_by_its_command() -> None:
-    profile = profile_of("shell", "sh two_test.sh")
-    async with ExerciseToolchain(lambda: choose_sandbox("auto"), profile).open() as opened:
+    command = "sh two_test.sh"
+    track = graded_track("shell", command)
+    async with ExerciseToolchain(lambda: choose_sandbox("auto"), track, command=command).open() as opened:
         files = {"two.sh": "echo 2", "two_test.sh": "test $(sh two.sh) = 2"}
-        assert (await opened.run(files, test_files=["two_test.sh"], seconds=SECONDS)).ok
-        wrong = await opened.run(files | {"two.sh": "echo 3"}, test_files=["two_test.sh"], seconds=SECONDS)
+        assert (await opened.run(files, tests=["two_test.sh"], seconds=SECONDS)).ok
+        wrong = await opened.run(files | {"two.sh": "echo 3"}, tests=["two_test.sh"], seconds=SECONDS)
         assert states(wrong) == {"sh two_test.sh": "failed"}

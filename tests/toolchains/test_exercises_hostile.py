@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import TestRun
-from bakeoff.toolchains.exercises import PYTHON, TYPESCRIPT, ExerciseToolchain, OpenExercises
+from bakeoff.toolchains import ExerciseToolchain, OpenExercises, TestRun
 from bakeoff.toolchains.outcome import RunStop
+from bakeoff.toolchains.tracks import PYTHON, TYPESCRIPT
 
 from .conftest import SECONDS, processes_called
 
@@ -44,7 +44,7 @@ async def python() -> AsyncIterator[OpenExercises]:
 
 async def solve(opened: OpenExercises, solution: str, *, seconds: float = SECONDS, test: str = TEST) -> TestRun:
     files = {"double.ts": solution, "double.test.ts": test}
-    return await opened.run(files, test_files=["double.test.ts"], seconds=seconds)
+    return await opened.run(files, tests=["double.test.ts"], seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ async def test_no_variable_and_no_home_of_the_host_is_seen(
 
 
 async def test_the_packages_cannot_be_written(typescript: OpenExercises) -> None:
-    if os.geteuid() != 0 and typescript.sandbox.name == "process":
+    if os.geteuid() != 0 and choose_sandbox("auto").name == "process":
         pytest.skip("without root the process rung runs a candidate as you: apt-get install bubblewrap")
     body = """
       const expecting = require.resolve('expect');
@@ -281,9 +281,9 @@ async def test_an_attack_in_python_fails(python: OpenExercises, name: str) -> No
     files = {"double_test.py": "from double import double\n\n\ndef test_doubles():\n    assert double(4) == 8\n"}
     files["conftest.py"] = "raise RuntimeError('a conftest.py was loaded')"
     right = files | {"double.py": "def double(x):\n    return x * 2\n"}
-    assert (await python.run(right, test_files=["double_test.py"], seconds=SECONDS)).ok
+    assert (await python.run(right, tests=["double_test.py"], seconds=SECONDS)).ok
     wrong = files | {"double.py": f"{PYTHON_ATTACKS[name]}\ndef double(x):\n    return x * 7\n"}
-    assert not (await python.run(wrong, test_files=["double_test.py"], seconds=SECONDS)).ok
+    assert not (await python.run(wrong, tests=["double_test.py"], seconds=SECONDS)).ok
 
 
 # A command's second run, the one with a test that must fail, can be told from the first by its test file.
@@ -301,7 +301,7 @@ def double(x):
 async def commanded(solution: str) -> TestRun:
     files = {"double_test.py": "from double import double\n\n\ndef test_doubles():\n    assert double(4) == 8\n"}
     async with ExerciseToolchain(lambda: choose_sandbox("auto"), PYTHON, command="pytest -q").open() as opened:
-        return await opened.run(files | {"double.py": solution}, test_files=["double_test.py"], seconds=SECONDS)
+        return await opened.run(files | {"double.py": solution}, tests=["double_test.py"], seconds=SECONDS)
 
 
 async def test_a_forger_that_knows_the_test_that_must_fail_is_found_out() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import InfraError
-from bakeoff.toolchains import install_node_toolchain
-from bakeoff.toolchains.node import SOURCES, toolchain_folder
+from bakeoff.toolchains import install_vitest
+from bakeoff.toolchains.install import VITEST_SOURCES, vitest_folder
 
 NPM = """#!/bin/sh
 echo called >> "$BAKEOFF_CACHE/calls"
@@ -40,29 +40,29 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def test_two_at_once_install_once_and_tell_once(programs: Path, tmp_path: Path) -> None:
     lines: list[str] = []
-    first, second = await asyncio.gather(install_node_toolchain(lines.append), install_node_toolchain(lines.append))
-    assert first == second == toolchain_folder("v22.12.0")
+    first, second = await asyncio.gather(install_vitest(lines.append), install_vitest(lines.append))
+    assert first == second == vitest_folder("v22.12.0")
     assert (first / "node_modules" / "some" / "file.js").is_file()
     assert (tmp_path / "cache" / "calls").read_text() == "called\n"
     assert len(lines) == 1
     assert str(first) in lines[0]
-    assert await install_node_toolchain(lines.append) == first
+    assert await install_vitest(lines.append) == first
     assert len(lines) == 1
 
 
 async def test_a_failed_installation_leaves_nothing_and_says_why(programs: Path, tmp_path: Path) -> None:
     program(programs, "npm", "#!/bin/sh\necho 'network unreachable' >&2\nexit 1\n")
     with pytest.raises(
-        InfraError, match=r"`npm install` failed, is the package registry in reach\? network unreachable"
+        InfraError, match=r"`npm install` failed; can the package registry be reached\? network unreachable"
     ):
-        await install_node_toolchain(print)
+        await install_vitest(print)
     assert [path.suffix for path in (tmp_path / "cache" / "toolchains").iterdir()] == [".lock"]
 
 
 async def test_an_old_node_is_named_with_the_way_out(programs: Path) -> None:
     program(programs, "node", "#!/bin/sh\necho v18.20.1\n")
     with pytest.raises(InfraError, match=r"Node v18\.20\.1, which is too old: install Node\.js 20\.19 or newer"):
-        await install_node_toolchain(print)
+        await install_vitest(print)
 
 
 @pytest.mark.parametrize("missing", ["node", "npm"])
@@ -70,11 +70,11 @@ async def test_a_missing_program_is_named(programs: Path, monkeypatch: pytest.Mo
     (programs / missing).unlink()
     monkeypatch.setenv("PATH", str(programs))
     with pytest.raises(InfraError, match=f"`{missing}` is not installed"):
-        await install_node_toolchain(print)
+        await install_vitest(print)
 
 
 def test_every_version_is_pinned() -> None:
-    pinned = json.loads((SOURCES / "package.json").read_text())["dependencies"]
+    pinned = json.loads((VITEST_SOURCES / "package.json").read_text())["dependencies"]
     assert {"svelte", "vite", "vitest", "jsdom"} <= pinned.keys()
     assert all(version[0].isdigit() and "x" not in version for version in pinned.values())
     assert pinned["svelte"].startswith("5.")

@@ -11,7 +11,7 @@ from bakeoff.errors import GraderError, InfraError
 from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains import JunitToolchain, OpenPytest, PytestToolchain, TestOutcome, TestRun, read_junit
-from bakeoff.toolchains.python import pytest_folders
+from bakeoff.toolchains.install import pytest_folders
 
 SECONDS = 60.0
 TEST = """
@@ -68,7 +68,7 @@ async def test_a_python_without_what_we_need_is_no_fault_of_the_solution(tmp_pat
     before = "import sys; sys.modules['_ctypes'] = None"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -B -c "{before}\n$4"\n')
     program.chmod(0o755)
-    python = OpenPytest(OtherPython(program, choose_sandbox("auto")), pytest_folders(), "test_solution.py")
+    python = OpenPytest(OtherPython(program, choose_sandbox("auto")), pytest_folders())
     with pytest.raises(InfraError, match=r"(?s)its Python cannot run pytest.*_ctypes"):
         await run(python, RIGHT)
 
@@ -77,7 +77,7 @@ async def test_a_pytest_that_cannot_be_imported_is_no_fault_of_the_solution(tmp_
     (tmp_path / "_pytest").mkdir(mode=0o755)
     (tmp_path / "_pytest" / "__init__.py").write_text("raise ImportError('half an installation')\n")
     tmp_path.chmod(0o755)
-    python = OpenPytest(choose_sandbox("auto"), (tmp_path,), "test_solution.py")
+    python = OpenPytest(choose_sandbox("auto"), (tmp_path,))
     with pytest.raises(InfraError, match="half an installation"):
         await run(python, RIGHT)
 
@@ -127,7 +127,7 @@ async def test_no_variable_of_the_host_is_seen(python: OpenPytest, monkeypatch: 
 
 async def test_another_test_file_can_be_chosen(python: OpenPytest) -> None:
     files = {"solution.py": RIGHT, "checks.py": TEST}
-    assert (await python.run(files, seconds=SECONDS, test_file="checks.py")).ok
+    assert (await python.run(files, seconds=SECONDS, tests=["checks.py"])).ok
     with pytest.raises(GraderError, match=r"'test_solution\.py' is not among the files: checks\.py, solution\.py"):
         await python.run(files, seconds=SECONDS)
 

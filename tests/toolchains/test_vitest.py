@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.toolchains import OpenVitest, TestRun
-from bakeoff.toolchains.fresh import run_fresh
+from bakeoff.toolchains.vitest import run_whole_vitest
 
 from .candidates import CANDIDATES, COUNTER_TEST, Candidate, counter
 from .conftest import RIGHT, SECONDS, below, processes_called
@@ -190,7 +190,7 @@ async def test_a_missing_component_or_test_is_an_error(vitest: OpenVitest) -> No
 
 async def test_what_suites_use_of_vitest_and_svelte_works_as_in_a_fresh_vitest(vitest: OpenVitest) -> None:
     warm = await vitest.run(FEATURES, seconds=SECONDS)
-    fresh = await run_fresh(vitest.sandbox, vitest.toolchain, FEATURES, seconds=120.0)
+    fresh = await run_whole_vitest(vitest.sandbox, vitest.toolchain, FEATURES, seconds=120.0)
     assert len(warm.tests) == 19
     failed = [test.name for test in warm.tests if test.state == "failed"]
     assert failed == ["an assertion too few", "soft", "fails with an object"]
@@ -200,7 +200,7 @@ async def test_what_suites_use_of_vitest_and_svelte_works_as_in_a_fresh_vitest(v
 async def test_trouble_beside_the_tests_is_told_as_in_a_fresh_vitest(vitest: OpenVitest) -> None:
     files = {"Component.svelte": "", "test.ts": TROUBLED_TEST}
     warm = await vitest.run(files, seconds=SECONDS)
-    fresh = await run_fresh(vitest.sandbox, vitest.toolchain, files, seconds=120.0)
+    fresh = await run_whole_vitest(vitest.sandbox, vitest.toolchain, files, seconds=120.0)
     assert warm.error is not None
     for words in ("no first", "No test found in suite nothing in it", "Uncaught Exception: in a handler"):
         assert words in warm.error
@@ -223,13 +223,13 @@ async def test_a_suite_that_mocks_modules_is_given_to_a_fresh_vitest(vitest: Ope
 
 async def test_the_test_file_can_have_another_name(vitest: OpenVitest) -> None:
     files = {"Component.svelte": counter(), "counter.test.ts": COUNTER_TEST}
-    run = await vitest.run(files, seconds=SECONDS, test="counter.test.ts")
+    run = await vitest.run(files, seconds=SECONDS, tests=["counter.test.ts"])
     assert run.ok, run
     mocking = f"{COUNTER_TEST}\nvi.mock('./nothing', () => ({{}}));"
-    fresh = await vitest.run({**files, "counter.test.ts": mocking}, seconds=SECONDS, test="counter.test.ts")
+    fresh = await vitest.run({**files, "counter.test.ts": mocking}, seconds=SECONDS, tests=["counter.test.ts"])
     assert [test.name for test in fresh.tests] == [test.name for test in run.tests]
     assert fresh.ok, fresh
-    missing = await vitest.run(files, seconds=SECONDS, test="other.test.ts")
+    missing = await vitest.run(files, seconds=SECONDS, tests=["other.test.ts"])
     assert missing.error == "there is no other.test.ts"
 
 
@@ -239,7 +239,7 @@ async def test_half_a_character_is_no_reason_to_disbelieve_a_run(vitest: OpenVit
     files = {"Component.svelte": "", "test.ts": source}
     for run in (
         await vitest.run(files, seconds=SECONDS),
-        await run_fresh(vitest.sandbox, vitest.toolchain, files, seconds=120.0),
+        await run_whole_vitest(vitest.sandbox, vitest.toolchain, files, seconds=120.0),
     ):
         assert run.tampered is None
         assert [test.name for test in run.tests] == ["long", "half \ufffd"]
@@ -289,7 +289,7 @@ async def test_a_suite_that_needs_more_than_a_worker_has_it(vitest: OpenVitest, 
 
 async def test_the_word_only_in_a_comment_skips_nothing_in_a_fresh_vitest(vitest: OpenVitest) -> None:
     source = "// test.only is not used\ntest('runs', () => {});\n/* describe.only */"
-    run = await run_fresh(vitest.sandbox, vitest.toolchain, {"test.ts": source}, seconds=120.0)
+    run = await run_whole_vitest(vitest.sandbox, vitest.toolchain, {"test.ts": source}, seconds=120.0)
     assert [test.state for test in run.tests] == ["passed"]
     assert run.ok
 
@@ -342,7 +342,7 @@ async def test_every_kind_of_candidate_fares_as_in_a_fresh_vitest(vitest: OpenVi
     chosen = [CANDIDATES[number] for number in (0, 6, 10, 25)]
     for candidate in chosen:
         warm = await vitest.run(candidate.files, seconds=SECONDS)
-        fresh = await run_fresh(vitest.sandbox, vitest.toolchain, candidate.files, seconds=120.0)
+        fresh = await run_whole_vitest(vitest.sandbox, vitest.toolchain, candidate.files, seconds=120.0)
         assert verdict(warm) == verdict(fresh), candidate.name
 
 

@@ -2,13 +2,13 @@
 
 import json
 
-from bakeoff.toolchains.canary import named_like, well_formed
+from bakeoff.toolchains.canary import name_like_tests_in, replace_surrogates
 
 SUITE = "test('counts every click', () => {}); it.only(\"shows the double\", () => {}); test.each([1])('has %s', f);"
 
 
 def test_a_canarys_name_is_made_of_the_suites_own_words_and_is_none_of_its_names() -> None:
-    names = {named_like(SUITE) for _ in range(50)}
+    names = {name_like_tests_in(SUITE) for _ in range(50)}
     words = {"counts", "every", "click", "shows", "the", "double"}
     assert len(names) > 1
     for name in names:
@@ -17,11 +17,11 @@ def test_a_canarys_name_is_made_of_the_suites_own_words_and_is_none_of_its_names
 
 
 def test_a_suite_of_one_test_has_a_canary_of_another_name() -> None:
-    assert named_like("test('a', f)").startswith("a")
-    assert named_like("test('a', f)") not in "test('a', f)"
-    assert named_like("")
+    assert name_like_tests_in("test('a', f)").startswith("a")
+    assert name_like_tests_in("test('a', f)") not in "test('a', f)"
+    assert name_like_tests_in("")
 
 
 def test_half_a_character_in_an_answer_is_replaced_and_what_is_no_json_is_left() -> None:
-    assert json.loads(well_formed(b'{"a": "x\\ud83d"}')) == {"a": "x?"}
-    assert well_formed(b"{") == b"{"
+    assert json.loads(replace_surrogates(b'{"a": "x\\ud83d"}')) == {"a": "x?"}
+    assert replace_surrogates(b"{") == b"{"

@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from rich.text import Text
-
-from bakeoff.cli.console import add_row, can_ask, out, print_problems, say, table
+from bakeoff.cli.console import can_ask, out, say
 from bakeoff.cli.dry_run import print_dry_run, print_plan
 from bakeoff.cli.flags import EndingFlags, RunFlags
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
@@ -42,7 +40,7 @@ def run_suites(
         return PASSED
     if len(gradable := _gradable(suites)) < len(suites):
         plan = build_plan(request, gradable)
-    from bakeoff.doors.components.preflight import check_servers
+    from bakeoff.doors.components.tools import check_servers
 
     checked = check_plan(plan, options)
     asyncio.run(check_servers(plan))
@@ -61,10 +59,10 @@ def _gradable(suites: Sequence[Suite]) -> tuple[Suite, ...]:
     need_node = [suite.name for suite in suites if suite.needs_node]
     if not need_node:
         return tuple(suites)
-    from bakeoff.toolchains.node import install_node_toolchain
+    from bakeoff.toolchains.install import install_vitest
 
     try:
-        asyncio.run(install_node_toolchain(say))
+        asyncio.run(install_vitest(say))
     except (InfraError, OSError) as error:
         problem = f"{len(need_node)} suites that need Node are left out ({', '.join(need_node)}): {error}"
         if len(need_node) == len(suites):
@@ -76,14 +74,8 @@ def _gradable(suites: Sequence[Suite]) -> tuple[Suite, ...]:
 
 def verify(request: ComponentsRequest, options: RunOptions) -> int:
     """Check suites; return 1 if one of them is not fit for use."""
+    from bakeoff.cli.verify import print_checks
     from bakeoff.doors.components.verify import verify_suites
 
     checks = asyncio.run(verify_suites(_gradable(_suites_of(request)), sandbox_of(options), options.jobs))
-    shown = table("suite", "tests", "reference", "empty", "wrong", "time", "", right=("tests", "time"))
-    for check in checks:
-        answers = (check.reference, check.empty, check.wrong)
-        cells = [f"{one.num_passed}/{one.num_tests}" if one else "–" for one in answers]
-        mark = Text("ok", style="green") if check.ok else Text("not fit", style="bold red")
-        add_row(shown, check.suite.name, str(check.tests), *cells, f"{check.seconds:.1f} s", mark)
-    out().print(shown)
-    return print_problems("suites", {check.suite.name: check.problems for check in checks})
+    return print_checks(checks, "suite", ("reference", "empty", "wrong"))

@@ -4,7 +4,7 @@ import codecs
 import io
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table
@@ -53,16 +53,6 @@ def can_ask() -> bool:
     # A program that was started without these streams has None in their place, whatever their types say.
     terminals = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
     return terminals and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
-
-
-def print_problems(what: str, problems: Mapping[str, Sequence[str]]) -> int:
-    """Print the problems of suites or exercises and how many are fit for use; return 1 if one is not, else 0."""
-    for name, found in problems.items():
-        for problem in found:
-            out().print(Text(f"{visible(name)}: {visible(problem, 2000)}"))
-    unfit = sum(map(bool, problems.values()))
-    out().print(f"{len(problems) - unfit} of {len(problems)} {what} are fit for use")
-    return int(unfit > 0)
 
 
 def tell_of_damage(lines: int, name: str) -> None:

@@ -9,21 +9,20 @@ from pathlib import Path
 
 from rich.text import Text
 
-from bakeoff.cli.console import add_row, err, out, print_problems, say, table
+from bakeoff.cli.console import add_row, err, out, say, table
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import EndingFlags, ReportFlags, RunFlags
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
 from bakeoff.doors.exercises.agents import agent_statuses, known_agents
 from bakeoff.doors.exercises.exercises import Exercise, find_exercises
 from bakeoff.doors.exercises.image import CONTAINERFILE, plan_image, shell_words
-from bakeoff.doors.exercises.plan import build_plan
-from bakeoff.doors.exercises.prompt import build_prompt
-from bakeoff.doors.exercises.ready import gradable
+from bakeoff.doors.exercises.plan import build_plan, build_prompt
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.results.board import leaderboard_json, standings_of
 from bakeoff.doors.exercises.results.board_text import describe_board
 from bakeoff.doors.exercises.results.model import ResultFile
 from bakeoff.doors.exercises.results.read import ExerciseResultReader, read_result
+from bakeoff.doors.exercises.verify import gradable_exercises
 from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
@@ -59,7 +58,7 @@ def _exercises_of(request: ExercisesRequest) -> tuple[Exercise, ...]:
 
 def _gradable(exercises: Sequence[Exercise], request: ExercisesRequest) -> tuple[Exercise, ...]:
     """Return the exercises whose tests can run here; warn of the others."""
-    fit, warnings = asyncio.run(gradable(exercises, request.test_command, say))
+    fit, warnings = asyncio.run(gradable_exercises(exercises, request.test_command, say))
     for warning in warnings:
         say(f"warning: {warning}")
     return fit
@@ -90,18 +89,12 @@ def print_prompts(request: ExercisesRequest) -> None:
 
 def verify(request: ExercisesRequest, options: RunOptions) -> int:
     """Check exercises; return 1 if one of them is not fit for use."""
+    from bakeoff.cli.verify import print_checks
     from bakeoff.doors.exercises.verify import verify_exercises
 
     exercises = _gradable(_exercises_of(request), request)
     checks = asyncio.run(verify_exercises(exercises, request, sandbox_of(options), options.jobs))
-    shown = table("exercise", "track", "tests", "example", "stub", "time", "", right=("tests", "time"))
-    for check in checks:
-        cells = [f"{one.tests_passed}/{one.tests_total}" if one else "–" for one in (check.example, check.stub)]
-        mark = Text("ok", style="green") if check.ok else Text("not fit", style="bold red")
-        exercise = check.exercise
-        add_row(shown, exercise.name, exercise.track.slug, str(check.tests), *cells, f"{check.seconds:.1f} s", mark)
-    out().print(shown)
-    return print_problems("exercises", {check.exercise.name: check.problems for check in checks})
+    return print_checks(checks, "exercise", ("example", "stub"))
 
 
 def list_agents(files: Sequence[Path], *, as_json: bool) -> None:

@@ -1,18 +1,24 @@
-"""What a toolchain says of one run of tests, and of one validation."""
+"""Describe one run of tests and one validation: what every grader returns."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff.protocols import Completed
 
 TestState: TypeAlias = Literal["passed", "failed", "skipped"]
 RunStop: TypeAlias = Literal["finished", "timeout", "crashed", "memory", "output"]
 
+_STOPS: dict[str, RunStop] = {"timeout": "timeout", "memory": "memory", "output": "output"}
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_TAIL = 2000
+
 
 class TestOutcome(FrozenModel):
-    """One test; its name is the full one, suites joined by ` > `."""
+    """One test. Its name is the full one: suites and test joined by ` > `."""
 
-    __test__ = False  # not a test of ours, whatever its name says to pytest
+    __test__ = False  # keep pytest from collecting it
 
     name: str
     state: TestState
@@ -21,7 +27,7 @@ class TestOutcome(FrozenModel):
 
 
 class TestRun(FrozenModel):
-    """All tests of one candidate. The canary is not among them."""
+    """All tests of one candidate, without the canary."""
 
     __test__ = False
 
@@ -31,28 +37,74 @@ class TestRun(FrozenModel):
     stop: RunStop = "finished"
     seconds: float = 0.0
     canary_seen: bool = False
-    """Whether the test that must fail was seen failing."""
+    """True if the test that must fail was seen failing."""
     tampered: str | None = None
-    """Why this run cannot be believed."""
+    """Why this run cannot be trusted."""
     unconfirmed: str | None = None
-    """What a second runner, one that candidates cannot reach, found wrong with tests that passed in this one."""
+    """What a second runner, out of the candidate's reach, found wrong with tests that passed in this run."""
 
     @property
     def ok(self) -> bool:
-        believable = self.stop == "finished" and self.error is None and self.canary_seen and self.tampered is None
+        trusted = self.stop == "finished" and self.error is None and self.canary_seen and self.tampered is None
         states = {test.state for test in self.tests}
-        return believable and "passed" in states and "failed" not in states
+        return trusted and "passed" in states and "failed" not in states
 
 
-class TestRunner(Protocol):
-    """What an opened toolchain gives."""
+class Grader(Protocol):
+    """Run hidden tests on a candidate. This is the interface that every grading backend implements."""
 
-    async def run(self, files: Mapping[str, str], *, seconds: float, test: str | None = None) -> TestRun:
-        """Run the tests among these files, named by their relative paths; `test` is the one that holds them."""
+    async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run the tests in a folder with these files.
+
+        Args:
+            files: The whole folder by relative path: pristine files with the candidate's answer over them.
+            tests: The files that belong to the tests; every other file has only a candidate's rights.
+            seconds: The limit of the run.
+
+        Returns:
+            The outcome of each test, and in `tampered` why they cannot be trusted.
+        """
 
 
 class ValidationOutcome(FrozenModel):
-    """What a suite's own validator says of a candidate's code."""
+    """The answer of a suite's own validator about a candidate's code."""
 
     valid: bool
     errors: tuple[str, ...] = ()
+
+
+async def run_each(
+    run_file: Callable[[str, float], Awaitable[TestRun]], tests: Iterable[str], seconds: float
+) -> TestRun:
+    """Run test files one after the other within one limit, and combine them. Stop at the first that does not finish."""
+    runs: list[TestRun] = []
+    for name in tests:
+        runs.append(await run_file(name, max(seconds - sum(run.seconds for run in runs), 0.001)))
+        if runs[-1].stop != "finished":
+            break
+    if len(runs) == 1:
+        return runs[0]
+    return TestRun(
+        tests=tuple(test for run in runs for test in run.tests),
+        error="\n".join(run.error for run in runs if run.error) or None,
+        stop=runs[-1].stop,
+        seconds=sum(run.seconds for run in runs),
+        canary_seen=all(run.canary_seen for run in runs),
+        tampered=next((run.tampered for run in runs if run.tampered), None),
+    )
+
+
+def stopped_by_limit(done: Completed) -> TestRun:
+    """Return the run of a command that the sandbox ended at a limit."""
+    return TestRun(error=f"ended by the {done.stop} limit", stop=_STOPS.get(done.stop, "crashed"), seconds=done.seconds)
+
+
+def last_output(done: Completed) -> str:
+    """Return the end of what a command printed."""
+    text = (done.stdout + b"\n" + done.stderr).decode(errors="replace").strip()
+    return text[-_TAIL:] or "no output"
+
+
+def without_colours(text: str) -> str:
+    """Remove the terminal colours that assertion libraries add."""
+    return _COLOURS.sub("", text)

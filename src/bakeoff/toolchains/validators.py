@@ -1,4 +1,4 @@
-"""A suite's own validator, in TypeScript or Python: `validate(code) -> {valid, errors}`, run as the tests are."""
+"""Ask a suite's own validator, in TypeScript or Python: `validate(code) -> {valid, errors}`. It runs like the tests."""
 
 import json
 import secrets
@@ -8,8 +8,8 @@ from bakeoff.errors import GraderError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import open_place
+from bakeoff.toolchains.install import python_in
 from bakeoff.toolchains.outcome import ValidationOutcome
-from bakeoff.toolchains.python import interpreter
 
 LIMITS = Limits(memory_mb=1024, processes=64, disk_mb=64, output_kb=1024)
 _MOST_ERRORS = 200
@@ -51,19 +51,19 @@ class Sandboxed(Protocol):
 async def validate(
     runner: Sandboxed, code: str, validator: str, kind: Literal["ts", "py"], seconds: float
 ) -> ValidationOutcome:
-    """What the validator says of the code; `GraderError` where it throws, hangs or answers nonsense."""
+    """Return the validator's answer about the code. Raise `GraderError` if it throws, hangs or answers nonsense."""
     if kind == "py":
-        return await validate_by_python(runner.sandbox, code, validator, seconds)
+        return await _validate_with_python(runner.sandbox, code, validator, seconds)
     if not isinstance(runner, TypeScriptValidating):
         raise GraderError("a validator in TypeScript needs the Vitest toolchain")
     return await runner.validate(code, validator, seconds)
 
 
-async def validate_by_python(sandbox: Sandbox, code: str, source: str, seconds: float) -> ValidationOutcome:
+async def _validate_with_python(sandbox: Sandbox, code: str, source: str, seconds: float) -> ValidationOutcome:
     proof = secrets.token_hex(16)
     question = json.dumps({"source": source, "code": code, "proof": proof}).encode()
     async with open_place() as place:
-        argv = (interpreter(sandbox), "-I", "-B", "-c", _HARNESS)
+        argv = (python_in(sandbox), "-I", "-B", "-c", _HARNESS)
         done = await sandbox.run(Command(argv, place, seconds, LIMITS, stdin=question))
     if done.stop != "exited":
         raise GraderError(f"the validator was ended by the {done.stop} limit")
@@ -74,26 +74,22 @@ async def validate_by_python(sandbox: Sandbox, code: str, source: str, seconds: 
         outcome = json.loads(answer)
     except ValueError as problem:
         raise GraderError("the validator's answer is not JSON") from problem
-    return judge_returned(outcome)
+    return read_outcome(outcome)
 
 
-def judge_returned(outcome: Any) -> ValidationOutcome:
-    """`{returned: …}` or `{thrown: …}`, as both harnesses say it."""
+def read_outcome(outcome: Any) -> ValidationOutcome:
+    """Read `{returned: …}` or `{thrown: …}`, which the harnesses of both languages write."""
     if isinstance(outcome, dict) and "thrown" in outcome:
         raise GraderError(f"the validator failed: {str(outcome['thrown'])[:_LONGEST_ERROR]}")
     answer = outcome.get("returned") if isinstance(outcome, dict) else None
     errors = answer.get("errors", []) if isinstance(answer, dict) else None
-    if not isinstance(answer, dict) or not isinstance(answer.get("valid"), bool) or not _are_texts(errors):
+    texts = errors if isinstance(errors, list) and all(isinstance(each, str) for each in errors) else None
+    if texts is None or not isinstance(answer, dict) or not isinstance(answer.get("valid"), bool):
         shown = json.dumps(answer)[:200]
         raise GraderError(f"the validator must return {{valid: true or false, errors: [text, …]}}, not {shown}")
-    assert errors is not None
     return ValidationOutcome(
-        valid=answer["valid"], errors=tuple(each[:_LONGEST_ERROR] for each in errors[:_MOST_ERRORS])
+        valid=answer["valid"], errors=tuple(each[:_LONGEST_ERROR] for each in texts[:_MOST_ERRORS])
     )
-
-
-def _are_texts(errors: Any) -> bool:
-    return isinstance(errors, list) and all(isinstance(each, str) for each in errors)
 
 
 def _last_line(done: Completed) -> str:

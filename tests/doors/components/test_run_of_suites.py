@@ -2,19 +2,18 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bakeoff.doors import FinishedRun, door_of
-from bakeoff.doors.components.cases import grading_of
 from bakeoff.doors.components.plan import build_plan
-from bakeoff.doors.components.references import reference_key
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import find_suites
 from bakeoff.engine.run import run
+from bakeoff.grading.cases import graded_case
+from bakeoff.grading.references import reference_key
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record, ToolCall
@@ -316,14 +315,17 @@ async def test_what_goes_wrong_outside_of_tests_fails_a_svelte_component_and_lea
 
 def test_a_reference_is_known_by_its_tests_and_by_what_runs_them(tmp_path: Path) -> None:
     suites = write_suites(tmp_path / "suites", adder=ADDER)
-    grading = grading_of(planned(suites, models=["nop"]).cases[0])
-    keys = {reference_key(grading, toolchain) for toolchain in ("", "node-1", "node-2")}
+    case = planned(suites, models=["nop"]).cases[0]
+    assert case.grading is not None
+    other_test = case.grading.model_copy(update={"tests": ("other.py",)})
+    keys = {reference_key(graded_case(case), toolchain) for toolchain in ("", "node-1", "node-2")}
     keys |= {
-        reference_key(replace(grading, test_file="other.py"), ""),
-        reference_key(replace(grading, reference=""), ""),
+        reference_key(graded_case(case.model_copy(update={"grading": other_test})), ""),
+        reference_key(graded_case(case.model_copy(update={"reference": {"adder.py": ""}})), ""),
     }
     assert len(keys) == 5
-    assert reference_key(grading, "node-1") in keys
+    longer = case.grading.model_copy(update={"seconds": 99.0})
+    assert reference_key(graded_case(case.model_copy(update={"grading": longer})), "node-1") in keys
 
 
 async def test_two_runs_of_one_second_do_not_take_each_others_files(tmp_path: Path) -> None:

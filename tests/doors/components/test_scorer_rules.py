@@ -1,20 +1,22 @@
 """When a component passes, and what counts where it does not: every rule on plain data."""
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
 
-from bakeoff.doors.components.cases import Grading
 from bakeoff.doors.components.results.model import Verification
-from bakeoff.doors.components.tools import told, why_nothing
-from bakeoff.doors.components.verification import judge, summary
+from bakeoff.doors.components.scoring import missing_submission, verification_of
+from bakeoff.doors.components.tools import test_report as report_of
+from bakeoff.grading.cases import GradedCase
+from bakeoff.grading.grades import Grade, compare_runs
+from bakeoff.grading.references import ReferenceRun, reference_problem
+from bakeoff.plan import Case, Grading
 from bakeoff.record import Step, ToolCall, Transcript
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, ValidationOutcome
-from bakeoff.toolchains.references import ReferenceRun, reference_problem
 
-GRADING = Grading("counter", "vitest", "Component.svelte", "test.ts", {"test.ts": ""}, "<p/>", 10.0)
+SETTINGS = Grading(runner="vitest", solution=("Component.svelte",), tests=("test.ts",), seconds=10.0)
+CASE = GradedCase(Case(id="counter", prompt="", hidden={"test.ts": ""}), SETTINGS)
 NAMES = ("counter > starts", "counter > counts", "counter > resets")
 REFERENCE = ReferenceRun(names=NAMES)
 FINE = ValidationOutcome(valid=True)
@@ -30,12 +32,16 @@ def ran(states: str = "ppp", names: tuple[str, ...] = NAMES, **more: object) -> 
     return TestRun.model_validate({"tests": tests, "canary_seen": True, "seconds": 0.25, **more})
 
 
-def judged(run: TestRun, validation: ValidationOutcome | None = None) -> Verification:
-    return judge(GRADING, REFERENCE, run, validation)
+def graded(run: TestRun, validation: ValidationOutcome | None = None) -> Grade:
+    return compare_runs(CASE, REFERENCE, run, validation)
+
+
+def verified(run: TestRun, validation: ValidationOutcome | None = None) -> Verification:
+    return verification_of("counter", graded(run, validation))
 
 
 def test_all_tests_of_the_reference_passed_is_a_pass() -> None:
-    assert judged(ran()).model_dump(mode="json") == {
+    assert verified(ran()).model_dump(mode="json") == {
         "testName": "counter",
         "passed": True,
         "numTests": 3,
@@ -46,17 +52,17 @@ def test_all_tests_of_the_reference_passed_is_a_pass() -> None:
 
 
 def test_a_failed_test_is_named_with_its_message_and_the_rest_counts() -> None:
-    found = judged(ran("pfp"))
+    found = verified(ran("pfp"))
     assert (found.passed, found.num_passed, found.num_failed, found.value) == (False, 2, 1, 2 / 3)
     assert found.model_dump(mode="json")["failedTests"] == [{"fullName": "counter > counts", "errorMessage": "boom"}]
 
 
 def test_what_the_validator_objects_to_fails_while_the_counts_are_what_ran() -> None:
-    found = judged(ran("ppf"), OBJECTS)
+    found = verified(ran("ppf"), OBJECTS)
     assert (found.num_passed, found.num_failed, found.value, found.passed) == (2, 1, 0.0, False)
     assert found.model_dump(mode="json")["validation"] == {"valid": False, "errors": ["uses $effect"]}
     assert found.model_dump(mode="json")["validationFailed"] is True
-    content = judged(ran(), FINE).model_dump(mode="json")
+    content = verified(ran(), FINE).model_dump(mode="json")
     assert content["validation"] == {"valid": True, "errors": []}
     assert "validationFailed" not in content
 
@@ -68,7 +74,7 @@ def test_what_the_validator_objects_to_fails_while_the_counts_are_what_ran() -> 
         (ran(stop="timeout"), "did not end within 10 s"),
         (ran(stop="crashed"), "ended before they did"),
         (ran(stop="memory"), "more memory"),
-        (ran(canary_seen=False), "had to fail was not seen failing"),
+        (ran(canary_seen=False), "must fail was not seen failing"),
         (ran(tampered="expect was replaced"), "interfered with the tests: expect was replaced"),
         (ran("pp", NAMES[:2]), "missing: counter > resets"),
         (ran("pppp", (*NAMES, "counter > bonus")), "unknown: counter > bonus"),
@@ -78,52 +84,54 @@ def test_what_the_validator_objects_to_fails_while_the_counts_are_what_ran() -> 
     ],
 )
 def test_a_run_that_is_not_whole_or_not_to_be_believed_is_0_of_n_with_the_reason(run: TestRun, why: str) -> None:
-    found = judged(run, FINE)
+    found = verified(run, FINE)
     assert (found.passed, found.num_tests, found.num_passed, found.num_failed, found.value) == (False, 3, 0, 3, 0.0)
     assert found.error is not None
     assert why in found.error
-    assert why in summary(found)
+    assert why in graded(run, FINE).summary()
 
 
 @pytest.mark.parametrize(("states", "passed", "value"), [("ppf", 2, 2 / 3), ("ppp", 3, 2 / 3), ("fff", 0, 0.0)])
 def test_an_error_outside_of_the_tests_fails_the_component_and_leaves_the_counts(
     states: str, passed: int, value: float
 ) -> None:
-    found = judged(ran(states, error="unhandled rejection: no network"), FINE)
+    run = ran(states, error="unhandled rejection: no network")
+    found = verified(run, FINE)
     assert (found.passed, found.num_passed, found.num_failed, found.value) == (False, passed, 3 - passed, value)
     assert found.error == "unhandled rejection: no network"
-    assert "no network" in summary(found)
+    assert "no network" in graded(run, FINE).summary()
 
 
 def test_a_test_that_the_component_had_skipped_is_not_passed() -> None:
-    found = judged(ran("pps"))
+    found = verified(ran("pps"))
     assert (found.passed, found.num_failed) == (False, 1)
 
 
 def test_what_the_suite_itself_skips_counts_for_nobody() -> None:
     reference = ReferenceRun(names=NAMES, skipped=NAMES[2:])
-    found = judge(GRADING, reference, ran("pps"), None)
-    assert (found.passed, found.num_tests, found.num_passed) == (True, 2, 2)
+    found = compare_runs(CASE, reference, ran("pps"))
+    assert (found.ok, found.total, found.passed.total()) == (True, 2, 2)
 
 
 def test_a_full_score_and_a_pass_are_the_same_whatever_happens() -> None:
     states = ("ppp", "ppf", "fff", "pps")
     changes: tuple[dict[str, Any], ...] = ({}, {"stop": "timeout"}, {"error": "x"}, {"tampered": "x"})
     for state, change, validation in product(states, changes, (None, FINE, OBJECTS)):
-        found = judged(ran(state, **change), validation)
+        found = verified(ran(state, **change), validation)
         assert (found.value == 1.0) == found.passed
 
 
 def test_a_command_of_the_suites_own_may_do_without_a_test_that_must_fail() -> None:
-    plain = replace(GRADING, runner="junit", command=("true",))
-    assert judge(plain, REFERENCE, ran(canary_seen=False), None).passed
-    assert not judge(replace(plain, canary="must fail"), REFERENCE, ran(canary_seen=False), None).passed
+    plain = SETTINGS.model_copy(update={"runner": "junit", "command": ("true",)})
+    assert compare_runs(GradedCase(CASE.case, plain), REFERENCE, ran(canary_seen=False)).ok
+    guarded = plain.model_copy(update={"canary": "must fail"})
+    assert not compare_runs(GradedCase(CASE.case, guarded), REFERENCE, ran(canary_seen=False)).ok
 
 
 def test_what_a_component_throws_is_kept_only_in_part() -> None:
-    found = judged(TestRun(error="x" * 1_000_000))
-    assert len(str(found.model_dump(mode="json"))) < 10_000
-    assert len(summary(found)) <= 1000
+    found = graded(TestRun(error="x" * 1_000_000))
+    assert len(str(verification_of("counter", found).model_dump(mode="json"))) < 10_000
+    assert len(found.summary()) <= 1000
 
 
 @pytest.mark.parametrize(
@@ -147,13 +155,13 @@ def test_the_last_refusal_says_why_there_is_nothing() -> None:
         ToolCall(name="ResultWrite", arguments='{"content": "half', error="its arguments are not JSON"),
         ToolCall(name="lookup", error="no such page"),
     ]
-    told = why_nothing(Transcript(steps=(Step(parts=tuple(calls)),)))
+    told = missing_submission(Transcript(steps=(Step(parts=tuple(calls)),)))
     assert told == "no component was handed in: `ResultWrite` was called and refused: its arguments are not JSON"
-    assert why_nothing(Transcript(steps=(Step(parts=(calls[2],)),))).endswith("`ResultWrite` was not called")
+    assert missing_submission(Transcript(steps=(Step(parts=(calls[2],)),))).endswith("`ResultWrite` was not called")
 
 
 def test_the_test_tool_answers_in_the_shape_that_models_know() -> None:
-    passed = told(judged(ran(), FINE))
+    passed = report_of("counter", graded(ran(), FINE))
     assert passed == {
         "success": True,
         "message": "All 3 tests passed.",
@@ -163,8 +171,8 @@ def test_the_test_tool_answers_in_the_shape_that_models_know() -> None:
         "duration": 250,
         "validation": {"valid": True, "errors": []},
     }
-    failed = told(judged(ran("pfp"), OBJECTS))
+    failed = report_of("counter", graded(ran("pfp"), OBJECTS))
     assert failed["success"] is False
     assert failed["failedTests"] == [{"name": "counter > counts", "error": "boom"}]
     assert failed["validationFailed"] is True
-    assert told(judged(TestRun(error="unexpected token")))["error"] == "unexpected token"
+    assert report_of("counter", graded(TestRun(error="unexpected token")))["error"] == "unexpected token"

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.doors.components.cases import build_prompt, case_of, grading_of
+from bakeoff.doors.components.plan import build_prompt, case_of
 from bakeoff.doors.components.suites import Suite, bundled_folder, discover, find_suites
 from bakeoff.errors import UsageError
+from bakeoff.grading.cases import graded_case
 
 SVELTE = {
     "prompt.md": "# Counter\n\nWrite a counter.\n",
@@ -174,10 +175,10 @@ def test_a_case_knows_all_that_grading_needs_and_shows_none_of_it(tmp_path: Path
     assert case.files == {}
     assert case.answer_file is None
     assert case.collect == ("stack.py",)
-    grading = grading_of(type(case).model_validate_json(case.model_dump_json()))
-    assert (grading.runner, grading.component, grading.reference) == ("pytest", "stack.py", suite.reference)
-    assert grading.with_component("new") == {"stack.py": "new", "test_stack.py": suite.test_content}
-    assert (grading.validator_file, grading.validator) == ("validator.py", suite.validator)
+    graded = graded_case(type(case).model_validate_json(case.model_dump_json()))
+    assert (graded.settings.runner, graded.reference) == ("pytest", {"stack.py": suite.reference})
+    assert graded.with_answer({"stack.py": "new"}) == {"stack.py": "new", "test_stack.py": suite.test_content}
+    assert (graded.settings.validator, graded.validator) == ("validator.py", suite.validator)
 
 
 def test_every_bundled_suite_can_be_read() -> None:

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from bakeoff.doors.components.suites import find_suites
-from bakeoff.doors.components.verify import Check, verify_suites
+from bakeoff.doors.components.verify import verify_suites
 from bakeoff.engine.run import sandbox_of
+from bakeoff.grading.verify import Check
 from bakeoff.options import RunOptions
 
 from .small_suites import ADDER, SHOUT, WORDS, write_suites
@@ -12,20 +13,17 @@ from .small_suites import ADDER, SHOUT, WORDS, write_suites
 
 async def checked(folder: Path, jobs: int = 2) -> dict[str, Check]:
     checks = await verify_suites(find_suites(folder).suites, sandbox_of(RunOptions(results=folder)), jobs)
-    return {check.suite.name: check for check in checks}
+    return {check.case.id: check for check in checks}
 
 
 async def test_a_suite_is_fit_when_its_reference_passes_and_empty_and_wrong_answers_fail(tmp_path: Path) -> None:
     checks = await checked(write_suites(tmp_path / "suites", adder=ADDER, shout=SHOUT))
     adder = checks["adder"]
     assert adder.ok, adder.problems
-    assert adder.reference is not None
-    assert adder.empty is not None
-    assert adder.wrong is not None
-    counts = [(each.num_passed, each.num_tests) for each in (adder.reference, adder.empty, adder.wrong)]
-    assert counts == [(2, 2), (0, 2), (1, 2)]
+    counts = {name: (grade.passed.total(), grade.total) for name, grade in adder.grades.items()}
+    assert counts == {"reference": (2, 2), "empty": (0, 2), "wrong": (1, 2)}
     assert checks["shout"].ok, checks["shout"].problems
-    assert checks["shout"].wrong is None
+    assert "wrong" not in checks["shout"].grades
 
 
 async def test_any_command_that_writes_junit_xml_can_run_a_suite(tmp_path: Path) -> None:
@@ -33,11 +31,8 @@ async def test_any_command_that_writes_junit_xml_can_run_a_suite(tmp_path: Path)
     checks = await checked(write_suites(tmp_path / "suites", words=WORDS, liar={**WORDS, "check.py": liar}))
     words = checks["words"]
     assert words.ok, words.problems
-    assert words.reference is not None
-    assert words.wrong is not None
-    assert (words.reference.num_passed, words.wrong.num_passed) == (2, 1)
-    assert words.wrong.failed_tests is not None
-    assert [test.full_name for test in words.wrong.failed_tests] == ["words > two"]
+    assert (words.grades["reference"].passed.total(), words.grades["wrong"].passed.total()) == (2, 1)
+    assert list(words.grades["wrong"].failed) == ["words > two"]
     assert "'must fail', which must fail, was not seen failing" in "\n".join(checks["liar"].problems)
 
 

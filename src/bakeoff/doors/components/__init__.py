@@ -1,1 +1,1 @@
-"""Choosing a model, with or without MCP servers, that generates components: `bakeoff run`."""
+"""The components door, `bakeoff run`: benchmark models, with and without MCP servers, on component suites."""

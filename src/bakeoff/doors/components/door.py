@@ -1,7 +1,6 @@
-"""The components door: connects component suites to the commands that serve all doors."""
+"""The components door, for the commands that serve all doors."""
 
-import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -9,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff.doors import Door, DoorResults, FinishedRun
-from bakeoff.doors.components.attacks import ATTACKS
-from bakeoff.doors.components.cases import grading_of
-from bakeoff.doors.components.references import REFERENCES
-from bakeoff.doors.components.runners import toolchains_for
-from bakeoff.doors.components.scorer import SUITE, SuiteScorer
+from bakeoff.doors.components.scoring import SUITE, score_component
 from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import RunFolderError
+from bakeoff.grading.attacks import EXITS, LOOPS, PATCHES, text_for
+from bakeoff.grading.references import References
+from bakeoff.grading.runners import toolchains_for
+from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
-from bakeoff.protocols import Resource
+from bakeoff.plan import Case, Plan
 from bakeoff.record import Record
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.subjects.cheat import Attack, Submission
 
 if TYPE_CHECKING:
     from bakeoff.report.html.gather import RunData
@@ -31,14 +30,27 @@ if TYPE_CHECKING:
 _READABLE = 0o644  # result files are made to be passed on
 
 
+def _attack(texts: Mapping[str, str], case: Case) -> Submission:
+    return Submission(files={name: text_for(name, texts) for name in case.collect})
+
+
+ATTACKS: Mapping[str, Attack] = {
+    "exit-early": partial(_attack, EXITS),
+    "loop-forever": partial(_attack, LOOPS),
+    "patch-expect": partial(_attack, PATCHES),
+}
+
+
 class ComponentsDoor(Door):
-    """Suites, the tools that models get in them, and the result files."""
+    """Build the tools and the scorer of suites, and write result files."""
 
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:
         tools = partial(component_tools, test_tool=plan.settings.get("test_tool", True) is True)
-        scorer = partial(SuiteScorer.from_spec, resources=grading_resources(plan, options))
+        toolchains = toolchains_for(plan.cases, sandbox_of(options), options.jobs)
+        resources = (References("bakeoff verify --suite"), *toolchains)
+        scorer = partial(build_test_scorer, score=score_component, resources=resources)
         return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(ATTACKS)
 
     def sections(self, run: "RunData") -> Sequence["Section"]:
@@ -47,7 +59,7 @@ class ComponentsDoor(Door):
         return components_sections(run)
 
     def finish(self, run: FinishedRun) -> DoorResults:
-        """Write one result file for each subject and round, with its page beside it."""
+        """Write one result file for each subject and round, each with its page."""
         from bakeoff.doors.components.results.read import ResultFileReader
         from bakeoff.doors.components.results.write import Origin, result_files
         from bakeoff.report.html import write_source_page
@@ -56,7 +68,7 @@ class ComponentsDoor(Door):
         folder, records = run.folder, list(run.records)
         written: list[Path] = []
         for name, result in result_files(run.plan, records, _sizes(records), Origin(folder.label, _began(folder))):
-            path = _place(run.options.results, name, folder.label, written)
+            path = _free_path(run.options.results, name, folder.label, written)
             write_atomically(path, result.to_json(), _READABLE)  # records hold no secret, so neither does this
             source = Source(path, ResultFileReader())
             page = write_source_page(source, path.with_suffix(".html"), sections=self.sections, mode=_READABLE)
@@ -64,15 +76,8 @@ class ComponentsDoor(Door):
         return DoorResults(tuple(written))
 
 
-def grading_resources(plan: Plan, options: RunOptions) -> tuple[Resource, ...]:
-    """Return what graders share: the test names of references, and warm workers for the jobs that run at once."""
-    slots = max(1, min(options.jobs, os.cpu_count() or 1))
-    gradings = [grading_of(case) for case in plan.cases]
-    return (REFERENCES, *toolchains_for(gradings, sandbox_of(options), slots))
-
-
-def _place(results: Path, name: str, run: str, written: Collection[Path]) -> Path:
-    """Return where a result file goes: its own older file is replaced, that of another run is not."""
+def _free_path(results: Path, name: str, run: str, written: Collection[Path]) -> Path:
+    """Return the path of a result file. It replaces an older file of its own run, and no file of another run."""
     from bakeoff.doors.components.results.read import read_result
 
     path = results / name
@@ -81,16 +86,16 @@ def _place(results: Path, name: str, run: str, written: Collection[Path]) -> Pat
             return path
         try:
             added = read_result(path).bakeoff
-        except RunFolderError:  # half of a file, or somebody else's
+        except RunFolderError:  # an incomplete file, or one of another program
             added = None
         if added is not None and added.run == run and path not in written:
             return path
         path = results / f"{name.removesuffix('.json')}-{number}.json"
-    raise AssertionError("counting has no end")
+    raise AssertionError("counting never ends")
 
 
 def _began(folder: RunFolder) -> str | None:
-    """Return when the run began, from its name or else from its oldest record."""
+    """Return when the run began, however often it was resumed: from its name, or else from its oldest record."""
     from bakeoff.doors.components.results.names import started_at, timestamp_of
 
     if (stamp := started_at(folder.name)) is not None:
@@ -100,7 +105,7 @@ def _began(folder: RunFolder) -> str | None:
 
 
 def _sizes(records: Sequence[Record]) -> dict[str, int]:
-    """Return how many tests each suite has, as far as it was graded."""
+    """Return how many tests each suite has, for suites in which anything was graded."""
     sizes: dict[str, int] = {}
     for record in records:
         for score in record.scores:

@@ -1,32 +1,35 @@
-"""From a request to a plan: suites as cases, models × MCP servers as subjects."""
+"""Turn a request into a plan: suites become cases, models × MCP servers become subjects."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
 from pydantic import JsonValue
 
-from bakeoff.doors.components.cases import case_of
 from bakeoff.doors.components.request import JOINED, ComponentsRequest
-from bakeoff.doors.components.scorer import SUITE
+from bakeoff.doors.components.scoring import SUITE
 from bakeoff.doors.components.suites import Suite
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, parse_mcp_option
 from bakeoff.models.names import parse_model_name
-from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
 
 DOOR = "components"
 CONTROLS = ("oracle", "nop", "cheat")
-"""Names that stand for the subjects that test the suites, and not for models."""
+"""Names of the subjects that test the suites. They are not models."""
 
-_USUAL_STEPS = 10
-# A small model that finds no end would take minutes for each answer, and repeat itself to the last of its steps.
+# Scoring waits for a free worker, and perhaps for the reference. A run of the tests has a limit of its own.
+_LIMITS = Limits(attempt_seconds=900.0, score_seconds=900.0)
+_FENCES = {"vitest": "ts", "pytest": "python"}
+_STEPS = 10
+# A small model that does not stop would take minutes for each answer, and repeat itself until its last step.
 _LOCAL_STEPS = 2
 _LOCAL_TOKENS = 512
-_USUAL_ATTACK = "exit-early"
+_DEFAULT_ATTACK = "exit-early"
 
 
 def build_plan(request: ComponentsRequest, suites: Sequence[Suite]) -> Plan:
-    """All that `bakeoff run` would try."""
+    """Build the plan of `bakeoff run`."""
     if not request.models:
         raise UsageError(
             "no model was named: add --model, for instance --model local:smollm2, which runs on this machine, or "
@@ -48,63 +51,93 @@ def build_plan(request: ComponentsRequest, suites: Sequence[Suite]) -> Plan:
     )
 
 
-def servers_of(configuration: str) -> tuple[str, ...]:
-    """The servers of one configuration of the MCP axis, as they were typed; none for `none`."""
-    servers = tuple(part.strip() for part in configuration.split(JOINED))
-    if "none" in servers:
-        if len(servers) > 1:
-            raise UsageError(f"--mcp {configuration!r}: `none` stands alone; leave it out, or name no server beside it")
-        return ()
-    return servers
+def case_of(suite: Suite, *, hide_tests: bool) -> Case:
+    """Build the case of a suite."""
+    layout = suite.layout
+    commanded = {"command": layout.command, "report": layout.report, "canary": layout.canary} if layout.command else {}
+    tags = {"runner": layout.runner, "language": suite.language}
+    return Case(
+        id=suite.name,
+        prompt=build_prompt(suite, hide_tests=hide_tests),
+        collect=(layout.component,),
+        hidden=suite.hidden,
+        reference={layout.component: suite.reference},
+        grading=Grading(
+            runner=layout.runner,
+            solution=(layout.component,),
+            tests=(suite.test_file,),
+            seconds=layout.seconds,
+            validator=suite.validator_file,
+            **commanded,
+        ),
+        tags={key: value for key, value in tags.items() if value},
+        limits=_LIMITS,
+    )
+
+
+def build_prompt(suite: Suite, *, hide_tests: bool) -> str:
+    """Return what the model is asked: the suite's prompt, its tests unless they are hidden, and how to hand in."""
+    parts = [suite.prompt.strip()]
+    if not hide_tests:
+        language = _FENCES.get(suite.layout.runner) or suite.language
+        parts.append(f"## Test Suite\n\n{_fenced(suite.test_content, language)}")
+    parts.append(
+        f"When you have finished, call the `ResultWrite` tool once with the complete content of "
+        f"`{suite.component_file}` as `content`. Only what you give to `ResultWrite` counts."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _fenced(text: str, language: str) -> str:
+    """Put a text into a code fence that is longer than any fence inside."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def _subjects(request: ComponentsRequest) -> Iterator[SubjectSpec]:
     taken: set[str] = set()
     for model in dict.fromkeys(name.strip() for name in request.models):
-        control = _control(model)
-        if control is not None:
-            yield control
-            continue
-        for configuration in dict.fromkeys(request.mcp):
-            servers = servers_of(configuration)
-            name = _free(_subject_name(model, servers), taken)
-            taken.add(name)
-            revision = "" if request.test_tool else "without TestComponent"  # which is no option of the subject's
-            yield SubjectSpec(kind="agent", name=name, options=_options(request, model, servers), revision=revision)
+        kind, _, attack = model.partition(":")
+        if kind == "cheat":
+            yield SubjectSpec(kind=kind, name=model, options={"attack": attack or _DEFAULT_ATTACK})
+        elif model in CONTROLS:
+            yield SubjectSpec(kind=model, name=model)
+        else:
+            yield from _with_servers(request, model, taken)
 
 
-def _control(model: str) -> SubjectSpec | None:
-    kind, _, attack = model.partition(":")
-    if kind == "cheat":
-        return SubjectSpec(kind=kind, name=model, options={"attack": attack or _USUAL_ATTACK})
-    return SubjectSpec(kind=model, name=model) if model in CONTROLS else None
+def _with_servers(request: ComponentsRequest, model: str, taken: set[str]) -> Iterator[SubjectSpec]:
+    for configuration in dict.fromkeys(request.mcp):
+        servers = _servers_of(configuration)
+        plain = JOINED.join([model, *(server.name for server in servers.values())])
+        numbered = (f"{plain} ({number})" for number in count(2))
+        name = next(name for name in chain([plain], numbered) if name not in taken)
+        taken.add(name)
+        revision = "" if request.test_tool else "without TestComponent"  # not an option of the subject
+        yield SubjectSpec(kind="agent", name=name, options=_options(request, model, list(servers)), revision=revision)
 
 
-def _options(request: ComponentsRequest, model: str, servers: Sequence[str]) -> dict[str, JsonValue]:
-    """Only what differs from the subject's own defaults: what is left out moves no key."""
+def _servers_of(configuration: str) -> dict[str, ServerSpec]:
+    """Return the servers of one value of --mcp, by what was typed. `none` has none."""
+    typed = dict.fromkeys(part.strip() for part in configuration.split(JOINED))
+    if "none" in typed:
+        if len(typed) > 1:
+            raise UsageError(f"--mcp {configuration!r}: `none` stands alone; leave it out, or name no server beside it")
+        return {}
+    return {text: spec for text in typed if (spec := parse_mcp_option(text)) is not None}
+
+
+def _options(request: ComponentsRequest, model: str, servers: list[str]) -> dict[str, JsonValue]:
+    """Return only the options that differ from the subject's defaults: an option left out changes no key."""
     local = parse_model_name(model).provider == "local"
     given: dict[str, JsonValue] = {
-        "max_steps": request.max_steps or (_LOCAL_STEPS if local else _USUAL_STEPS),
-        "mcp": list(servers) or None,
-        # Small models answer in prose unless a call is all they can give.
+        "max_steps": request.max_steps or (_LOCAL_STEPS if local else _STEPS),
+        "mcp": [*servers] or None,
+        # Small models answer in prose unless they must call a tool.
         "tool_choice": "required" if local else None,
         "temperature": request.temperature,
         "max_tokens": request.max_tokens or (_LOCAL_TOKENS if local else None),
         "priced": None if request.pricing else False,
     }
     return {"model": model, **{key: value for key, value in given.items() if value is not None}}
-
-
-def _subject_name(model: str, servers: Sequence[str]) -> str:
-    return JOINED.join([model, *(_spec(server).name for server in servers)])
-
-
-def _spec(server: str) -> ServerSpec:
-    spec = parse_mcp_option(server)
-    assert spec is not None, "servers_of leaves `none` out"
-    return spec
-
-
-def _free(name: str, taken: set[str]) -> str:
-    numbered = (f"{name} ({number})" for number in count(2))
-    return next(name for name in chain([name], numbered) if name not in taken)

@@ -119,8 +119,9 @@ def _suites_section(run: "RunData") -> Section:
 
 
 def _suite_row(case: Case) -> tuple[Value, ...]:
-    tags = case.tags
-    cells = (", ".join(case.reference), tags.get("runner", ""), tags.get("test", ""), tags.get("validator", ""))
+    tests = case.grading.tests if case.grading else ()
+    validator = case.grading.validator if case.grading else None
+    cells = (", ".join(case.reference), case.tags.get("runner", ""), ", ".join(tests), validator or "")
     return (Datum(text=visible(case.id, _NAME), tone="strong"), *(visible(cell, _NAME) or UNKNOWN for cell in cells))
 
 

@@ -1,46 +1,30 @@
-"""What a model may call in a trial of this door: `ResultWrite`, and `TestComponent` where it is allowed."""
+"""The tools that a model may call in a component suite: `ResultWrite`, and `TestComponent` if it is allowed."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from bakeoff.doors.components.cases import grading_of
-from bakeoff.doors.components.results.model import Verification
-from bakeoff.doors.components.verification import summary, verify_component
-from bakeoff.errors import ToolError
-from bakeoff.plan import Case
+from bakeoff.doors.components.results.steps import RESULT_WRITE
+from bakeoff.doors.components.scoring import verification_of
+from bakeoff.errors import InfraError, ToolError, UsageError
+from bakeoff.grading.cases import graded_case
+from bakeoff.grading.grades import Grade, grade_answer
+from bakeoff.plan import Case, Plan
 from bakeoff.protocols import Tool
-from bakeoff.record import Transcript
 
-RESULT_WRITE = "ResultWrite"
+if TYPE_CHECKING:
+    from bakeoff.mcp import McpHub
+
 TEST_COMPONENT = "TestComponent"
 BUILT_IN = (RESULT_WRITE, TEST_COMPONENT)
 LONGEST = 500_000
-"""Characters of one component: more is a mistake, and every copy of it would have to be kept."""
+"""Characters of one component. A longer one is a mistake, and every copy of it would have to be kept."""
 
 
 def component_tools(case: Case, resources: Mapping[str, Any], *, test_tool: bool) -> tuple[Tool, ...]:
-    """The tools of one case. They run on our side, so a model can have its work tested without seeing the means."""
+    """Return the tools of one case. They run on our side, so a model can test its work without seeing the tests."""
     return (_result_write(case), *((_test_component(case, resources),) if test_tool else ()))
-
-
-def submission(transcript: Transcript, artefacts: Mapping[str, str], component: str) -> str | None:
-    """The component that counts: what the first `ResultWrite` was given, or else the file that was left."""
-    for call in transcript.tool_calls:
-        if call.name == RESULT_WRITE and call.error is None and isinstance(call.arguments, dict):
-            content = call.arguments.get("content")
-            if isinstance(content, str):
-                return content
-    return artefacts.get(component)
-
-
-def why_nothing(transcript: Transcript) -> str:
-    """Why there is no component: a call that was refused is another mistake than none at all."""
-    refused = [call.error for call in transcript.tool_calls if call.name == RESULT_WRITE and call.error is not None]
-    if not refused:
-        return f"no component was handed in: `{RESULT_WRITE}` was not called"
-    return f"no component was handed in: `{RESULT_WRITE}` was called and refused: {refused[-1]}"
 
 
 def _parameters(case: Case) -> dict[str, JsonValue]:
@@ -63,11 +47,11 @@ def _result_write(case: Case) -> Tool:
 
 
 def _test_component(case: Case, resources: Mapping[str, Any]) -> Tool:
-    grading = grading_of(case)
+    graded = graded_case(case)
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
         content = _content(TEST_COMPONENT, arguments)
-        return told(await verify_component(content, grading, resources))
+        return test_report(case.id, await grade_answer(graded, {graded.settings.solution[0]: content}, resources))
 
     described = (
         "Run the test suite against a component without handing it in. "
@@ -76,12 +60,13 @@ def _test_component(case: Case, resources: Mapping[str, Any]) -> Tool:
     return Tool(TEST_COMPONENT, described, _parameters(case), call)
 
 
-def told(verification: Verification) -> dict[str, JsonValue]:
-    """What `TestComponent` returns."""
+def test_report(suite: str, grade: Grade) -> dict[str, JsonValue]:
+    """Return what `TestComponent` tells the model."""
+    verification = verification_of(suite, grade)
     found = verification.model_dump(mode="json")
     answer: dict[str, JsonValue] = {
         "success": verification.passed,
-        "message": _message(verification),
+        "message": f"All {grade.total} tests passed." if grade.ok else f"{grade.summary()}.",
         "passed": verification.num_passed,
         "failed": verification.num_failed,
         "total": verification.num_tests,
@@ -94,17 +79,49 @@ def told(verification: Verification) -> dict[str, JsonValue]:
     return {**answer, **{key: found[key] for key in ("error", "validation", "validationFailed") if key in found}}
 
 
-def _message(verification: Verification) -> str:
-    if verification.passed:
-        return f"All {verification.num_tests} tests passed."
-    return f"{summary(verification)}."
-
-
 def _content(tool: str, arguments: Mapping[str, JsonValue]) -> str:
     content = arguments.get("content")
     if not isinstance(content, str):
         given = ", ".join(arguments) or "nothing"
         raise ToolError(f"{tool} takes `content`, a text with the whole component; it was given {given}")
     if len(content) > LONGEST:
-        raise ToolError(f"{tool}: `content` has {len(content):,} characters, and {LONGEST:,} are the most")
+        raise ToolError(f"{tool}: `content` has {len(content):,} characters; at most {LONGEST:,} are allowed")
     return content
+
+
+async def check_servers(plan: Plan) -> None:
+    """Start every MCP server of a plan before any model is asked. Raise one error with all problems."""
+    from bakeoff.subjects.model import ModelSubject  # the SDKs behind it take a second to load
+
+    agents = [ModelSubject.agent_from_spec(spec) for spec in plan.subjects if spec.kind == "agent"]
+    hubs = {agent.hub.key: agent.hub for agent in agents if agent.hub is not None}
+    problems = [problem for hub in hubs.values() if (problem := await _server_problem(hub)) is not None]
+    if problems:
+        raise UsageError("\n".join([*dict.fromkeys(problems), "nothing was run; `--mcp none` runs without a server"]))
+
+
+async def _server_problem(hub: "McpHub") -> str | None:
+    try:
+        async with hub.open() as opened:
+            offered = opened.as_tools(BUILT_IN)
+    except (InfraError, UsageError, OSError) as error:
+        return str(error)
+    servers = ", ".join(opened.servers)
+    if not offered:
+        return f"MCP server {servers} offers no tool, so no model could use it"
+    return "\n".join(_similar_names(servers, [tool.name for tool in offered])) or None
+
+
+def _similar_names(servers: str, names: Sequence[str]) -> Iterator[str]:
+    """Name the tools that a model could mistake for a built-in one: its work would go to a server instead of to us."""
+
+    def bare(name: str) -> str:
+        return name.casefold().replace("_", "").replace("-", "")
+
+    ours = {bare(name): name for name in BUILT_IN}
+    for name in names:
+        if (taken := ours.get(bare(name))) is not None:
+            yield (
+                f"the tool {name!r} of MCP server {servers} differs from the built-in {taken!r} in nothing but case, "
+                "`_` or `-`: rename it in its server"
+            )

@@ -1,1 +1,1 @@
-"""The door for coding agents: exercises in the layout of Exercism, agents that are described in YAML."""
+"""The exercises door, `bakeoff agents`: benchmark command-line coding agents on exercises in Exercism's layout."""

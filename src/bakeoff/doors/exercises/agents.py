@@ -1,4 +1,4 @@
-"""The agents there are: those that ship, those that the user describes, and which of them can be used here."""
+"""List the agents: those that ship, those that the user describes, and which of them can be used here."""
 
 import json
 import shutil
@@ -20,24 +20,25 @@ _ORDER = (
     *("claude", "aider", "goose", "codex", "copilot", "gemini", "opencode"),
     *("qwen", "cursor", "kimi", "vibe", "grok", "amp", "mini"),
 )
-_RESERVED = ("oracle", "nop", "cheat")
-_ASKED_AT_ONCE = 8  # versions: each starts a program, and some of them take their time
+CONTROLS = ("oracle", "nop", "cheat")
+"""Names of the subjects that test the exercises. They are not agents."""
+_VERSIONS_AT_ONCE = 8  # each starts a program, and some programs are slow
 SCHEMA = _SHIPPED / "agents.schema.json"
 
 
 def read_agent(file: Path) -> AgentDefinition:
-    """One agent from its YAML, or one error with all that is wrong with it, each at its line."""
+    """Read an agent from its YAML. Raise one error with everything that is wrong in it, each with its line."""
     placed = read_yaml(file)
     if placed.value is None:
         raise UsageError(f"{file} is empty: an agent has name, defaultProvider, install and command")
     agent = placed.read(AgentDefinition)
-    if agent.name in _RESERVED:
-        raise UsageError(f"{file}: name: {agent.name!r} is one of the controls ({', '.join(_RESERVED)}): take another")
+    if agent.name in CONTROLS:
+        raise UsageError(f"{file}: name: {agent.name!r} is one of the controls ({', '.join(CONTROLS)}): choose another")
     return agent
 
 
 def known_agents(files: Iterable[Path] = ()) -> dict[str, AgentDefinition]:
-    """The shipped agents and the user's, who may replace a shipped one."""
+    """Return the shipped agents and those of the user, which may replace a shipped one."""
     shipped = {name: read_agent(_SHIPPED / f"{name}.yaml") for name in _ORDER}
     own = [read_agent(file) for file in files]
     return {**shipped, **{agent.name: agent for agent in own}}
@@ -51,9 +52,9 @@ class AgentStatus(FrozenModel):
     installed: bool
     version: str | None
     provider: str
-    missing: tuple[str, ...]  # variables
-    metered: tuple[str, ...]  # the providers for which we can count
-    login: bool  # whether a login may stand in for a key
+    missing: tuple[str, ...]  # environment variables
+    metered: tuple[str, ...]  # providers whose traffic we can meter
+    login: bool  # a login can replace a key
     install: str
 
     @property
@@ -62,9 +63,9 @@ class AgentStatus(FrozenModel):
 
 
 def agent_statuses(agents: Mapping[str, AgentDefinition]) -> list[AgentStatus]:
-    """Each agent as this machine has it; the binaries are asked for their versions, all at once."""
+    """Return what this machine has of each agent. The programs are asked for their versions in parallel."""
     environment = read_environment()
-    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_VERSIONS_AT_ONCE) as pool:
         versions = list(pool.map(version_of, agents.values()))
     return [_status(agent, version, environment) for agent, version in zip(agents.values(), versions, strict=True)]
 
@@ -84,7 +85,7 @@ def _status(agent: AgentDefinition, version: str | None, environment: Mapping[st
 
 
 def schema() -> dict[str, JsonValue]:
-    """The JSON Schema of an agent's YAML; the file beside the agents holds the same."""
+    """Return the JSON Schema of an agent's YAML. The file beside the agents holds the same."""
     made: dict[str, JsonValue] = AgentDefinition.model_json_schema(by_alias=True)
     about: dict[str, JsonValue] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

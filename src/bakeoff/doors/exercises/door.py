@@ -1,6 +1,5 @@
-"""The exercises door: connects exercises and agents to the commands that serve all doors."""
+"""The exercises door, for the commands that serve all doors."""
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -8,15 +7,17 @@ from typing import TYPE_CHECKING
 from bakeoff._kernel.files import write_atomically
 from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.exercises.attacks import ExerciseCheat
-from bakeoff.doors.exercises.cases import grading_of
-from bakeoff.doors.exercises.references import REFERENCES
-from bakeoff.doors.exercises.runners import runners_for
-from bakeoff.doors.exercises.scorer import EXERCISE, ExerciseScorer
+from bakeoff.doors.exercises.progress import show_changes
+from bakeoff.doors.exercises.scoring import EXERCISE, score_exercise
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.engine.run import sandbox_of
+from bakeoff.grading.cases import graded_case
+from bakeoff.grading.references import References
+from bakeoff.grading.runners import toolchains_for
+from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles, Watch
+from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
 
 if TYPE_CHECKING:
     from bakeoff.report.html.gather import RunData
@@ -26,22 +27,25 @@ _READABLE = 0o644  # result files are made to be passed on
 
 
 class ExercisesDoor(Door):
-    """Exercises, the agents that solve them, and the result files."""
+    """Build the agents and the scorer of exercises, and write result files."""
 
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:
-        gradings = [grading_of(case) for case in plan.cases]
-        slots = max(1, min(options.jobs, os.cpu_count() or 1))
         sandbox = sandbox_of(options, plan)
-        resources = (REFERENCES, *runners_for(gradings, sandbox, slots))
-        files = {grading.exercise: TaskFiles(grading.solution, grading.tests) for grading in gradings}
-        watch = _watcher() if plan.settings.get("show_progress") is True else None
-        limited = options.max_cost is not None or options.max_tokens is not None
-        agent = partial(CommandAgent.from_spec, files=files, watch=watch, sandbox=sandbox, limited=limited)
+        toolchains = toolchains_for(plan.cases, sandbox, options.jobs)
+        resources = (References("bakeoff agents verify --exercise"), *toolchains)
+        settings = {case.id: graded_case(case).settings for case in plan.cases}
+        agent = partial(
+            CommandAgent.from_spec,
+            files={name: TaskFiles(each.solution, each.tests) for name, each in settings.items()},
+            watch=show_changes if plan.settings.get("show_progress") is True else None,
+            sandbox=sandbox,
+            limited=options.max_cost is not None or options.max_tokens is not None,
+        )
         return (
             default_registry()
-            .with_scorer(EXERCISE, partial(ExerciseScorer.from_spec, resources=resources))
+            .with_scorer(EXERCISE, partial(build_test_scorer, score=score_exercise, resources=resources))
             .with_subject(CLI_AGENT, agent)
             .with_subject("cheat", ExerciseCheat.from_spec)
         )
@@ -52,7 +56,7 @@ class ExercisesDoor(Door):
         return exercises_sections(run)
 
     def finish(self, run: FinishedRun) -> DoorResults:
-        """Write one result file for each agent, and `latest.json`, a copy of the last one."""
+        """Write one result file for each agent, and a copy of the last as `latest.json`."""
         from bakeoff.doors.exercises.results.write import result_files
 
         files = {name: result.to_json() for name, result in result_files(run.plan, run.records, run.folder.name)}
@@ -61,9 +65,3 @@ class ExercisesDoor(Door):
         for name, content in files.items():
             write_atomically(run.options.results / name, content, _READABLE)  # records hold no secret
         return DoorResults(tuple(run.options.results / name for name in files))
-
-
-def _watcher() -> Watch:
-    from bakeoff.doors.exercises.progress import show_changes
-
-    return show_changes

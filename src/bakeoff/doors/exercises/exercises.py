@@ -1,8 +1,8 @@
-"""Exercises: folders as Exercism lays them out. Found, read whole, and frozen; a checkout is never written to."""
+"""Find and read exercises: folders in Exercism's layout. A checkout is never written to."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ValidationError
 
 from bakeoff import bundled
-from bakeoff.doors.exercises.tracks import EXAMPLES, Track, is_protected_name, is_test_name, track_of
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.subjects.folder_changes import PASSED_OVER, read_tree
+from bakeoff.toolchains.tracks import EXAMPLE_STEMS, Track, is_protected_name, is_test_name, track_of
 
 STANDARD = (
     *("acronym", "anagram", "bank-account", "binary-search", "binary-search-tree", "bowling", "complex-numbers"),
@@ -20,7 +20,7 @@ STANDARD = (
     *("pascals-triangle", "rational-numbers", "react", "rectangles", "relative-distance", "robot-name"),
     *("spiral-matrix", "transpose", "two-bucket", "variable-length-quantity", "wordy"),
 )
-"""What is tried of the published TypeScript track unless something else is asked for."""
+"""The default selection from the published TypeScript track."""
 
 _PRACTICE = Path("exercises", "practice")
 _CONFIG = ".meta/config.json"
@@ -30,35 +30,35 @@ _TEXTS = ("introduction.md", "introduction.append.md", "instructions.md", "instr
 
 
 def bundled_folder() -> Path:
-    """The exercises that travel with the package: a track for each language."""
+    """Return the folder of the bundled exercises, with a track for each language."""
     return Path(bundled.__file__).parent / "exercises"
 
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """One exercise, read whole: nothing of it is looked at again once a run has begun."""
+    """One exercise, read completely, so that nothing is read again once a run has begun."""
 
     name: str
     folder: Path
     track: Track
     instructions: str
-    files: Mapping[str, str]  # what an agent may see, tests among it
+    files: Mapping[str, str]  # what an agent may see, including the tests
     solution: tuple[str, ...]
     tests: tuple[str, ...]
-    example: Mapping[str, str]  # by the paths of the solution
-    notes: Mapping[str, str] = field(default_factory=dict)  # the track's own words to agents
+    example: Mapping[str, str]  # by solution path
+    notes: Mapping[str, str] = field(default_factory=dict)  # the track's notes to agents
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Exercises in the order of their tracks, and a sentence about each that had to be left out."""
+class FoundExercises:
+    """Exercises in the order of their tracks, and a warning about each that is left out."""
 
     exercises: tuple[Exercise, ...]
     warnings: tuple[str, ...] = ()
 
 
-class _Unfit(Exception):
-    """Why a folder cannot be used as an exercise."""
+class _Unusable(Exception):
+    """A folder cannot be used as an exercise, for this reason."""
 
 
 class _Files(BaseModel):
@@ -69,19 +69,26 @@ class _Files(BaseModel):
 
 
 class _Config(BaseModel):
-    """What is read of `.meta/config.json`; the rest is Exercism's own business."""
+    """The part of `.meta/config.json` that is read."""
 
     files: _Files = _Files()
 
 
-def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> Found:
-    """The exercises of a track, of a folder that is one, or the bundled ones, as far as they are wanted."""
+def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExercises:
+    """Find exercises.
+
+    Args:
+        root: The checkout of a track, or one exercise in it; None for the bundled tracks.
+        wanted: What `--exercise` says: names, names joined by commas, or how many; the default selection if empty.
+    """
     if root is None:
         tracks = [_discover(folder) for folder in sorted(bundled_folder().iterdir()) if (folder / _PRACTICE).is_dir()]
         known = [entry for track in tracks for entry in track]
         return _read(known, _chosen(known, wanted, standard=False))
     if not root.is_dir():
-        raise UsageError(f"--exercises {str(root)!r} is not a folder: give a track's checkout, or one exercise in it")
+        raise UsageError(
+            f"--exercises {str(root)!r} is not a folder: pass the checkout of a track, or one exercise in it"
+        )
     known = _discover(root)
     if not known:
         raise UsageError(
@@ -93,7 +100,7 @@ def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An exercise that is there, not yet read."""
+    """An exercise that exists and is not read yet."""
 
     name: str
     folder: Path
@@ -120,7 +127,7 @@ def _is_exercise(folder: Path) -> bool:
 
 
 def _track_config(track: Path | None) -> dict[str, object]:
-    """The track's own `config.json`; one that cannot be read only costs the order it would have given."""
+    """Read the track's own `config.json`. An unreadable one only means that the track's order is unknown."""
     if track is None:
         return {}
     path = track / "config.json"
@@ -148,7 +155,7 @@ def _order(track: Path | None) -> list[str]:
 
 
 def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -> list[_Entry]:
-    """What `--exercise` says: names, names with commas between them, or how many."""
+    """Return the exercises that `--exercise` asks for."""
     names = {entry.name for entry in known}
     usual = [*known]
     if standard and known and known[0].slug == "typescript" and len(known) > 1 and names & set(STANDARD):
@@ -157,43 +164,42 @@ def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -
     if not wanted:
         return usual
     if not asked:
-        raise UsageError(f"--exercise {wanted[0]!r} names none: give a name, or how many; without it all are tried")
+        raise UsageError(
+            f"--exercise {wanted[0]!r} names no exercise: pass a name or a number, or leave it out to try all"
+        )
     if len(asked) == 1 and asked[0].isdecimal() and asked[0] not in names:
-        most = int(asked[0].lstrip("0")[:9] or 0)  # no track has as many as nine digits can say
+        most = int(asked[0].lstrip("0")[:9] or 0)  # no track has more than nine digits can count
         if most == 0:
-            raise UsageError("--exercise 0 asks for none: give a name, or a number above 0")
+            raise UsageError("--exercise 0 asks for none: pass a name, or a number above 0")
         return usual[:most]
     for name in asked:
         if name not in names:
             near = get_close_matches(name, names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(names)[:30])}"
-            raise UsageError(f"--exercise {name!r} is not here: {hint}")
+            raise UsageError(f"--exercise {name!r} does not exist: {hint}")
     return [entry for name in dict.fromkeys(asked) for entry in known if entry.name == name]
 
 
-def _read(known: Sequence[_Entry], chosen: Sequence[_Entry]) -> Found:
+def _read(known: Sequence[_Entry], chosen: Sequence[_Entry]) -> FoundExercises:
     exercises, warnings = [], []
     twice = {entry.name for entry in known if sum(other.name == entry.name for other in known) > 1}
     for entry in chosen:
         try:
-            exercise = read_exercise(entry)
-        except (_Unfit, InfraError) as why:
+            exercise = _read_exercise(entry)
+        except (_Unusable, InfraError) as why:
             warnings.append(f"exercise {entry.name!r} is left out: {why}")
             continue
-        exercises.append(_renamed(exercise) if entry.name in twice else exercise)
+        unique = f"{exercise.track.slug}/{exercise.name}" if entry.name in twice else exercise.name
+        exercises.append(replace(exercise, name=unique))
     if not exercises:
         raise UsageError("\n".join(["no exercise can be used:", *warnings]) if warnings else "no exercise was chosen")
-    return Found(tuple(exercises), tuple(warnings))
+    return FoundExercises(tuple(exercises), tuple(warnings))
 
 
-def _renamed(exercise: Exercise) -> Exercise:
-    return replace(exercise, name=f"{exercise.track.slug}/{exercise.name}")
-
-
-def read_exercise(entry: _Entry) -> Exercise:
-    """One exercise; raises a sentence about what is missing."""
+def _read_exercise(entry: _Entry) -> Exercise:
+    """Read one exercise. Raise an error that says what is missing."""
     if not entry.name.isprintable():
-        raise _Unfit(f"its name {entry.name!r} has characters that cannot be printed")
+        raise _Unusable(f"its name {entry.name!r} has characters that cannot be printed")
     tree = read_tree(entry.folder)
     config = _config(tree.files, tree.refused)
     visible = {name: text for name, text in tree.files.items() if not _is_hidden(name)}
@@ -201,13 +207,13 @@ def read_exercise(entry: _Entry) -> Exercise:
     tests = _declared(config.files.test, visible, "test") or [name for name in visible if is_test_name(name)]
     solution = _declared(config.files.solution, visible, "solution") or _stubs(visible, tests, track)
     if not tests:
-        raise _Unfit(f"it has no tests: {_CONFIG} names none, and no file is called like one (such as *.test.*)")
+        raise _Unusable(f"it has no tests: {_CONFIG} names none, and no file has the name of a test (such as *.test.*)")
     if not solution:
-        raise _Unfit(
-            f"it has no solution file: {_CONFIG} names none, and no {track.language} file is left beside tests"
+        raise _Unusable(
+            f"it has no solution file: {_CONFIG} names none, and there is no {track.language} file besides the tests"
         )
     if both := set(tests) & set(solution):
-        raise _Unfit(f"{_CONFIG} has {sorted(both)[0]!r} both as a test and as a solution")
+        raise _Unusable(f"{_CONFIG} has {sorted(both)[0]!r} both as a test and as a solution")
     return Exercise(
         name=entry.name,
         folder=entry.folder,
@@ -222,14 +228,14 @@ def read_exercise(entry: _Entry) -> Exercise:
 
 
 def _is_hidden(name: str) -> bool:
-    """The example and its kind, history, and what tools left behind."""
+    """Tell whether agents must not see a file: the example, the history, and what tools left behind."""
     parts = PurePosixPath(name).parts
     return parts[0] == ".meta" or bool(PASSED_OVER & set(parts))
 
 
 def _config(files: Mapping[str, str], refused: Mapping[str, str]) -> _Config:
     if _CONFIG in refused:
-        raise _Unfit(f"{_CONFIG} {refused[_CONFIG]}")
+        raise _Unusable(f"{_CONFIG} {refused[_CONFIG]}")
     if _CONFIG not in files:
         return _Config()
     try:
@@ -237,14 +243,14 @@ def _config(files: Mapping[str, str], refused: Mapping[str, str]) -> _Config:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise _Unfit(f"{_CONFIG}: {place + ': ' if place else ''}{first['msg']}") from error
+        raise _Unusable(f"{_CONFIG}: {place + ': ' if place else ''}{first['msg']}") from error
 
 
 def _declared(names: Iterable[str], visible: Mapping[str, str], what: str) -> list[str]:
     found = [str(PurePosixPath(name)) for name in names]
     for name in found:
         if name not in visible:
-            raise _Unfit(f"{_CONFIG} names {name!r} as a {what} file, and it is not there, or no plain text file")
+            raise _Unusable(f"{_CONFIG} names {name!r} as a {what} file, which is missing or not a plain text file")
     return found
 
 
@@ -254,15 +260,15 @@ def _stubs(visible: Mapping[str, str], tests: Sequence[str], track: Track) -> li
 
 
 def _instructions(files: Mapping[str, str]) -> str:
-    """As people read it on the site: introduction first, and what a track appends after each."""
+    """Join the instructions as the site shows them: introduction first, and after each part what the track appends."""
     texts = [files[f".docs/{name}"].strip() for name in _TEXTS if f".docs/{name}" in files]
     if not any(texts):
-        raise _Unfit("it has no instructions: .docs/instructions.md is missing or empty")
+        raise _Unusable("it has no instructions: .docs/instructions.md is missing or empty")
     return "\n\n".join(text for text in texts if text)
 
 
 def _example(files: Mapping[str, str], declared: _Files, solution: Sequence[str]) -> dict[str, str]:
-    """The known-good solution, by the paths it is to be written to; empty where there is none."""
+    """Return the known-good solution by the paths that it is written to; empty if there is none."""
     names = [str(PurePosixPath(name)) for name in [*declared.example, *declared.exemplar]]
     names = [name for name in names if name in files] or _examples(files)
     if len(names) == len(solution):
@@ -274,7 +280,7 @@ def _example(files: Mapping[str, str], declared: _Files, solution: Sequence[str]
 
 def _examples(files: Mapping[str, str]) -> list[str]:
     inside = [name for name in files if name.startswith(".meta/")]
-    for stem in EXAMPLES:
+    for stem in EXAMPLE_STEMS:
         found = [name for name in inside if name.startswith((f".meta/{stem}.", f".meta/{stem}/"))]
         if found:
             return sorted(found)
@@ -282,20 +288,15 @@ def _examples(files: Mapping[str, str]) -> list[str]:
 
 
 def _notes(track: Path | None) -> dict[str, str]:
-    """The track's words to agents; one file may be the other under a second name."""
-    return dict(_read_notes(track)) if track is not None else {}
-
-
-def _read_notes(track: Path) -> Iterator[tuple[str, str]]:
-    seen: set[str] = set()
-    for name in _NOTES:
-        path = track / name
+    """Return the track's notes to agents. One file may be a copy of the other."""
+    notes: dict[str, str] = {}
+    for path in [track / name for name in _NOTES] if track else []:
         try:
             if not path.is_file() or path.stat().st_size > 256 * 1024:
                 continue
             text = path.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError):
             continue
-        if text and text not in seen:
-            seen.add(text)
-            yield name, text
+        if text and text not in notes.values():
+            notes[path.name] = text
+    return notes

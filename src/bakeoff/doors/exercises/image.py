@@ -1,4 +1,4 @@
-"""The image in which agents run: which of them can be put there, and the engine's command that does it."""
+"""Plan the container image that agents run in, and the command that builds it."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from bakeoff.subjects.agent_definition import AgentDefinition
 CONTAINERFILE = Path(__file__).parent / "container" / "Containerfile"
 DEFAULT_TAG = "bakeoff-agents"
 _NPM, _PYTHON = ("npm",), ("pip", "pipx", "uv")
-# They become words of a shell's command: nothing that could end one, and nothing that could be taken for an option.
+# Names become words of a shell command: none may end a word or look like an option.
 _PACKAGE = re.compile(r"[A-Za-z0-9@][A-Za-z0-9@._/\[\],=~+-]*")
 _PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TAG = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]{0,199}")
@@ -20,23 +20,28 @@ _TAG = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What is to be built."""
+    """What the image contains."""
 
     tag: str
     npm: tuple[str, ...]  # packages
     python: tuple[str, ...]  # command=package
 
     def command(self, engine: str) -> tuple[str, ...]:
-        """The Containerfile's folder has nothing else in it, so that nothing else is sent to the engine."""
+        """Return the command that builds the image. Only the folder of the Containerfile is sent to the engine."""
         arguments = {"NPM_AGENTS": " ".join(self.npm), "PYTHON_AGENTS": " ".join(self.python)}
         built = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
         return (engine, "build", "--file", str(CONTAINERFILE), "--tag", self.tag, *built, str(CONTAINERFILE.parent))
 
 
 def plan_image(agents: Mapping[str, AgentDefinition], wanted: Sequence[str], tag: str = DEFAULT_TAG) -> Image:
-    """The agents that are asked for, or all that come from a registry; one error with all that is wrong."""
+    """Plan an image with the agents that are asked for, or with all that come from a registry.
+
+    Raise one error with everything that is wrong.
+    """
     if not _TAG.fullmatch(tag):
-        raise UsageError(f"--tag {tag!r:.100} is no name of an image: write it as {DEFAULT_TAG} or {DEFAULT_TAG}:1")
+        raise UsageError(
+            f"--tag {tag!r:.100} is not the name of an image: write it as {DEFAULT_TAG} or {DEFAULT_TAG}:1"
+        )
     names = list(dict.fromkeys(wanted)) or [name for name, agent in agents.items() if _obstacle(agent) is None]
     problems = []
     for name in names:
@@ -57,20 +62,20 @@ def plan_image(agents: Mapping[str, AgentDefinition], wanted: Sequence[str], tag
 
 
 def shell_words(command: Sequence[str]) -> str:
-    """As someone could type it."""
+    """Return a command as one would type it."""
     return shlex.join(command)
 
 
 def _obstacle(agent: AgentDefinition) -> str | None:
-    """Why an agent cannot be put into the image; None if it can."""
+    """Return why an agent cannot be put into the image, or None if it can."""
     install, program = agent.install, agent.command[0]
     if install.method not in (*_NPM, *_PYTHON) or install.package is None:
         return (
-            f"it is installed by {install.method}, and the image takes packages of npm and Python only: "
-            f"build one of your own `FROM {DEFAULT_TAG}` ({install.hint})"
+            f"it is installed by {install.method}, and the image takes npm and Python packages only: "
+            f"build your own image `FROM {DEFAULT_TAG}` ({install.hint})"
         )
     if not _PACKAGE.fullmatch(install.package):
-        return f"install.package: {install.package!r:.100} is no name of a package"
+        return f"install.package: {install.package!r:.100} is not the name of a package"
     if not _PROGRAM.fullmatch(program):
-        return f"command: {program!r:.100} is a path, and the image has programs by name"
+        return f"command: {program!r:.100} is a path, and the image finds programs by name"
     return None

@@ -1,30 +1,45 @@
-"""From a request to a plan: exercises as cases, agents × models × providers as subjects."""
+"""Turn a request into a plan: exercises become cases, agents × models × providers become subjects."""
 
+import platform
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, count
 from pathlib import PurePosixPath
 
-from bakeoff.doors.exercises.agents import known_agents
-from bakeoff.doors.exercises.attacks import ATTACKS, in_turn
-from bakeoff.doors.exercises.cases import case_of
+from bakeoff.doors.exercises.agents import CONTROLS, known_agents
+from bakeoff.doors.exercises.attacks import ATTACKS, attacks_in_turn
 from bakeoff.doors.exercises.exercises import Exercise
 from bakeoff.doors.exercises.request import ExercisesRequest
-from bakeoff.doors.exercises.scorer import EXERCISE
+from bakeoff.doors.exercises.scoring import EXERCISE
 from bakeoff.errors import UsageError
-from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.subjects.agent_definition import AgentDefinition
-from bakeoff.subjects.command_agent import CLI_AGENT
+from bakeoff.subjects.command_agent import CLI_AGENT, GRACE_SECONDS
 
 DOOR = "exercises"
-CONTROLS = ("oracle", "nop", "cheat")
-"""Names that stand for the subjects that test the exercises, and not for agents."""
-
 TEST_ONLY = "as-it-is"
+
+# Agents print a lot. Scoring waits for a free worker, and perhaps for the example. Tests have a limit of their own.
+_LIMITS = Limits(score_seconds=900.0, processes=512, disk_mb=2048, output_kb=16 * 1024)
+# Runs of the tests in one scoring: by a command, with a test that must fail, and guarded; the same for the example.
+_MOST_RUNS = 6
+_SOURCE_FOLDERS = ("src", "lib")
 _LONGEST_NAME = 200  # of a model or provider: result files have to hold it
+_LISTED = 60  # files in a prompt
+_VERSION_SECONDS = 10.0
+_BASE = """\
+Solve the programming exercise below by editing files in the current folder.
+
+- Write your solution to {solution}. You may add source files beside {it}.
+- Do not change tests, configuration or dependencies: they are replaced by the original ones before your work is graded.
+- Every test counts, also those that are marked to be skipped.
+- Nobody will answer questions. Decide yourself, finish the work, and stop."""
 
 
 def build_plan(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Plan:
-    """All that `bakeoff agents run` would try."""
+    """Build the plan of `bakeoff agents run`."""
     return Plan(
         name="exercises",
         cases=tuple(case_of(exercise, request) for exercise in exercises),
@@ -34,6 +49,92 @@ def build_plan(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Plan
         door=DOOR,
         settings=request.settings(),
     )
+
+
+def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
+    """Build the case of an exercise."""
+    track, command = exercise.track, request.test_command
+    seconds = {
+        "attempt_seconds": request.timeout + GRACE_SECONDS,
+        "score_seconds": _LIMITS.score_seconds + _MOST_RUNS * request.test_timeout,
+    }
+    tags = {"track": track.slug, "language": track.fence}
+    return Case(
+        id=exercise.name,
+        prompt=build_prompt(exercise, request.custom_instruction, command),
+        files=dict(exercise.files),
+        collect=_collected(exercise),
+        hidden={name: exercise.files[name] for name in exercise.tests},
+        reference=dict(exercise.example),
+        grading=Grading(
+            runner="command" if command else track.runner,
+            solution=exercise.solution,
+            tests=exercise.tests,
+            seconds=request.test_timeout,
+            track=track.slug,
+            command=(command,) if command else (),
+            run_skipped=request.unskip,
+        ),
+        tags={key: value for key, value in tags.items() if value},
+        limits=_LIMITS.model_copy(update=seconds),
+    )
+
+
+def _collected(exercise: Exercise) -> tuple[str, ...]:
+    """Return the solution files and the patterns of new sources beside them. Folders that tools fill are left out."""
+    beside: dict[str, None] = {}
+    for name in exercise.solution:
+        path = PurePosixPath(name)
+        here = "" if str(path.parent) == "." else f"{path.parent}/"
+        beside[f"{here}*{path.suffix}"] = None
+        beside.update((f"{here}{folder}/**/*{path.suffix}", None) for folder in _SOURCE_FOLDERS)
+    return (*exercise.solution, *beside)
+
+
+def build_prompt(exercise: Exercise, custom: str | None = None, command: str | None = None) -> str:
+    """Return what an agent is asked: the task, the instructions, the environment, and what the user adds."""
+    parts = [
+        _BASE.format(solution=_listed(exercise.solution), it="it" if len(exercise.solution) == 1 else "them"),
+        f"# Exercise: {exercise.name}\n\n{exercise.instructions}",
+        _environment(exercise, command),
+        *(f"# From the project's {name}\n\n{text}" for name, text in exercise.notes.items()),
+    ]
+    if custom and custom.strip():
+        parts.append(custom.strip())
+    return "\n\n".join(parts) + "\n"
+
+
+def _environment(exercise: Exercise, command: str | None) -> str:
+    names = [name for name in exercise.files if not name.startswith(".docs/")]
+    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    lines = [
+        f"- Language: {exercise.track.language} ({', '.join(_versions(node=exercise.track.node))})",
+        f"- Files here: {_listed(names[:_LISTED])}{more}",
+        f"- Tests: {_listed(exercise.tests)}",
+    ]
+    if test_command := command or exercise.track.command:
+        lines.append(f"- Test command: `{test_command}`")
+    return "\n".join(["# Environment", "", *lines])
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+@cache
+def _versions(*, node: bool) -> tuple[str, ...]:
+    """Return the versions of the languages that an agent finds here."""
+    found = [f"Python {platform.python_version()}"]
+    program = shutil.which("node") if node else None
+    if program is not None:
+        try:
+            done = subprocess.run(
+                [program, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return tuple(found)
+        found.insert(0, f"Node {done.stdout.strip().removeprefix('v')[:20]}")
+    return tuple(found)
 
 
 def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Iterator[SubjectSpec]:
@@ -49,9 +150,10 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
     taken: set[str] = set()
     for given in dict.fromkeys(name.strip() for name in request.agents):
         for spec in _control(given, exercises) or _axes(given, request, agents):
-            named = spec.model_copy(update={"name": _free(spec.name, taken)})
-            taken.add(named.name)
-            yield named
+            numbered = (f"{spec.name} ({number})" for number in count(2))
+            name = next(name for name in chain([spec.name], numbered) if name not in taken)
+            taken.add(name)
+            yield spec.model_copy(update={"name": name})
 
 
 def _control(name: str, exercises: Sequence[Exercise]) -> list[SubjectSpec]:
@@ -62,16 +164,16 @@ def _control(name: str, exercises: Sequence[Exercise]) -> list[SubjectSpec]:
 
 
 def _cheats(attack: str, exercises: Sequence[Exercise]) -> list[SubjectSpec]:
-    """All attacks in turn where there are exercises enough for each; otherwise, and with `all`, one subject each."""
+    """Return one subject that tries all attacks in turn if there are enough exercises, or else one for each attack."""
     if not attack and len(exercises) >= len(ATTACKS):
-        turns = in_turn({each.name: PurePosixPath(each.solution[0]).suffix for each in exercises})
+        turns = attacks_in_turn({each.name: PurePosixPath(each.solution[0]).suffix for each in exercises})
         return [SubjectSpec(kind="cheat", name="cheat", options={"attacks": {**turns}})]
     names = list(ATTACKS) if attack in ("", "all") else [attack]
     return [SubjectSpec(kind="cheat", name=f"cheat:{name}", options={"attack": name}) for name in names]
 
 
 def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefinition]) -> Iterator[SubjectSpec]:
-    """Every model and provider that was asked for; the agent's own where none was."""
+    """Return an agent with each model and provider of the request, or with its own if the request names none."""
     if name not in agents:
         raise UsageError(
             f"--agent {name!r} is not known: there are {', '.join([*CONTROLS, *agents])}; "
@@ -79,17 +181,21 @@ def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefini
         )
     agent = agents[name]
     for option, values in (("--model", request.models), ("--provider", request.providers)):
-        if unfit := [value for value in values if not _is_name(value)]:
+        unfit = [
+            value for value in values if not value.strip() or not value.isprintable() or len(value) > _LONGEST_NAME
+        ]
+        if unfit:
             raise UsageError(
-                f"{option} {unfit[0]!r:.100} is no name: give one that can be printed and has "
-                f"{_LONGEST_NAME} letters at most, or leave {option} out"
+                f"{option} {unfit[0]!r:.100} is not a name: use printable characters, at most {_LONGEST_NAME}, "
+                f"or leave {option} out"
             )
     for model in dict.fromkeys(request.models) or (None,):
         for provider in dict.fromkeys(request.providers) or (agent.default_provider,):
             agent.check_provider(provider)
+            shown = f"({provider})" if provider != agent.default_provider else None
             yield SubjectSpec(
                 kind=CLI_AGENT,
-                name=_name(name, model, provider if provider != agent.default_provider else None),
+                name=" ".join(part for part in (name, model, shown) if part),
                 options={
                     "definition": agent.model_dump(mode="json", by_alias=True, exclude_defaults=True),
                     "provider": provider,
@@ -98,16 +204,3 @@ def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefini
                     **({"network": True} if request.network else {}),
                 },
             )
-
-
-def _is_name(value: str) -> bool:
-    return bool(value.strip()) and value.isprintable() and len(value) <= _LONGEST_NAME
-
-
-def _name(agent: str, model: str | None, provider: str | None) -> str:
-    return " ".join(part for part in (agent, model, f"({provider})" if provider else None) if part)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    numbered = (f"{name} ({number})" for number in count(2))
-    return next(name for name in chain([name], numbered) if name not in taken)

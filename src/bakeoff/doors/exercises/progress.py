@@ -1,4 +1,4 @@
-"""`--show-progress`: what an agent changes, shown while it works."""
+"""Show what an agent changes while it works: `--show-progress`."""
 
 import asyncio
 import sys
@@ -9,11 +9,11 @@ from bakeoff.report.words import visible
 from bakeoff.subjects.folder_changes import Tree, patch_of, read_tree
 
 _SECONDS = 1.0
-_LINES = 40  # of one look; the whole patch is in the record
+_LINES = 40  # of one diff; the record has the whole patch
 
 
 async def show_changes(name: str, folder: Path, before: Tree) -> None:
-    """Look at the folder again and again until cancelled; each change is shown once, as a diff to the look before."""
+    """Print the changes in a folder every second until cancelled, each as a diff to the state before."""
     last = before
     try:
         while True:
@@ -27,17 +27,17 @@ async def show_changes(name: str, folder: Path, before: Tree) -> None:
 async def _look(name: str, folder: Path, last: Tree) -> Tree:
     try:
         now = await asyncio.to_thread(read_tree, folder)
-    except (InfraError, OSError):  # it may be gone, or full of things that change while they are read
+    except (InfraError, OSError):  # it may be gone, or change while it is read
         return last
     if patch := patch_of(last.files, now.files):
-        sys.stderr.write(shown(name, patch))
+        sys.stderr.write(format_diff(name, patch))
         sys.stderr.flush()
     return now
 
 
-def shown(name: str, patch: str) -> str:
-    """A diff for people; control characters in it are shown, never emitted."""
+def format_diff(name: str, patch: str) -> str:
+    """Return a diff for the terminal. Control characters are shown, never emitted."""
     lines = patch.splitlines()
     more = [f"… and {len(lines) - _LINES} more lines"] if len(lines) > _LINES else []
-    told = [f"--- {name} ---", *lines[:_LINES], *more]
-    return "".join(f"{visible(line.expandtabs(4), 300)}\n" for line in told)
+    shown = [f"--- {name} ---", *lines[:_LINES], *more]
+    return "".join(f"{visible(line.expandtabs(4), 300)}\n" for line in shown)

@@ -1,4 +1,4 @@
-"""What `bakeoff agents run` was asked for. The run's own options stand beside it."""
+"""The request of `bakeoff agents run`, without the options of the run itself."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,19 +12,21 @@ Seconds = Annotated[float, Field(gt=0, le=604_800.0)]  # a week
 
 
 class ExercisesRequest(FrozenModel):
-    """Which exercises, agents and models, and how the agents are asked."""
+    """Which exercises, agents and models to use, and how to ask the agents."""
 
     exercises: Path | None = Field(default=None, description="a track, or one exercise; None: the bundled ones")
-    wanted: tuple[str, ...] = Field(default=(), description="names, names with commas, or a number; usual if empty")
+    wanted: tuple[str, ...] = Field(
+        default=(), description="names, names with commas, or a number; the default selection if empty"
+    )
     agents: tuple[str, ...] = ()
-    models: tuple[str, ...] = Field(default=(), description="an axis; empty: each agent's own")
-    providers: tuple[str, ...] = Field(default=(), description="an axis; empty: each agent's own")
+    models: tuple[str, ...] = Field(default=(), description="one subject for each; empty: each agent's default")
+    providers: tuple[str, ...] = Field(default=(), description="one subject for each; empty: each agent's default")
     agent_files: tuple[Path, ...] = ()
     rounds: PositiveInt = 1
     timeout: Seconds = 300.0
     test_timeout: Seconds = 60.0
     test_command: str | None = None
-    unskip: bool = Field(default=True, description="run the tests that a track skips, too")
+    unskip: bool = Field(default=True, description="also run the tests that a track skips")
     test_only: bool = False
     custom_instruction: str | None = None
     use_login: bool = False
@@ -32,13 +34,13 @@ class ExercisesRequest(FrozenModel):
     show_progress: bool = False
 
     def settings(self) -> dict[str, JsonValue]:
-        """What a plan remembers of it: all but what its cases and subjects say already."""
+        """Return what a plan keeps of the request besides its cases and subjects."""
         hidden: list[JsonValue] = [str(_checkout(self.exercises.resolve()))] if self.exercises else []
         return {"show_progress": self.show_progress, **({HIDDEN: hidden} if hidden else {})}
 
 
 def _checkout(folder: Path) -> Path:
-    """The whole track that a folder is a part of: the examples of one exercise are in its history as well."""
+    """Return the whole track that a folder belongs to: its history also holds the examples."""
     for part in (folder, folder.parent):  # all exercises, or one of them
         track = part.parent.parent
         if part.parts[-2:] == ("exercises", "practice") and (track / "config.json").is_file():

@@ -1,67 +1,56 @@
-"""Whether exercises measure what they should: the example passes, and what an agent starts from does not."""
+"""Check exercises before they are used: their tests can run here, the example passes, and the stub does not."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from bakeoff.doors.exercises.cases import Grading, case_of, grading_of
 from bakeoff.doors.exercises.exercises import Exercise
-from bakeoff.doors.exercises.judging import Outcome, judge, summary
+from bakeoff.doors.exercises.plan import case_of
 from bakeoff.doors.exercises.request import ExercisesRequest
-from bakeoff.doors.exercises.runners import run_tests, runners_for
 from bakeoff.engine.resources import open_resources
-from bakeoff.errors import GraderError, InfraError
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.grading.runners import toolchains_for
+from bakeoff.grading.verify import Check, WrongAnswer, verify_cases
 from bakeoff.protocols import Sandbox
-from bakeoff.subjects.command_agent import AgentRun
-from bakeoff.toolchains.references import as_reference, reference_problem
+from bakeoff.toolchains.install import Say, install_jest, pytest_folders
+from bakeoff.toolchains.tracks import Track, graded_track
+
+_STUB = WrongAnswer("stub", {}, "the stub that agents start from passes already: its tests measure nothing")
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What one exercise's answers came to. `problems` is empty where the exercise is fit for use."""
+async def gradable_exercises(
+    exercises: Sequence[Exercise], command: str | None, say: Say
+) -> tuple[tuple[Exercise, ...], tuple[str, ...]]:
+    """Return the exercises whose tests can run here, and a sentence about each track whose tests cannot."""
+    problems: dict[str, str | None] = {}
+    for track in dict.fromkeys(exercise.track for exercise in exercises):
+        problems[track.slug] = await _problem(track, command, say)
+    fit = tuple(exercise for exercise in exercises if problems[exercise.track.slug] is None)
+    warnings = []
+    for slug, why in problems.items():
+        left_out = [exercise.name for exercise in exercises if exercise.track.slug == slug]
+        if why is not None:
+            warnings.append(f"{len(left_out)} {slug} exercises are left out ({', '.join(left_out)}): {why}")
+    if not fit:
+        raise UsageError("\n".join(warnings))
+    return fit, tuple(warnings)
 
-    exercise: Exercise
-    tests: int = 0
-    example: Outcome | None = None  # None where it could not be graded
-    stub: Outcome | None = None
-    seconds: float = 0.0
-    problems: tuple[str, ...] = ()
 
-    @property
-    def ok(self) -> bool:
-        return not self.problems
+async def _problem(track: Track, command: str | None, say: Say) -> str | None:
+    """Return why a track's tests cannot run, or None once all is installed. The first time may take a while."""
+    try:
+        runner = graded_track(track.slug, command).runner
+        if command is None and runner == "jest":
+            await install_jest(say)
+        elif command is None and runner == "pytest":
+            pytest_folders()
+    except (InfraError, UsageError, OSError) as error:
+        return str(error)
+    return None
 
 
 async def verify_exercises(
     exercises: Sequence[Exercise], request: ExercisesRequest, sandbox: Callable[[], Sandbox], jobs: int
 ) -> list[Check]:
     """Check exercises, several at a time."""
-    gradings = [grading_of(case_of(exercise, request)) for exercise in exercises]
-    free = asyncio.Semaphore(jobs)
-    async with open_resources(runners_for(gradings, sandbox, jobs)) as resources:
-
-        async def checked(exercise: Exercise, grading: Grading) -> Check:
-            async with free:
-                return await _check(exercise, grading, resources)
-
-        return await asyncio.gather(*map(checked, exercises, gradings))
-
-
-async def _check(exercise: Exercise, grading: Grading, resources: Mapping[str, Any]) -> Check:
-    if not grading.reference:
-        return Check(exercise, problems=("it has no example solution: .meta/config.json names none that is there",))
-    started = asyncio.get_running_loop().time()
-    try:
-        run = await run_tests(grading.reference, grading, resources)
-        if (why := reference_problem(run, canary=grading.has_canary)) is not None:
-            return Check(exercise, problems=(f"the example does not pass: {why}",), seconds=run.seconds)
-        reference = as_reference(run)
-        example = judge(grading, reference, run, AgentRun(), unchanged=False)
-        stub = judge(grading, reference, await run_tests({}, grading, resources), AgentRun(), unchanged=True)
-    except (GraderError, InfraError) as error:
-        return Check(exercise, problems=(str(error),))
-    problems = [] if example.test_success else [f"the example does not pass: {summary(example)}"]
-    problems += ["what an agent starts from passes already: its tests measure nothing"] if stub.test_success else []
-    seconds = asyncio.get_running_loop().time() - started
-    return Check(exercise, example.tests_total, example, stub, seconds, tuple(problems))
+    cases = [case_of(exercise, request) for exercise in exercises]
+    async with open_resources(toolchains_for(cases, sandbox, jobs)) as resources:
+        return await verify_cases([(case, [_STUB]) for case in cases], resources, jobs, reference="example")

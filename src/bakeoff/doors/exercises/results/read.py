@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 
 from bakeoff.doors.exercises.results.model import Attempt, ExerciseResult, ResultFile, seconds_of
-from bakeoff.doors.exercises.scorer import EXERCISE
+from bakeoff.doors.exercises.scoring import EXERCISE
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Phase, Record, Score, Transcript, Usage

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from bakeoff._version import __version__
-from bakeoff.doors.exercises.judging import Outcome
 from bakeoff.doors.exercises.results.model import (
     Additions,
     Attempt,
@@ -22,7 +21,7 @@ from bakeoff.doors.exercises.results.model import (
     summary_of,
     timestamp_of,
 )
-from bakeoff.doors.exercises.scorer import EXERCISE
+from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.summary import is_control

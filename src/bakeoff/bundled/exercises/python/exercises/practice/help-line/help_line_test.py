@@ -1,5 +1,4 @@
 import pytest
-
 from help_line import DefinitionError, Machine
 
 

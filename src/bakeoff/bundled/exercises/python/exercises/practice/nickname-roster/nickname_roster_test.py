@@ -1,5 +1,4 @@
 import pytest
-
 from nickname_roster import short_names
 
 

@@ -1,7 +1,6 @@
 import asyncio
 
 import pytest
-
 from fake_clock import FakeClock
 from night_watch import Watch
 

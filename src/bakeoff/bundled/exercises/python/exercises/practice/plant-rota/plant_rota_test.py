@@ -1,7 +1,6 @@
 from datetime import date
 
 import pytest
-
 from plant_rota import Plant, due, due_date, next_visit, water
 
 TODAY = date(2031, 6, 10)

@@ -2,7 +2,6 @@ import random
 from math import ceil, log2
 
 import pytest
-
 from range_fold import RangeFold
 
 

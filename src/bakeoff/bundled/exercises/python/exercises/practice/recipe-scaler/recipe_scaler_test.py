@@ -1,7 +1,6 @@
 from fractions import Fraction
 
 import pytest
-
 from recipe_scaler import read_quantity, scale, scale_recipe, write_quantity
 
 

@@ -2,7 +2,6 @@ from collections.abc import Iterator, Sequence
 from operator import length_hint
 
 import pytest
-
 from ring_log import Overrun, RingLog
 
 

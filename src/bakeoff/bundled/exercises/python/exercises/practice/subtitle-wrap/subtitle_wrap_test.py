@@ -1,5 +1,4 @@
 import pytest
-
 from subtitle_wrap import clusters, width, wrap
 
 E_ACUTE = "e\u0301"

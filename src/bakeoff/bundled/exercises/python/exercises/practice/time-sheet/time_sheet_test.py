@@ -1,8 +1,8 @@
 from datetime import date
 
 import pytest
-
 from entries import Entry, SheetError, parse, parse_line
+
 from report import billable, by_project, by_week, clock, minutes, overlaps, reports, with_tags
 
 

@@ -1,5 +1,4 @@
 import pytest
-
 from conf_values import parse_value
 from scanner import ConfError, Line, scan
 from tiny_conf import load

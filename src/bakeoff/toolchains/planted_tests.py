@@ -1,4 +1,4 @@
-"""Tests that must fail, planted among a Python suite's own: named and placed like them, and drawn for each grading."""
+"""Plant tests that must fail among those of a Python suite, named and placed like them, new for each grading."""
 
 import ast
 import re
@@ -34,26 +34,27 @@ _OTHERS: tuple[_Form, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """The suite with those tests in it; `expected` is what the failure of each must speak of."""
+    """The suite with the planted tests in it. `expected` says what the failure message of each must contain."""
 
     source: str
     expected: dict[str, str]
     outside: bool
-    """They are to be run outside of the module, as it has set-up or marks for all of its tests."""
+    """True if they must run outside of the module, because it has a set-up or marks for all of its tests."""
     drawn: Mapping[str, str] = field(default_factory=dict)
-    """What the suite's own tests are called, by what they are called in this run alone."""
+    """The names of the suite's own tests, by the names that they have in this run alone."""
 
-    def told(self, text: str) -> str:
-        """With the names that the suite knows."""
+    def with_original_names(self, text: str) -> str:
+        """Replace the names of this run by those of the suite."""
         return _DRAWN.sub(lambda found: self.drawn.get(found[0], found[0]), text) if self.drawn else text
 
 
 def plant(source: str) -> Planted:
+    """Return the suite with three tests in it that must fail, and with new names for its own tests."""
     text = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return Planted(text, {}, False)  # pytest will say it better
+        return Planted(text, {}, False)  # pytest reports it better
     text, drawn = _renamed(text, module)
     outside = _AFFECTS_ALL.search(text) is not None
     forms = [_DRAW.choice(_EQUALITIES), *_DRAW.sample(_OTHERS, 2)]
@@ -69,9 +70,10 @@ def plant(source: str) -> Planted:
 
 
 def _renamed(text: str, module: ast.Module) -> tuple[str, dict[str, str]]:
-    """With drawn names for the suite's own tests, in the order of the old ones, by which unittest sorts.
+    """Draw new names for the suite's own tests, in the order of the old ones, by which unittest sorts.
 
-    Whoever has read the suite cannot tell by them which tests must fail. If one stands anywhere else, all are kept.
+    A candidate that has read the suite cannot tell from them which tests must fail. If a name is used anywhere else,
+    all names stay as they are.
     """
     if _ASKS_NAMES.search(text):
         return text, {}
@@ -102,14 +104,14 @@ def _tests_in(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunct
 
 
 def _places(module: ast.Module, end: int) -> list[int]:
-    """Before any function or class at the top, and at the end; as indices of lines."""
+    """Return the line indices before each top-level function or class, and at the end."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     tops = [node for node in module.body if isinstance(node, kinds)]
     return [end, *(min([node.lineno, *(each.lineno for each in node.decorator_list)]) - 1 for node in tops)]
 
 
 def _names(module: ast.Module, count: int, prefix: str) -> Sequence[str]:
-    """Of words that the suite's own names have."""
+    """Draw names made of the words in the suite's own names."""
     taken = {node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     taken |= {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
     tests = [name for name in taken if name.startswith("test")]

@@ -1,9 +1,9 @@
-"""A track's own test command, run in the pristine copy: for those who want exactly what the track does.
+"""Run a track's own test command, for users who want exactly what the track does.
 
-What it installs is installed once, with a network and without any candidate; the tests then have no network. A command
-says little: its exit code, and a report where its runner is one we know. Both come from where the candidate is, so the
-command runs twice, the second time with a test that must fail: a candidate that ends it with 0 regardless is found out.
-One that knows the tests can tell these runs apart: where we have a guarded runner of our own, that runs them as well.
+Its installing part runs once, with a network and without any candidate. The tests then run without a network. A command
+tells little: its exit code, and a report if we know its runner. Both come from where the candidate is, so the command
+runs twice, the second time with a test that must fail: this exposes a candidate that ends it with 0 regardless. A
+candidate that knows the tests can tell these runs apart, so a guarded runner of ours runs them too, if there is one.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import platform
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,20 @@ from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
-from bakeoff.toolchains.canary import Canary, plain
-from bakeoff.toolchains.exercises.jest import with_canary
-from bakeoff.toolchains.exercises.profiles import TrackProfile
-from bakeoff.toolchains.exercises.runner import Runner
-from bakeoff.toolchains.installing import install_once, output_of
-from bakeoff.toolchains.junit import LARGEST_REPORT, ended_by_limit, last_words, read_junit
-from bakeoff.toolchains.outcome import TestOutcome, TestRun, TestState
+from bakeoff.toolchains.canary import Canary
+from bakeoff.toolchains.install import Say, install_once, output_of
+from bakeoff.toolchains.jest import CANARY
+from bakeoff.toolchains.junit import LARGEST_REPORT, read_junit
+from bakeoff.toolchains.outcome import (
+    Grader,
+    TestOutcome,
+    TestRun,
+    TestState,
+    last_output,
+    stopped_by_limit,
+    without_colours,
+)
+from bakeoff.toolchains.tracks import Track
 
 LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=2048, output_kb=4096)
 INSTALL_SECONDS = 900.0
@@ -43,91 +50,95 @@ _INSTALLS = re.compile(
 _MANIFESTS = re.compile(
     r"(?:package(?:-lock)?\.json|yarn\.lock|pnpm-\w+\.yaml|\.yarnrc(?:\.yml)?|\.npmrc|requirements\S*\.txt)"
 )
-_WAY_OUT = ("NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+_NETWORK_VARIABLES = (
+    "NODE_EXTRA_CA_CERTS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
 _MANAGERS = {
     "COREPACK_ENABLE_DOWNLOAD_PROMPT": "0",
     "COREPACK_ENABLE_AUTO_PIN": "0",
     "YARN_ENABLE_GLOBAL_CACHE": "0",
     "YARN_ENABLE_TELEMETRY": "0",
-    "YARN_NODE_LINKER": "node-modules",  # a folder can be linked into each trial; Plug'n'Play has paths of its own
+    "YARN_NODE_LINKER": "node-modules",  # a folder can be linked into each trial; Plug'n'Play cannot
 }
 _PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-_TOLD_ONLY = ("name", "description", "version", "author", "contributors", "keywords", "repository")
+_DESCRIPTIVE = ("name", "description", "version", "author", "contributors", "keywords", "repository")
 _TESTS_BY_SCRIPT = re.compile(r"(?:corepack\s+)?(?:yarn|pnpm)(?:\s+run)?\s+test")
 _NAME = "exercise"
 
 
 def split_command(command: str) -> tuple[str | None, str]:
-    """The part that installs, which needs a network and no candidate, and the part that tests."""
+    """Return the part that installs, which needs a network and no candidate, and the part that tests."""
     found = _INSTALLS.fullmatch(command)
     return (found[1].strip(), found[2].strip()) if found else (None, command.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
-    """Runs the command in a place of its own for each candidate."""
+    """Run a command in a folder of its own for each candidate. `guard` is our own runner of the same language."""
 
     sandbox: Sandbox
-    profile: TrackProfile
+    track: Track
     command: str
-    say: Callable[[str], None]
-    guard: Runner | None = None  # of the same language
+    say: Say
+    guard: Grader | None = None
 
-    async def run_files(
-        self, files: Mapping[str, str], *, tests: Collection[str], trusted: Collection[str], seconds: float
-    ) -> list[TestRun]:
+    async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
         install, test = split_command(self.command)
-        files = unnamed(files)
-        prepared = None if install is None else await self._prepared(install, files)
-        found = await self._run(test, files, prepared, seconds)
-        canary = _with_failing_test(self.profile, sorted(tests)[0], files)
-        if not found.ok or canary is None:
-            return [found]
-        again = await self._run(test, canary, prepared, seconds)
-        if again.stop != "finished":
-            return [again]
-        if not again.ok:
-            return [await self._borne_out(found, files, tests, trusted, seconds)]
-        why = "the command does not fail with a test that must fail"
-        return [found.model_copy(update={"tampered": why, "canary_seen": False})]
-
-    async def _borne_out(
-        self, found: TestRun, files: Mapping[str, str], tests: Collection[str], trusted: Collection[str], seconds: float
-    ) -> TestRun:
-        """With what the guarded runner has to say: that it was tampered with, or that it does not bear this out."""
-        if self.guard is None:
+        files = without_package_names(files)
+        installed = None if install is None else await self._installed(install, files)
+        found = await self._run(test, files, installed, seconds)
+        with_canary = _with_failing_test(self.track, sorted(self.track.tests_among(tests))[0], files)
+        if not found.ok or with_canary is None:
             return found
+        again = await self._run(test, with_canary, installed, seconds)
+        if again.stop != "finished":
+            return again
+        if again.ok:
+            why = "the command does not fail with a test that must fail"
+            return found.model_copy(update={"tampered": why, "canary_seen": False})
+        return found if self.guard is None else await self._confirmed(found, self.guard, files, tests, seconds)
+
+    async def _confirmed(
+        self, found: TestRun, guard: Grader, files: Mapping[str, str], tests: Sequence[str], seconds: float
+    ) -> TestRun:
+        """Add what the guarded runner finds: tampering, or that it cannot confirm the run."""
         try:
-            runs = await self.guard.run_files(files, tests=tests, trusted=trusted, seconds=seconds)
+            guarded = await guard.run(files, tests=tests, seconds=seconds)
         except InfraError as error:
             if not error.permanent:
                 raise
             return found.model_copy(update={"unconfirmed": str(error)})
-        if why := next((run.tampered for run in runs if run.tampered), None):
-            return found.model_copy(update={"tampered": why, "canary_seen": False})
-        return found.model_copy(update={"unconfirmed": _dissent(runs)})
+        if guarded.tampered:
+            return found.model_copy(update={"tampered": guarded.tampered, "canary_seen": False})
+        return found.model_copy(update={"unconfirmed": _dissent(found, guarded)})
 
-    async def _run(self, test: str, files: Mapping[str, str], prepared: Path | None, seconds: float) -> TestRun:
-        report = _Report.wanted(test, self.profile, files)
+    async def _run(self, test: str, files: Mapping[str, str], installed: Path | None, seconds: float) -> TestRun:
+        report = _Report.wanted(test, self.track, files)
         async with open_place() as place:
             put_files(place, {name: text.encode() for name, text in files.items()})
-            if prepared is not None:
-                _bring(prepared, place)
-            env = {**_offline_settings(prepared), **report.env}
+            if installed is not None:
+                _bring(installed, place)
+            env = {**_offline_settings(installed), **report.env}
             argv = ("/bin/sh", "-c", report.command)
-            readable = () if prepared is None else (prepared,)
+            readable = () if installed is None else (installed,)
             done = await self.sandbox.run(Command(argv, place, seconds, LIMITS, env=env, readable=readable))
             taken = take(place.work, [report.file], max_bytes=LARGEST_REPORT, max_files=1)
         if done.stop != "exited":
-            return ended_by_limit(done)
-        return report.judged(self.command, done, next(iter(taken.files.values()), None))
+            return stopped_by_limit(done)
+        return report.check(self.command, done, next(iter(taken.files.values()), None))
 
-    async def _prepared(self, install: str, files: Mapping[str, str]) -> Path:
+    async def _installed(self, install: str, files: Mapping[str, str]) -> Path:
         manifests = {name: text for name, text in files.items() if _MANIFESTS.fullmatch(name)}
-        # A lock file's entries are sorted, also by the name that was taken away.
+        # The entries of a lock file are sorted, also by the name that was removed.
         wanted = {name: sorted(text.split("\n\n")) for name, text in manifests.items()}
         key = fingerprint(install, wanted, self.sandbox.name, platform.system(), platform.machine())
-        folder = cache_folder() / "toolchains" / f"track-{self.profile.language}-{key[:16]}"
+        folder = cache_folder() / "toolchains" / f"track-{self.track.slug}-{key[:16]}"
 
         async def fill(beside: Path) -> None:
             await self._install(install, manifests, beside)
@@ -137,7 +148,7 @@ class CommandRunner:
         )
 
     async def _install(self, install: str, manifests: Mapping[str, str], folder: Path) -> None:
-        """In a sandbox with a network, then kept."""
+        """Install in a sandbox with a network, then copy the result into the cache."""
         async with open_place() as place:
             put_files(place, {name: text.encode() for name, text in manifests.items()})
             env = await _registry_settings() | {"COREPACK_HOME": str(inside(self.sandbox, place).home / "corepack")}
@@ -146,19 +157,21 @@ class CommandRunner:
             command = Command(argv, place, INSTALL_SECONDS, LIMITS, env=env, network=True, readable=seen)
             done = await self.sandbox.run(command)
             if not done.ok:
-                raise InfraError(f"`{install}` failed, is the registry in reach? {last_words(done)}", permanent=True)
+                raise InfraError(
+                    f"`{install}` failed; can the registry be reached? {last_output(done)}", permanent=True
+                )
             await asyncio.to_thread(_keep, place, folder)
 
 
 def _keep(place: Place, folder: Path) -> None:
     for source, name in ((place.work, "work"), (place.home / "corepack", "corepack")):
         if source.is_dir():
-            shutil.copytree(source, folder / name, symlinks=True)  # copies are ours, not the place's user's
+            shutil.copytree(source, folder / name, symlinks=True)  # a copy belongs to our own user
 
 
-def _bring(prepared: Path, place: Place) -> None:
-    """Folders are linked, which costs nothing; files are copied, since some of them are read by where they stand."""
-    for source in (prepared / "work").iterdir():
+def _bring(installed: Path, place: Place) -> None:
+    """Link folders, which costs nothing, and copy files, since some are read relative to where they lie."""
+    for source in (installed / "work").iterdir():
         beside = place.work / source.name
         if beside.exists():
             continue
@@ -169,20 +182,20 @@ def _bring(prepared: Path, place: Place) -> None:
     hand_over(place)
 
 
-def unnamed(files: Mapping[str, str]) -> dict[str, str]:
-    """The exercises of a track differ in what their packages are called. Without that they share an installation."""
-    manifest = _parsed(files.get("package.json", ""))
+def without_package_names(files: Mapping[str, str]) -> dict[str, str]:
+    """Give all exercises of a track the same package name and no description, so that they share an installation."""
+    manifest = _json_object(files.get("package.json", ""))
     name = manifest.get("name")
     if not isinstance(name, str):
         return dict(files)
-    told = {key: value for key, value in manifest.items() if key not in _TOLD_ONLY}
-    changed = {**files, "package.json": json.dumps({"name": _NAME, **told}, indent=2)}
+    rest = {key: value for key, value in manifest.items() if key not in _DESCRIPTIVE}
+    changed = {**files, "package.json": json.dumps({"name": _NAME, **rest}, indent=2)}
     if "yarn.lock" in files:
         changed["yarn.lock"] = files["yarn.lock"].replace(f"{name}@workspace:", f"{_NAME}@workspace:")
     return changed
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _json_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError:
@@ -191,8 +204,8 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 async def _registry_settings() -> dict[str, str]:
-    """Corepack and yarn have registries of their own, unless told to use npm's. No candidate is there to see this."""
-    settings = {name: os.environ[name] for name in _WAY_OUT if os.environ.get(name)}
+    """Point corepack and yarn, which have registries of their own, to npm's. No candidate sees these settings."""
+    settings = {name: os.environ[name] for name in _NETWORK_VARIABLES if os.environ.get(name)}
     settings |= _MANAGERS
     npm = shutil.which("npm")
     if npm is None:
@@ -204,29 +217,26 @@ async def _registry_settings() -> dict[str, str]:
     return settings | {"YARN_REGISTRY": registry, "NPM_CONFIG_REGISTRY": f"{registry}/"}
 
 
-def _offline_settings(prepared: Path | None) -> dict[str, str]:
+def _offline_settings(installed: Path | None) -> dict[str, str]:
     settings = {**_MANAGERS, "COREPACK_ENABLE_NETWORK": "0", "YARN_ENABLE_NETWORK": "0", "CI": "1"}
-    return settings | ({} if prepared is None else {"COREPACK_HOME": str(prepared / "corepack")})
+    return settings | ({} if installed is None else {"COREPACK_HOME": str(installed / "corepack")})
 
 
-# ---------------------------------------------------------------------------------------------------- the verdict
+def _dissent(found: TestRun, guarded: TestRun) -> str | None:
+    """Return why the guarded run does not confirm the run of the command, or None if it does."""
+    passed, confirmed = (sum(test.state == "passed" for test in run.tests) for run in (found, guarded))
+    if guarded.ok:
+        return f"only {confirmed} of {passed} tests pass" if confirmed < passed else None
+    failed = [f"{test.name}: {test.message}" for test in guarded.tests if test.state == "failed"]
+    return next(iter([*([guarded.error] if guarded.error else []), *failed]), f"it was ended: {guarded.stop}")
 
 
-def _dissent(runs: Collection[TestRun]) -> str | None:
-    """The first thing that went wrong in these; None where nothing did."""
-    for run in runs:
-        failed = [f"{test.name}: {test.message}" for test in run.tests if test.state == "failed"]
-        if not run.ok:
-            return next(iter([*([run.error] if run.error else []), *failed]), f"it was ended: {run.stop}")
-    return None
-
-
-def _with_failing_test(profile: TrackProfile, name: str, files: Mapping[str, str]) -> dict[str, str] | None:
-    """The files with a test that must fail; None for a language of which we know too little."""
+def _with_failing_test(track: Track, name: str, files: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the files with a test that must fail, or None for a language that we cannot write one in."""
     canary = Canary()
-    if profile.runner == "jest":
-        return {**files, name: with_canary(canary, files[name])}
-    if profile.runner == "pytest":
+    if track.runner == "jest":
+        return {**files, name: canary.add_to(files[name], CANARY)}
+    if track.runner == "pytest":
         test = f"\n\ndef test_holds_{canary.word}():\n    assert {canary.word!r} == {canary.proof!r}\n"
         return {**files, name: files[name] + test}
     return None
@@ -234,24 +244,24 @@ def _with_failing_test(profile: TrackProfile, name: str, files: Mapping[str, str
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A report of each test, where the command can be made to write one; without it the command is one test itself."""
+    """The report of each test, if the command can be made to write one. Without it the command counts as one test."""
 
     command: str
     file: str
     env: Mapping[str, str]
 
     @classmethod
-    def wanted(cls, command: str, profile: TrackProfile, files: Mapping[str, str]) -> "_Report":
+    def wanted(cls, command: str, track: Track, files: Mapping[str, str]) -> "_Report":
         name = f"report-{secrets.token_hex(8)}"
-        if profile.runner == "pytest":
+        if track.runner == "pytest":
             return cls(command, f"{name}.xml", {**_PYTEST, "PYTEST_ADDOPTS": f"--junitxml={name}.xml"})
-        if profile.runner == "jest" and _TESTS_BY_SCRIPT.fullmatch(command) and _script_is_jest(files):
+        if track.runner == "jest" and _TESTS_BY_SCRIPT.fullmatch(command) and _script_is_jest(files):
             return cls(f"{command} --ci --json --outputFile={name}.json", f"{name}.json", {})
         return cls(command, f"{name}.none", {})
 
-    def judged(self, command: str, done: Completed, written: bytes | None) -> TestRun:
+    def check(self, command: str, done: Completed, written: bytes | None) -> TestRun:
         tests = self._tests(written)
-        words = plain(last_words(done))
+        words = without_colours(last_output(done))
         if not tests:
             state: TestState = "passed" if done.ok else "failed"
             tests = [TestOutcome(name=command, state=state, message="" if done.ok else words, seconds=done.seconds)]
@@ -266,12 +276,12 @@ class _Report:
         text = written.decode(errors="replace")
         try:
             return read_junit(text) if self.file.endswith(".xml") else _read_jest(text)
-        except ValueError:  # no report, or one that is not the runner's: the exit code is left
+        except ValueError:  # not the runner's report: only the exit code is left
             return []
 
 
 def _script_is_jest(files: Mapping[str, str]) -> bool:
-    scripts = _parsed(files.get("package.json", "")).get("scripts")
+    scripts = _json_object(files.get("package.json", "")).get("scripts")
     return isinstance(scripts, dict) and re.match(r"jest\b", str(scripts.get("test"))) is not None
 
 
@@ -291,14 +301,14 @@ class _JestReport(BaseModel):
 
 
 def _read_jest(text: str) -> list[TestOutcome]:
-    """Jest's own JSON; `ValueError` where it is none."""
+    """Read Jest's own JSON report. Raise `ValueError` if it is none."""
     tests = [test for file in _JestReport.model_validate_json(text).testResults for test in file.assertionResults]
     states: dict[str, TestState] = {"passed": "passed", "failed": "failed"}
     return [
         TestOutcome(
             name=" > ".join([*test.ancestorTitles, test.title]),
             state=states.get(test.status, "skipped"),
-            message=plain("\n".join(text.split("\n    at ")[0] for text in test.failureMessages))[:4000],
+            message=without_colours("\n".join(text.split("\n    at ")[0] for text in test.failureMessages))[:4000],
         )
         for test in tests
     ]

@@ -1,0 +1,60 @@
+"""Read from a case how its answers are graded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bakeoff.errors import GraderError
+from bakeoff.plan import Case, Files, Grading
+
+
+@dataclass(frozen=True, slots=True)
+class GradedCase:
+    """A case with the settings that its tests run with."""
+
+    case: Case
+    settings: Grading
+
+    @property
+    def name(self) -> str:
+        return self.case.id
+
+    @property
+    def files(self) -> Files:
+        """Return the pristine folder that tests run in, without the answer and the validator."""
+        hidden = {name: text for name, text in self.case.hidden.items() if name != self.settings.validator}
+        return {**self.case.files, **hidden}
+
+    @property
+    def reference(self) -> Files:
+        return self.case.reference
+
+    @property
+    def validator(self) -> str | None:
+        return self.case.hidden[self.settings.validator] if self.settings.validator else None
+
+    @property
+    def has_canary(self) -> bool:
+        """Tell whether a test that must fail is among the tests. A command may bring none."""
+        return self.settings.runner not in ("junit", "command") or self.settings.canary is not None
+
+    @property
+    def is_exercise(self) -> bool:
+        """Tell whether the case is an exercise, which is solved or not. Suites count their tests."""
+        return bool(self.settings.track)
+
+    def with_answer(self, answer: Mapping[str, str]) -> dict[str, str]:
+        """Return the folder that the tests of an answer run in."""
+        return {**self.files, **answer}
+
+
+def graded_case(case: Case) -> GradedCase:
+    """Return a case with its grading settings. Raise `GraderError` if it has none, or none that fit."""
+    settings = case.grading
+    if settings is None:
+        raise GraderError(
+            f"case {case.id!r} does not say how it is graded: its plan was not made from suites or exercises, or by an "
+            "older version of bakeoff; start a new run"
+        )
+    if settings.validator is not None and settings.validator not in case.hidden:
+        raise GraderError(f"case {case.id!r}: its validator {settings.validator!r} is not among its hidden files")
+    return GradedCase(case, settings)

@@ -1,0 +1,134 @@
+"""Compare the tests of an answer with those of its reference: the grade of the answer."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bakeoff.grading.cases import GradedCase
+from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
+from bakeoff.grading.runners import run_tests, run_validator
+from bakeoff.toolchains.outcome import TestRun, ValidationOutcome
+
+_ENDINGS = {
+    "timeout": "the tests did not end within {seconds:g} s",
+    "crashed": "the process that ran the tests ended before they did",
+    "memory": "the tests used more memory than allowed",
+    "output": "the tests wrote more output than allowed",
+}
+_NAMED = 5
+_NO_RUN = TestRun()
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """The result of one answer."""
+
+    passed: Counter[str]
+    """Names of the tests that count and passed."""
+    failed: Counter[str]
+    """Names of the tests that count and did not pass."""
+    problem: str | None = None
+    """Why none of the reported tests counts."""
+    error: str | None = None
+    """What went wrong outside of the tests. It fails the answer, and the tests still count."""
+    run: TestRun = _NO_RUN
+    validation: ValidationOutcome | None = None
+
+    @property
+    def total(self) -> int:
+        return self.passed.total() + self.failed.total()
+
+    @property
+    def refused(self) -> bool:
+        """Tell whether the validator refused the answer."""
+        return self.validation is not None and not self.validation.valid
+
+    @property
+    def ok(self) -> bool:
+        faultless = self.problem is None and self.error is None and not self.refused
+        return faultless and bool(self.passed) and not self.failed
+
+    def summary(self) -> str:
+        """Return the grade in one line."""
+        counts = f"{self.passed.total()} of {self.total} tests passed"
+        notes = [first_line(text) for text in (self.problem, self.error) if text]
+        if self.refused and self.validation is not None:
+            notes.append(f"the validator objects: {'; '.join(self.validation.errors) or 'it gives no reason'}")
+        if not notes and (named := [test.name for test in self.run.tests if test.name in self.failed]):
+            notes.append(f"failed: {', '.join(dict.fromkeys(named))}")
+        return shorten("; ".join([counts, *notes]), 1000)
+
+
+async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]) -> Grade:
+    """Run validator and tests on an answer, and compare them with what the reference did."""
+    reference = await reference_of(case, resources)
+    skipped = frozenset[str]() if reference else await always_skipped(case, resources)
+    validation = await run_validator(case, answer, resources)
+    run = await run_tests(case, answer, resources)
+    return compare_runs(case, reference, run, validation, skipped=skipped)
+
+
+async def grade_nothing(case: GradedCase, why: str, resources: Mapping[str, Any]) -> Grade:
+    """Return the grade of a subject that handed nothing in: it fails every test.
+
+    The validator is asked about the reference. A suite whose validator is broken must count for nobody, or subjects
+    that handed something in would be measured by fewer tests than those who did not.
+    """
+    reference = await reference_of(case, resources)
+    await run_validator(case, case.reference, resources)
+    return Grade(Counter(), Counter(reference.counted if reference else ()), problem=why)
+
+
+def compare_runs(
+    case: GradedCase,
+    reference: ReferenceRun | None,
+    run: TestRun,
+    validation: ValidationOutcome | None = None,
+    *,
+    skipped: Collection[str] = (),
+) -> Grade:
+    """Return the grade of a run.
+
+    An answer passes if the validator accepts it, everything ran and passed, and the tests are those of the reference.
+    Without a reference, every test counts that is not in `skipped`.
+    """
+    problem = _problem(case, reference, run)
+    wanted = Counter(reference.counted if reference else [test.name for test in run.tests if test.name not in skipped])
+    trusted = run.tests if problem is None else ()
+    passed = wanted & Counter(test.name for test in trusted if test.state == "passed")
+    error = run.error if problem is None else None
+    return Grade(passed, wanted - passed, problem, error, run, validation)
+
+
+def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> str | None:
+    """Return why none of the reported tests counts, or None."""
+    if run.tampered is not None:
+        return f"the answer interfered with the tests: {run.tampered}"
+    if run.stop in _ENDINGS:
+        return run.error or _ENDINGS[run.stop].format(seconds=case.settings.seconds)
+    unseen = case.has_canary and not run.canary_seen
+    wanted, seen = Counter(reference.names if reference else ()), Counter(test.name for test in run.tests)
+    others = reference is not None and wanted != seen
+    if run.error is not None and (unseen or others or case.is_exercise):
+        return run.error
+    if unseen:
+        return "a test that must fail was not seen failing: the answer interfered with the tests"
+    if others:
+        listed = [
+            f"{what} {', '.join(list(names)[:_NAMED])}"
+            for what, names in (("missing:", wanted - seen), ("unknown:", seen - wanted))
+            if names
+        ]
+        return f"the tests that ran are not those of the reference ({'; '.join(listed)})"
+    if reference is not None and reference.confirmed and run.unconfirmed is not None:
+        return f"the command says that the tests pass, but run apart from it they do not: {run.unconfirmed}"
+    return None
+
+
+def shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), text)

@@ -1,0 +1,153 @@
+"""Run each reference in its own tests, and keep which tests count. Answers are compared with that."""
+
+import asyncio
+import contextlib
+import platform
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from bakeoff import toolchains
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._version import __version__
+from bakeoff.errors import GraderError
+from bakeoff.grading.cases import GradedCase
+from bakeoff.grading.runners import installation_of, run_tests
+from bakeoff.toolchains.outcome import TestRun
+
+REFERENCES = "references"
+_SOURCE_SUFFIXES = {".py", ".js", ".mjs", ".cjs", ".ts", ".json", ".svelte"}
+
+
+class ReferenceRun(FrozenModel):
+    """The tests that a reference ran, in their order."""
+
+    names: tuple[str, ...]
+    skipped: tuple[str, ...] = ()  # by the tests themselves, and so for every candidate
+    confirmed: bool = True  # a second runner can run these tests too, so it counts for candidates
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """Return the tests that a candidate can pass or fail."""
+        skipped = set(self.skipped)
+        return tuple(name for name in self.names if name not in skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """The resource that keeps the runs of references.
+
+    Args:
+        verify_command: The command, without the name of a case, that shows why a reference does not pass.
+    """
+
+    verify_command: str
+    key = REFERENCES
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["OpenReferences"]:
+        yield OpenReferences(cache_folder() / "references", self.verify_command)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReferences:
+    """References that have been run, in this process or in an earlier one."""
+
+    folder: Path
+    verify_command: str
+    _known: dict[str, ReferenceRun] = field(default_factory=dict)
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+
+    async def get(self, key: str, run: Callable[[], Awaitable[ReferenceRun]]) -> ReferenceRun:
+        """Return what is stored under a key, or else what `run` finds. The same key never runs twice at a time."""
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if key not in self._known:
+                self._known[key] = self._stored(key) or await self._run(key, run)
+        return self._known[key]
+
+    async def _run(self, key: str, run: Callable[[], Awaitable[ReferenceRun]]) -> ReferenceRun:
+        reference = await run()
+        with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
+            write_atomically(self.folder / f"{key}.json", reference.model_dump_json().encode())
+        return reference
+
+    def _stored(self, key: str) -> ReferenceRun | None:
+        try:
+            stored = ReferenceRun.model_validate_json((self.folder / f"{key}.json").read_bytes())
+        except (OSError, ValidationError):
+            return None
+        return stored if stored.counted else None
+
+
+async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> ReferenceRun | None:
+    """Return what the reference ran; None if the case has none. Raise `GraderError` if it fails its own tests."""
+    if not case.reference:
+        return None
+    references: OpenReferences = resources[REFERENCES]
+
+    async def run() -> ReferenceRun:
+        found = await run_tests(case, case.reference, resources)
+        if (why := reference_problem(found, canary=case.has_canary)) is not None:
+            raise GraderError(
+                f"case {case.name!r}: its reference does not pass its own tests ({why}): "
+                f"`{references.verify_command} {case.name}` shows more"
+            )
+        return as_reference(found)
+
+    return await references.get(reference_key(case, installation_of(case, resources)), run)
+
+
+async def always_skipped(case: GradedCase, resources: Mapping[str, Any]) -> frozenset[str]:
+    """Return, for a case without a reference, the tests that are skipped even without an answer."""
+
+    async def run() -> ReferenceRun:
+        return as_reference(await run_tests(case, {}, resources))
+
+    references: OpenReferences = resources[REFERENCES]
+    key = reference_key(case, installation_of(case, resources))
+    return frozenset((await references.get(key, run)).skipped)
+
+
+def reference_key(case: GradedCase, installation: str) -> str:
+    """Return a key of everything that decides which tests a reference runs, and under which names."""
+    settings = case.settings.model_dump(mode="json", exclude={"seconds", "validator"})
+    return fingerprint(_toolchains_digest(), installation, settings, case.files, case.reference)
+
+
+def as_reference(run: TestRun) -> ReferenceRun:
+    skipped = tuple(test.name for test in run.tests if test.state == "skipped")
+    names = tuple(test.name for test in run.tests)
+    return ReferenceRun(names=names, skipped=skipped, confirmed=run.unconfirmed is None)
+
+
+def reference_problem(run: TestRun, *, canary: bool) -> str | None:
+    """Return why a run cannot serve as a reference, or None. `canary`: a test that must fail is among its tests."""
+    if run.tampered is not None or run.error is not None:
+        return run.tampered or run.error
+    if run.stop != "finished":
+        return f"it was ended: {run.stop}"
+    failed = [test for test in run.tests if test.state == "failed"]
+    if failed:
+        return f"failed: {', '.join(test.name for test in failed)}; {failed[0].message[:500]}".removesuffix("; ")
+    if canary and not run.canary_seen:
+        return "a test that must fail was not seen failing"
+    return None if any(test.state == "passed" for test in run.tests) else "no test ran"
+
+
+@cache
+def _toolchains_digest() -> str:
+    """Hash everything that runs tests here. Another version may name the same tests differently."""
+    folder = Path(toolchains.__file__).parent
+    sources = {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in _SOURCE_SUFFIXES and path.is_file()
+    }
+    return fingerprint(__version__, sources, platform.python_version())

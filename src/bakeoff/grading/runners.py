@@ -1,0 +1,92 @@
+"""Choose the toolchain that grades a case, and run tests and validators with it."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+from bakeoff.errors import GraderError, UsageError
+from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.plan import Case, Grading
+from bakeoff.protocols import Resource, Sandbox
+from bakeoff.toolchains.outcome import Grader, TestRun, ValidationOutcome
+
+VITEST = "vitest"
+VALIDATOR_SECONDS = 30.0
+
+
+def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int = 1) -> Resource:
+    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.Grader`."""
+    if settings.track:
+        from bakeoff.toolchains.exercises import ExerciseToolchain
+        from bakeoff.toolchains.tracks import graded_track
+
+        command = settings.command[0] if settings.command else None
+        try:
+            track = graded_track(settings.track, command)
+        except UsageError as error:
+            raise GraderError(str(error)) from error
+        return ExerciseToolchain(sandbox, track, slots, run_skipped=settings.run_skipped, command=command)
+    if settings.runner == "vitest":
+        from bakeoff.toolchains.vitest import VitestToolchain
+
+        return VitestToolchain(sandbox, slots)
+    if settings.runner == "pytest":
+        from bakeoff.toolchains.pytest_runner import PytestToolchain
+
+        return PytestToolchain(sandbox)
+    if settings.runner == "junit":
+        from bakeoff.toolchains.junit import JunitToolchain
+
+        return JunitToolchain(sandbox, settings.command, settings.report, settings.canary)
+    raise GraderError(f"runner {settings.runner!r} grades exercises only, and the case names no track")
+
+
+def toolchains_for(cases: Iterable[Case], sandbox: Callable[[], Sandbox], jobs: int) -> tuple[Resource, ...]:
+    """Return the resources that grade these cases, with a slot for each core that can be busy."""
+    slots = max(1, min(jobs, os.cpu_count() or 1))
+    wanted: dict[str, Resource] = {}
+    for case in map(graded_case, cases):
+        settings = [case.settings]
+        if _validator_language(case) == "ts":
+            settings.append(case.settings.model_copy(update={"runner": VITEST, "track": ""}))
+        for each in settings:
+            toolchain = toolchain_for(each, sandbox, slots)
+            wanted.setdefault(toolchain.key, toolchain)
+    return tuple(wanted.values())
+
+
+async def run_tests(case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]) -> TestRun:
+    """Run the tests on an answer, in a pristine folder."""
+    grader: Grader = _opened(case, resources)
+    return await grader.run(case.with_answer(answer), tests=case.settings.tests, seconds=case.settings.seconds)
+
+
+async def run_validator(
+    case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]
+) -> ValidationOutcome | None:
+    """Ask the suite's validator about an answer; return None if there is no validator. Raise if it breaks."""
+    language = _validator_language(case)
+    if language is None or case.validator is None:
+        return None
+    from bakeoff.toolchains.validators import validate
+
+    runner = resources[VITEST] if language == "ts" else _opened(case, resources)
+    return await validate(runner, answer[case.settings.solution[0]], case.validator, language, VALIDATOR_SECONDS)
+
+
+def installation_of(case: GradedCase, resources: Mapping[str, Any]) -> str:
+    """Return which installed packages grade a case. The folder of Vitest is named by its packages and its Node."""
+    return str(resources[VITEST].toolchain.name) if case.settings.runner == VITEST else ""
+
+
+def _opened(case: GradedCase, resources: Mapping[str, Any]) -> Any:
+    def unused() -> Sandbox:
+        raise LookupError("only the key is needed")
+
+    return resources[toolchain_for(case.settings, unused).key]
+
+
+def _validator_language(case: GradedCase) -> Literal["ts", "py"] | None:
+    if case.settings.validator is None:
+        return None
+    return "ts" if case.settings.validator.endswith(".ts") else "py"

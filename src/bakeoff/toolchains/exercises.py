@@ -1,0 +1,87 @@
+"""Test exercises of any track: with Jest or pytest where we have a guarded runner, or with a command."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from bakeoff.errors import GraderError, InfraError, UsageError
+from bakeoff.protocols import Sandbox
+from bakeoff.toolchains.commands import CommandRunner
+from bakeoff.toolchains.install import Say, install_jest, pytest_folders, quiet
+from bakeoff.toolchains.jest import OpenJest
+from bakeoff.toolchains.outcome import Grader, TestRun
+from bakeoff.toolchains.pytest_runner import OpenPytest
+from bakeoff.toolchains.tracks import TYPESCRIPT, Track, is_outside_tests
+
+
+@dataclass(frozen=True, slots=True)
+class ExerciseToolchain:
+    """The resource that tests the exercises of one track.
+
+    Args:
+        sandbox: Makes the sandbox that tests run in.
+        track: The language of the exercises.
+        slots: The number of candidates that are tested at a time.
+        run_skipped: Also run the tests that the track marks as skipped.
+        command: Run this command instead of our own runner. It is slower, and needs our runner to confirm it.
+        say: Tells the user about installations and warnings.
+    """
+
+    sandbox: Callable[[], Sandbox]
+    track: Track = TYPESCRIPT
+    slots: int = 1
+    run_skipped: bool = True
+    command: str | None = None
+    say: Say = quiet
+
+    @property
+    def key(self) -> str:
+        how = f" by {self.command}" if self.command else ""
+        return f"exercises {self.track.slug}{how}{'' if self.run_skipped else ' without skipped tests'}"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["OpenExercises"]:
+        sandbox = self.sandbox()
+        async with AsyncExitStack() as stack:
+            yield OpenExercises(self.track, await self._grader(sandbox, stack), self.run_skipped)
+
+    async def _grader(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader:
+        if self.command is None:
+            return await self._guarded(sandbox, stack)
+        guard: Grader | None = None
+        if self.track.runner != "command":
+            try:
+                guard = await self._guarded(sandbox, stack)
+            except (InfraError, UsageError) as error:
+                self.say(
+                    f"warning: nothing confirms the results of `{self.command}` for {self.track.language}: {error}"
+                )
+        return CommandRunner(sandbox, self.track, self.command, self.say, guard)
+
+    async def _guarded(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader:
+        if self.track.runner == "pytest":
+            return OpenPytest(sandbox, pytest_folders())
+        if self.track.runner == "command":
+            raise UsageError(f"exercises in {self.track.language} have no test runner here: pass --test-command")
+        jest = OpenJest(sandbox, await install_jest(self.say), self.slots)
+        stack.push_async_callback(jest.close)
+        await jest.warm_up()
+        return jest
+
+
+@dataclass(frozen=True, slots=True)
+class OpenExercises:
+    """Run the tests of exercises as their track has them."""
+
+    track: Track
+    grader: Grader
+    run_skipped: bool = True
+
+    async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        missing = [name for name in tests if name not in files]
+        if missing or not tests:
+            raise GraderError(f"the exercise has no test file {', '.join(missing)}".rstrip())
+        given = {name: text for name, text in files.items() if not is_outside_tests(name)}
+        for name in tests:
+            given[name] = self.track.unskip(files[name]) if self.run_skipped else files[name]
+        return await self.grader.run(given, tests=tests, seconds=seconds)

@@ -1,0 +1,195 @@
+"""Install what graders need into the cache folder: Node packages for Vitest and Jest; find pytest beside Bakeoff.
+
+The first process that needs an installation makes it and the others wait. No process ever sees half of one.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from pathlib import Path
+
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.model import fingerprint
+from bakeoff.errors import InfraError
+from bakeoff.protocols import Sandbox
+
+Say = Callable[[str], None]
+"""Tells the user about an installation."""
+
+VITEST_SOURCES = Path(__file__).with_name("javascript")
+JEST_SOURCES = Path(__file__).with_name("javascript_jest")
+INSTALL_SECONDS = 600.0
+# The code cache of the bundle is made and used under the same flags, or V8 refuses it. Workers are short-lived and
+# there are few cores, so helper threads of the garbage collector would only wait for each other.
+WORKER_FLAGS = ("--max-old-space-size=512", "--single-threaded-gc")
+
+_SHARED_SCRIPTS = tuple(VITEST_SOURCES / name for name in ("host.cjs", "builtins.mjs", "beyond.mjs"))
+_OLDEST_NODE = (20, 19)
+_GET_NODE = "install Node.js 20.19 or newer (https://nodejs.org), or run only suites that need no Node"
+_NPM_INSTALL = (
+    *("install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"),
+    "--omit=dev",
+)
+_PYTEST_PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging")
+_LOCK_PAUSE = 0.2
+_TAIL = 1000
+
+
+def quiet(_line: str) -> None:
+    """Say nothing."""
+
+
+async def install_vitest(say: Say) -> Path:
+    """Return the folder of the Vitest toolchain, installed if it is not there yet."""
+    return await _install_packages("node", _files(VITEST_SOURCES), "Svelte, Vite and Vitest", say, build="build.mjs")
+
+
+async def install_jest(say: Say) -> Path:
+    """Return the folder of the Jest toolchain, installed if it is not there yet."""
+    return await _install_packages("jest", [*_files(JEST_SOURCES), *_SHARED_SCRIPTS], "Jest and Babel", say)
+
+
+def vitest_folder(node_version: str) -> Path:
+    """Return the folder that Vitest is installed in for a version of Node."""
+    return _folder("node", _files(VITEST_SOURCES), node_version)
+
+
+async def _install_packages(name: str, sources: list[Path], what: str, say: Say, build: str | None = None) -> Path:
+    node, npm = _find_node()
+    folder = _folder(name, sources, await _node_version(node))
+
+    async def fill(beside: Path) -> None:
+        for path in sources:
+            shutil.copy(path, beside)
+        await output_of([npm, *_NPM_INSTALL], beside)
+        if build:
+            await output_of([node, *WORKER_FLAGS, build], beside)
+
+    return await install_once(folder, fill, lambda: say(f"Installing {what} into {folder} (once, about a minute) …"))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file())
+
+
+def _folder(name: str, sources: Iterable[Path], node_version: str) -> Path:
+    """Return one folder for each content of our files and each Node, so that no old installation is ever used."""
+    contents = {path.name: path.read_text(encoding="utf-8") for path in sources}
+    key = fingerprint(contents, WORKER_FLAGS, node_version, platform.system(), platform.machine())
+    return cache_folder() / "toolchains" / f"{name}-{key[:16]}"
+
+
+def _find_node() -> tuple[str, str]:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None:
+        raise InfraError(f"`node` is not installed, and these tests run on it: {_GET_NODE}", permanent=True)
+    if npm is None:
+        raise InfraError(f"`npm` is not installed beside {node}, and it installs the toolchain", permanent=True)
+    return node, npm
+
+
+async def _node_version(node: str) -> str:
+    printed = (await output_of([node, "--version"], Path("/"), seconds=30.0)).strip()
+    found = re.fullmatch(r"v(\d+)\.(\d+)\.\d+\S*", printed)
+    if found is None:
+        raise InfraError(f"{node} --version printed {printed[:100]!r}: {_GET_NODE}", permanent=True)
+    if (int(found[1]), int(found[2])) < _OLDEST_NODE:
+        raise InfraError(f"{node} is Node {printed}, which is too old: {_GET_NODE}", permanent=True)
+    return printed
+
+
+def python_in(sandbox: Sandbox) -> str:
+    """Return the interpreter to call in a sandbox: this one, except in a container, which has its own."""
+    return "python3" if sandbox.name == "docker" else sys.executable
+
+
+def pytest_folders() -> tuple[Path, ...]:
+    """Return the folders that pytest and its dependencies are imported from."""
+    folders = []
+    for name in _PYTEST_PACKAGES:
+        found = importlib.util.find_spec(name)
+        if found is None or found.origin is None:
+            raise InfraError(
+                f"`{name}` is not installed beside Bakeoff, and Python tests run with pytest: `pip install pytest`",
+                permanent=True,
+            )
+        folders.append(Path(found.origin).parents[1])
+    return tuple(dict.fromkeys(folders))
+
+
+async def install_once(folder: Path, fill: Callable[[Path], Awaitable[None]], announce: Callable[[], None]) -> Path:
+    """Return the folder, read-only. If it is missing, `fill` fills an empty folder, which then takes its name."""
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    async with _locked(folder.with_suffix(".lock")):
+        if not folder.is_dir():
+            announce()
+            await _install(folder, fill)
+    return folder
+
+
+async def _install(folder: Path, fill: Callable[[Path], Awaitable[None]]) -> None:
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        await fill(beside)
+        # Protects the toolchain from stray writes where a candidate runs as our own user.
+        await asyncio.to_thread(_chmod, beside, "a+rX,a-w", check=True)
+        beside.rename(folder)
+    except BaseException:
+        _chmod(beside, "u+w", check=False)
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def _chmod(folder: Path, mode: str, *, check: bool) -> None:
+    subprocess.run(["chmod", "-R", mode, "--", folder], check=check, capture_output=True)
+
+
+async def output_of(argv: list[str], cwd: Path, *, seconds: float = INSTALL_SECONDS) -> str:
+    """Return what a program of the user prints. Raise `InfraError` if it fails or takes too long."""
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    shown = " ".join([Path(argv[0]).name, *argv[1:2]])
+    try:
+        async with asyncio.timeout(seconds):
+            out, err = await process.communicate()
+    except TimeoutError as problem:
+        raise InfraError(f"`{shown}` took longer than {seconds:.0f} s", permanent=True) from problem
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        words = err.decode(errors="replace").strip()[-_TAIL:]
+        raise InfraError(f"`{shown}` failed; can the package registry be reached? {words}", permanent=True)
+    return out.decode(errors="replace")
+
+
+@contextlib.asynccontextmanager
+async def _locked(lock: Path) -> AsyncIterator[None]:
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(_LOCK_PAUSE)  # not in a thread, which a cancellation would leave waiting
+        yield
+    finally:
+        os.close(descriptor)

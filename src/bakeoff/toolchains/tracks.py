@@ -1,0 +1,138 @@
+"""Describe tracks: the languages of exercises, how their tests run, and which file names belong to tests and tools."""
+
+import fnmatch
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Literal
+
+from bakeoff.errors import UsageError
+
+TEST_PATTERNS = ("*.test.*", "*_test.*", "*.spec.*", "*_spec.*", "test_*", "*Test.*", "*Tests.*", "*-test.*")
+EXAMPLE_STEMS = ("proof.ci", "example", "exemplar", "reference", "proof")
+"""Names of the known-good solution in `.meta` for exercises whose configuration does not say."""
+
+_TOOL_NAMES = (
+    *("package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock*", "*.config.*", "tsconfig*.json"),
+    *("conftest.py", "sitecustomize.py", "usercustomize.py", "pytest.ini", "tox.ini", "setup.cfg", "setup.py"),
+    *("pyproject.toml", "*.pth", "jest.*", "vitest.*", "babel.*", "eslint*", "Makefile", "Cargo.toml", "go.mod"),
+    *("jest-*", "vitest-*", "requirements*.txt", "Pipfile*", "*.d.ts", "*.snap", "noxfile.py", "manage.py", "*.lock"),
+)
+_TOOL_FOLDERS = frozenset(
+    {"node_modules", "__mocks__", "__tests__", "__snapshots__", "test", "tests", ".git", ".meta", ".docs", ".yarn"}
+)
+_TEST_RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "jest", "vitest"})
+_CALLED = r"(?=\s*[.(`])"
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One language of exercises."""
+
+    slug: str
+    language: str
+    suffixes: tuple[str, ...]
+    runner: Literal["jest", "pytest", "command"] = "command"
+    command: str | None = None
+    """The command that people type to run an exercise's tests; None if we know none."""
+    fence: str = ""
+    node: bool = False
+    test_patterns: tuple[str, ...] = (*TEST_PATTERNS, "test-*")
+    """Names of the files with tests to run. A track may list helpers among its tests."""
+    skips: tuple[tuple[str, str], ...] = ()
+    """Regular expressions of skipped tests, each with its replacement."""
+
+    def tests_among(self, trusted: Iterable[str]) -> list[str]:
+        """Return the files that hold tests among the test files and their helpers; all of them if none is named so."""
+        names = list(trusted)
+        return [name for name in names if matches(name, self.test_patterns)] or names
+
+    def unskip(self, source: str) -> str:
+        """Return the same tests with none skipped. Only calls change, never an import."""
+        for pattern, replacement in self.skips:
+            source = re.sub(pattern, replacement, source)
+        return source
+
+
+TYPESCRIPT = Track(
+    slug="typescript",
+    language="TypeScript",
+    suffixes=(".ts", ".tsx"),
+    runner="jest",
+    command="corepack yarn && corepack yarn test",
+    fence="ts",
+    node=True,
+    test_patterns=("*.test.*", "*.spec.*", "*_test.*", "*.tst.*", "test-*", "*.snap"),
+    skips=(
+        (rf"(?<![\w.$'\"])x(it|test|describe){_CALLED}", r"\1"),
+        (rf"(?<![\w.$'\"])((?:it|test|describe)(?:\.concurrent)?)\.skip{_CALLED}", r"\1"),
+    ),
+)
+PYTHON = Track(
+    slug="python",
+    language="Python",
+    suffixes=(".py",),
+    runner="pytest",
+    command="pytest",
+    fence="python",
+    test_patterns=("test_*", "*_test.*", "*.test.*", "*.spec.*"),
+)
+JAVASCRIPT = Track(
+    "javascript", "JavaScript", (".js", ".jsx", ".mjs"), command="npm install && npm test", fence="js", node=True
+)
+TRACKS: Mapping[str, Track] = MappingProxyType({track.slug: track for track in (TYPESCRIPT, JAVASCRIPT, PYTHON)})
+GUARDED = tuple(track for track in TRACKS.values() if track.runner != "command")
+"""The tracks that Bakeoff has a test runner of its own for."""
+
+
+def track_of(slug: str | None, names: Iterable[str]) -> Track:
+    """Return the track of that slug, or else the one that the endings of an exercise's files point to."""
+    if slug is not None and slug in TRACKS:
+        return TRACKS[slug]
+    suffixes = [PurePosixPath(name).suffix for name in names]
+    for track in TRACKS.values():
+        if slug is None and any(suffix in track.suffixes for suffix in suffixes):
+            return track
+    found = tuple(dict.fromkeys(suffix for suffix in suffixes if suffix and suffix not in (".json", ".md", ".toml")))
+    return Track(slug or "unknown", (slug or "unknown").capitalize(), found)
+
+
+def graded_track(language: str, command: str | None = None) -> Track:
+    """Return the track that grades a language, by slug in any case. Any language will do with a test command."""
+    name = language.strip().lower()
+    track = TRACKS.get(name) or Track(name, language, ())
+    if track in GUARDED:
+        return track
+    if command is None:
+        known = ", ".join(each.slug for each in GUARDED)
+        raise UsageError(f"exercises in {language!r} have no test runner here, only {known} do; pass --test-command")
+    return replace(track, command=command)
+
+
+def matches(path: str, patterns: Iterable[str]) -> bool:
+    """Tell whether the last part of a path matches one of the patterns."""
+    name = PurePosixPath(path).name
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def is_test_name(path: str) -> bool:
+    return matches(path, TEST_PATTERNS)
+
+
+def is_outside_tests(path: str) -> bool:
+    """Tell whether a file lies where no test may see it: `.meta`, `.git`, installed packages."""
+    folders = PurePosixPath(path).parts[:-1]
+    return any(part.startswith(".") or part in {"node_modules", "__pycache__"} for part in folders)
+
+
+def is_protected_name(path: str) -> bool:
+    """Tell whether tests, configuration or tools would read a file of this name, and not only the solution."""
+    pure = PurePosixPath(path)
+    hidden = any(part.startswith(".") for part in pure.parts)
+    tool = matches(path, _TOOL_NAMES) or pure.stem in _TEST_RUNNERS
+    # Beside the solution it would be imported instead of the standard library's module, also by the tests.
+    standard = pure.suffix == ".py" and pure.stem in sys.stdlib_module_names
+    return hidden or tool or standard or bool(_TOOL_FOLDERS & set(pure.parts[:-1])) or is_test_name(path)

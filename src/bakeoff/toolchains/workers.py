@@ -1,0 +1,242 @@
+"""Keep Node processes ready in sandboxes, one for each candidate, and talk to them through a socket.
+
+    host ── compiler   one process, kept: turns sources into scripts; it never runs what it reads
+      │
+      ├──── worker     libraries and test runner loaded, waiting; takes one job, answers, ends
+      └──── worker     the next one, made ready while the first is at work
+
+Each of these is a sandboxed command in a folder of its own, with a user of its own if we are root. No process meets two
+candidates, so nothing can leak from one to another, and one that hangs or breaks affects no other. Scripts travel
+through the socket, so neither a test nor its canary lies in a file that a candidate could read.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bakeoff.errors import InfraError
+from bakeoff.plan import Limits
+from bakeoff.protocols import Command, Completed, Sandbox
+from bakeoff.sandbox import open_place
+from bakeoff.toolchains.install import WORKER_FLAGS
+from bakeoff.toolchains.outcome import TestRun
+
+SOCKET = "socket"
+WORKER_LIMITS = Limits(memory_mb=1024, processes=96, disk_mb=64, output_kb=256)
+COMPILER_LIMITS = Limits(memory_mb=2048, processes=96, disk_mb=64, output_kb=4096)
+COMPILE_SECONDS = 20.0
+_LONGEST_ANSWER = 16 << 20
+_LIFETIME_SECONDS = 7 * 24 * 3600.0  # each question has a limit of its own
+_READY_SECONDS = 60.0
+_ENDING_SECONDS = 5.0  # between the end of the connection and the end of its process
+_TAIL = 2000
+
+
+class PeerGone(Exception):
+    """The process ended, or sent something that is no answer. `completed` tells how it ended, if that is known."""
+
+    def __init__(self, completed: Completed | None) -> None:
+        super().__init__("it ended without an answer")
+        self.completed = completed
+
+
+class Peer:
+    """One sandboxed process that answers questions, from its start to its end. `close` must be awaited.
+
+    The process gets the name of the socket as its last argument, connects once, and sends a line when it is ready.
+    After that each side sends one line at a time. The socket closes behind the first connection, so nobody else can
+    connect.
+    """
+
+    def __init__(self, sandbox: Sandbox, argv: Sequence[str], *, readable: tuple[Path, ...], limits: Limits) -> None:
+        self._sandbox, self._argv, self._readable, self._limits = sandbox, tuple(argv), readable, limits
+        self._connected: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
+        self._connected = asyncio.get_running_loop().create_future()
+        self._process = asyncio.create_task(self._run())
+        self._readiness = asyncio.create_task(self._become_ready())
+
+    async def _run(self) -> Completed:
+        async with open_place() as place:
+            with socket.socket(socket.AF_UNIX) as listening:
+                listening.setblocking(False)
+                listening.bind(str(place.work / SOCKET))
+                listening.listen(1)
+                if place.uid is not None:
+                    os.chown(place.work / SOCKET, place.uid, place.uid)
+                accepting = asyncio.create_task(self._accept(listening))
+                try:
+                    argv = (*self._argv, SOCKET)
+                    command = Command(argv, place, _LIFETIME_SECONDS, self._limits, readable=self._readable)
+                    return await self._sandbox.run(command)
+                finally:
+                    accepting.cancel()
+                    await asyncio.wait([accepting])
+                    self._disconnect()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        connection, _ = await asyncio.get_running_loop().sock_accept(listening)
+        listening.close()
+        self._connected.set_result(await asyncio.open_unix_connection(sock=connection, limit=_LONGEST_ANSWER))
+
+    def _disconnect(self) -> None:
+        if not self._connected.done():
+            self._connected.cancel()
+        elif not self._connected.cancelled():
+            self._connected.result()[1].close()
+
+    async def _become_ready(self) -> None:
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                waited: list[asyncio.Future[Any]] = [self._connected, self._process]
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+                if self._connected.done() and not self._connected.cancelled():
+                    reader, _ = self._connected.result()
+                    if await reader.readline():
+                        return
+                done = await self._process
+        except TimeoutError as problem:
+            raise InfraError(f"{self._argv[0]} was not ready within {_READY_SECONDS:.0f} s") from problem
+        words = done.stderr.decode(errors="replace").strip()[-_TAIL:]
+        words = words or f"it ended by {done.stop} with exit code {done.exit_code}"
+        raise InfraError(f"{self._argv[0]} did not start: {words}")
+
+    async def ready(self) -> None:
+        """Wait until it can be asked. Raise `InfraError` if it never can."""
+        await asyncio.shield(self._readiness)
+
+    @property
+    def alive(self) -> bool:
+        return not self._process.done()
+
+    async def ask(self, question: object, *, seconds: float) -> bytes:
+        """Return the answer to one question. Raise `TimeoutError` or `PeerGone`. Ask one question at a time."""
+        await self.ready()
+        reader, writer = self._connected.result()
+        try:
+            async with asyncio.timeout(seconds):
+                writer.write(json.dumps(question).encode() + b"\n")
+                await writer.drain()
+                answer = await reader.readline()
+        except (ConnectionError, ValueError) as problem:  # ValueError: a line beyond the length of any answer
+            raise PeerGone(await self._ending()) from problem
+        if not answer.endswith(b"\n"):
+            raise PeerGone(await self._ending())
+        return answer
+
+    async def _ending(self) -> Completed | None:
+        """Wait a little for the process to end after it has disconnected, and return how it did."""
+        await asyncio.wait([self._process], timeout=_ENDING_SECONDS)
+        return self._process.result() if self._process.done() else None
+
+    async def close(self) -> None:
+        """End the process with everything that it started."""
+        self._process.cancel()
+        self._readiness.cancel()
+        await asyncio.wait([self._process, self._readiness])
+        for task in (self._process, self._readiness):
+            with contextlib.suppress(asyncio.CancelledError, InfraError, OSError):
+                task.result()
+        self._disconnect()
+
+
+class WorkerPool:
+    """A compiler, and as many waiting workers as candidates may be tested at a time.
+
+    Args:
+        sandbox: Where all processes run.
+        toolchain: The installed folder with their scripts.
+        slots: The number of candidates that are tested at a time.
+    """
+
+    worker_script: str
+    compiler_script: str
+
+    def __init__(self, sandbox: Sandbox, toolchain: Path, slots: int) -> None:
+        self.sandbox, self.toolchain, self.slots = sandbox, toolchain, slots
+        self._slots = asyncio.Semaphore(slots)
+        self._waiting = deque(self._new_worker() for _ in range(slots))
+        self._compiler = self._new_compiler()
+        self._compiling = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def warm_up(self) -> None:
+        """Wait until the compiler and the first worker are ready."""
+        await self._compiler.ready()
+        await self._waiting[0].ready()
+
+    async def compile(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Compile one at a time, so that a source on which the compiler hangs or breaks affects no other."""
+        async with self._compiling:
+            try:
+                return parse_answer(await self._compiler.ask(question, seconds=min(seconds, COMPILE_SECONDS)))
+            except BaseException:
+                self._end(self._compiler)
+                self._compiler = self._new_compiler()
+                raise
+
+    @contextlib.asynccontextmanager
+    async def worker(self) -> AsyncIterator[Peer]:
+        """Take a worker that is ready for one job, and end it afterwards. The next one starts at once."""
+        while True:
+            worker = self._waiting.popleft()
+            self._waiting.append(self._new_worker())
+            try:
+                await worker.ready()
+                if worker.alive:  # one that died while it waited is nobody's fault
+                    yield worker
+                    return
+            finally:
+                self._end(worker)
+
+    def _new_worker(self) -> Peer:
+        argv = ("node", *WORKER_FLAGS, str(self.toolchain / self.worker_script))
+        return Peer(self.sandbox, argv, readable=(self.toolchain,), limits=WORKER_LIMITS)
+
+    def _new_compiler(self) -> Peer:
+        argv = ("node", str(self.toolchain / self.compiler_script))
+        return Peer(self.sandbox, argv, readable=(self.toolchain,), limits=COMPILER_LIMITS)
+
+    def _end(self, peer: Peer) -> None:
+        """End a process in the background, so that no candidate waits for it. `close` does."""
+        task = asyncio.create_task(peer.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        for peer in (*self._waiting, self._compiler):
+            self._end(peer)
+        self._waiting.clear()
+        while self._closing:
+            await asyncio.wait(self._closing)
+
+
+def parse_answer(answer: bytes) -> dict[str, Any]:
+    """Return an answer as a JSON object. Raise `PeerGone` if it is none."""
+    try:
+        value = json.loads(answer)
+    except (ValueError, RecursionError) as problem:
+        raise PeerGone(None) from problem
+    if not isinstance(value, dict):
+        raise PeerGone(None)
+    return value
+
+
+def ended_without_answer(completed: Completed | None, seconds: float) -> TestRun:
+    """Return the run of a candidate whose process ended before its tests did."""
+    if completed is None:
+        return TestRun(error="the runner returned no result", stop="crashed", seconds=seconds)
+    words = completed.stderr.decode(errors="replace")
+    if completed.stop == "memory" or "heap out of memory" in words or "Array buffer allocation failed" in words:
+        return TestRun(error="it used more memory than allowed", stop="memory", seconds=seconds)
+    if completed.stop == "output":
+        return TestRun(error="it printed more than allowed", stop="output", seconds=seconds)
+    ending = f"exit code {completed.exit_code}" if completed.exit_code >= 0 else f"signal {-completed.exit_code}"
+    if completed.stop not in {"exited", "killed"}:
+        ending = f"the {completed.stop} limit"
+    return TestRun(error=f"its process ended with {ending} before its tests did", stop="crashed", seconds=seconds)
