@@ -3,13 +3,12 @@
 import pytest
 
 from bakeoff.doors.components.results.names import (
-    is_http_url,
     sanitize_model_name,
     seconds_of,
     stamp_in,
     timestamp_of,
     timestamped_name,
-    told_apart,
+    unique_names,
 )
 
 NOON = "2024-12-07T12:00:05.250Z"
@@ -50,27 +49,11 @@ def test_times_are_written_as_javascript_writes_them_and_read_back() -> None:
     assert timestamp_of(0) == "1970-01-01T00:00:00.000Z"
 
 
-def test_files_of_one_name_are_told_apart_by_a_number() -> None:
-    assert told_apart(["a.json", "a.json", "b.json", "a-2.json"]) == ["a.json", "a-2.json", "b.json", "a-2-2.json"]
+def test_files_of_one_name_are_unique_names_by_a_number() -> None:
+    assert unique_names(["a.json", "a.json", "b.json", "a-2.json"]) == ["a.json", "a-2.json", "b.json", "a-2-2.json"]
 
 
 def test_the_time_in_a_name_is_found_if_it_is_one() -> None:
     assert stamp_in("result-2024-12-07-14-30-45-model.json") == "2024-12-07T14:30:45.000Z"
     assert stamp_in("result-2024-13-07-14-30-45.json") is None
     assert stamp_in("other-2024-12-07-14-30-45.json") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("https://mcp.svelte.dev/mcp", True),
-        ("http://localhost:3000", True),
-        ("npx -y @sveltejs/mcp", False),
-        ("https://", False),
-        ("ftp://host", False),
-        ("http://[", False),
-        ("", False),
-    ],
-)
-def test_an_address_is_told_from_a_command(text: str, expected: bool) -> None:
-    assert is_http_url(text) is expected

@@ -275,13 +275,13 @@ USAGE = ("tests", 0, "steps", 0, "usage", "inputTokens")
         (changed("tests", 0, "steps", 0, "response", to={"n": [float("inf")]}), r"response\.n: .*too large"),
         (changed("metadata", "model", to="x" * 600), r"metadata\.model: .*500"),
         (changed("metadata", "model", to=""), r"metadata\.model: '' is not a name"),
-        (changed("metadata", "timestamp", to="yesterday"), r"metadata\.timestamp: 'yesterday' is no time"),
-        (changed("metadata", "timestamp", to="0001-01-01T00:00:00+23:00"), r"metadata\.timestamp: .* is no time"),
+        (changed("metadata", "timestamp", to="yesterday"), r"metadata\.timestamp: 'yesterday' is not a time"),
+        (changed("metadata", "timestamp", to="0001-01-01T00:00:00+23:00"), r"metadata\.timestamp: .* is not a time"),
         (changed("metadata", "mcpTransportType", to="pigeon"), r"metadata\.mcpTransportType: .*'HTTP' or 'StdIO'"),
         (changed("metadata", "totalCost", "totalCost", to="free"), r"metadata\.totalCost\.totalCost: .*number"),
         (changed("metadata", "cacheSimulation", "more", to=float("inf")), r"metadata\.cacheSimulation\.more"),
         (changed("bakeoff", to={"round": 0}), r"bakeoff\."),
-        (b'{"steps": [{"content": 5}]}', r"read: steps\[0\]\.content: "),
+        (b'{"steps": [{"content": 5}]}', r"file: steps\[0\]\.content: "),
     ],
 )
 def test_a_hostile_file_is_refused_with_its_name_and_the_place(data: bytes, words: str, tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_hostile_file_is_refused_with_its_name_and_the_place(data: bytes, word
     file.write_bytes(data)
     with pytest.raises(RunFolderError, match=words) as refused:
         _ = source_of(file).plan
-    assert str(refused.value).startswith(f"{file} is no result file that can be read: ")
+    assert str(refused.value).startswith(f"{file} is not a readable result file: ")
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 700
 
@@ -306,7 +306,7 @@ def test_a_file_beyond_all_measure_is_refused_unread(tmp_path: Path) -> None:
     with file.open("wb") as opened:
         opened.write(b'{"tests": [')
         opened.truncate(300 * 1024**2)
-    with pytest.raises(RunFolderError, match=r"result\.json has 300 MiB; a result file has 256 at most"):
+    with pytest.raises(RunFolderError, match=r"result\.json has 300 MiB; at most 256 are read"):
         _ = source_of(file).plan
 
 

@@ -130,7 +130,7 @@ async def test_a_model_that_only_talks_has_handed_nothing_in(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"content": "x" * 500_001}, "`content` has 500,001 characters, and 500,000 are the most"),
+        ({"content": "x" * 500_001}, "`content` has 500,001 characters; at most 500,000 are allowed"),
         ({"code": "x"}, "takes `content`, a text with the whole component; it was given code"),
     ],
 )

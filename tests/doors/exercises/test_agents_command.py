@@ -112,15 +112,15 @@ def test_a_dry_run_shows_the_plan(agents: Bakeoff, tmp_path: Path) -> None:
         (("run", "--agent", "cheat:magic"), "no attack 'magic'"),
         (("run", "--agent", "nop", "--exercise", "doubel"), "did you mean 'double'"),
         (("run", "--agent", "nop", "--exercise", "0"), "asks for none"),
-        (("run", "--agent", "nop", "--exercise", ","), "names none"),
+        (("run", "--agent", "nop", "--exercise", ","), "names no exercise"),
         (("run", "--agent", "nop", "--agent-file", "none.yaml"), "none.yaml cannot be read"),
         (("run", "--agent", "nop", "--agent-file", "/dev/zero"), "larger than 16 MB"),
         (("run", "--agent", "nop", "--agent-file", "/dev/null"), "is empty: an agent has name"),
         (("run", "--agent", "nop", "--timeout", "inf"), "--timeout"),
         (("run", "--agent", "nop", "--test-timeout", "nan"), "--test-timeout"),
-        (("run", "--agent", "codex", "--model", "a\nb"), "--model 'a\\nb' is no name"),
-        (("run", "--agent", "codex", "--provider", ""), "--provider '' is no name"),
-        (("run", "--agent", "codex", "--model", "m" * 600), "200 letters at most"),
+        (("run", "--agent", "codex", "--model", "a\nb"), "--model 'a\\nb' is not a name"),
+        (("run", "--agent", "codex", "--provider", ""), "--provider '' is not a name"),
+        (("run", "--agent", "codex", "--model", "m" * 600), "at most 200"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_runs(
@@ -141,9 +141,9 @@ def test_verify_finds_examples_that_fail_and_stubs_that_pass(agents: Bakeoff, tm
     write_track(tmp_path / "track", double=DOUBLE, lame=lame, wrong=wrong, without=without)
     done = agents("verify", "--exercises", "track")
     assert done.returncode == 1, done.stderr
-    assert "lame: what an agent starts from passes already" in done.stdout
+    assert "lame: the stub that agents start from passes already" in done.stdout
     assert "wrong: the example does not pass: failed: test_one" in done.stdout
-    assert "without: it has no example solution" in done.stdout
+    assert "without: it has no example" in done.stdout
     assert "1 of 4 exercises are fit for use" in done.stdout
 
 

@@ -84,7 +84,7 @@ def test_exercises_are_chosen_by_name_by_list_or_by_number(tmp_path: Path, asked
 
 @pytest.mark.parametrize("asked", ["", ",", " , "])
 def test_an_empty_choice_is_none_and_not_all(tmp_path: Path, asked: str) -> None:
-    with pytest.raises(UsageError, match="names none"):
+    with pytest.raises(UsageError, match="names no exercise"):
         find_exercises(write_track(tmp_path / "t", pair=PAIR, double=DOUBLE), [asked])
 
 

@@ -67,7 +67,7 @@ def test_the_engine_can_be_chosen_and_all_that_registries_have_is_the_default(bu
         (("--engine", "lxc"), "'lxc' is not one of docker, podman"),
         (("--agent", "goose"), "--agent goose: it is installed by script"),
         (("--agent", "nobody"), "'nobody' is not one of claude"),
-        (("--tag", "--privileged"), "is no name of an image"),
+        (("--tag", "--privileged"), "is not the name of an image"),
     ],
 )
 def test_what_cannot_be_built_is_told_in_a_sentence(build: Bakeoff, words: tuple[str, ...], why: str) -> None:
@@ -101,7 +101,7 @@ def test_a_package_that_a_shell_would_read_as_more_is_refused(tmp_path: Path, pa
     mine = {"name": "mine", "defaultProvider": "p", "install": {"method": "npm", "package": package}, "command": ["x"]}
     file = tmp_path / "mine.yaml"
     file.write_text(yaml.safe_dump(mine))
-    with pytest.raises(UsageError, match="is no name of a package"):
+    with pytest.raises(UsageError, match="is not the name of a package"):
         plan_image(known_agents([file]), ["mine"])
 
 

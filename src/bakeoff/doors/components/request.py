@@ -1,4 +1,4 @@
-"""What `bakeoff run` was asked for, however it was asked: by flags, or by the answers to its questions."""
+"""The request of `bakeoff run`, from flags or from the answers to its questions."""
 
 from pathlib import Path
 
@@ -7,16 +7,16 @@ from pydantic import Field, JsonValue, PositiveInt
 from bakeoff._kernel.model import FrozenModel
 
 JOINED = " + "
-"""Between the servers of one configuration of the MCP axis."""
+"""Stands between the servers of one value of --mcp."""
 
 
 class ComponentsRequest(FrozenModel):
-    """Which suites, models and servers, and how the models are asked. The run's own options stand beside it."""
+    """Which suites, models and servers to use, and how to ask the models. Options of the run itself are not in it."""
 
-    suites: Path | None = Field(default=None, description="None: `tests/` here if it has suites, else the bundled ones")
-    only: tuple[str, ...] = Field(default=(), description="names of suites; all where empty")
+    suites: Path | None = Field(default=None, description="None: `tests/` if it has suites, or else the bundled ones")
+    only: tuple[str, ...] = Field(default=(), description="names of suites; all if empty")
     models: tuple[str, ...] = ()
-    mcp: tuple[str, ...] = Field(default=("none",), description="an axis: each is `none`, or servers joined by ` + `")
+    mcp: tuple[str, ...] = Field(default=("none",), description="each value is `none`, or servers joined by ` + `")
     test_tool: bool = True
     pricing: bool = True
     hide_tests: bool = False
@@ -27,12 +27,12 @@ class ComponentsRequest(FrozenModel):
     max_tokens: PositiveInt | None = None
 
     def settings(self) -> dict[str, JsonValue]:
-        """What a plan remembers of it: all but what its cases and subjects say already."""
+        """Return what a plan keeps of the request besides its cases and subjects."""
         return {"test_tool": self.test_tool, "pricing": self.pricing, "hide_tests": self.hide_tests}
 
 
 def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list[str]:
-    """What to type to ask for the same again. Whatever is as usual is left out."""
+    """Return the command that makes the same request. Options with their default are left out."""
     usual = ComponentsRequest()
     words = ["bakeoff", "run"]
     if request.suites is not None:

@@ -1,4 +1,4 @@
-"""Suites: a folder each with a prompt, a reference and tests. Found, read whole, and frozen."""
+"""Find and read suites: folders with a prompt, a reference and tests."""
 
 import os
 import re
@@ -23,52 +23,52 @@ SUITE_FILE = "suite.toml"
 _LARGEST = 1024 * 1024  # bytes of one file of a suite
 _TESTS = ("test.ts", "test.svelte.ts")
 _VALIDATORS = ("validator.ts", "validator.py")
-_VALIDATOR_ENDINGS = (".ts", ".py")  # which say what runs it
-_SIGNS = ("Reference.svelte", "prompt.md", *_TESTS, SUITE_FILE)  # a folder with none of these was not meant as a suite
+_VALIDATOR_ENDINGS = (".ts", ".py")  # they decide what runs it
+_SIGNS = ("Reference.svelte", "prompt.md", *_TESTS, SUITE_FILE)  # a folder with none of these is not a suite
 _LANGUAGES = {".svelte": "svelte", ".py": "python", ".ts": "ts", ".tsx": "tsx", ".js": "js", ".jsx": "jsx"}
 
 
 def bundled_folder() -> Path:
-    """The suites that travel with the package."""
+    """Return the folder of the bundled suites."""
     return Path(bundled.__file__).parent / "components"
 
 
 class Layout(FrozenModel):
-    """What `suite.toml` may say; without it, the files of a Svelte suite."""
+    """The contents of `suite.toml`. The defaults are the files of a Svelte suite."""
 
     runner: RunnerName = "vitest"
     component: TakenPath = Field(
-        default="Component.svelte", description="the file that tests import, as it is handed in"
+        default="Component.svelte", description="the file that tests import and the model hands in"
     )
     reference: RelativePath = "Reference.svelte"
     test: RelativePath | None = None
     prompt: RelativePath = "prompt.md"
-    language: str | None = Field(default=None, description="of the component; its ending says where left out")
+    language: str | None = Field(default=None, description="of the component; by default its ending decides")
     validator: RelativePath | None = None
     wrong: RelativePath | None = Field(default=None, description="an answer that must fail, for `bakeoff verify`")
-    files: tuple[RelativePath, ...] = Field(default=(), description="what the tests need besides")
+    files: tuple[RelativePath, ...] = Field(default=(), description="further files that the tests need")
     command: tuple[str, ...] = Field(default=(), description="for runner `junit`: the program that runs the tests")
     report: TakenPath = Field(default="report.xml", description="where that program writes JUnit XML")
     canary: str | None = Field(default=None, description="for runner `junit`: the name of a test that must fail")
-    seconds: PositiveFloat = Field(default=30.0, description="for one run of the tests")
+    seconds: PositiveFloat = Field(default=30.0, description="limit of one run of the tests")
 
     @model_validator(mode="after")
-    def _command_where_it_is_used(self) -> "Layout":
+    def _check_fields(self) -> "Layout":
         if (self.runner == "junit") != bool(self.command):
-            raise ValueError("`command` goes with runner 'junit', and with no other")
+            raise ValueError("`command` is required for runner 'junit', and not allowed for others")
         if self.canary is not None and self.runner != "junit":
-            raise ValueError("`canary` is for runner 'junit': the others draw one of their own")
+            raise ValueError("`canary` is for runner 'junit' only: the others make their own")
         if self.validator is not None and Path(self.validator).suffix not in _VALIDATOR_ENDINGS:
             raise ValueError(f"`validator` is {self.validator!r}, and must end in {' or '.join(_VALIDATOR_ENDINGS)}")
         graded = [name for name in (self.test, self.validator, *self.files) if name]
         if self.component in graded or len(set(graded)) < len(graded):
-            raise ValueError("component, test, validator and files must all have names of their own")
+            raise ValueError("component, test, validator and files must have different names")
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """One suite, read whole: nothing of it is looked at again once a run has begun."""
+    """One suite, read completely, so that nothing is read again once a run has begun."""
 
     name: str
     directory: Path
@@ -92,7 +92,7 @@ class Suite:
 
     @property
     def hidden(self) -> Files:
-        """What only graders see."""
+        """Return the files that only graders see."""
         validator = {self.validator_file: self.validator} if self.validator_file and self.validator is not None else {}
         return {**(self.support or {}), **validator, self.test_file: self.test_content}
 
@@ -102,24 +102,29 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The suites of a folder, by name, and a sentence about each that had to be left out."""
+class FoundSuites:
+    """The suites of a folder by name, and a warning about each that is left out."""
 
     folder: Path
     suites: tuple[Suite, ...]
     warnings: tuple[str, ...] = ()
 
 
-class _Unfit(Exception):
-    """Why a folder cannot be used as a suite."""
+class _Unusable(Exception):
+    """A folder cannot be used as a suite, for this reason."""
 
 
-def find_suites(folder: Path | None, only: Iterable[str] = ()) -> Found:
-    """The suites of a folder; where none is named, those of `tests/`, or else the bundled ones."""
+def find_suites(folder: Path | None, only: Iterable[str] = ()) -> FoundSuites:
+    """Find suites.
+
+    Args:
+        folder: The folder of suites; None for `tests/` if it has suites, or else for the bundled ones.
+        only: Names of the suites to use; all if empty.
+    """
     if folder is not None:
         found = discover(folder)
     else:
-        own = discover(DEFAULT_FOLDER) if DEFAULT_FOLDER.is_dir() else Found(DEFAULT_FOLDER, ())
+        own = discover(DEFAULT_FOLDER) if DEFAULT_FOLDER.is_dir() else FoundSuites(DEFAULT_FOLDER, ())
         found = own if own.suites or own.warnings else discover(bundled_folder())
     if not found.suites:
         reasons = "".join(f"\n{warning}" for warning in found.warnings)
@@ -130,7 +135,7 @@ def find_suites(folder: Path | None, only: Iterable[str] = ()) -> Found:
     return _chosen(found, tuple(only))
 
 
-def _chosen(found: Found, only: tuple[str, ...]) -> Found:
+def _chosen(found: FoundSuites, only: tuple[str, ...]) -> FoundSuites:
     if not only:
         return found
     names = [suite.name for suite in found.suites]
@@ -139,11 +144,11 @@ def _chosen(found: Found, only: tuple[str, ...]) -> Found:
             near = get_close_matches(name, names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
             raise UsageError(f"no suite {name!r} in {found.folder}: {hint}")
-    return Found(found.folder, tuple(suite for suite in found.suites if suite.name in only), found.warnings)
+    return FoundSuites(found.folder, tuple(suite for suite in found.suites if suite.name in only), found.warnings)
 
 
-def discover(folder: Path) -> Found:
-    """Every suite in a folder, sorted by name. One that is incomplete is left out with a warning."""
+def discover(folder: Path) -> FoundSuites:
+    """Read every suite in a folder, sorted by name. An incomplete one is left out with a warning."""
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
     except OSError as error:
@@ -156,21 +161,21 @@ def discover(folder: Path) -> Found:
             continue
         try:
             suites.append(_read(name, directory))
-        except _Unfit as why:
+        except _Unusable as why:
             warnings.append(f"suite {name!r} is left out: {why}")
-    return Found(folder, tuple(suites), tuple(warnings))
+    return FoundSuites(folder, tuple(suites), tuple(warnings))
 
 
 def _read(name: str, directory: Path) -> Suite:
     if not name.strip() or not name.isprintable():
-        raise _Unfit("its name has characters that cannot be shown; rename the folder")
+        raise _Unusable("its name has characters that cannot be printed; rename the folder")
     layout = _layout(directory)
     test_file = layout.test or _present(directory, _TESTS)
     wanted = [layout.prompt, layout.reference, test_file or _TESTS[0], *layout.files]
     wanted += [layout.validator] if layout.validator else []
     missing = [file for file in wanted if not (directory / file).is_file()]
     if missing or test_file is None:
-        raise _Unfit(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing in {directory}")
+        raise _Unusable(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing in {directory}")
     validator_file = layout.validator or _present(directory, _VALIDATORS)
     wrong_file = layout.wrong or _present(directory, (f"wrong{Path(layout.component).suffix}",))
     suite = Suite(
@@ -187,7 +192,7 @@ def _read(name: str, directory: Path) -> Suite:
         support={file: _text(directory / file) for file in layout.files},
     )
     if layout.component in suite.hidden:
-        raise _Unfit(f"its component and a file of its tests are both called {layout.component!r}; rename one")
+        raise _Unusable(f"its component and a file of its tests are both called {layout.component!r}; rename one")
     return suite
 
 
@@ -200,21 +205,21 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
         if len(data) > _LARGEST:
-            raise _Unfit(f"{path} has more than {_LARGEST:,} bytes")
+            raise _Unusable(f"{path} has more than {_LARGEST:,} bytes")
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise _Unfit(f"{path} is not UTF-8 text (byte {error.start})") from error
+        raise _Unusable(f"{path} is not UTF-8 text (byte {error.start})") from error
     except OSError as error:
-        raise _Unfit(f"{path} cannot be read: {error.strerror}") from error
+        raise _Unusable(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _layout(directory: Path) -> Layout:
-    """The layout a `suite.toml` describes. A mistake in it stops everything: it is a configuration, and ours to fix."""
+    """Read the layout in `suite.toml`. A mistake in it is an error, not a warning, since the user wrote it."""
     path = directory / SUITE_FILE
     if not path.exists():
         return Layout()
     if not path.is_file():
-        raise _Unfit(f"{path} is not a file")
+        raise _Unusable(f"{path} is not a file")
     text = _text(path)
     try:
         return Layout.model_validate(tomllib.loads(text))
@@ -234,8 +239,8 @@ def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(keys)}"
             yield f"{place}: unknown key {key!r}; {hint}"
         else:
-            told = item["msg"].removeprefix("Value error, ")
-            yield f"{place}: {key}: {told} (got {item['input']!r})" if key else f"{place}: {told}"
+            message = item["msg"].removeprefix("Value error, ")
+            yield f"{place}: {key}: {message} (got {item['input']!r})" if key else f"{place}: {message}"
 
 
 def _line_of(key: str, text: str) -> int:

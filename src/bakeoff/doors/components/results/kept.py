@@ -1,4 +1,4 @@
-"""What a result file says and the core has no field for, as typed data in the plan and the transcript."""
+"""Keep what a result file says and records have no field for, as typed data in the plan and the transcript."""
 
 from typing import Literal
 
@@ -16,37 +16,34 @@ from bakeoff.doors.components.results.model import (
 from bakeoff.record import Transcript
 
 RECORDED = "recorded"
-"""The kind of a subject that is known only by what was written of it."""
+"""The kind of a subject that was imported from a result file."""
 NOTES = "result_file"
-"""Where a transcript's metadata has them."""
+"""Key of `TranscriptNotes` in a transcript's metadata."""
 
 SUITE = "suite"
-"""The scorer whose word a verification is."""
+"""The scorer that a verification belongs to."""
 VERIFICATION = "verification"
-"""Where the metadata of its score has it."""
+"""Key of the verification in the metadata of its score."""
 
 Half = Literal["part", "bare", "result", "output", "silent", "nothing"]
-"""Of a part: itself or the call; a call without an input. Of its result: with input and output; with the output alone;
-with the input alone; with neither."""
+"""The kinds of blocks that one part becomes. `part` is the part itself or a call, `bare` a call without input. A result
+is `result` with input and output, `output` or `silent` with one of them, `nothing` with neither."""
 
 
 class RecordedSubject(FrozenModel):
-    """The options of a subject that was read from a file: those that the file has, and no others.
-
-    Totals are the file's own, and nothing computes them anew.
-    """
+    """The options of an imported subject: those that its file has. Totals are the file's own, never recomputed."""
 
     model: str = "unknown"
     mcp_enabled: bool = False
     mcp_server: str | None = None
     mcp_transport: Transport | None = None
-    recorded: str | None = Field(default=None, description="when, in the file's own words")
+    recorded: str | None = Field(default=None, description="the time that the file states")
     pricing_key: str | None = None
     price: Pricing | None = None
     cost: TotalCost | None = None
     cached: SimulatedCache | None = None
     units: UnitTestTotals | None = None
-    additions: Additions | None = Field(default=None, description="of a file that bakeoff wrote, without its trials")
+    additions: Additions | None = Field(default=None, description="from a file that bakeoff wrote, without its trials")
 
 
 KEPT_AS = {
@@ -61,25 +58,27 @@ KEPT_AS = {
     "cache_simulation": "cached",
     "unit_test_totals": "units",
 }
-"""Fields of a file's metadata, and the options of the subject that hold them."""
+"""Fields of a file's metadata, with the subject options that hold them."""
 
 
 class StepNotes(FrozenModel):
-    """What a file says of a step besides what was said and used in it."""
+    """What a file says about a step besides its content and usage."""
 
     warnings: tuple[JsonValue, ...] | None = None
     response: dict[str, JsonValue] | None = None
-    total_tokens: int | None = Field(default=None, description="where they are not the sum of input and output")
-    finish_reason: str | None = Field(default=None, description="the file's word, where ours is another")
+    total_tokens: int | None = Field(default=None, description="if it is not the sum of input and output")
+    finish_reason: str | None = Field(default=None, description="the file's word, if ours differs")
     absent: tuple[str, ...] = Field(default=(), description="fields of a step that the file does not have")
     null: tuple[str, ...] = Field(default=(), description="fields of a step that are null there")
     unknown: tuple[str, ...] = Field(default=(), description="counts of tokens that the file does not have")
     null_counts: tuple[str, ...] = Field(default=(), description="counts of tokens that are null there")
-    order: tuple[tuple[int, Half], ...] | None = Field(default=None, description="of blocks, where it is not the usual")
+    order: tuple[tuple[int, Half], ...] | None = Field(
+        default=None, description="of blocks, if it is not the usual one"
+    )
 
 
 OURS = StepNotes(warnings=(), response={})
-"""What is written for a step of our own."""
+"""The notes of a step that bakeoff recorded itself."""
 
 
 class TranscriptNotes(FrozenModel):

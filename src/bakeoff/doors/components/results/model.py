@@ -1,8 +1,8 @@
-"""The result file, field by field, under the names it has there.
+"""The model of a result file, field by field, under the names of the format.
 
-An object is written with the fields that it was made with, so that one that was read has neither more nor less than it
-had. In what we make ourselves (`known`), what is unknown is left out, except for the few fields written as null there.
-Fields that are not in the table are passed over on reading; what this project adds stands under the one key `bakeoff`.
+An object is written with the fields that it was created with, so that an imported one keeps exactly its fields. In
+objects that bakeoff creates (`known`), unknown fields are left out, except for the few that the format writes as null.
+Reading ignores fields that are not in the table. What bakeoff adds to the format is under the key `bakeoff`.
 """
 
 import math
@@ -31,16 +31,16 @@ from bakeoff.plan import Name
 from bakeoff.record import Verdict
 
 LEGACY_NAME = "legacy"
-"""What the one test of a file is called that was written when there was only one."""
+"""The test name in files of the old form, which hold one test without a name."""
 
-LONGEST = 4000  # characters of what is a name rather than a text
+LONGEST = 4000  # characters of a name
 _MOST = 10_000  # tests of a file, steps of a test, blocks of a step
-_LARGEST = 10**15  # below which JavaScript's numbers are exact
-_END_OF_TIME = 253_402_300_800  # the year 10000, which dates here do not reach
+_LARGEST = 10**15  # JavaScript's integers are exact up to here
+_END_OF_TIME = 253_402_300_800  # the year 10000
 
 
 def _finite(value: JsonValue) -> JsonValue:
-    """1e999 is JSON, and infinite."""
+    """Refuse infinite numbers: 1e999 is valid JSON."""
     inner: Iterable[JsonValue] = ()
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("a number is too large to be kept")
@@ -54,7 +54,7 @@ def _finite(value: JsonValue) -> JsonValue:
 
 
 def _moment(timestamp: str) -> str:
-    problem = ValueError(f"{timestamp!r:.60} is no time since 1970: write it as 2026-01-31T12:00:00.000Z")
+    problem = ValueError(f"{timestamp!r:.60} is not a time since 1970: write it as 2026-01-31T12:00:00.000Z")
     try:
         seconds = seconds_of(timestamp)
     except (ValueError, OverflowError) as error:
@@ -65,7 +65,7 @@ def _moment(timestamp: str) -> str:
 
 
 def _shortly(number: float) -> int | float:
-    """As JavaScript writes it: 3, not 3.0."""
+    """Write a number as JavaScript does: 3, not 3.0."""
     return int(number) if number.is_integer() else number
 
 
@@ -90,7 +90,7 @@ class Filed(FrozenModel):
 
     @classmethod
     def known(cls, **given: Any) -> Self:
-        """One of our own making, by the names of its fields."""
+        """Create an object of our own, without the fields that are unknown."""
         return cls(**{name: value for name, value in given.items() if value is not None or name in cls.written_as_null})
 
     @model_serializer(mode="wrap")
@@ -126,7 +126,7 @@ class ToolResultBlock(Filed):
 
 
 class ToolErrorBlock(Filed):
-    """A tool that threw. It is read, and written as the result that the model was told."""
+    """A tool that threw. It is written as the result that the model got."""
 
     type: Literal["tool-error"] = "tool-error"
     tool_call_id: Short
@@ -136,7 +136,7 @@ class ToolErrorBlock(Filed):
 
 
 class OtherBlock(Filed):
-    """A source, a file, or what is yet to be invented: passed over."""
+    """A block of another type, which is ignored."""
 
     type: str
 
@@ -189,7 +189,7 @@ class Validation(Filed):
 
 
 class Verification(Filed):
-    """How the tests of one suite went; `duration` in milliseconds."""
+    """The result of one suite's tests. `duration` is in milliseconds."""
 
     test_name: Called
     passed: StrictBool
@@ -204,8 +204,8 @@ class Verification(Filed):
 
     @property
     def value(self) -> float:
-        """The share of the suite's tests that counts. What did not pass lacks a test at least, so it is never a whole:
-        an error outside of all tests fails a component though each of them passed."""
+        """Return the share of tests that passed. It is below 1 if the component failed, even if every test passed:
+        an error outside of the tests counts as one failed test."""
         if self.passed:
             return 1.0
         if self.validation_failed or not self.num_tests:
@@ -247,7 +247,7 @@ class TotalCost(Filed):
 
 
 class SimulatedCache(Filed):
-    """`cacheSimulation`. Whatever else is in it is kept: the format leaves room for more."""
+    """`cacheSimulation`. Unknown fields are kept: the format allows more."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Free] = Field(init=False)
@@ -288,7 +288,7 @@ class Server(Filed):
 
 
 class TrialFacts(Filed):
-    """What the format has no words for: whose doing it was, and how long it took."""
+    """What the format has no field for: the verdict of a trial, and its times."""
 
     test_name: Called
     verdict: Verdict
@@ -324,7 +324,7 @@ _UNKNOWN = {
     "timestamp": None,
     "model": "unknown",
 }
-"""The metadata of a file that was written when there was none."""
+"""The metadata of a file of the old form without metadata."""
 
 
 class ResultFile(Filed):
@@ -337,7 +337,7 @@ class ResultFile(Filed):
     @model_validator(mode="before")
     @classmethod
     def _one_test(cls, data: Any) -> Any:
-        """The form of the time when a file held one test: what belongs to it stood at the top."""
+        """Convert the old form, in which a file held one test with its fields at the top."""
         if not isinstance(data, dict) or "tests" in data or "steps" not in data:
             return data
         one = {name: value for name, value in data.items() if name not in ("metadata", "bakeoff")}
@@ -355,12 +355,12 @@ class ResultFile(Filed):
         return tests
 
     def to_json(self) -> bytes:
-        """As it stands on disk."""
+        """Return the contents of the file."""
         return self.model_dump_json(indent=2).encode() + b"\n"
 
 
 def totals_of(tests: Iterable[SuiteResult]) -> UnitTestTotals:
-    """Unit tests of all suites that were verified; where validation failed, none of a suite counts as passed."""
+    """Add up the tests of all verified suites. If validation failed, no test of the suite counts as passed."""
     checked = [test.verification for test in tests if test.verification is not None]
     total = sum(found.num_tests for found in checked)
     passed = sum(min(found.num_passed, found.num_tests) for found in checked if not found.validation_failed)
@@ -368,5 +368,5 @@ def totals_of(tests: Iterable[SuiteResult]) -> UnitTestTotals:
 
 
 def percentage(passed: int, total: int) -> int:
-    """Halves go up, as in JavaScript's Math.round."""
+    """Return the percentage, with halves rounded up as in JavaScript's Math.round."""
     return (200 * passed + total) // (2 * total) if total else 0

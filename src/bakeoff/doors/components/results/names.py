@@ -1,28 +1,27 @@
-"""How result files are called, and the small facts that stand in their names."""
+"""Make and read the names of result files."""
 
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9.]")
 _STAMP = re.compile(r"result-(\d{4}-\d{2}-\d{2})-(\d{2})-(\d{2})-(\d{2})(?!\d)")
 _RUN_STAMP = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2})(?!\d)")
-_LONGEST = 100  # of a model's or servers' name in a file name, which a file system allows 255 bytes for
+_LONGEST = 100  # of a model or of servers; file systems allow 255 bytes for a whole name
 
 
 def sanitize_model_name(model: str) -> str:
-    """A model's name as a part of a file name."""
+    """Return a model's name as part of a file name."""
     return _UNSAFE.sub("-", model)[:_LONGEST]
 
 
 def timestamp_of(seconds: float) -> str:
-    """As JavaScript writes a date: UTC, with milliseconds."""
+    """Return a time as JavaScript writes it: UTC, with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds_of(timestamp: str) -> float:
-    """Since 1970; a time without a zone is UTC. ValueError where it is no time."""
+    """Return the seconds since 1970. A time without a zone is UTC. Raise `ValueError` if it is not a time."""
     moment = datetime.fromisoformat(timestamp)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
@@ -30,7 +29,7 @@ def seconds_of(timestamp: str) -> float:
 def timestamped_name(
     timestamp: str | None, model: str | None = None, servers: Iterable[str] = (), round_: int | None = None
 ) -> str:
-    """`result-YYYY-MM-DD-HH-MM-SS-<model>[-mcp-<name>][-r<round>].json`; the round counts from 1."""
+    """Return `result-YYYY-MM-DD-HH-MM-SS-<model>[-mcp-<name>][-r<round>].json`; rounds count from 1."""
     moment = datetime.fromtimestamp(seconds_of(timestamp) if timestamp else 0, UTC)
     parts = [f"result-{moment:%Y-%m-%d-%H-%M-%S}"]
     parts += [sanitize_model_name(model)] if model else []
@@ -40,8 +39,8 @@ def timestamped_name(
     return "-".join(parts) + ".json"
 
 
-def told_apart(names: Iterable[str]) -> list[str]:
-    """The same, where a name that is taken has a number: two subjects may differ in nothing that a name shows."""
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Add a number to names that are taken: two subjects may differ in nothing that a name shows."""
     taken: set[str] = set()
     apart = []
     for name in names:
@@ -55,12 +54,12 @@ def told_apart(names: Iterable[str]) -> list[str]:
 
 
 def stamp_in(name: str) -> str | None:
-    """The time in a result file's name."""
+    """Return the time in the name of a result file."""
     return _stamp(_STAMP.match(name))
 
 
 def started_at(run: str) -> str | None:
-    """The time in the name of a run's folder: that at which it began, however often it is taken up again."""
+    """Return the time in the name of a run folder: when the run began, however often it was resumed."""
     return _stamp(_RUN_STAMP.match(run))
 
 
@@ -74,12 +73,3 @@ def _stamp(found: re.Match[str] | None) -> str | None:
     except ValueError:
         return None
     return stamp
-
-
-def is_http_url(text: str) -> bool:
-    """Whether a server is reached over HTTP rather than started as a program."""
-    try:
-        parts = urlsplit(text)
-    except ValueError:  # such as a bracket that is never closed
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.netloc)

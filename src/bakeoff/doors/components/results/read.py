@@ -1,4 +1,4 @@
-"""From a result file to a plan and records, whichever of its forms it has."""
+"""Read a result file, in any of its forms, into a plan and records."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ from bakeoff.report.words import visible
 DOOR = "components"
 COMPONENT = "Component.svelte"
 NO_TESTS = Case(id="(no tests)", prompt="")
-"""The case of a file without tests, which nobody has run: a plan has one at least."""
+"""The case of a file without tests, since a plan needs at least one case."""
 
 _LARGEST = 256 * 1024**2
 _HEAD = 4096
@@ -46,7 +46,7 @@ _METADATA_FIRST = re.compile(rb'\s*\{\s*"metadata"\s*:\s*\{[^{}]*"(mcpEnabled|mc
 
 
 class ResultFileReader:
-    """A result file of the component benchmark."""
+    """Read result files of the component benchmark."""
 
     what = "a result file of the component benchmark (.json)"
 
@@ -60,7 +60,7 @@ class ResultFileReader:
         return bool(_BEGINS.match(head) or _METADATA_FIRST.match(head))
 
     def describe(self, path: Path) -> Description:
-        # The prompts are there, but the tests that they were graded by are not.
+        # The file has the prompts, but not the tests that graded the answers.
         result = read_result(path)
         run = result.bakeoff.run if result.bakeoff else None
         return Description(name=path.name, plan=plan_of(result, path.stem), content_known=False, run=run)
@@ -75,10 +75,10 @@ class ResultFileReader:
 
 
 def read_result(path: Path) -> ResultFile:
-    """The file, or an error that says where in it something is wrong."""
+    """Read a file. Raise an error that says where something is wrong in it."""
     size = path.stat().st_size
     if size > _LARGEST:
-        raise RunFolderError(f"{path} has {size / 1024**2:.0f} MiB; a result file has {_LARGEST // 1024**2} at most")
+        raise RunFolderError(f"{path} has {size / 1024**2:.0f} MiB; at most {_LARGEST // 1024**2} are read")
     result = parse_result(path.read_bytes(), str(path))
     if result.metadata.timestamp is None and (stamp := stamp_in(path.name)) is not None:
         dated = result.metadata.model_copy(update={"timestamp": stamp})
@@ -88,21 +88,21 @@ def read_result(path: Path) -> ResultFile:
 
 def parse_result(data: bytes, source: str) -> ResultFile:
     try:
-        return ResultFile.model_validate_json(_ESCAPES.sub(_whole, data))
+        return ResultFile.model_validate_json(_ESCAPES.sub(_replace_surrogate, data))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise RunFolderError(f"{source} is no result file that can be read: {_sentence(first, data)}") from error
+        raise RunFolderError(f"{source} is not a readable result file: {_sentence(first, data)}") from error
 
 
-def _whole(escape: re.Match[bytes]) -> bytes:
-    """JavaScript writes half of a character, such as where a text was cut, as an escape that stands for nothing."""
+def _replace_surrogate(escape: re.Match[bytes]) -> bytes:
+    """Replace a lone surrogate. JavaScript writes one as an escape, for instance where a text was cut."""
     return rb"\ufffd" if escape["half"] else escape[0]
 
 
 def _sentence(error: ErrorDetails, data: bytes) -> str:
     where = error["loc"]
     if where[:2] == ("tests", 0) and b'"tests"' not in data:
-        where = where[2:]  # a file of one test has it at the top
+        where = where[2:]  # a file of one test has its fields at the top
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in where)
     problem = visible(error["msg"].removeprefix("Value error, "), 300)
     got = "" if isinstance(error["input"], dict | list | bytes) else f" (got {visible(repr(error['input']), 60)})"
@@ -110,7 +110,7 @@ def _sentence(error: ErrorDetails, data: bytes) -> str:
 
 
 def plan_of(result: ResultFile, name: str) -> Plan:
-    """What was tried: the file's tests, by the one subject it is about."""
+    """Return the plan of a file: its tests, and its one subject."""
     return Plan(
         name=name if name.isprintable() and name.strip() else "result",
         cases=tuple(Case(id=test.test_name, prompt=test.prompt) for test in result.tests) or (NO_TESTS,),
@@ -132,14 +132,14 @@ def _subject(metadata: Metadata, added: Additions | None) -> SubjectSpec:
 
 
 def _name(metadata: Metadata) -> str:
-    """A model with a server is another subject than the same without."""
+    """Return the subject's name. A model with a server is another subject than the same without."""
     if not metadata.mcp_enabled:
         return metadata.model
     return f"{metadata.model} + {visible(metadata.mcp_server_url or 'MCP', 100)}"
 
 
 def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:
-    """One record for each test of the file."""
+    """Return one record for each test of the file."""
     facts = {fact.test_name: fact for fact in (result.bakeoff.trials if result.bakeoff else ())}
     stamp = result.metadata.timestamp
     began = seconds_of(stamp) if stamp else 0.0
@@ -150,7 +150,7 @@ def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """One test of a file on its way to a record."""
+    """Turn one test of a file into a record."""
 
     trial: Trial
     test: SuiteResult
@@ -210,7 +210,7 @@ class _Import:
         return (Score(name=SUITE, value=found.value, reason=reason, metadata=metadata),)
 
     def _unverified(self) -> tuple[Score, ...]:
-        """A model that spoke and handed nothing in has failed; of anything else nobody has said how good it is."""
+        """Score a trial without verification: 0 if the model answered and handed nothing in, or else unscored."""
         if self.facts is not None and not self.facts.verdict.counts:
             return ()
         if self.test.steps and self.test.result_write_content is None:
@@ -230,7 +230,7 @@ def _transcript(test: SuiteResult) -> Transcript:
 
 
 def _shares(result: ResultFile) -> list[float | None]:
-    """The file's total cost, spread over its tests by their tokens: together they are what the file says."""
+    """Split the file's total cost over its tests by their tokens."""
     total = result.metadata.total_cost
     if total is None:
         return [None] * len(result.tests)

@@ -1,4 +1,4 @@
-"""Steps both ways: blocks of a result file, and parts of a transcript in which a call holds its own result."""
+"""Convert steps between the blocks of a result file and transcripts, in which a call holds its own result."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ Order = tuple[tuple[int, Half], ...]
 
 
 def extract_result_write_content(steps: Iterable[Step]) -> str | None:
-    """What the subject handed in: the content of the first call of `ResultWrite` that was accepted."""
+    """Return what the subject handed in: the content of the first `ResultWrite` call that was accepted."""
     for step in steps:
         for part in step.parts:
             if isinstance(part, ToolCall) and part.name == RESULT_WRITE and part.error is None:
@@ -59,7 +59,7 @@ def _their_reason(step: Step) -> str:
 
 
 def _usual_order(parts: Sequence[Part]) -> Order:
-    """All that the model said, then what the tools did."""
+    """Return the usual order of blocks: the model's text and calls first, then the results of the calls."""
     said: Order = tuple((place, "part") for place in range(len(parts)))
     return said + tuple((place, "result") for place, part in enumerate(parts) if isinstance(part, ToolCall))
 
@@ -75,7 +75,7 @@ def _block(part: Part, place: int, half: Half) -> Block:
 
 
 def _tool_block(call: ToolCall, place: int, half: Half) -> Block:
-    called = (call.id if call.id is not None else f"call-{place + 1}")[:LONGEST]  # both are the model's own words
+    called = (call.id if call.id is not None else f"call-{place + 1}")[:LONGEST]  # the model chooses both
     name = call.name[:LONGEST]
     given: dict[str, JsonValue] = {"input": call.arguments} if half in ("part", "result", "silent") else {}
     if half in ("part", "bare"):
@@ -123,7 +123,7 @@ def read_step(step: StepResult) -> tuple[Step, StepNotes]:
 
 
 def _lacking(filed: StepResult | StepUsage) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields that an object of the file does not have, and those that are null in it."""
+    """Return the fields that an object of the file does not have, and those that are null in it."""
     had = filed.model_fields_set
     names = type(filed).model_fields
     absent = tuple(name for name in names if name not in had)
@@ -142,11 +142,11 @@ def _read_usage(usage: StepUsage) -> Usage:
 
 @dataclass(slots=True)
 class _Reader:
-    """Gathers parts. A result that follows its call, with the same name and input, becomes a part of it."""
+    """Collect parts. A result that follows its call, with the same name and input, is stored in the call."""
 
     parts: list[Part] = field(default_factory=list)
     order: list[tuple[int, Half]] = field(default_factory=list)
-    waiting: dict[str, int] = field(default_factory=dict)  # calls that no result was seen of, by id
+    waiting: dict[str, int] = field(default_factory=dict)  # calls without a result so far, by id
 
     def take(self, block: Block) -> None:
         match block:

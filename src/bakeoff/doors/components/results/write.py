@@ -1,4 +1,4 @@
-"""From a plan and its records to result files: one for each subject and round."""
+"""Write result files from a plan and its records: one for each subject and round."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,31 +21,31 @@ from bakeoff.doors.components.results.model import (
     Verification,
     totals_of,
 )
-from bakeoff.doors.components.results.names import timestamp_of, timestamped_name, told_apart
+from bakeoff.doors.components.results.names import timestamp_of, timestamped_name, unique_names
 from bakeoff.doors.components.results.steps import extract_result_write_content, write_step
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
 from bakeoff.record import NO_USAGE, Record, Transcript, Usage, Verdict
 
 Sizes = Mapping[str, int]
-"""How many tests a suite has, by its name; needed only for what never came to be graded."""
+"""The number of tests of each suite, for trials that were never graded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The run that records are of. Its beginning stands in names and files, as that of a trial changes with a retry."""
+    """The run of the records. Names and files have its beginning, because that of a trial changes with a retry."""
 
     run: str | None = None
-    began: str | None = None  # None: unknown, and the first trial's is taken
+    began: str | None = None  # None: unknown; the beginning of the first trial is used
 
 
-NOWHERE = Origin()
+UNKNOWN_ORIGIN = Origin()
 
 
 def result_files(
-    plan: Plan, records: Iterable[Record], sizes: Sizes | None = None, origin: Origin = NOWHERE
+    plan: Plan, records: Iterable[Record], sizes: Sizes | None = None, origin: Origin = UNKNOWN_ORIGIN
 ) -> Iterator[tuple[str, ResultFile]]:
-    """Every subject and round that has records, under the name its file is to have. One that was read needs none."""
+    """Return a result file, with its name, for each subject and round that has records, and for imported subjects."""
     gathered: dict[tuple[int, str], list[Record]] = {
         (0, spec.name): [] for spec in plan.subjects if spec.kind == RECORDED
     }
@@ -54,11 +54,11 @@ def result_files(
     subjects = [spec.name for spec in plan.subjects]
     order = sorted(gathered, key=lambda key: (key[0], subjects.index(key[1])))
     made = [result_of(plan, subject, round_, gathered[round_, subject], sizes, origin) for round_, subject in order]
-    yield from zip(told_apart(file_name(result) for result in made), made, strict=True)
+    yield from zip(unique_names(file_name(result) for result in made), made, strict=True)
 
 
 def file_name(result: ResultFile) -> str:
-    """The round is in it where there are several."""
+    """Return the name of a result file. It has the round if there are several."""
     added = result.bakeoff
     servers = [server.name for server in added.mcp_servers] if added else []
     if not servers and result.metadata.mcp_enabled:
@@ -73,9 +73,9 @@ def result_of(
     round_: int,
     records: Iterable[Record],
     sizes: Sizes | None = None,
-    origin: Origin = NOWHERE,
+    origin: Origin = UNKNOWN_ORIGIN,
 ) -> ResultFile:
-    """What one subject did in one round, which counts from 0 as in records. Records of others are passed over."""
+    """Return the results of one subject in one round, counted from 0. Records of others are ignored."""
     spec = next((spec for spec in plan.subjects if spec.name == subject), None)
     if spec is None:
         raise UsageError(f"plan {plan.name!r} has no subject {subject!r}")
@@ -106,7 +106,7 @@ def result_of(
 
 
 def _recorded(subject: RecordedSubject, pairs: Sequence[tuple[Case, Record]]) -> ResultFile:
-    """What was read is written as it was: no total is computed, and none is added that was not there."""
+    """Write an imported file as it was read, without computing or adding any total."""
     had = subject.model_fields_set
     metadata = Metadata(**{name: getattr(subject, option) for name, option in KEPT_AS.items() if option in had})
     added = subject.additions
@@ -134,12 +134,12 @@ def _suite(case: Case, record: Record, sizes: Sizes) -> SuiteResult:
         test_name=case.id,
         prompt=case.prompt,
         steps=tuple(map(write_step, steps)),
-        result_write_content=_handed_in(case, record),
+        result_write_content=_submitted(case, record),
         verification=verification_of(record) or _never_graded(record, sizes),
     )
 
 
-def _handed_in(case: Case, record: Record) -> str | None:
+def _submitted(case: Case, record: Record) -> str | None:
     written = extract_result_write_content(record.transcript.steps) if record.transcript else None
     if written is not None:
         return written
@@ -149,18 +149,18 @@ def _handed_in(case: Case, record: Record) -> str | None:
 
 
 def verification_of(record: Record) -> Verification | None:
-    """The suite's word on a trial; None where it has none."""
+    """Return the suite scorer's verification of a trial, or None."""
     for score in record.scores:
         if score.name == SUITE and score.failure is None and VERIFICATION in score.metadata:
             try:
                 return Verification.model_validate(score.metadata[VERIFICATION])
-            except ValidationError:  # not what our scorer writes
+            except ValidationError:  # not written by our scorer
                 return None
     return None
 
 
 def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
-    """Nothing of it was right if it was the subject that failed; if it was not, nothing is known."""
+    """Return a verification without a passed test if the subject failed, or None if the failure was not its doing."""
     failure = record.failure
     if not record.verdict.counts or failure is None:
         return None
@@ -179,7 +179,7 @@ def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
 def _metadata(
     plan: Plan, spec: SubjectSpec, servers: Sequence[Server], records: Sequence[Record], began: str | None
 ) -> tuple[Metadata, float | None]:
-    """And what was paid for writing to a cache, which the file's own table has no place for."""
+    """Return the metadata, and the cost of cache writes, which the format has no field for."""
     model = spec.options.get("model")
     first = min((record.started for record in records), default=None)
     facts = Metadata(
@@ -206,7 +206,7 @@ def _servers(spec: SubjectSpec) -> list[Server]:
     items = given if isinstance(given, list | tuple) else []
     if not items:
         return []
-    from bakeoff.mcp import ServerSpec, parse_mcp_option  # takes long, and reports without servers need none of it
+    from bakeoff.mcp import ServerSpec, parse_mcp_option  # slow to import, and only needed with servers
 
     try:
         specs = [parse_mcp_option(item) if isinstance(item, str) else ServerSpec.model_validate(item) for item in items]
@@ -220,7 +220,7 @@ def _servers(spec: SubjectSpec) -> list[Server]:
 
 
 def _tools_hash(records: Iterable[Record]) -> str | None:
-    """Of the tools that the servers offered; several, where they changed during the run."""
+    """Return the hash of the tools that the servers offered; several, if they changed during the run."""
     found = (record.transcript.metadata.get("mcp_tools_hash") for record in records if record.transcript)
     return ", ".join(dict.fromkeys(str(one) for one in found if one is not None)) or None
 
