@@ -156,7 +156,7 @@ def agents_leaderboard(
     *,
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="Result files, or folders of them. Default: all in --results."),
+        typer.Argument(metavar="FILE", help="Result files, or folders of them. Default: all in --results."),
     ] = None,
     results: Results = Path("results"),
     shown_as: ReportFlags,

@@ -44,6 +44,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # the rich-formatted help takes three times as long to appear
     pretty_exceptions_enable=False,
     invoke_without_command=True,
+    context_settings={"max_content_width": 120},
 )
 runs = typer.Typer(help="List, show, check and delete past runs.", rich_markup_mode=None, no_args_is_help=True)
 models = typer.Typer(help="List models, show prices, download a model.", rich_markup_mode=None, no_args_is_help=True)
@@ -66,7 +67,7 @@ def bakeoff(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Find out which model, coding agent, MCP server or prompt is better, by how much, at what cost, and how sure.
+    """Find out which model, coding agent, MCP server or prompt is better, by how much and at what cost.
 
     Without a command, bakeoff asks what to do.
     """
@@ -110,7 +111,7 @@ def doctor(as_json: AsJson = False, results: Results = Path("results")) -> None:
 @app.command()
 @with_flags
 def resume(*, run: RunName = "latest", flags: ResumeFlags, ending: EndingFlags) -> None:
-    """Continue a run that was stopped, and retry trials that were lost to infra, budget or grader problems."""
+    """Continue a stopped run, and retry trials that were lost to infra, budget or grader problems."""
     if flags.dry_run:
         from bakeoff.cli.dry_run import print_rest
 
@@ -141,7 +142,7 @@ def rescore(
     sandbox: Sandbox = "auto",
     ending: EndingFlags,
 ) -> None:
-    """Score the recorded attempts of a run again. Makes no new attempts, so it costs nothing."""
+    """Score the recorded attempts of a run again, without making new attempts."""
     from bakeoff.cli.run_plan import rescore_run
 
     options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, rescore_only=True, rescore_all=everything)
@@ -157,8 +158,12 @@ def compare(
         str | None, typer.Argument(help="The same. Leave it out to compare two subjects of one run.")
     ] = None,
     results: Results = Path("results"),
-    subject_a: Annotated[str | None, typer.Option(help="The subject to take from the baseline.")] = None,
-    subject_b: Annotated[str | None, typer.Option(help="The subject to take from the candidate.")] = None,
+    subject_a: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The subject to take from the baseline.")
+    ] = None,
+    subject_b: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The subject to take from the candidate.")
+    ] = None,
     gate: Annotated[
         Gate, typer.Option(help="`regression` is met if the candidate is not worse by more than the margin.")
     ] = "verdict",
@@ -185,14 +190,14 @@ def selfcheck(
     *,
     run: Annotated[str | None, typer.Argument(help="The run whose plan to use. Default: the plan of the demo.")] = None,
     results: Results = Path("results"),
-    subject: Annotated[str | None, typer.Option(help="The subject of the plan to run.")] = None,
+    subject: Annotated[str | None, typer.Option(metavar="NAME", help="The subject of the plan to run.")] = None,
     rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="The rounds of each of the two runs.")] = None,
     jobs: Jobs = 4,
     sandbox: Sandbox = "auto",
     max_cost: MaxCost = None,
     shown_as: ReportFlags,
 ) -> None:
-    """Run the same subject twice and report how often its two results disagree."""
+    """Run one subject twice and report how often the results disagree."""
     from bakeoff.cli.compare import run_selfcheck
 
     options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, max_cost=max_cost)
@@ -204,12 +209,12 @@ def selfcheck(
 def leaderboard(
     *,
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs or result files. Default: all runs.")
+        list[str] | None, typer.Argument(metavar="RUN", help="Runs or result files. Default: all runs.")
     ] = None,
     results: Results = Path("results"),
     shown_as: ReportFlags,
 ) -> None:
-    """Rank all subjects by their latest results, in groups that cannot be told apart."""
+    """Rank subjects by their latest results, in groups that cannot be told apart."""
     from bakeoff.cli.compare import run_leaderboard
 
     raise typer.Exit(run_leaderboard(results, runs or [], shown_as))
@@ -221,7 +226,7 @@ def export(
     results: Results = Path("results"),
     format_: Annotated[ExportFormat, typer.Option("--format", help="The format to write.")] = "csv",
     output: Output = "-",
-    subject: Annotated[str | None, typer.Option(help="Export only this subject.")] = None,
+    subject: Annotated[str | None, typer.Option(metavar="NAME", help="Export only this subject.")] = None,
 ) -> None:
     """Write a run in the format of another tool."""
     from bakeoff.cli.export import run_export
@@ -232,7 +237,7 @@ def export(
 @app.command()
 def merge(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="The files of `pytest --eval-json`, one for each shard.")
+        list[Path], typer.Argument(metavar="FILE", help="The files of `pytest --eval-json`, one for each shard.")
     ],
     output: Output = "-",
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a self-contained page.")] = None,
@@ -251,7 +256,7 @@ def merge(
 @app.command()
 def report(
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs or result files. Default: the latest run.")
+        list[str] | None, typer.Argument(metavar="RUN", help="Runs or result files. Default: the latest run.")
     ] = None,
     results: Results = Path("results"),
     output: Annotated[
@@ -273,7 +278,7 @@ def index(
     ] = None,
     no_open: NoOpen = False,
 ) -> None:
-    """Write a page that lists all runs, to search them, see their history and compare two of them."""
+    """Write a page that lists all runs, with search, history and comparison."""
     from bakeoff.cli.pages import index_results
 
     index_results(results, output, opened=not no_open)
@@ -352,7 +357,7 @@ def models_list(
 
 @models.command("prices")
 def models_prices(
-    names: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models, such as anthropic/claude-sonnet-4.")],
+    names: Annotated[list[str], typer.Argument(metavar="MODEL", help="Models, such as anthropic/claude-sonnet-4.")],
     refresh: Refresh = False,
     as_json: AsJson = False,
 ) -> None:

@@ -18,7 +18,7 @@ mcp = typer.Typer(
 ConfigPath = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[PATH]",
+        metavar="PATH",
         help="A YAML file, or a folder of them. Default: the nearest configuration here or in a folder above.",
     ),
 ]
@@ -127,7 +127,7 @@ def mcp_generate(
 
 @mcp.command("init")
 def mcp_init(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder to write to.")] = Path(),
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")] = Path(),
     example: Annotated[
         str, typer.Option(metavar="NAME", help="getting-started, several-servers, custom-provider or directory-suite.")
     ] = "getting-started",

@@ -52,9 +52,9 @@ class CheckedPlan:
     resolved: ResolvedPlan
 
 
-def check_plan(plan: Plan, options: RunOptions) -> CheckedPlan:
+def check_plan(plan: Plan, options: RunOptions, door: Door | None = None) -> CheckedPlan:
     """Build everything that a plan names; raise one error that lists all problems."""
-    door = door_of(plan)
+    door = door or door_of(plan)
     options = door.options(plan, options)
     resolved = door.registry(plan, options).resolve(plan, offline=options.replay == "strict")
     return CheckedPlan(plan, door, options, resolved)

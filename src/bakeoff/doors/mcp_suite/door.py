@@ -83,8 +83,9 @@ def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
     yield paragraph(
         f"{outcome.passed} of {len(outcome.cells)} cells passed at {percent(outcome.threshold)} of "
         f"{run.plan.rounds} rounds{needed}: {outcome.state}",
-        *([f"\n{used.tokens:,} tokens, {cost(used.cost)}"] if used.tokens else []),
     )
+    if used.tokens:
+        yield paragraph(f"{used.tokens:,} tokens, {cost(used.cost)}")
 
 
 def _subject(evaluation: Evaluation, environment: Mapping[str, str], spec: SubjectSpec) -> Subject:
