@@ -10,8 +10,8 @@ import threading
 import httpx2
 import pytest
 
-from bakeoff.meter import front, listener
-from bakeoff.meter.heard import arguments_of
+from bakeoff.meter import app, exchange, listener
+from bakeoff.meter.answer import arguments_of
 
 from ..models.loopback import Act, Loopback
 from .conftest import Opening, Visit
@@ -166,7 +166,7 @@ async def test_what_is_no_request_is_refused_and_not_passed_on(body: bytes, prov
 async def test_a_request_that_is_too_large_is_cut_short(
     provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front, "MOST_BODY_BYTES", 1 << 20)
+    monkeypatch.setattr(app, "MOST_BODY_BYTES", 1 << 20)
     bomb = gzip.compress(b'{"a": "' + b"x" * (8 << 20) + b'"}')
     async with visit() as at:
         answer = await at.client.post(at.origin + CHAT, content=b"x" * (2 << 20))
@@ -183,7 +183,7 @@ async def test_a_request_that_is_too_large_is_cut_short(
 async def test_requests_that_are_too_large_together_are_refused(
     provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front, "MOST_HELD_BYTES", 1 << 20)
+    monkeypatch.setattr(app, "MOST_HELD_BYTES", 1 << 20)
     release = threading.Event()
     provider.then(Act(hold=release))
     large = {"model": "m", "messages": [{"role": "user", "content": "x" * 700_000}]}
@@ -200,7 +200,7 @@ async def test_requests_that_are_too_large_together_are_refused(
 async def test_a_request_that_never_arrives_is_given_up(
     provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(app, "BODY_SECONDS", 0.2)
     async with visit() as at:
         head = f"POST {CHAT} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: {at.trial.token}\r\n"
         answer = await raw(at, f"{head}Connection: close\r\nContent-Length: 100\r\n\r\n{{".encode())
@@ -242,7 +242,7 @@ async def test_thousands_of_connections_leave_room_for_other_trials(provider: Lo
 async def test_too_many_requests_at_a_time_are_refused(
     provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front, "MOST_EXCHANGES", 2)
+    monkeypatch.setattr(app, "MOST_EXCHANGES", 2)
     provider.plan = lambda _: Act(first_byte=0.2)
     async with visit() as at:
         answers = await asyncio.gather(*(at.chat() for _ in range(6)))
@@ -254,7 +254,7 @@ async def test_too_many_requests_at_a_time_are_refused(
 async def test_an_agent_that_does_not_take_its_answer_loses_it(
     provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front, "TAKING_SECONDS", 0.3)
+    monkeypatch.setattr(exchange, "TAKING_SECONDS", 0.3)
     provider.then(Act(say=" ".join(["x" * 10_000] * 2000)))
     body = json.dumps({"model": "m", "stream": True}).encode()
     async with visit() as at:
@@ -272,7 +272,7 @@ async def test_an_agent_that_does_not_take_its_answer_loses_it(
 async def test_an_event_without_an_end_is_not_waited_for(
     provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bakeoff.meter.events.MOST_BYTES", 1 << 16)
+    monkeypatch.setattr("bakeoff.meter.sse.MOST_BYTES", 1 << 16)
     provider.then(Act(body=b"data: " + b"x" * (1 << 18), headers={"content-type": "text/event-stream"}))
     async with visit() as at:
         answer = await at.chat(stream=True)

@@ -20,9 +20,8 @@ from bakeoff.replay.store import RECORDINGS, Store
 from bakeoff.report import summarise
 from bakeoff.report.terminal import print_summary
 from bakeoff.scorers import Factuality, Judge
-from bakeoff.scorers.fencing import code_of, fenced, neutral, shortened
 from bakeoff.scorers.judge import FACTUALITY, USUAL_CHOICES
-from bakeoff.scorers.judging import Rubric, access_to, parameters_for
+from bakeoff.scorers.judging import Rubric, access_to, code_of, fenced, neutral, parameters_for, shortened
 
 from ..models.loopback import KEY, Act, Loopback, failure
 from .injections import CORPUS, answers

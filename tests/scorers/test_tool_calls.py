@@ -15,7 +15,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Record, Score, Step, ToolCall, Transcript
 from bakeoff.scorers import Fuzzy, ToolCalls
-from bakeoff.scorers.pairing import most_pairs, most_pairs_in_order
+from bakeoff.scorers.values import most_pairs, most_pairs_in_order
 
 
 def tool(name: str, /, **arguments: Any) -> dict[str, Any]:

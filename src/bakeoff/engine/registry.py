@@ -23,7 +23,7 @@ from bakeoff.protocols import (
 )
 
 if TYPE_CHECKING:
-    from bakeoff.subjects.cheat import Attack
+    from bakeoff.subjects.controls import Attack
 
 SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
 ScorerFactory = Callable[[ScorerSpec], Scorer]
@@ -110,7 +110,7 @@ class Registry:
 
     def with_attacks(self, attacks: "Mapping[str, Attack]") -> "Registry":
         """Add ways to cheat, by name, for subjects of the kind `cheat`."""
-        from bakeoff.subjects.cheat import ATTACKS
+        from bakeoff.subjects.controls import ATTACKS
 
         return self.with_subject("cheat", partial(subjects.Cheat.from_spec, attacks={**ATTACKS, **attacks}))
 

@@ -1,15 +1,15 @@
-"""A gateway on loopback between a command-line agent and its provider: it counts, pays, limits and remembers.
+"""A gateway on loopback between a command-line agent and its provider: it counts, limits, and records or replays.
 
 async with meter.open_trial(task, [upstream], place=place) as trial:
-    way = reach(trial, sandbox.name)
-    env = {"OPENAI_BASE_URL": base_url(trial, way, "openai"), "OPENAI_API_KEY": trial.token}
-    await sandbox.run(Command(way.wrap(argv), place, seconds, env=env, network=way.network, readable=way.readable))
+    access = trial.access(sandbox.name)
+    env = {"OPENAI_BASE_URL": trial.base_url(access, "openai"), "OPENAI_API_KEY": trial.token}
+    command = Command(access.wrap(argv), place, seconds, env=env, network=access.network, readable=access.readable)
+    await sandbox.run(command)
     transcript = trial.transcript()
 """
 
 from bakeoff.meter.meter import METER, Meter, OpenMeter
-from bakeoff.meter.reach import Reach, base_url, reach
-from bakeoff.meter.trial import TrialMeter
+from bakeoff.meter.trial import MeterAccess, TrialMeter
 from bakeoff.meter.upstreams import Upstream, upstream_of
 
-__all__ = ["METER", "Meter", "OpenMeter", "Reach", "TrialMeter", "Upstream", "base_url", "reach", "upstream_of"]
+__all__ = ["METER", "Meter", "MeterAccess", "OpenMeter", "TrialMeter", "Upstream", "upstream_of"]

@@ -1,21 +1,30 @@
 """One request of an agent and its answer: replayed, or asked of the provider, passed on as it comes, and booked."""
 
+import asyncio
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 
 from bakeoff.errors import BudgetError, InfraError
-from bakeoff.meter.dialects import data_in
-from bakeoff.meter.events import EventSplitter, data_of, object_of, objects_of
-from bakeoff.meter.heard import Heard, characters_in
+from bakeoff.meter.answer import ModelAnswer, characters_in
 from bakeoff.meter.reservations import most_of
-from bakeoff.meter.upstreams import Route, Upstream, address_of, answering_headers, key_headers
-from bakeoff.meter.words import Whole, out_of_budget, refusal
+from bakeoff.meter.sse import EventSplitter, data_of, object_of, objects_of
+from bakeoff.meter.upstreams import (
+    Reply,
+    Route,
+    Upstream,
+    address_of,
+    answering_headers,
+    budget_message,
+    key_headers,
+    refusal,
+)
+from bakeoff.meter.wire_formats import data_in
 from bakeoff.models.gate import Busy
 from bakeoff.models.prices import Price
 from bakeoff.record import Step
@@ -26,6 +35,10 @@ from bakeoff.replay.store import MAX_RECORDED_BYTES, Key
 if TYPE_CHECKING:
     from bakeoff.meter.trial import TrialMeter
 
+Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+
+TAKING_SECONDS = 120.0  # for a piece of an answer: a reader that stops must not keep a place at the provider
 MOST_ANSWER_BYTES = 64 << 20  # of an answer in one piece
 _MAY_PASS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _TOO_MUCH = {429, 503, 529}
@@ -36,17 +49,39 @@ _MOST_BROKEN = 3  # answers to one request: each of them is paid for
 _DECODED = ("", "identity", "gzip", "deflate")  # by the client; anything else goes on as it is
 
 
-class Answering(Protocol):
-    """The way back to the agent."""
-
-    async def whole(self, answer: Whole) -> None: ...
-    async def start(self, status: int, headers: Mapping[str, str]) -> None: ...
-    async def more(self, body: bytes) -> None: ...
-    async def end(self) -> None: ...
-
-
 class StreamCut(Exception):
     """The provider's stream broke after the agent had been given its beginning: its connection breaks too."""
+
+
+class Responder:
+    """The way back to the agent, over ASGI."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def whole(self, answer: Reply) -> None:
+        length = {"content-length": str(len(answer.body))}
+        await self.start(answer.status, {**answer.headers, **length})
+        await self._take({"type": "http.response.body", "body": answer.body})
+
+    async def start(self, status: int, headers: Mapping[str, str]) -> None:
+        self.begun = True
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        await self._take({"type": "http.response.start", "status": status, "headers": raw})
+
+    async def more(self, body: bytes) -> None:
+        await self._take({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def end(self) -> None:
+        await self._take({"type": "http.response.body", "body": b""})
+
+    async def _take(self, message: Message) -> None:
+        try:
+            async with asyncio.timeout(TAKING_SECONDS):
+                await self._send(message)
+        except (TimeoutError, OSError) as error:
+            raise StreamCut("the agent does not take its answer") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +105,23 @@ class Exchange:
 
     trial: "TrialMeter"
     asked: Asked
-    answering: Answering
+    responder: Responder
     question: Key | None = None  # None for what is free
     price: Price | None = None
-    heard: Heard = field(default_factory=Heard)
+    answer: ModelAnswer = field(default_factory=ModelAnswer)
     counting_asked: bool = False  # the provider is asked for counts that the agent did not ask for
     sent: bool = False  # the provider may have begun to work
     begun: bool = False  # the agent has been given something
     broken: int = 0  # answers that broke off before the agent was given anything
     started: float = field(default_factory=perf_counter)
     kept: bytearray = field(default_factory=bytearray)
-    last: Whole | None = None  # what the provider said to the try that failed
+    last: Reply | None = None  # what the provider said to the try that failed
     status: int = 0
     passed_headers: dict[str, str] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Answer, and book what was used whatever happens: a cancelled exchange has been paid for as well."""
-        if self.asked.route.dialect is None:  # free of charge
+        if self.asked.route.format is None:  # free of charge
             await self._ask()
             return
         self.question = self.trial.question(self.asked)
@@ -98,7 +133,7 @@ class Exchange:
                 await self._ask_and_book()
         except BudgetError as spent:  # by others, while this one waited for room
             self.trial.stop(spent)
-            await self.answering.whole(refusal(self.asked.upstream.family, 402, out_of_budget(spent)))
+            await self.responder.whole(refusal(self.asked.upstream.family, 402, budget_message(spent)))
 
     async def _ask_and_book(self) -> None:
         complete = False
@@ -116,36 +151,36 @@ class Exchange:
             recorded = self.trial.store.find(question, RecordedExchange)
         except InfraError as error:
             self.trial.stop(error)
-            await self.answering.whole(refusal(self.asked.upstream.family, 400, str(error)))
+            await self.responder.whole(refusal(self.asked.upstream.family, 400, str(error)))
             return True
         if recorded is None:
             return False
-        self._hear(recorded.content, stream="event-stream" in recorded.headers.get("content-type", ""))
-        self.trial.count(recorded.usage, self._step(recorded), self.heard, self.asked, estimated=recorded.estimated)
-        await self.answering.whole(Whole(recorded.status, recorded.content, recorded.headers))
+        self._read(recorded.content, stream="event-stream" in recorded.headers.get("content-type", ""))
+        self.trial.count(recorded.usage, self._step(recorded), self.answer, self.asked, estimated=recorded.estimated)
+        await self.responder.whole(Reply(recorded.status, recorded.content, recorded.headers))
         return True
 
-    def _hear(self, content: bytes, *, stream: bool) -> None:
-        dialect = self.asked.route.dialect
-        assert dialect is not None, "only what a model answers is heard"
+    def _read(self, content: bytes, *, stream: bool) -> None:
+        format = self.asked.route.format
+        assert format is not None, "only what a model answers is answer"
         if stream:
             for event in EventSplitter().feed(content):
                 if (data := data_of(event)) is not None:
-                    dialect.event(self.heard, data)
+                    format.event(self.answer, data)
             return
         found = objects_of(content)
         for data in found[:-1]:
-            dialect.event(self.heard, data)
+            format.event(self.answer, data)
         for data in found[-1:]:
-            dialect.whole(self.heard, data)
+            format.whole(self.answer, data)
         if not found:
-            self.heard.characters += len(content)  # nobody can read it, and it was paid for
+            self.answer.characters += len(content)  # nobody can read it, and it was paid for
 
     def _step(self, recorded: RecordedExchange) -> Step:
         return Step(
-            parts=self.heard.parts(),
+            parts=self.answer.parts(),
             usage=recorded.usage,
-            finish_reason=self.heard.finish,
+            finish_reason=self.answer.finish,
             seconds=recorded.seconds,
         )
 
@@ -164,18 +199,22 @@ class Exchange:
                 trial.stop(error)
             if self.begun:
                 raise StreamCut from error
-            await self.answering.whole(self.last or refusal(upstream.family, 502, str(error)))
+            await self.responder.whole(self.last or refusal(upstream.family, 502, str(error)))
 
     async def _try(self) -> None:
         if (spent := self.trial.out_of_budget) is not None:  # by another request, while this one waited
-            await self.answering.whole(refusal(self.asked.upstream.family, 402, out_of_budget(spent)))
+            await self.responder.whole(refusal(self.asked.upstream.family, 402, budget_message(spent)))
             return
-        self.last, self.heard, self.status = None, Heard(), 0
+        self.last, self.answer, self.status = None, ModelAnswer(), 0
         body = self._body()
         try:
             got = await self._send(body)
             try:
-                if self.counting_asked and got.status_code in (400, 422) and await self._minds_counting(got):
+                if (
+                    self.counting_asked
+                    and got.status_code in (400, 422)
+                    and b"stream_options" in await self._whole_body(got)
+                ):
                     self.trial.uncounted.add(self.asked.upstream.name)
                     self.counting_asked, self.last = False, None
                     await got.aclose()
@@ -211,14 +250,14 @@ class Exchange:
         asked = self.asked
         options = asked.data.get("stream_options")
         counted = isinstance(options, dict) and options.get("include_usage")
-        is_chat = asked.route.dialect is not None and asked.route.dialect.name == "chat"
+        is_chat = asked.route.format is not None and asked.route.format.name == "chat"
         self.counting_asked = (
             is_chat and asked.streams and not counted and asked.upstream.name not in self.trial.uncounted
         )
         if not self.counting_asked:
             return asked.body
         more = {**(options if isinstance(options, dict) else {}), "include_usage": True}
-        return _as_json({**asked.data, "stream_options": more})
+        return json.dumps({**asked.data, "stream_options": more}, separators=(",", ":")).encode()
 
     async def _send(self, body: bytes) -> httpx2.Response:
         asked = self.asked
@@ -230,9 +269,6 @@ class Exchange:
         self.sent, self.started = True, perf_counter()
         # A redirect would carry the key to wherever it points.
         return await client.send(request, stream=True, follow_redirects=False)
-
-    async def _minds_counting(self, got: httpx2.Response) -> bool:
-        return b"stream_options" in await self._whole_body(got)
 
     # --- passing on -----------------------------------------------------------------------------------------------
 
@@ -257,26 +293,26 @@ class Exchange:
         body = await self._whole_body(got)
         status = got.status_code
         self.sent = False
-        self.last = Whole(status, body, self.passed_headers)
+        self.last = Reply(status, body, self.passed_headers)
         hopeless = _is_about_money(status, body)
         name = self.asked.upstream.name
         if status in _MAY_PASS and not hopeless and got.headers.get("x-should-retry") != "false":
             wait = retry_after(got.headers)
             raise self._busy(f"{name} answered {status}", retry_after=wait, overloaded=status in _TOO_MUCH)
-        self.trial.ledger.statuses[status] += 1
+        self.trial.log.statuses[status] += 1
         if status == 401 or hopeless:
-            raise InfraError(f"{name} answered {status}: {_few_words(body)}", permanent=True)
+            raise InfraError(f"{name} answered {status}: {body[:300].decode(errors='replace')!r}", permanent=True)
         if status < 400:
             raise InfraError(f"{name} answered {status}: redirects are not followed, name its address", permanent=True)
-        await self.answering.whole(self.last)
+        await self.responder.whole(self.last)
 
     async def _in_one_piece(self, got: httpx2.Response) -> None:
         body = await self._whole_body(got)
-        if self.asked.route.dialect is not None:
-            self._hear(body, stream=False)
+        if self.asked.route.format is not None:
+            self._read(body, stream=False)
         self._keep(body)
         self.begun = True
-        await self.answering.whole(Whole(got.status_code, body, self.passed_headers))
+        await self.responder.whole(Reply(got.status_code, body, self.passed_headers))
 
     async def _whole_body(self, got: httpx2.Response) -> bytes:
         if got.is_stream_consumed:
@@ -290,46 +326,46 @@ class Exchange:
                         f"{self.asked.upstream.name} answered with more than {MOST_ANSWER_BYTES >> 20} MiB"
                     )
         except httpx2.HTTPError:
-            self.heard.characters = max(len(body), got.num_bytes_downloaded)  # nobody can read it, and it was paid for
+            self.answer.characters = max(len(body), got.num_bytes_downloaded)  # nobody can read it, and it was paid for
             raise
         redacted = self.trial.redact(bytes(body))
-        self.last = Whole(got.status_code, redacted, self.passed_headers)
+        self.last = Reply(got.status_code, redacted, self.passed_headers)
         return redacted
 
     async def _stream(self, got: httpx2.Response) -> None:
         splitter = EventSplitter()
         async for chunk in got.aiter_bytes():
-            if passing := b"".join(self._heard(event) for event in splitter.feed(chunk)):
+            if passing := b"".join(self._read_event(event) for event in splitter.feed(chunk)):
                 await self._more(passing)
-        if rest := self._heard(splitter.rest()):
+        if rest := self._read_event(splitter.rest()):
             await self._more(rest)
         if not self.begun:
             await self._more(b"")
-        await self.answering.end()
+        await self.responder.end()
 
     async def _more(self, passing: bytes) -> None:
         if not self.begun:
             self.begun = True
-            await self.answering.start(self.status, self.passed_headers)
+            await self.responder.start(self.status, self.passed_headers)
         self._keep(passing)
-        await self.answering.more(passing)
+        await self.responder.more(passing)
 
     def _check_beginning(self, data: Mapping[str, Any]) -> None:
         """A provider that is too busy may say so in the stream's first event instead of in its status."""
         error = data_in(data.get("error"))
         kind = str(error.get("type") or error.get("code"))
-        if kind in _BUSY_EVENTS and not self.begun and not self.heard.pieces:
+        if kind in _BUSY_EVENTS and not self.begun and not self.answer.pieces:
             self.sent = False
-            self.last = Whole(_BUSY_EVENTS[kind], json.dumps(data).encode(), {"content-type": "application/json"})
+            self.last = Reply(_BUSY_EVENTS[kind], json.dumps(data).encode(), {"content-type": "application/json"})
             raise self._busy(f"{self.asked.upstream.name} answered {kind}", overloaded=True)
 
-    def _heard(self, event: bytes) -> bytes:
+    def _read_event(self, event: bytes) -> bytes:
         """The event as the agent is to see it; nothing of the one that only we asked for."""
         event = self.trial.redact(event)
-        data, dialect = data_of(event), self.asked.route.dialect
-        if data is not None and dialect is not None:
+        data, format = data_of(event), self.asked.route.format
+        if data is not None and format is not None:
             self._check_beginning(data)
-            dialect.event(self.heard, data)
+            format.event(self.answer, data)
             if self.counting_asked and data.get("choices") == [] and data.get("usage"):
                 return b""
         return event
@@ -338,18 +374,18 @@ class Exchange:
         if self.trial.store.writes and len(self.kept) <= MAX_RECORDED_BYTES:
             self.kept += passing
 
-    # --- booking --------------------------------------------------------------------------------------------------
+    # --- exchange --------------------------------------------------------------------------------------------------
 
     def _book(self, *, complete: bool) -> None:
         """Tell the run first: nothing in a model's words may lose the count."""
         assert self.question is not None, "only what a model answers is booked"
         seconds = perf_counter() - self.started
-        cut = not (complete and self.heard.whole)
-        price = self.price or self.trial.listed_price(self.asked.upstream, self.heard.model)
-        usage, estimated = self.heard.usage(price, characters_in(self.asked.data))
+        cut = not (complete and self.answer.whole)
+        price = self.price or self.trial.listed_price(self.asked.upstream, self.answer.model)
+        usage, estimated = self.answer.usage(price, characters_in(self.asked.data))
         self.trial.spend(usage, cut=cut)
-        step = Step(parts=self.heard.parts(), usage=usage, finish_reason=self.heard.finish, seconds=seconds)
-        self.trial.note(step, self.heard, self.asked, estimated=estimated, cut=cut, replayed=False)
+        step = Step(parts=self.answer.parts(), usage=usage, finish_reason=self.answer.finish, seconds=seconds)
+        self.trial.note(step, self.answer, self.asked, estimated=estimated, cut=cut, replayed=False)
         if not cut and len(self.kept) <= MAX_RECORDED_BYTES:
             about = {"usage": usage, "estimated": estimated, "seconds": seconds, "status": self.status}
             self.trial.record(
@@ -369,10 +405,6 @@ def _is_about_money(status: int, body: bytes) -> bool:
     return status == 402 or (status == 429 and any(word in body for word in _NO_MONEY))
 
 
-def _few_words(body: bytes) -> str:
-    return repr(body[:300].decode(errors="replace"))
-
-
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The wait that the provider asks for, in seconds; a date, which few send, is left to our own patience."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
@@ -383,10 +415,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         if 0 <= seconds < 86_400:
             return seconds
     return None
-
-
-def _as_json(data: Mapping[str, Any]) -> bytes:
-    return json.dumps(data, separators=(",", ":")).encode()
 
 
 def unpacked(body: bytes, encoding: str, most: int) -> bytes | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import httpx2
 
 from bakeoff.errors import UsageError
-from bakeoff.meter.front import Front
+from bakeoff.meter.app import MeterApp
 from bakeoff.meter.listener import listen, sweep
 from bakeoff.meter.reservations import Reservations
 from bakeoff.meter.trial import TrialMeter
@@ -75,7 +75,7 @@ class OpenMeter:
         for upstream in named.values():
             await self._prepare(upstream)
         trial = TrialMeter(self, task, named, recordings_of(task.resources))
-        async with listen(Front(trial), place.uid if place else None) as listener:
+        async with listen(MeterApp(trial), place.uid if place else None) as listener:
             trial.port, trial.folder = listener.port, listener.folder
             try:
                 yield trial

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from bakeoff._kernel.clock import Clock
 from bakeoff.errors import BudgetError
-from bakeoff.meter.dialects import data_in
-from bakeoff.meter.heard import MOST_TOKENS, characters_in
+from bakeoff.meter.answer import MOST_TOKENS, characters_in
+from bakeoff.meter.wire_formats import data_in
 from bakeoff.models.estimate import CHARS_PER_TOKEN
 from bakeoff.models.prices import Price, cost_of
 from bakeoff.record import Usage
@@ -48,14 +48,14 @@ class Reservations:
         self._freed = asyncio.Event()
 
     @asynccontextmanager
-    async def hold(self, purse: SpendingLimit | None, most: Usage, excused: Clock | None) -> AsyncIterator[None]:
+    async def hold(self, limit: SpendingLimit | None, most: Usage, excused: Clock | None) -> AsyncIterator[None]:
         """Go on when there is room; BudgetError when there is none for anybody. `excused` stands still meanwhile."""
-        if purse is None:
+        if limit is None:
             yield
             return
-        if not self._has_room(purse, most):
+        if not self._has_room(limit, most):
             with excused.paused() if excused else nullcontext():
-                await self._room(purse, most)
+                await self._room(limit, most)
         mine = object()
         self._held[mine] = most
         try:
@@ -65,15 +65,15 @@ class Reservations:
             self._freed.set()
             self._freed = asyncio.Event()
 
-    async def _room(self, purse: SpendingLimit, most: Usage) -> None:
-        while not self._has_room(purse, most):
+    async def _room(self, limit: SpendingLimit, most: Usage) -> None:
+        while not self._has_room(limit, most):
             await self._freed.wait()
 
-    def _has_room(self, purse: SpendingLimit, most: Usage) -> bool:
-        if reason := purse.exceeded():
+    def _has_room(self, limit: SpendingLimit, most: Usage) -> bool:
+        if reason := limit.exceeded():
             raise BudgetError(reason)
         if not self._held:
             return True
         known = all(usage.cost is not None for usage in (most, *self._held.values()))
         total = sum(self._held.values(), start=most)
-        return purse.fits(total if known else total.model_copy(update={"cost": None}))
+        return limit.fits(total if known else total.model_copy(update={"cost": None}))

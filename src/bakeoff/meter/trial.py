@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -13,9 +14,10 @@ import httpx2
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import BakeoffError, BudgetError, InfraError
+from bakeoff.meter.answer import ModelAnswer
 from bakeoff.meter.exchange import Asked
-from bakeoff.meter.heard import Heard
-from bakeoff.meter.ledger import Booking, Ledger
+from bakeoff.meter.listener import FORWARDER, HOST, SOCKET
+from bakeoff.meter.trial_log import LoggedExchange, TrialLog
 from bakeoff.meter.upstreams import Upstream
 from bakeoff.models.gate import Gate
 from bakeoff.models.prices import Price, price_from_genai
@@ -27,12 +29,28 @@ from bakeoff.replay.store import Key, Store
 if TYPE_CHECKING:
     from bakeoff.meter.meter import OpenMeter
 
+INSIDE_PORT = 4141
+"""The meter's port in a sandbox without a network. It is fixed, so that every trial looks alike."""
+
 MOST_EXCUSED_SECONDS = 3600.0  # beyond it, waiting for the provider counts: no agent may live on a provider's queue
+
+
+@dataclass(frozen=True, slots=True)
+class MeterAccess:
+    """How a sandboxed agent gets to its meter: a prefix for its command, the address, and what must be readable."""
+
+    argv_prefix: tuple[str, ...]
+    origin: str
+    readable: tuple[Path, ...]
+    network: bool  # whether the command needs the network; without it, only the meter can be reached
+
+    def wrap(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        return (*self.argv_prefix, *argv)
 
 
 @dataclass(slots=True)
 class TrialMeter:
-    """What an agent is let loose on. `port` and `folder` are where it listens; `reach` says how to get there."""
+    """What an agent is let loose on. `port` and `folder` are where it listens; `access` says how to get there."""
 
     meter: "OpenMeter"
     task: Task
@@ -41,7 +59,7 @@ class TrialMeter:
     token: str = field(default_factory=lambda: f"sk-bakeoff-{secrets.token_urlsafe(32)}", repr=False)
     port: int = 0
     folder: Path = Path()
-    ledger: Ledger = field(default_factory=Ledger)
+    log: TrialLog = field(default_factory=TrialLog)
     uncounted: set[str] = field(default_factory=set)  # providers that refuse to be asked for counts
     exchanges: set[asyncio.Task[None]] = field(default_factory=set)
     closed: bool = False
@@ -55,7 +73,7 @@ class TrialMeter:
 
     def transcript(self) -> Transcript:
         """All that was said so far, without secrets; the run's own redactor will look at it once more."""
-        return self.meter.redactor.model(self.ledger.transcript())
+        return self.meter.redactor.model(self.log.transcript())
 
     async def stopped(self) -> BakeoffError:
         """Waits until nothing more can be asked for good, and says why; who runs the agent may then end it."""
@@ -67,8 +85,26 @@ class TrialMeter:
         """Raise what stopped the trial, if anything did; what is free decides only where no model has answered."""
         if self.failure is not None:
             raise self.failure
-        if self.free_failure is not None and not self.ledger.models:
+        if self.free_failure is not None and not self.log.models:
             raise self.free_failure
+
+    def access(self, sandbox: str, *, network: bool = False, python: str | None = None) -> "MeterAccess":
+        """Return how an agent in a sandbox of this name gets to the meter.
+
+        `network` says whether the agent may use the network besides. `python` is the interpreter inside the sandbox: by
+        default ours for `bwrap`, and the image's `python3` for `docker`. An empty text says that the image has none;
+        then the agent needs the host's network.
+        """
+        found = python if python is not None else "python3" if sandbox == "docker" else sys.executable
+        if sandbox == "process" or network or not found:
+            return MeterAccess((), f"http://{HOST}:{self.port}", (), network=network or not found)
+        script, socket = str(self.folder / FORWARDER), str(self.folder / SOCKET)
+        prefix = (found, "-I", "-S", script, socket, str(INSIDE_PORT))
+        return MeterAccess(prefix, f"http://{HOST}:{INSIDE_PORT}", (self.folder,), network=False)
+
+    def base_url(self, access: "MeterAccess", upstream: str) -> str:
+        """Return the base URL to give the agent for a provider."""
+        return access.origin + self.upstreams[upstream].base_path
 
     # --- for exchanges ----------------------------------------------------------------------------------------------
 
@@ -106,9 +142,9 @@ class TrialMeter:
 
     def question(self, asked: Asked) -> Key:
         """Return the key under which the request is recorded."""
-        if asked.route.dialect is not None:
-            self.ledger.offer(asked.route.dialect.tools(asked.data))
-            self.ledger.resolve(asked.route.dialect.results(asked.data))
+        if asked.route.format is not None:
+            self.log.offer(asked.route.format.tools(asked.data))
+            self.log.resolve(asked.route.format.results(asked.data))
         task, upstream = self.task, asked.upstream
         trial = {
             "subject": task.subject,
@@ -134,13 +170,13 @@ class TrialMeter:
         except BakeoffError as error:
             self.stop(error)
 
-    def count(self, usage: Usage, step: Step, heard: Heard, asked: Asked, *, estimated: bool) -> None:
-        self.note(step, heard, asked, estimated=estimated, cut=False, replayed=True)
+    def count(self, usage: Usage, step: Step, answer: ModelAnswer, asked: Asked, *, estimated: bool) -> None:
+        self.note(step, answer, asked, estimated=estimated, cut=False, replayed=True)
         self.task.count(usage)
 
-    def note(self, step: Step, heard: Heard, asked: Asked, **how: bool) -> None:
-        model = asked.model or heard.model
-        self.ledger.book(Booking(step, heard.text(), model, asked.upstream.provider.name, heard.characters, **how))
+    def note(self, step: Step, answer: ModelAnswer, asked: Asked, **how: bool) -> None:
+        model = asked.model or answer.model
+        self.log.add(LoggedExchange(step, answer.text(), model, asked.upstream.provider.name, answer.characters, **how))
 
     def record(self, question: Key, about: Mapping[str, Any]) -> None:
         if not self.store.writes:

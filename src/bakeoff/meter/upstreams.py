@@ -1,13 +1,14 @@
 """The providers behind the meter: where they are, what may be asked of them, and which headers pass."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
 
-from bakeoff.errors import UsageError
-from bakeoff.meter.dialects import CHAT, GEMINI, MESSAGES, RESPONSES, Dialect
+from bakeoff.errors import BudgetError, UsageError
+from bakeoff.meter.wire_formats import CHAT, GEMINI, MESSAGES, RESPONSES, WireFormat
 from bakeoff.models.prices import Price
 from bakeoff.models.providers import Provider
 
@@ -82,19 +83,19 @@ def key_headers(upstream: Upstream) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One thing that may be asked. Without a dialect it is free: lists of models, and counting."""
+    """One thing that may be asked. Without a format it is free: lists of models, and counting."""
 
     method: str
     path: re.Pattern[str]
-    dialect: Dialect | None = None
+    format: WireFormat | None = None
 
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]*"  # one part of a path; none may begin with a dot
 _MODEL = rf"{_NAME}(?::{_NAME})*(?:/{_NAME}(?::{_NAME})*)*"
 
 
-def _route(method: str, path: str, dialect: Dialect | None = None) -> Route:
-    return Route(method, re.compile(path), dialect)
+def _route(method: str, path: str, format: WireFormat | None = None) -> Route:
+    return Route(method, re.compile(path), format)
 
 
 ROUTES: Mapping[Family, tuple[Route, ...]] = {
@@ -167,3 +168,64 @@ def answering_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def _passing(passes: re.Pattern[str], headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers if passes.fullmatch(name.lower())}
+
+
+# --- errors of the meter's own, in the format of each API ------------------------------------------------------------
+
+_ANTHROPIC = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+}
+_OPENAI = {
+    401: "invalid_api_key",
+    402: "insufficient_quota",
+    404: "not_found",
+    413: "request_too_large",
+    429: "rate_limit_exceeded",
+}
+_GOOGLE = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    402: "FAILED_PRECONDITION",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
+_WORTH_A_RETRY = (408, 429, 502)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer that goes out in one piece."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def refusal(family: Family, status: int, message: str) -> Reply:
+    """An error that the agent's SDK can read, and whether it is worth asking again."""
+    headers = {"content-type": "application/json", "x-should-retry": str(status in _WORTH_A_RETRY).lower()}
+    return Reply(status, json.dumps(_shaped(family, status, message)).encode(), headers)
+
+
+def budget_message(reason: BudgetError) -> str:
+    return f"the budget of this run is used up: {reason}"
+
+
+def _shaped(family: Family, status: int, message: str) -> dict[str, object]:
+    match family:
+        case "anthropic":
+            return {"type": "error", "error": {"type": _ANTHROPIC.get(status, "api_error"), "message": message}}
+        case "google":
+            return {"error": {"code": status, "message": message, "status": _GOOGLE.get(status, "INTERNAL")}}
+        case _:
+            code = _OPENAI.get(status)
+            kind = code if status == 402 else "invalid_request_error" if status < 500 else "server_error"
+            return {"error": {"message": message, "type": kind, "param": None, "code": code}}

@@ -1,5 +1,6 @@
 """Putting a question to a judge: every call passes the provider's gate, is booked, and recorded or replayed."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
 from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
@@ -18,7 +20,6 @@ from bakeoff.models.check import known_model_name
 from bakeoff.models.providers import known_providers
 from bakeoff.protocols import ScoreInput, Task
 from bakeoff.replay.store import recordings_of
-from bakeoff.scorers.fencing import code_of, fenced, shortened
 from bakeoff.scorers.json_match import read_json
 
 _MOST_KEPT = 2000  # characters of what a judge said
@@ -222,3 +223,45 @@ def read_verdict(said: str, rubric: Rubric) -> Verdict:
     if not isinstance(answer, dict) or letter not in rubric.choices:
         return Verdict(kept)
     return Verdict(kept, letter, str(answer.get("rationale", ""))[:_MOST_KEPT])
+
+
+# --- texts shown to a judge ----------------------------------------------------------------------------------------
+
+# The code in the marks is a hash of the texts between them, so no text can contain its own code. The same question
+# always has the same code, so that recordings are found again.
+
+_GAP = "[\u200c\u200d]*"  # joiners are part of some scripts, and must not hide a mark either
+_MARKS = re.compile(
+    rf"<{_GAP}\||\|{_GAP}>"  # <|im_end|> and its like end a message for models that speak ChatML
+    rf"|<(?:{_GAP}<){{2,}}|>(?:{_GAP}>){{2,}}"  # our own
+    r"|<<(?=/?SYS)|(?<=SYS)>>|\[(?=/?INST\])"  # Llama's
+    r"|<(?=/?s>|(?:start|end)_of_turn>|/?system>|bos>|eos>)",
+    re.IGNORECASE,
+)
+_HARMLESS = str.maketrans({"<": "‹", ">": "›", "[": "⁅", "|": "¦", "\u200c": None, "\u200d": None})
+# What nobody sees and a model reads: zero-width and direction marks, and letters from the block of tags.
+_UNSEEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+
+
+def neutral(text: str) -> str:
+    """The text with everything that looks like the mark of a fence, or of a message, turned into look-alikes."""
+    return _MARKS.sub(lambda found: found[0].translate(_HARMLESS), _UNSEEN.sub("", text))
+
+
+def shortened(text: str, most: int) -> str:
+    """Beginning and end of a long text, with a note of what is left out."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+
+
+def code_of(*parts: object) -> str:
+    return fingerprint(*parts)[:24]
+
+
+def fenced(sections: Mapping[str, str], code: str) -> str:
+    """The texts, each between marks of its own."""
+    return "\n\n".join(
+        f"<<<{name} {code}>>>\n{neutral(text)}\n<<<end of {name} {code}>>>" for name, text in sections.items()
+    )

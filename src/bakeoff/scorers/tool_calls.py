@@ -13,8 +13,19 @@ from bakeoff.plan import ScorerSpec, read_options
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score, ToolCall
 from bakeoff.scorers.json_match import share, way_of
-from bakeoff.scorers.pairing import Table, most_pairs, most_pairs_in_order
-from bakeoff.scorers.values import STRICT, Comparison, Fuzzy, Match, a_few, plain, rules_of, shown
+from bakeoff.scorers.values import (
+    STRICT,
+    Comparison,
+    Fuzzy,
+    Match,
+    Table,
+    a_few,
+    most_pairs,
+    most_pairs_in_order,
+    plain,
+    rules_of,
+    shown,
+)
 
 ROW_FIELD = "expected_tools"
 _FEW = 20  # calls that are compared sooner than a thread is started

@@ -254,19 +254,19 @@ class CommandAgent:
     async def _metered(
         self, task: Task, workspace: SandboxedWorkspace, upstream: "Upstream"
     ) -> tuple[AgentRun, Transcript]:
-        from bakeoff.meter import METER, base_url, reach
+        from bakeoff.meter import METER
 
         meter: OpenMeter = task.resources[METER]
         async with meter.open_trial(task, [upstream], place=workspace.place) as trial:
-            way = reach(trial, workspace.sandbox.name, network=self.network)
-            pointed = Values({"meterUrl": base_url(trial, way, upstream.name), "meterToken": trial.token})
+            access = trial.access(workspace.sandbox.name, network=self.network)
+            pointed = Values({"meterUrl": trial.base_url(access, upstream.name), "meterToken": trial.token})
             launch = await asyncio.to_thread(self._launch, task, workspace, pointed)
             reaching = replace(
                 launch,
-                argv=way.wrap(launch.argv),
+                argv=access.wrap(launch.argv),
                 env=_without(launch.env, {upstream.key, *self._keys().values()}),
-                readable=(*launch.readable, *way.readable),
-                network=way.network,
+                readable=(*launch.readable, *access.readable),
+                network=access.network,
             )
             run = await _until_stopped(carry_out(task, reaching, self.watch), trial)
         trial.check()

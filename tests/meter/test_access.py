@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.meter import base_url, listener, reach
+from bakeoff.meter import listener
 from bakeoff.meter.listener import PREFIX, SOCKET, make_folder, runtime_folder, sweep, unix_socket
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 
@@ -46,14 +46,16 @@ def other_server() -> Iterator[int]:
 
 
 async def run_agent(at: Visit, sandbox: Sandbox, place: Place, elsewhere: int, *argv: str) -> Completed:
-    way = reach(at.trial, sandbox.name)
+    access = at.trial.access(sandbox.name)
     env = {
-        "BASE_URL": base_url(at.trial, way, "openai"),
+        "BASE_URL": at.trial.base_url(access, "openai"),
         "API_KEY": at.trial.token,
         "ELSEWHERE": str(elsewhere),
     }
     words = argv or ("python3", "-I", "-c", AGENT, "one", "two words")
-    command = Command(way.wrap(words), place, 30.0, env=env, stdin=b"typed", network=way.network, readable=way.readable)
+    command = Command(
+        access.wrap(words), place, 30.0, env=env, stdin=b"typed", network=access.network, readable=access.readable
+    )
     return await sandbox.run(command)
 
 
@@ -99,10 +101,10 @@ async def test_an_agent_that_is_killed_in_mid_stream_has_its_tokens_booked_and_l
     provider.plan = lambda _: Act(say=" ".join(["word"] * 1000), pause=0.05)
     streams = AGENT.replace('"messages": []', '"messages": [], "stream": True')
     async with visit(place=place) as at:
-        way = reach(at.trial, rung)
-        env = {"BASE_URL": base_url(at.trial, way, "openai"), "API_KEY": at.trial.token, "ELSEWHERE": "1"}
-        argv = way.wrap(("python3", "-I", "-c", streams))
-        done = await sandbox_on(rung).run(Command(argv, place, 4.0, env=env, readable=way.readable))
+        access = at.trial.access(rung)
+        env = {"BASE_URL": at.trial.base_url(access, "openai"), "API_KEY": at.trial.token, "ELSEWHERE": "1"}
+        argv = access.wrap(("python3", "-I", "-c", streams))
+        done = await sandbox_on(rung).run(Command(argv, place, 4.0, env=env, readable=access.readable))
     assert done.stop == "timeout"
     assert at.books.spent.requests == 1
     assert 0 < at.books.spent.output < 1000
@@ -119,7 +121,7 @@ async def test_an_image_without_python_is_given_the_hosts_network_and_no_forward
     provider: Loopback, visit: Opening
 ) -> None:
     async with visit() as at:
-        with_python, without = reach(at.trial, "docker"), reach(at.trial, "docker", python="")
+        with_python, without = at.trial.access("docker"), at.trial.access("docker", python="")
         assert with_python.argv_prefix[:3] == ("python3", "-I", "-S")
         assert not with_python.network
         assert without.argv_prefix == ()

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
-from bakeoff.meter.dialects import ToolResult, objects_in
+from bakeoff.meter.wire_formats import ToolResult, objects_in
 from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 from bakeoff.storage.redaction import CUT
 
@@ -20,7 +20,7 @@ MOST_CHARACTERS = 8_000_000  # of all parts together; beyond, only counts are ke
 
 
 @dataclass(frozen=True, slots=True)
-class Booking:
+class LoggedExchange:
     """One exchange that used tokens."""
 
     step: Step
@@ -34,7 +34,7 @@ class Booking:
 
 
 @dataclass(slots=True)
-class Ledger:
+class TrialLog:
     """Grows with each exchange and can be read at any time, also after a kill."""
 
     steps: list[Step] = field(default_factory=list)
@@ -70,15 +70,15 @@ class Ledger:
             parts = [part.model_copy(update=told) if at == place else part for at, part in enumerate(step.parts)]
             self.steps[where[0]] = step.model_copy(update={"parts": tuple(parts)})
 
-    def book(self, booking: Booking) -> None:
-        step = booking.step
+    def add(self, exchange: LoggedExchange) -> None:
+        step = exchange.step
         self.usage += step.usage
-        self.models[f"{booking.provider}:{booking.model or '?'}"] += 1
-        self.notes.update(name for name in ("estimated", "cut", "replayed") if getattr(booking, name))
+        self.models[f"{exchange.provider}:{exchange.model or '?'}"] += 1
+        self.notes.update(name for name in ("estimated", "cut", "replayed") if getattr(exchange, name))
         if step.usage.cost is None:
             self.notes["unpriced"] += 1
-        self.output = booking.text or self.output
-        self.characters += booking.size
+        self.output = exchange.text or self.output
+        self.characters += exchange.size
         if len(self.steps) >= MOST_STEPS:
             self.notes["dropped"] += 1
         elif self.characters > MOST_CHARACTERS:

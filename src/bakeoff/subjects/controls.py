@@ -1,17 +1,58 @@
-"""`cheat` tries to pass without solving anything. Every attack must end as `fail` or `timeout`.
+"""Control subjects, whose results are known beforehand: `nop`, `oracle` and `cheat`.
 
-An attack is a function from the case to what the cheat leaves behind. The ones here need nothing but files and an
-answer; doors add their own with `Registry.with_attacks`.
+`nop` does nothing: a case that it passes measures nothing. `oracle` gives the reference: a case it fails is broken.
+`cheat` tries to pass without solving anything: every attack must end as `fail` or `timeout`. An attack is a function
+from the case to what the cheat hands in. The attacks here need only files and an answer; doors add their own with
+`Registry.with_attacks`.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Files, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class Nop:
+    @classmethod
+    def from_spec(cls, spec: SubjectSpec) -> Self:
+        read_options(spec, FrozenModel)
+        return cls()
+
+    async def attempt(self, task: Task) -> Transcript:  # noqa: ARG002 - it does nothing with it
+        return Transcript()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOracle:
+    """The oracle of one case."""
+
+    case: Case
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(workspace=bool(self.case.reference))
+
+    async def attempt(self, task: Task) -> Transcript:
+        if self.case.reference:
+            task.workspace.write(self.case.reference)
+        return Transcript(output=self.case.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    @classmethod
+    def from_spec(cls, spec: SubjectSpec) -> Self:
+        read_options(spec, FrozenModel)
+        return cls()
+
+    def bind(self, case: Case) -> BoundOracle:
+        return BoundOracle(case)
 
 
 class Submission(FrozenModel):
@@ -61,16 +102,16 @@ class CheatOptions(FrozenModel):
 class BoundCheat:
     """One attack on one case."""
 
-    loot: Submission
+    submission: Submission
 
     @property
     def needs(self) -> Needs:
-        return Needs(workspace=bool(self.loot.files))
+        return Needs(workspace=bool(self.submission.files))
 
     async def attempt(self, task: Task) -> Transcript:
-        if self.loot.files:
-            task.workspace.write(self.loot.files)
-        return Transcript(output=self.loot.output)
+        if self.submission.files:
+            task.workspace.write(self.submission.files)
+        return Transcript(output=self.submission.output)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,28 +4,34 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode
 
 from bakeoff.errors import InfraError
-from bakeoff.meter.dialects import RESPONSES
-from bakeoff.meter.exchange import Asked, Exchange, StreamCut, unpacked
-from bakeoff.meter.heard import depth_of
+from bakeoff.meter.answer import depth_of
+from bakeoff.meter.exchange import Asked, Exchange, Message, Responder, Send, StreamCut, unpacked
 from bakeoff.meter.trial import TrialMeter
-from bakeoff.meter.upstreams import Family, Route, Upstream, asking_headers, find_route, inner_path, model_in
-from bakeoff.meter.words import Whole, out_of_budget, refusal
+from bakeoff.meter.upstreams import (
+    Family,
+    Route,
+    Upstream,
+    asking_headers,
+    budget_message,
+    find_route,
+    inner_path,
+    model_in,
+    refusal,
+)
+from bakeoff.meter.wire_formats import RESPONSES
 
-Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 MOST_BODY_BYTES = 32 << 20
 MOST_HELD_BYTES = 64 << 20  # of all of a trial's requests together
 MOST_EXCHANGES = 24  # at a time
 BODY_SECONDS = 60.0  # for a whole request
-TAKING_SECONDS = 120.0  # for a piece of an answer: a reader that stops must not keep a place at the provider
 DEEPEST = 200
 LONGEST_PATH = 2000  # letters: names of models are shorter, and clients break at longer addresses
 
@@ -41,38 +47,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Back:
-    """The way back to the agent, over ASGI."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.begun = False
-
-    async def whole(self, answer: Whole) -> None:
-        length = {"content-length": str(len(answer.body))}
-        await self.start(answer.status, {**answer.headers, **length})
-        await self._take({"type": "http.response.body", "body": answer.body})
-
-    async def start(self, status: int, headers: Mapping[str, str]) -> None:
-        self.begun = True
-        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-        await self._take({"type": "http.response.start", "status": status, "headers": raw})
-
-    async def more(self, body: bytes) -> None:
-        await self._take({"type": "http.response.body", "body": body, "more_body": True})
-
-    async def end(self) -> None:
-        await self._take({"type": "http.response.body", "body": b""})
-
-    async def _take(self, message: Message) -> None:
-        try:
-            async with asyncio.timeout(TAKING_SECONDS):
-                await self._send(message)
-        except (TimeoutError, OSError) as error:
-            raise StreamCut("the agent does not take its answer") from error
-
-
-class Load:
+class RequestSize:
     """What one request takes of the trial's room, from its first byte until it is answered."""
 
     def __init__(self, trial: TrialMeter) -> None:
@@ -92,7 +67,7 @@ class Load:
         self._trial.held_bytes -= self._bytes
 
 
-class Front:
+class MeterApp:
     """The ASGI application."""
 
     def __init__(self, trial: TrialMeter) -> None:
@@ -101,14 +76,14 @@ class Front:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        back, family = Back(send), self._family(scope["path"])
+        responder, family = Responder(send), self._family(scope["path"])
         try:
             with self._room():
-                await self._serve(scope, receive, back)
+                await self._serve(scope, receive, responder)
         except Refused as refused:
-            self._trial.ledger.notes["refused"] += 1
-            if not back.begun:
-                await back.whole(refusal(family, refused.status, str(refused)))
+            self._trial.log.notes["refused"] += 1
+            if not responder.begun:
+                await responder.whole(refusal(family, refused.status, str(refused)))
         except StreamCut:
             return  # an answer without its end: the server breaks the connection
 
@@ -125,16 +100,16 @@ class Front:
             raise Refused(429, f"more than {MOST_EXCHANGES} requests at a time")
         yield
 
-    async def _serve(self, scope: Message, receive: Receive, back: Back) -> None:
+    async def _serve(self, scope: Message, receive: Receive, responder: Responder) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self._check_caller(headers, scope)
         upstream, route, inner = self._route(scope)
         if (spent := self._trial.out_of_budget) is not None:
-            raise Refused(402, out_of_budget(spent))
-        with Load(self._trial) as load:
+            raise Refused(402, budget_message(spent))
+        with RequestSize(self._trial) as load:
             body = await self._body(receive, headers, load)
             asked = _asked(scope, upstream, route, inner, body)
-            await self._exchange(Exchange(self._trial, asked, back), receive)
+            await self._exchange(Exchange(self._trial, asked, responder), receive)
 
     def _check_caller(self, headers: Mapping[str, str], scope: Message) -> None:
         if not _HOST.fullmatch(headers.get("host", "")) or "origin" in headers:
@@ -161,7 +136,7 @@ class Front:
             raise Refused(405, f"{scope['method']} is not how {path[:200]!r} is asked")
         return upstream, route, inner
 
-    async def _body(self, receive: Receive, headers: Mapping[str, str], load: "Load") -> bytes:
+    async def _body(self, receive: Receive, headers: Mapping[str, str], load: "RequestSize") -> bytes:
         """The whole request, unpacked."""
         raw = bytearray()
         try:
@@ -238,7 +213,7 @@ def _asked(scope: Message, upstream: Upstream, route: Route, inner: str, body: b
     if route.method == "POST":
         data = _data(body)
     query = [(name, value) for name, value in _query(scope["query_string"].decode("latin-1")) if name != "key"]
-    if route.dialect is RESPONSES and data.get("background") not in (None, False):
+    if route.format is RESPONSES and data.get("background") not in (None, False):
         raise Refused(400, "`background` is not passed on, for such an answer is not counted: ask without it")
     model = model_in(route, inner) or data.get("model")
     streams = ":stream" in inner or data.get("stream") is True

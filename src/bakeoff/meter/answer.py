@@ -53,12 +53,12 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Heard:
+class ModelAnswer:
     """All of one answer that has arrived."""
 
     pieces: dict[Any, Piece] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    usage_so_far: dict[str, Any] = field(default_factory=dict)  # of a provider that reports it in pieces
+    reported: dict[str, Any] = field(default_factory=dict)  # of a provider that reports it in pieces
     final: bool = False  # the counts are those of the whole answer
     whole: bool = False  # nothing of the answer is missing
     reported_cost: float | None = None
@@ -66,7 +66,7 @@ class Heard:
     model: str | None = None
     characters: int = 0
 
-    def say(self, key: Any, kind: Kind, text: object, *, name: object = "", id: object = None) -> None:
+    def add(self, key: Any, kind: Kind, text: object, *, name: object = "", id: object = None) -> None:
         """More of the part under this key; what is not text says nothing."""
         piece = self.pieces.get(key)
         if piece is None:

@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bakeoff.meter.heard import Heard, Kind
+from bakeoff.meter.answer import Kind, ModelAnswer
 from bakeoff.models.usage import reported_counts
 
 Data = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class WireFormat:
     """One wire format. `event` takes one event of a stream, `whole` a whole answer; `tools` and `results` a request."""
 
     name: str
-    event: Callable[[Heard, Data], None]
-    whole: Callable[[Heard, Data], None]
+    event: Callable[[ModelAnswer, Data], None]
+    whole: Callable[[ModelAnswer, Data], None]
     tools: Callable[[Data], Iterator[tuple[str, Any]]]
     results: Callable[[Data], Iterator["ToolResult"]]
 
@@ -47,47 +47,47 @@ def _named(value: object) -> str | None:
 # --- OpenAI chat completions --------------------------------------------------------------------------------------
 
 
-def _chat_event(heard: Heard, event: Data) -> None:
-    _chat(heard, event, "delta")
+def _chat_event(answer: ModelAnswer, event: Data) -> None:
+    _chat(answer, event, "delta")
 
 
-def _chat_whole(heard: Heard, body: Data) -> None:
-    heard.whole = True
-    _chat(heard, body, "message")
+def _chat_whole(answer: ModelAnswer, body: Data) -> None:
+    answer.whole = True
+    _chat(answer, body, "message")
 
 
-def _chat(heard: Heard, data: Data, message: str) -> None:
-    heard.model = _named(data.get("model")) or heard.model
+def _chat(answer: ModelAnswer, data: Data, message: str) -> None:
+    answer.model = _named(data.get("model")) or answer.model
     for choice in objects_in(data.get("choices")):
         index = choice.get("index", 0)
-        _chat_message(heard, str(index), data_in(choice.get(message)))
+        _chat_message(answer, str(index), data_in(choice.get(message)))
         if finish := _named(choice.get("finish_reason")):
-            heard.finish, heard.whole = finish, True
+            answer.finish, answer.whole = finish, True
     if usage := data_in(data.get("usage")):
-        _chat_usage(heard, usage)
+        _chat_usage(answer, usage)
 
 
-def _chat_message(heard: Heard, choice: str, message: Data) -> None:
+def _chat_message(answer: ModelAnswer, choice: str, message: Data) -> None:
     thought = message.get("reasoning_content") or message.get("reasoning")
     if isinstance(thought, str) and thought:
-        heard.say((choice, "reasoning"), "reasoning", thought)
+        answer.add((choice, "reasoning"), "reasoning", thought)
     for name in ("content", "refusal"):
         if isinstance(message.get(name), str) and message[name]:
-            heard.say((choice, "text"), "text", message[name])
+            answer.add((choice, "text"), "text", message[name])
     for place, call in enumerate(objects_in(message.get("tool_calls"))):
         function = data_in(call.get("function"))
         key = (choice, "tool", str(call.get("index", place)))
-        heard.say(key, "tool", function.get("arguments"), name=function.get("name"), id=call.get("id"))
+        answer.add(key, "tool", function.get("arguments"), name=function.get("name"), id=call.get("id"))
 
 
-def _chat_usage(heard: Heard, usage: Data) -> None:
+def _chat_usage(answer: ModelAnswer, usage: Data) -> None:
     counts = reported_counts(usage, "chat")
     if counts is not None and "cache_read" not in counts and isinstance(usage.get("prompt_cache_hit_tokens"), int):
         counts["cache_read"] = usage["prompt_cache_hit_tokens"]  # as DeepSeek names it
-    heard.count(counts, final=heard.whole)  # some providers repeat them in every event
+    answer.count(counts, final=answer.whole)  # some providers repeat them in every event
     cost = usage.get("cost")
     if isinstance(cost, int | float) and 0 <= cost < 1e6:
-        heard.reported_cost = max(float(cost), heard.reported_cost or 0.0)
+        answer.reported_cost = max(float(cost), answer.reported_cost or 0.0)
 
 
 def _chat_tools(body: Data) -> Iterator[tuple[str, Any]]:
@@ -110,55 +110,55 @@ _RESPONSE_CALL = {"response.function_call_arguments.delta", "response.custom_too
 _RESPONSE_END = {"response.completed", "response.incomplete", "response.failed"}
 
 
-def _responses_event(heard: Heard, event: Data) -> None:
+def _responses_event(answer: ModelAnswer, event: Data) -> None:
     kind, key = event.get("type"), str(event.get("output_index", 0))
     if kind in _RESPONSE_TEXT:
-        heard.say((key, "text"), "text", event.get("delta"))
+        answer.add((key, "text"), "text", event.get("delta"))
     elif kind in _RESPONSE_THOUGHT:
-        heard.say((key, "reasoning"), "reasoning", event.get("delta"))
+        answer.add((key, "reasoning"), "reasoning", event.get("delta"))
     elif kind in _RESPONSE_CALL:
-        heard.say((key, "tool"), "tool", event.get("delta"))
+        answer.add((key, "tool"), "tool", event.get("delta"))
     elif kind == "response.output_item.added":
         item = data_in(event.get("item"))
         if "call" in str(item.get("type")):
-            heard.say((key, "tool"), "tool", None, name=item.get("name") or item.get("type"), id=item.get("call_id"))
+            answer.add((key, "tool"), "tool", None, name=item.get("name") or item.get("type"), id=item.get("call_id"))
     elif kind in _RESPONSE_END:
-        _responses_end(heard, data_in(event.get("response")))
+        _responses_end(answer, data_in(event.get("response")))
 
 
-def _responses_end(heard: Heard, response: Data) -> None:
-    if not heard.pieces:  # a server that sends no deltas, only the end
-        _responses_output(heard, response)
-    _responses_about(heard, response)
-    heard.whole = True
+def _responses_end(answer: ModelAnswer, response: Data) -> None:
+    if not answer.pieces:  # a server that sends no deltas, only the end
+        _responses_output(answer, response)
+    _responses_about(answer, response)
+    answer.whole = True
 
 
-def _responses_whole(heard: Heard, body: Data) -> None:
-    _responses_output(heard, body)
-    _responses_about(heard, body)
-    heard.whole = True
+def _responses_whole(answer: ModelAnswer, body: Data) -> None:
+    _responses_output(answer, body)
+    _responses_about(answer, body)
+    answer.whole = True
 
 
-def _responses_about(heard: Heard, response: Data) -> None:
-    heard.model = _named(response.get("model")) or heard.model
+def _responses_about(answer: ModelAnswer, response: Data) -> None:
+    answer.model = _named(response.get("model")) or answer.model
     reason = data_in(response.get("incomplete_details")).get("reason")
-    heard.finish = _named(reason) or _named(response.get("status")) or heard.finish
+    answer.finish = _named(reason) or _named(response.get("status")) or answer.finish
     if usage := data_in(response.get("usage")):
-        heard.count(reported_counts(usage, "responses"), final=True)
+        answer.count(reported_counts(usage, "responses"), final=True)
 
 
-def _responses_output(heard: Heard, response: Data) -> None:
+def _responses_output(answer: ModelAnswer, response: Data) -> None:
     for place, item in enumerate(objects_in(response.get("output"))):
         kind = str(item.get("type"))
         if kind == "message":
             for content in objects_in(item.get("content")):
-                heard.say((place, "text"), "text", content.get("text") or content.get("refusal"))
+                answer.add((place, "text"), "text", content.get("text") or content.get("refusal"))
         elif kind == "reasoning":
             for thought in [*objects_in(item.get("summary")), *objects_in(item.get("content"))]:
-                heard.say((place, "reasoning"), "reasoning", thought.get("text"))
+                answer.add((place, "reasoning"), "reasoning", thought.get("text"))
         elif "call" in kind:
             given = item.get("arguments") or item.get("input")
-            heard.say((place, "tool"), "tool", given, name=item.get("name") or kind, id=item.get("call_id"))
+            answer.add((place, "tool"), "tool", given, name=item.get("name") or kind, id=item.get("call_id"))
 
 
 def _responses_tools(body: Data) -> Iterator[tuple[str, Any]]:
@@ -176,59 +176,59 @@ def _responses_results(body: Data) -> Iterator[ToolResult]:
 # --- Anthropic messages -------------------------------------------------------------------------------------------
 
 
-def _messages_event(heard: Heard, event: Data) -> None:
+def _messages_event(answer: ModelAnswer, event: Data) -> None:
     match event.get("type"):
         case "message_start":
             message = data_in(event.get("message"))
-            heard.model = _named(message.get("model")) or heard.model
-            _messages_usage(heard, data_in(message.get("usage")), final=False)
+            answer.model = _named(message.get("model")) or answer.model
+            _messages_usage(answer, data_in(message.get("usage")), final=False)
         case "content_block_start":
-            _messages_block(heard, event.get("index"), data_in(event.get("content_block")))
+            _messages_block(answer, event.get("index"), data_in(event.get("content_block")))
         case "content_block_delta":
-            _messages_delta(heard, event.get("index"), data_in(event.get("delta")))
+            _messages_delta(answer, event.get("index"), data_in(event.get("delta")))
         case "message_delta":
-            heard.finish = _named(data_in(event.get("delta")).get("stop_reason")) or heard.finish
-            _messages_usage(heard, data_in(event.get("usage")), final=True)
+            answer.finish = _named(data_in(event.get("delta")).get("stop_reason")) or answer.finish
+            _messages_usage(answer, data_in(event.get("usage")), final=True)
         case "message_stop":
-            heard.whole = True
+            answer.whole = True
 
 
-def _messages_block(heard: Heard, index: object, block: Data) -> None:
+def _messages_block(answer: ModelAnswer, index: object, block: Data) -> None:
     match block.get("type"):
         case "text":
-            heard.say(str(index), "text", block.get("text"))
+            answer.add(str(index), "text", block.get("text"))
         case "thinking":
-            heard.say(str(index), "reasoning", block.get("thinking"))
+            answer.add(str(index), "reasoning", block.get("thinking"))
         case "tool_use" | "server_tool_use" | "mcp_tool_use":
-            heard.say(str(index), "tool", None, name=block.get("name"), id=block.get("id"))
+            answer.add(str(index), "tool", None, name=block.get("name"), id=block.get("id"))
 
 
-def _messages_delta(heard: Heard, index: object, delta: Data) -> None:
+def _messages_delta(answer: ModelAnswer, index: object, delta: Data) -> None:
     match delta.get("type"):
         case "text_delta":
-            heard.say(str(index), "text", delta.get("text"))
+            answer.add(str(index), "text", delta.get("text"))
         case "thinking_delta":
-            heard.say(str(index), "reasoning", delta.get("thinking"))
+            answer.add(str(index), "reasoning", delta.get("thinking"))
         case "input_json_delta":
-            heard.say(str(index), "tool", delta.get("partial_json"))
+            answer.add(str(index), "tool", delta.get("partial_json"))
 
 
-def _messages_whole(heard: Heard, body: Data) -> None:
-    heard.model = _named(body.get("model")) or heard.model
+def _messages_whole(answer: ModelAnswer, body: Data) -> None:
+    answer.model = _named(body.get("model")) or answer.model
     for place, block in enumerate(objects_in(body.get("content"))):
-        _messages_block(heard, place, block)
+        _messages_block(answer, place, block)
         if "tool_use" in str(block.get("type")):
-            heard.say(str(place), "tool", json.dumps(block.get("input") or {}))
-    heard.finish = _named(body.get("stop_reason"))
-    _messages_usage(heard, data_in(body.get("usage")), final=True)
-    heard.whole = True
+            answer.add(str(place), "tool", json.dumps(block.get("input") or {}))
+    answer.finish = _named(body.get("stop_reason"))
+    _messages_usage(answer, data_in(body.get("usage")), final=True)
+    answer.whole = True
 
 
-def _messages_usage(heard: Heard, usage: Data, *, final: bool) -> None:
+def _messages_usage(answer: ModelAnswer, usage: Data, *, final: bool) -> None:
     """Take over the counts of an event. A `message_delta` repeats only some of those in `message_start`."""
     if usage:
-        heard.usage_so_far.update({name: value for name, value in usage.items() if value is not None})
-        heard.count(reported_counts(heard.usage_so_far, "anthropic"), final=final)
+        answer.reported.update({name: value for name, value in usage.items() if value is not None})
+        answer.count(reported_counts(answer.reported, "anthropic"), final=final)
 
 
 def _messages_tools(body: Data) -> Iterator[tuple[str, Any]]:
@@ -248,34 +248,34 @@ def _messages_results(body: Data) -> Iterator[ToolResult]:
 # --- Gemini -------------------------------------------------------------------------------------------------------
 
 
-def _gemini_event(heard: Heard, data: Data) -> None:
-    heard.model = _named(data.get("modelVersion")) or heard.model
+def _gemini_event(answer: ModelAnswer, data: Data) -> None:
+    answer.model = _named(data.get("modelVersion")) or answer.model
     for candidate in objects_in(data.get("candidates")):
         for part in objects_in(data_in(candidate.get("content")).get("parts")):
-            _gemini_part(heard, part)
+            _gemini_part(answer, part)
         if finish := _named(candidate.get("finishReason")):
-            heard.finish, heard.whole = finish, True
+            answer.finish, answer.whole = finish, True
     if refused := _named(data_in(data.get("promptFeedback")).get("blockReason")):
-        heard.finish, heard.whole = refused, True
+        answer.finish, answer.whole = refused, True
     if usage := data_in(data.get("usageMetadata")):
-        heard.count(reported_counts(usage, "google"), final=heard.whole)
+        answer.count(reported_counts(usage, "google"), final=answer.whole)
 
 
-def _gemini_part(heard: Heard, part: Data) -> None:
+def _gemini_part(answer: ModelAnswer, part: Data) -> None:
     if call := data_in(part.get("functionCall")):
         given = json.dumps(call.get("args") or {})
-        heard.say(len(heard.pieces), "tool", given, name=call.get("name"), id=call.get("id"))
+        answer.add(len(answer.pieces), "tool", given, name=call.get("name"), id=call.get("id"))
     elif part.get("text"):
         kind: Kind = "reasoning" if part.get("thought") else "text"
-        last = next(reversed(heard.pieces), None)
-        grows = last is not None and heard.pieces[last].kind == kind
-        heard.say(last if grows else len(heard.pieces), kind, part["text"])
+        last = next(reversed(answer.pieces), None)
+        grows = last is not None and answer.pieces[last].kind == kind
+        answer.add(last if grows else len(answer.pieces), kind, part["text"])
 
 
-def _gemini_whole(heard: Heard, body: Data) -> None:
-    _gemini_event(heard, body)
-    heard.whole = True
-    heard.final = bool(heard.counts)
+def _gemini_whole(answer: ModelAnswer, body: Data) -> None:
+    _gemini_event(answer, body)
+    answer.whole = True
+    answer.final = bool(answer.counts)
 
 
 def _gemini_tools(body: Data) -> Iterator[tuple[str, Any]]:
@@ -295,7 +295,7 @@ def _gemini_results(body: Data) -> Iterator[ToolResult]:
                 yield ToolResult(result.get("id"), result.get("response"))
 
 
-CHAT = Dialect("chat", _chat_event, _chat_whole, _chat_tools, _chat_results)
-RESPONSES = Dialect("responses", _responses_event, _responses_whole, _responses_tools, _responses_results)
-MESSAGES = Dialect("messages", _messages_event, _messages_whole, _messages_tools, _messages_results)
-GEMINI = Dialect("gemini", _gemini_event, _gemini_whole, _gemini_tools, _gemini_results)
+CHAT = WireFormat("chat", _chat_event, _chat_whole, _chat_tools, _chat_results)
+RESPONSES = WireFormat("responses", _responses_event, _responses_whole, _responses_tools, _responses_results)
+MESSAGES = WireFormat("messages", _messages_event, _messages_whole, _messages_tools, _messages_results)
+GEMINI = WireFormat("gemini", _gemini_event, _gemini_whole, _gemini_tools, _gemini_results)
