@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field, PositiveFloat, PositiveIn
 
 from bakeoff._kernel.json import CleanJson, CleanObject, CleanText
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff._kernel.paths import unfit
+from bakeoff._kernel.paths import pattern_problem
 from bakeoff.errors import UsageError
 
 Options = TypeVar("Options", bound=BaseModel)
@@ -32,7 +32,7 @@ def _inside(path: str) -> str:
 
 
 def _takeable(pattern: str) -> str:
-    if why := unfit(_inside(pattern)):
+    if why := pattern_problem(_inside(pattern)):
         raise ValueError(f"{pattern!r} {why}: no file is taken out of a workspace by such a name; write it plainly")
     return pattern
 

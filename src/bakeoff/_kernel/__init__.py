@@ -1,1 +1,1 @@
-"""Small tools that know nothing of trials."""
+"""Provide small tools that know nothing of trials."""

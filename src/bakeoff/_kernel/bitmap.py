@@ -1,4 +1,4 @@
-"""One bit per trial: a million of them take 125 kB."""
+"""Store one bit per trial: a million trials take 125 kB."""
 
 
 class Bitmap:

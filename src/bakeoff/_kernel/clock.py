@@ -1,4 +1,4 @@
-"""Time limits for coroutines."""
+"""Limit the time of coroutines."""
 
 import asyncio
 import contextlib
@@ -10,21 +10,21 @@ Result = TypeVar("Result")
 
 
 class Clock:
-    """A time limit for one coroutine. One that never has to wait, as many scorers, costs no timer."""
+    """A time limit for one coroutine. A coroutine that never waits, such as most scorers, needs no timer."""
 
     __slots__ = ("_deadline", "_paused_at", "_pauses", "_timer", "expired", "seconds", "waited")
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.expired = False
-        self.waited = 0.0  # time that did not count
+        self.waited = 0.0  # time that does not count against the limit
         self._deadline = 0.0
         self._timer: asyncio.Timeout | None = None
         self._pauses = 0
         self._paused_at = 0.0
 
     async def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """The coroutine's result; when the time is up it is cancelled and TimeoutError is raised."""
+        """Return the coroutine's result. When the time is up, cancel it and raise TimeoutError."""
         self._deadline = asyncio.get_running_loop().time() + self.seconds
         try:
             waits_for = coroutine.send(None)
@@ -42,7 +42,7 @@ class Clock:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """What happens inside is not the coroutine's doing, such as queueing for a provider, and does not count."""
+        """Stop the clock inside the block, for delays that the coroutine did not cause, such as a provider's queue."""
         loop = asyncio.get_running_loop()
         if self._pauses == 0:
             self._paused_at = loop.time()
@@ -60,11 +60,11 @@ class Clock:
 
     @property
     def waited_so_far(self) -> float:
-        """With what is being waited now."""
+        """Return the time that did not count, including a pause that is still going on."""
         return self.waited + (asyncio.get_running_loop().time() - self._paused_at if self._pauses else 0.0)
 
     def excuse(self, seconds: float) -> None:
-        """Take back time that turned out not to be the coroutine's doing, such as a call that the provider lost."""
+        """Give time back that the coroutine did not cause to be lost, such as a call that the provider dropped."""
         self.waited += seconds
         self._deadline += seconds
         if self._pauses == 0:
@@ -77,7 +77,7 @@ class Clock:
 
 @types.coroutine
 def _rest(coroutine: Coroutine[Any, Any, Result], waits_for: Any) -> Generator[Any, Any, Result]:
-    """Go on with a coroutine that has begun to wait, as `await` would have."""
+    """Continue a coroutine that has started to wait, as `await` would."""
     try:
         while True:
             try:

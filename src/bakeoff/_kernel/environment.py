@@ -1,4 +1,4 @@
-"""Where keys come from: the environment, then `.env.local` (which `vercel env pull` writes), then `.env`."""
+"""Read variables from the environment, then `.env.local` (which `vercel env pull` writes), then `.env`."""
 
 import os
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ FILES = (".env", ".env.local")
 
 
 def read_environment(folder: Path | None = None, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """All variables; what is set in the environment wins over `.env.local`, and that over `.env`."""
-    folder = folder or Path()  # not `cwd()`, which fails where the current folder has been deleted
+    """Return all variables. The environment takes precedence over `.env.local`, and that over `.env`."""
+    folder = folder or Path()  # not `cwd()`, which fails when the current folder was deleted
     found: dict[str, str] = {}
     for path in [folder / name for name in FILES]:
         if path.is_file():
@@ -23,7 +23,7 @@ def _read(path: Path) -> dict[str, str]:
     from dotenv import dotenv_values  # most folders have no such file
 
     try:
-        # Values are taken as they stand: a key with a `$` in it must not be expanded.
+        # Values are not interpolated: a key may contain a `$`.
         return {key: value for key, value in dotenv_values(path, interpolate=False).items() if value}
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}; make it readable, or move it away") from error

@@ -1,11 +1,11 @@
-"""Writing files so that a crash leaves the old one or the new one, never half of either."""
+"""Write files so that a crash leaves either the old file or the new one, never a part."""
 
 import contextlib
 import os
 import tempfile
 from pathlib import Path
 
-PRIVATE = 0o600  # transcripts may hold anything; what is meant for others is written 0644 by the reports
+PRIVATE = 0o600  # transcripts may hold anything; reports for others are written with 0644
 
 
 def write_atomically(path: Path, data: bytes, mode: int = PRIVATE) -> None:
@@ -29,7 +29,7 @@ def write_atomically(path: Path, data: bytes, mode: int = PRIVATE) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names created in a folder durable."""
+    """Make the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

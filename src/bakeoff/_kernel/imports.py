@@ -1,4 +1,4 @@
-"""Import objects by name, as `module:attribute`, and name them that way."""
+"""Import objects by their name `module:attribute`, and name them that way."""
 
 import hashlib
 import importlib
@@ -10,7 +10,7 @@ from bakeoff.errors import UsageError
 
 
 def import_target(target: str, who: str) -> Any:
-    """The function, or whatever else can be called, that `module:attribute` names."""
+    """Return the callable that `module:attribute` names."""
     found = import_object(target, who)
     if not callable(found):
         raise UsageError(f"{who}: {target!r} is not callable")
@@ -18,7 +18,7 @@ def import_target(target: str, who: str) -> Any:
 
 
 def import_object(target: str, who: str) -> Any:
-    """The object that `module:attribute` names."""
+    """Return the object that `module:attribute` names."""
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute or module_name.startswith("."):
         raise UsageError(f"{who}: {target!r} does not name a function: write it as `module:function`")
@@ -37,12 +37,12 @@ def import_object(target: str, who: str) -> Any:
 
 
 def target_of(function: Callable[..., Any]) -> str:
-    """How a function is named as `module:attribute`."""
+    """Return the name of a function as `module:attribute`."""
     return f"{function.__module__}:{getattr(function, '__qualname__', type(function).__qualname__)}"
 
 
 def revision_of(function: Callable[..., Any]) -> str:
-    """Changes when the function's source does."""
+    """Return a hash of the function's source."""
     try:
         source = inspect.getsource(function)
     except (OSError, TypeError):

@@ -30,7 +30,7 @@ def clean(value: Any) -> Any:
 CleanText = Annotated[str, AfterValidator(clean_text)]
 CleanJson = Annotated[JsonValue, AfterValidator(clean)]
 CleanObject = Annotated[dict[str, JsonValue], AfterValidator(clean)]
-"""The types of all texts and free data in plans, transcripts and records: whatever reads those can write them."""
+"""The types of all texts and free data in plans, transcripts and records, so that everything in them can be written."""
 
 
 def as_json(value: Any) -> JsonValue:

@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used, so that importing the package costs nothing."""
+"""Import the names of a package when they are first used, so that importing the package is cheap."""
 
 import importlib
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 def lazy_imports(
     package: str, homes: Mapping[str, Iterable[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package; `homes` has the names of each module."""
+    """Return the `__getattr__` and `__dir__` of a package. `homes` maps each module to its names."""
     home_of = {name: module for module, names in homes.items() for name in names}
 
     def get(name: str) -> Any:

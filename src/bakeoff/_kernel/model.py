@@ -1,4 +1,4 @@
-"""The base of everything that is written to disk, and the fingerprint of such data."""
+"""Define the base class of all data that is written to disk, and the fingerprint of such data."""
 
 import hashlib
 import json
@@ -9,16 +9,16 @@ from pydantic import BaseModel, ConfigDict
 
 
 class FrozenModel(BaseModel):
-    """Immutable, strict about unknown fields, and free of NaN and infinity, which JSON has no words for."""
+    """An immutable model that allows no unknown fields and no NaN or infinity, which JSON cannot represent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """What cannot change need not be copied; pydantic copies default values for every object it makes."""
+        """Return the object itself: it cannot change. Pydantic copies default values for every object it makes."""
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with changes computes its digests anew; pydantic would hand on the cached ones."""
+        """Copy without the cached digests, which pydantic would keep."""
         copied = super().model_copy(update=update, deep=deep)
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]
@@ -29,7 +29,7 @@ class FrozenModel(BaseModel):
 
 
 def fingerprint(*parts: Any) -> str:
-    """32 hex digits that change when any part does; the same on every machine, whatever the order of keys."""
+    """Return 32 hex digits that change when any part does. They do not depend on the machine or the order of keys."""
     return hashlib.blake2b(_ENCODER.encode(parts).encode(), digest_size=16).hexdigest()
 
 

@@ -1,15 +1,15 @@
-"""Which paths a workspace takes in, and which it gives out: one rule for plans and for the copy."""
+"""Decide which paths may go into a workspace and which may come out. Plans and the sandbox share these rules."""
 
 import unicodedata
 
 
-def unfit(pattern: str) -> str:
-    """Why nothing can be taken out of a workspace by this path or glob; empty where something can."""
-    return astray(pattern) or next(filter(None, map(odd_name, pattern.split("/"))), "")
+def pattern_problem(pattern: str) -> str:
+    """Return why no file can be taken out of a workspace by this path or glob; empty if one can."""
+    return path_problem(pattern) or next(filter(None, map(name_problem, pattern.split("/"))), "")
 
 
-def astray(path: str) -> str:
-    """Why a path does not plainly lead to something inside; empty where it does."""
+def path_problem(path: str) -> str:
+    """Return why a path does not lead to something inside the workspace; empty if it does."""
     if not path or path.startswith("/"):
         return "is not a relative path"
     if {"", ".", ".."} & set(path.split("/")):
@@ -17,8 +17,8 @@ def astray(path: str) -> str:
     return "contains a NUL" if "\0" in path else ""
 
 
-def odd_name(name: str) -> str:
-    """Why a file of this name is not taken; empty for an ordinary one."""
+def name_problem(name: str) -> str:
+    """Return why a file of this name is refused; empty for an ordinary name."""
     try:
         encoded = name.encode()
     except UnicodeEncodeError:

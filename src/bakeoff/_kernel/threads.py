@@ -1,4 +1,4 @@
-"""Calling what the user wrote, sync or async, without ever blocking the event loop or the end of the program."""
+"""Call user functions, sync or async, without blocking the event loop or the end of the program."""
 
 import asyncio
 import contextlib
@@ -13,23 +13,23 @@ from weakref import WeakKeyDictionary
 
 Result = TypeVar("Result")
 _Body = Callable[[], Callable[[], None]]
-"""Calls something in a thread, and returns how the result is told."""
+"""Calls something in a thread and returns a function that reports the result."""
 
-_MOST_IDLE = 32  # threads that wait for something to do
-_GRACE_SECONDS = 1.0  # for them to end
+_MOST_IDLE = 32  # idle threads that are kept
+_GRACE_SECONDS = 1.0  # to let them end
 
-# What an event loop takes as a message to itself; from a thread it is none.
+# An event loop would take these as signals to itself, which they are not when they come from a thread.
 _NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling gives a coroutine; a few times faster than `inspect`, for this is asked in every trial."""
+    """Return whether calling the function gives a coroutine. Every trial asks, so this is faster than `inspect`."""
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return inspect.iscoroutinefunction(function) if code is None else bool(code.co_flags & inspect.CO_COROUTINE)
 
 
 async def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The function's result; a sync one runs in a thread, which it has for itself until it returns."""
+    """Return the function's result. A sync function runs in a thread of its own."""
     if is_async(function):
         return await function(*arguments)
     result = await _in_daemon_thread(function, *arguments)
@@ -43,7 +43,7 @@ async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> An
 
     def settle(value: Any, error: BaseException | None) -> None:
         if future.done():
-            return  # the waiting side gave up
+            return  # the caller has given up
         if error is None:
             future.set_result(value)
         else:
@@ -58,7 +58,7 @@ async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> An
         return partial(tell, value, problem)
 
     def tell(value: Any, problem: BaseException | None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop may have closed meanwhile
+        with contextlib.suppress(RuntimeError):  # the loop may be closed by now
             loop.call_soon_threadsafe(settle, value, problem)
 
     (await _idle_threads(loop)).run(body, f"call-{getattr(function, '__name__', 'object')}")
@@ -66,9 +66,9 @@ async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> An
 
 
 class _Thread:
-    """Runs what it is given, then offers itself for more.
+    """A thread that runs functions one after the other.
 
-    It is a daemon on purpose: a sync call that hangs cannot be killed, but it must not keep the program alive.
+    It is a daemon because a hanging sync call cannot be killed and must not keep the program alive.
     """
 
     def __init__(self, idle: "_IdleThreads") -> None:
@@ -77,7 +77,7 @@ class _Thread:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def give(self, body: "_Body | None", name: str = "call") -> None:
-        """Something to run, or None to end."""
+        """Run a function, or end the thread if it is None."""
         self._thread.name = name
         self._next.put(body)
         if self._thread.ident is None:
@@ -89,15 +89,17 @@ class _Thread:
     def _run(self) -> None:
         while (body := self._next.get()) is not None:
             tell = body()
-            waits = self._idle.take_back(self)  # before the result is known: whoever waits for it may call again
+            waits = self._idle.take_back(
+                self
+            )  # before the result is reported, because the caller may make its next call at once
             tell()
-            del body, tell  # and with them what was called: this may wait for long
+            del body, tell  # do not keep them alive while the thread waits
             if not waits:
                 return
 
 
 class _IdleThreads:
-    """The threads of one loop that have nothing to do. To begin a thread takes as long as many a scorer."""
+    """The idle threads of one loop. Starting a thread takes as long as many a scorer, so threads are reused."""
 
     def __init__(self) -> None:
         self._waiting: list[_Thread] | None = []  # None: the loop has ended
@@ -105,7 +107,7 @@ class _IdleThreads:
         self._end: AsyncGenerator[None, None] | None = None
 
     async def open(self) -> None:
-        """On the loop, which ends its generators before it ends itself."""
+        """Register with the loop, which closes its generators before it ends."""
         self._end = self._until_the_loop_ends()
         await anext(self._end)
 
@@ -113,7 +115,7 @@ class _IdleThreads:
         try:
             yield
         finally:
-            self._end = None  # it holds the loop
+            self._end = None  # it references the loop
             with self._lock:
                 waiting, self._waiting = self._waiting or [], None
             for thread in waiting:
@@ -127,7 +129,7 @@ class _IdleThreads:
         thread.give(body, name)
 
     def take_back(self, thread: _Thread) -> bool:
-        """Whether it may wait for something to do."""
+        """Return whether the thread may wait for more work."""
         with self._lock:
             if self._waiting is None or len(self._waiting) >= _MOST_IDLE:
                 return False

@@ -1,7 +1,7 @@
-"""Spans for OpenTelemetry, in the words of its conventions for generative AI. Off, nothing of it is imported.
+"""Emit OpenTelemetry spans by the conventions for generative AI. Nothing is imported when tracing is off.
 
-A program that has set up tracing gets the spans where it wants them; otherwise they go to the collector that the usual
-`OTEL_EXPORTER_OTLP_*` variables name. Spans say who was asked, how long it took and what it used, never what was said.
+A program that has set up tracing receives the spans; otherwise they go to the collector that the usual
+`OTEL_EXPORTER_OTLP_*` variables name. Spans hold names, durations and usage, never prompts or answers.
 """
 
 import asyncio
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
 TRACING = "tracing"
-"""The name of the resource under which a run's trials find it."""
+"""The key of the tracing resource."""
 
 Attributes: TypeAlias = Mapping[str, str | int | float | bool | list[str] | None]
 Kind: TypeAlias = Literal["INTERNAL", "CLIENT"]
 
 
 class Span:
-    """Something that takes time. This one is written nowhere."""
+    """A span that is not recorded."""
 
     def note(self, attributes: Attributes) -> None:
-        """What has come to be known of it; what is None is left out."""
+        """Set attributes; those that are None are left out."""
 
     def failed(self, reason: str) -> None:
-        """It did not do what it was to do, though nothing was raised."""
+        """Mark the span as failed where no exception was raised."""
 
 
 _NOWHERE = nullcontext(Span())
 
 
 class Tracing:
-    """Makes spans; each is inside the one that is open. This one makes none."""
+    """Makes nested spans. This implementation makes none."""
 
     def span(self, name: str, attributes: Attributes, kind: Kind = "INTERNAL") -> AbstractContextManager[Span]:  # noqa: ARG002
         return _NOWHERE
@@ -50,7 +50,7 @@ _active: ContextVar[Tracing] = ContextVar("tracing", default=OFF)
 
 
 def active_tracing() -> Tracing:
-    """That of the run this task belongs to, for what is not given the run's resources because it is one of them."""
+    """Return the tracing of the current run, for code that is itself a resource and is not given the others."""
     return _active.get()
 
 
@@ -94,13 +94,13 @@ class _RealTracing(Tracing):
             try:
                 yield span
             except BaseException as error:
-                span.failed(type(error).__name__)  # its text may hold what was said
+                span.failed(type(error).__name__)  # the message may contain parts of a prompt
                 raise
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTelemetry:
-    """The resource: what is left to send is sent when it closes."""
+    """The resource. Closing it sends the remaining spans."""
 
     @property
     def key(self) -> str:
@@ -136,7 +136,7 @@ def _exporting() -> Any:
 
 
 def check_tracing() -> None:
-    """Raise where spans were asked for and cannot be made."""
+    """Raise UsageError if tracing was asked for and OpenTelemetry is not installed."""
     if not all(_is_there(module) for module in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")):
         raise UsageError("trace: OpenTelemetry is not installed: pip install 'bakeoff[otel]'")
 
@@ -144,5 +144,5 @@ def check_tracing() -> None:
 def _is_there(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # a package on the way to it
+    except ModuleNotFoundError:  # a parent package is missing
         return False

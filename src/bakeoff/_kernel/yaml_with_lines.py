@@ -1,6 +1,6 @@
-"""YAML that people write, as JSON values that know where each of them stands, so that an error can name its line.
+"""Read YAML files as JSON values with line numbers, so that an error can name its line.
 
-The words are those of YAML 1.2: `yes`, `on` and `2024-01-01` are texts. Nothing but data can be made from a file.
+Scalars follow YAML 1.2: `yes`, `on` and `2024-01-01` are texts. A file can only produce plain data.
 """
 
 import re
@@ -19,10 +19,10 @@ from bakeoff.errors import PlanError, UsageError
 
 Model = TypeVar("Model", bound=BaseModel)
 Key = tuple[str | int, ...]
-"""How to get to a value: the keys and places in lists that lead to it."""
+"""The path of keys and list indexes that leads to a value."""
 
 _LARGEST_FILE = 16 * 1024 * 1024
-_MOST_VALUES = 200_000  # aliases may repeat a value; a small file must not become a large one
+_MOST_VALUES = 200_000  # aliases repeat values, and a small file must not become a large one
 _DEEPEST = 100
 _LONGEST_SHOWN = 80
 
@@ -30,36 +30,44 @@ _WORDS = re.compile(r"(?P<null>~|null|Null|NULL|)|(?P<true>true|True|TRUE)|(?P<f
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _MOST_DIGITS = 400
-_PLAIN_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "value"}  # what pyyaml takes texts for by itself
+_PLAIN_TAGS = {
+    "str",
+    "int",
+    "float",
+    "bool",
+    "null",
+    "timestamp",
+    "value",
+}  # the types that pyyaml gives to plain scalars by default
 
 
 class ConfigError(PlanError):
-    """Everything that is wrong with a configuration, each with its place; nothing has been called."""
+    """All problems of a configuration, each with its place. Nothing has run yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedYaml:
-    """One file's value, and the line on which each part of it begins."""
+    """The value of a file, and the line on which each part of it begins."""
 
     file: Path
     value: JsonValue
     lines: dict[Key, int]
 
     def where(self, key: Key) -> str:
-        """`file:line`, of the value or of the nearest thing around it that is written down."""
+        """Return `file:line` of the value, or of the nearest value around it that stands in the file."""
         while key and key not in self.lines:
             key = key[:-1]
         return f"{self.file}:{self.lines.get(key, 1)}"
 
     def problem(self, key: Key, what: str) -> str:
-        """A sentence with its place: file, line, key, then what is wrong."""
+        """Return a message with its place: file, line, key, then the problem."""
         named = f"{written(key)}: " if key else ""
         return f"{self.where(key)}: {named}{what}"
 
     def read(self, model: type[Model], examples: Mapping[str, str] | None = None) -> Model:
-        """The value as the model declares it, or one error with all that does not fit.
+        """Return the value as the model declares it, or raise one error with all problems.
 
-        `examples` are what would be right, by the names of keys.
+        `examples` are correct values by the names of keys.
         """
         try:
             return model.model_validate(self.value)
@@ -77,7 +85,7 @@ class PlacedYaml:
         return self.problem(key, f"{in_our_words(item)}{_example(key, examples, item['type'])}")
 
     def _known(self, place: Key) -> Key:
-        """Pydantic also names what is not in the file: members of unions, and items of lists that were made here."""
+        """Drop the parts of a location that pydantic adds: members of unions, items of lists that were built here."""
         key: Key = ()
         for part in place:
             key = (*key, part) if (*key, part) in self.lines else key
@@ -85,7 +93,7 @@ class PlacedYaml:
 
 
 def _told(items: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Without lists that pydantic finds too short because it counts only the items that are right."""
+    """Drop "too short" errors of lists, which pydantic also reports when items are invalid."""
     return [item for item in items if item["type"] != "too_short" or not _has_wrong_items(item, items)]
 
 
@@ -96,14 +104,14 @@ def _has_wrong_items(item: ErrorDetails, items: Sequence[ErrorDetails]) -> bool:
 
 
 def _example(key: Key, examples: Mapping[str, str], kind: str = "missing") -> str:
-    """What would be right, for what is missing, empty or of another kind; limits say it by themselves."""
+    """Return an example for a value that is missing, empty or of the wrong type; limits explain themselves."""
     told = kind == "missing" or kind.endswith(("_type", "too_short"))
     return f": {examples[str(key[-1])]}" if told and key and str(key[-1]) in examples else ""
 
 
 def in_our_words(item: ErrorDetails) -> str:
-    """The value, and what would be right, of one thing that pydantic found."""
-    if item["type"] in ("value_error", "assertion_error"):  # written by us: the value is named where it may be
+    """Return the value and the expectation of one error of pydantic."""
+    if item["type"] in ("value_error", "assertion_error"):  # our own message, which names the value if it may be shown
         return item["msg"].partition(", ")[2]
     hidden = {"env", "headers"} & set(item["loc"])  # values that may be secret
     value = "" if hidden else f"{shown(item['input'])}: "
@@ -142,7 +150,7 @@ _WANTED = {
 
 
 def _near(key: Key, model: type[BaseModel]) -> str:
-    """Of the keys that may stand there, the one that was probably meant, else all of them."""
+    """Return the key that was probably meant, or else all keys that are allowed there."""
     owner = _model_at(model, key[:-1])
     known = [name for field, info in owner.model_fields.items() for name in _spellings(field, info)] if owner else []
     near = get_close_matches(str(key[-1]), known, n=1)
@@ -162,11 +170,11 @@ def _spellings(field: str, info: FieldInfo) -> list[str]:
 
 
 def _model_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:
-    """The model that a key leads to; None where its type cannot be told from the key."""
+    """Return the model at a key; None where its type cannot be derived."""
     found: type[BaseModel] | None = model
     for part in key:
         if isinstance(part, int) or found is None:
-            continue  # items of a list, and values of an object, are of the type that led there
+            continue  # items of a list and values of an object have the type that led there
         fields = {name: info for field, info in found.model_fields.items() for name in _spellings(field, info)}
         found = _inner_model(fields[part].annotation) if part in fields else found
     return found
@@ -180,13 +188,13 @@ def _inner_model(annotation: object) -> type[BaseModel] | None:
 
 
 def written(key: Key) -> str:
-    """`testCases[2].prompt`."""
+    """Format a path as `testCases[2].prompt`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
     return text.removeprefix(".")
 
 
 def shown(value: object) -> str:
-    """A value as an error quotes it. Of an object only its keys, for values further in may be secret."""
+    """Format a value for an error. Objects show only their keys, because their values may be secret."""
     if isinstance(value, dict):
         return f"an object with {', '.join(map(str, value))}"[:_LONGEST_SHOWN] if value else "{}"
     if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
@@ -196,10 +204,10 @@ def shown(value: object) -> str:
 
 
 def read_yaml(file: Path) -> PlacedYaml:
-    """Read one file; what cannot be read is told with its line."""
+    """Read one file. Syntax errors name their line."""
     try:
         with file.open("rb") as opened:
-            content = opened.read(_LARGEST_FILE + 1)  # a device has no size, and may have no end
+            content = opened.read(_LARGEST_FILE + 1)  # a device has no size and may never end
         if len(content) > _LARGEST_FILE:
             raise UsageError(f"{file} is larger than {_LARGEST_FILE // 1024 // 1024} MB: no configuration is")
         text = content.decode("utf-8-sig")
@@ -244,7 +252,7 @@ _ADVICE = {
 
 
 class _Builder:
-    """Turns nodes into values and notes where each began."""
+    """Turns nodes into values and notes the line of each."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -307,6 +315,6 @@ class _Builder:
 
 
 def gathered(problems: Sequence[str]) -> None:
-    """Raise all of them as one error, if there are any."""
+    """Raise all problems as one error, if there are any."""
     if problems:
         raise ConfigError(problems)

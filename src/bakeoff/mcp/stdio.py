@@ -26,7 +26,7 @@ from bakeoff.mcp.text import LastLines, quoted, visible
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox.environment import inherited, search_path
-from bakeoff.sandbox.supervised import end_of, make_order, supervisor_argv, supervisor_env
+from bakeoff.sandbox.supervisor_client import end_of, make_order, supervisor_argv, supervisor_env
 from bakeoff.storage.redaction import Redactor
 
 # Where npx and uvx keep what they fetched, who runs, and whom to trust; no variable here holds a secret.

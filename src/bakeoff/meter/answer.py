@@ -1,6 +1,6 @@
-"""What a model has said so far in one answer, put together from a stream or taken from a whole body.
+"""Collect the answer of a model from the events of a stream or from a complete body.
 
-Providers are believed as far as their words make sense, and their words are kept up to a bound.
+Implausible values of a provider are ignored, and texts are kept up to a limit.
 """
 
 import json
@@ -20,14 +20,16 @@ Kind = Literal["text", "reasoning", "tool"]
 
 MOST_CHARACTERS = 200_000  # kept of one part
 MOST_PARTS = 256  # kept of one answer
-_DEEPEST = 50  # of a call's arguments: nobody nests more in good faith
+_DEEPEST = 50  # of a call's arguments
 MOST_TOKENS = 100_000_000
-_LONGEST_WORD = 20_000  # longer than any text without a space: an image or another file, which is not billed by letters
+_LONGEST_WORD = (
+    20_000  # longer than any text without a space: an image or another file, which is not billed by its characters
+)
 
 
 @dataclass(slots=True)
 class Piece:
-    """One part as it grows."""
+    """A part of an answer while it grows."""
 
     kind: Kind
     name: str = ""
@@ -54,20 +56,22 @@ class Piece:
 
 @dataclass(slots=True)
 class ModelAnswer:
-    """All of one answer that has arrived."""
+    """The part of an answer that has arrived."""
 
     pieces: dict[Any, Piece] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    reported: dict[str, Any] = field(default_factory=dict)  # of a provider that reports it in pieces
-    final: bool = False  # the counts are those of the whole answer
-    whole: bool = False  # nothing of the answer is missing
+    reported: dict[str, Any] = field(
+        default_factory=dict
+    )  # raw counts of a provider that reports them in several events
+    final: bool = False  # the counts are those of the complete answer
+    whole: bool = False  # the answer is complete
     reported_cost: float | None = None
     finish: str | None = None
     model: str | None = None
     characters: int = 0
 
     def add(self, key: Any, kind: Kind, text: object, *, name: object = "", id: object = None) -> None:
-        """More of the part under this key; what is not text says nothing."""
+        """Add text to the part with this key. Values that are not text are ignored."""
         piece = self.pieces.get(key)
         if piece is None:
             piece = Piece(kind)
@@ -94,7 +98,7 @@ class ModelAnswer:
             self.final = self.final or final
 
     def usage(self, price: Price | None, asked_characters: int) -> tuple[Usage, bool]:
-        """Tokens and money, and whether any of it had to be estimated."""
+        """Return tokens and cost, and whether any of it is estimated."""
         counts = dict(self.counts)
         estimated = not self.final or "input" not in counts
         counts.setdefault("input", ceil(asked_characters / CHARS_PER_TOKEN))
@@ -112,7 +116,7 @@ class ModelAnswer:
 
 
 def arguments_of(text: str) -> JsonValue:
-    """A call's arguments as data; as the text they came in, where that is no JSON that can be kept."""
+    """Return a call's arguments as data, or as the original text if that is no usable JSON."""
     try:
         arguments: JsonValue = json.loads(text, parse_constant=_refuse, parse_float=_finite) if text else {}
     except (ValueError, RecursionError):
@@ -125,12 +129,12 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _finite(number: str) -> float:
-    """`1e999` is JSON for every reader, and infinite for ours."""
+    """Refuse numbers such as `1e999`, which are valid JSON and infinite in Python."""
     return value if isfinite(value := float(number)) else _refuse(number)
 
 
 def depth_of(value: object) -> int:
-    """How deep data nests; not by recursion, for it may be deep on purpose."""
+    """Return the nesting depth of data, without recursion because it may be deep on purpose."""
     deepest, queue = 0, [(value, 1)]
     while queue:
         item, depth = queue.pop()
@@ -141,7 +145,7 @@ def depth_of(value: object) -> int:
 
 
 def characters_in(value: object) -> int:
-    """The letters of all texts in data, as a tokenizer would be given them, files left out."""
+    """Count the characters of all texts in data, as a tokenizer would see them, without files."""
     total, queue = 0, [value]
     while queue:
         item = queue.pop()

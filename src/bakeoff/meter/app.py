@@ -1,4 +1,4 @@
-"""The door of one trial's meter: who may come in, with what, and how much of it. Everything that knocks is hostile."""
+"""Serve the meter of one trial: check each request before it is passed on. All callers are untrusted."""
 
 import asyncio
 import json
@@ -29,18 +29,18 @@ from bakeoff.meter.wire_formats import RESPONSES
 Receive = Callable[[], Awaitable[Message]]
 
 MOST_BODY_BYTES = 32 << 20
-MOST_HELD_BYTES = 64 << 20  # of all of a trial's requests together
-MOST_EXCHANGES = 24  # at a time
-BODY_SECONDS = 60.0  # for a whole request
+MOST_HELD_BYTES = 64 << 20  # of all requests of a trial together
+MOST_EXCHANGES = 24  # at one time
+BODY_SECONDS = 60.0  # for a complete request
 DEEPEST = 200
-LONGEST_PATH = 2000  # letters: names of models are shorter, and clients break at longer addresses
+LONGEST_PATH = 2000  # characters; names of models are shorter, and clients fail at longer addresses
 
 _QUERY = re.compile(r"[\w.~%=&+:,/-]{0,2000}", re.ASCII)
 _HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]|host\.docker\.internal)(:\d{1,5})?", re.IGNORECASE)
 
 
 class Refused(Exception):
-    """What the agent is told instead of an answer."""
+    """A request that is refused, with the message for the agent."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 class RequestSize:
-    """What one request takes of the trial's room, from its first byte until it is answered."""
+    """The bytes that one request holds of the trial's limit, from its first byte until it is answered."""
 
     def __init__(self, trial: TrialMeter) -> None:
         self._trial = trial
@@ -85,7 +85,7 @@ class MeterApp:
             if not responder.begun:
                 await responder.whole(refusal(family, refused.status, str(refused)))
         except StreamCut:
-            return  # an answer without its end: the server breaks the connection
+            return  # an incomplete answer: the server breaks the connection
 
     def _family(self, path: str) -> Family:
         upstream = self._upstream(path)
@@ -137,7 +137,7 @@ class MeterApp:
         return upstream, route, inner
 
     async def _body(self, receive: Receive, headers: Mapping[str, str], load: "RequestSize") -> bytes:
-        """The whole request, unpacked."""
+        """Return the complete request body, decompressed."""
         raw = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -153,7 +153,7 @@ class MeterApp:
         return body
 
     async def _exchange(self, exchange: Exchange, receive: Receive) -> None:
-        """Answer, but stop when the agent hangs up: then nobody pays for the rest."""
+        """Answer the request, but stop when the agent disconnects, so that the rest costs nothing."""
         if self._trial.closed:
             raise Refused(401, "the trial is over")
         answer = asyncio.create_task(exchange.run())
@@ -173,7 +173,7 @@ class MeterApp:
             self._trial.exchanges.discard(answer)
 
     def _note_a_bug(self, error: BaseException | None) -> None:
-        """Whatever else breaks an exchange is ours, and never the agent's failure."""
+        """Report an unexpected error as ours, never as the agent's failure."""
         if error is not None and not isinstance(error, StreamCut):
             self._trial.stop(InfraError(f"the meter broke: {type(error).__name__}: {error}", permanent=True))
 
@@ -189,7 +189,7 @@ async def _pieces(receive: Receive) -> Any:
 
 
 def _tokens(headers: Mapping[str, str], query: str) -> Iterator[str]:
-    """Wherever SDKs put a key."""
+    """Yield the tokens from all places where SDKs put a key."""
     scheme, _, bearer = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         yield bearer.strip()

@@ -1,4 +1,4 @@
-"""One request of an agent and its answer: replayed, or asked of the provider, passed on as it comes, and booked."""
+"""Handle one request of an agent: replay it, or ask the provider, pass the answer on, and record the usage."""
 
 import asyncio
 import json
@@ -38,23 +38,23 @@ if TYPE_CHECKING:
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 
-TAKING_SECONDS = 120.0  # for a piece of an answer: a reader that stops must not keep a place at the provider
-MOST_ANSWER_BYTES = 64 << 20  # of an answer in one piece
+TAKING_SECONDS = 120.0  # for one piece of an answer: a reader that stops must not block a request slot of the provider
+MOST_ANSWER_BYTES = 64 << 20  # of an answer that is not streamed
 _MAY_PASS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _TOO_MUCH = {429, 503, 529}
 _NO_MONEY = (b"insufficient_quota", b"billing_hard_limit", b"exceeded your current quota")
 _NO_CREDIT = "Your credit balance is too low"
 _BUSY_EVENTS = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "server_error": 500}
-_MOST_BROKEN = 3  # answers to one request: each of them is paid for
-_DECODED = ("", "identity", "gzip", "deflate")  # by the client; anything else goes on as it is
+_MOST_BROKEN = 3  # incomplete answers to one request: each of them costs money
+_DECODED = ("", "identity", "gzip", "deflate")  # encodings that the client decodes; others are passed on unchanged
 
 
 class StreamCut(Exception):
-    """The provider's stream broke after the agent had been given its beginning: its connection breaks too."""
+    """The stream broke after the agent got its beginning, so the agent's connection is broken too."""
 
 
 class Responder:
-    """The way back to the agent, over ASGI."""
+    """Sends the answer to the agent over ASGI."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -86,11 +86,11 @@ class Responder:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that has passed every check."""
+    """A request that has passed all checks."""
 
     upstream: Upstream
     route: Route
-    inner: str  # the path below the provider's base
+    inner: str  # the path below the provider's base URL
     query: str
     headers: Mapping[str, str]
     body: bytes
@@ -101,27 +101,27 @@ class Asked:
 
 @dataclass(slots=True)
 class Exchange:
-    """Lives as long as one request."""
+    """One request and its answer."""
 
     trial: "TrialMeter"
     asked: Asked
     responder: Responder
-    question: Key | None = None  # None for what is free
+    question: Key | None = None  # None for requests that are free
     price: Price | None = None
     answer: ModelAnswer = field(default_factory=ModelAnswer)
-    counting_asked: bool = False  # the provider is asked for counts that the agent did not ask for
-    sent: bool = False  # the provider may have begun to work
-    begun: bool = False  # the agent has been given something
-    broken: int = 0  # answers that broke off before the agent was given anything
+    counting_asked: bool = False  # we asked the provider for counts that the agent did not ask for
+    sent: bool = False  # the provider may have started to work
+    begun: bool = False  # the agent has received something
+    broken: int = 0  # answers that broke off before the agent received anything
     started: float = field(default_factory=perf_counter)
     kept: bytearray = field(default_factory=bytearray)
-    last: Reply | None = None  # what the provider said to the try that failed
+    last: Reply | None = None  # the provider's reply to the last failed try
     status: int = 0
     passed_headers: dict[str, str] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Answer, and book what was used whatever happens: a cancelled exchange has been paid for as well."""
-        if self.asked.route.format is None:  # free of charge
+        """Answer the request, and record its usage in any case: a cancelled exchange costs money too."""
+        if self.asked.route.format is None:  # a free request
             await self._ask()
             return
         self.question = self.trial.question(self.asked)
@@ -131,7 +131,7 @@ class Exchange:
         try:
             async with self.trial.reserve(most_of(self.asked.data, self.price)):
                 await self._ask_and_book()
-        except BudgetError as spent:  # by others, while this one waited for room
+        except BudgetError as spent:  # other requests used it up while this one waited
             self.trial.stop(spent)
             await self.responder.whole(refusal(self.asked.upstream.family, 402, budget_message(spent)))
 
@@ -174,7 +174,7 @@ class Exchange:
         for data in found[-1:]:
             format.whole(self.answer, data)
         if not found:
-            self.answer.characters += len(content)  # nobody can read it, and it was paid for
+            self.answer.characters += len(content)  # unreadable, but paid for
 
     def _step(self, recorded: RecordedExchange) -> Step:
         return Step(
@@ -193,7 +193,7 @@ class Exchange:
             if self.question is None:
                 trial.free_failure = None
         except InfraError as error:
-            if self.question is None:  # a key may be good for answers and not for lists of models
+            if self.question is None:  # a key may be valid for answers and not for lists of models
                 trial.free_failure = error
             else:
                 trial.stop(error)
@@ -202,7 +202,7 @@ class Exchange:
             await self.responder.whole(self.last or refusal(upstream.family, 502, str(error)))
 
     async def _try(self) -> None:
-        if (spent := self.trial.out_of_budget) is not None:  # by another request, while this one waited
+        if (spent := self.trial.out_of_budget) is not None:  # used up by another request while this one waited
             await self.responder.whole(refusal(self.asked.upstream.family, 402, budget_message(spent)))
             return
         self.last, self.answer, self.status = None, ModelAnswer(), 0
@@ -228,7 +228,7 @@ class Exchange:
             raise self._lost(error) from error
 
     def _lost(self, error: httpx2.HTTPError) -> Busy | InfraError:
-        """Nobody is paid for what cannot be reached; what had begun to answer has worked, and works again each time."""
+        """Return the error for a lost connection. A provider that began to answer is paid, on each retry again."""
         name, what = self.asked.upstream.name, type(error).__name__
         if not 200 <= self.status < 300:
             self.sent = False
@@ -241,12 +241,12 @@ class Exchange:
         return self._busy(message) if self.broken < _MOST_BROKEN else InfraError(message)
 
     def _busy(self, message: str, **how: Any) -> Busy | InfraError:
-        """May pass; but a trial whose provider has been waited for in vain once is not kept waiting again."""
+        """Return an error that is retried, unless the trial has already waited for this provider in vain."""
         patient = self.trial.patient and (self.question is not None or self.trial.free_failure is None)
         return Busy(message, **how) if patient else InfraError(message)
 
     def _body(self) -> bytes:
-        """The request as it came; chat streams have no counts unless they are asked for, so they are."""
+        """Return the request body. Chat streams report counts only on request, so they are requested."""
         asked = self.asked
         options = asked.data.get("stream_options")
         counted = isinstance(options, dict) and options.get("include_usage")
@@ -267,7 +267,7 @@ class Exchange:
             asked.route.method, address_of(asked.upstream, asked.inner, asked.query), headers=headers, content=body
         )
         self.sent, self.started = True, perf_counter()
-        # A redirect would carry the key to wherever it points.
+        # A redirect would send the key to another address.
         return await client.send(request, stream=True, follow_redirects=False)
 
     # --- passing on -----------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ class Exchange:
         return {name: self.trial.redact(value.encode("latin-1")).decode("latin-1") for name, value in headers.items()}
 
     async def _refused(self, got: httpx2.Response) -> None:
-        """An error costs nothing. One that may pass is tried again before the agent hears of it."""
+        """Handle an error status, which costs nothing. Temporary errors are retried before the agent sees them."""
         body = await self._whole_body(got)
         status = got.status_code
         self.sent = False
@@ -326,7 +326,7 @@ class Exchange:
                         f"{self.asked.upstream.name} answered with more than {MOST_ANSWER_BYTES >> 20} MiB"
                     )
         except httpx2.HTTPError:
-            self.answer.characters = max(len(body), got.num_bytes_downloaded)  # nobody can read it, and it was paid for
+            self.answer.characters = max(len(body), got.num_bytes_downloaded)  # unreadable, but paid for
             raise
         redacted = self.trial.redact(bytes(body))
         self.last = Reply(got.status_code, redacted, self.passed_headers)
@@ -351,7 +351,7 @@ class Exchange:
         await self.responder.more(passing)
 
     def _check_beginning(self, data: Mapping[str, Any]) -> None:
-        """A provider that is too busy may say so in the stream's first event instead of in its status."""
+        """Raise if the first event of a stream says that the provider is overloaded."""
         error = data_in(data.get("error"))
         kind = str(error.get("type") or error.get("code"))
         if kind in _BUSY_EVENTS and not self.begun and not self.answer.pieces:
@@ -360,7 +360,7 @@ class Exchange:
             raise self._busy(f"{self.asked.upstream.name} answered {kind}", overloaded=True)
 
     def _read_event(self, event: bytes) -> bytes:
-        """The event as the agent is to see it; nothing of the one that only we asked for."""
+        """Return the event for the agent; nothing for the counts that only we asked for."""
         event = self.trial.redact(event)
         data, format = data_of(event), self.asked.route.format
         if data is not None and format is not None:
@@ -377,7 +377,7 @@ class Exchange:
     # --- exchange --------------------------------------------------------------------------------------------------
 
     def _book(self, *, complete: bool) -> None:
-        """Tell the run first: nothing in a model's words may lose the count."""
+        """Report the usage to the run first, so that no content of an answer can prevent it."""
         assert self.question is not None, "only what a model answers is booked"
         seconds = perf_counter() - self.started
         cut = not (complete and self.answer.whole)
@@ -398,7 +398,9 @@ def _is_readable(got: httpx2.Response) -> bool:
 
 
 def _is_about_money(status: int, body: bytes) -> bool:
-    """Whether the account is empty. Looked for where an agent cannot write: errors repeat what was asked."""
+    """Return whether the account has no credit. Fields that repeat the request are ignored, since an agent writes
+    those.
+    """
     if status == 400:
         message = data_in((object_of(body) or {}).get("error")).get("message")
         return isinstance(message, str) and message.startswith(_NO_CREDIT)
@@ -406,7 +408,7 @@ def _is_about_money(status: int, body: bytes) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The wait that the provider asks for, in seconds; a date, which few send, is left to our own patience."""
+    """Return the wait that the provider asks for, in seconds. Dates, which few send, are ignored."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit
@@ -418,12 +420,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def unpacked(body: bytes, encoding: str, most: int) -> bytes | None:
-    """A compressed request; None for what cannot be unpacked, or not within the limit."""
+    """Decompress a request body; None if it is invalid or larger than the limit."""
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "deflate"):
         return None
-    inflate = zlib.decompressobj(47)  # either header
+    inflate = zlib.decompressobj(47)  # accepts either header
     try:
         data = inflate.decompress(body, most)
     except zlib.error:

@@ -1,9 +1,9 @@
-"""Runs inside a sandbox without a network: opens a port on its loopback that leads to the meter and nowhere else.
+"""Forward a port to the meter from inside a sandbox without a network. Nothing else can be reached.
 
 python3 -I -S forward.py SOCKET PORT COMMAND…
 
-The command takes this process over, so that its exit code and its signals are its own; the forwarding goes on in a
-process beside it, which ends with the sandbox. It needs nothing but the standard library.
+The command replaces this process, so that its exit code and signals are its own. Forwarding continues in a process
+beside it, which ends with the sandbox. Only the standard library is used.
 """
 
 import os
@@ -14,7 +14,7 @@ MOST_CONNECTIONS = 64
 
 
 def forward(listening: socket.socket, target: str) -> None:
-    import asyncio  # slow to load; the command has begun meanwhile, and whoever connects is waited for
+    import asyncio  # slow to import; the command has started meanwhile, and connections wait
 
     async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -42,7 +42,7 @@ def forward(listening: socket.socket, target: str) -> None:
 
 
 def leave_the_command_alone() -> None:
-    """No stream of the command's is held open, and no signal for its group arrives here."""
+    """Close the command's streams and leave its process group, so that no signal for it arrives here."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
@@ -52,9 +52,9 @@ def leave_the_command_alone() -> None:
 def main() -> None:
     target, port, *command = sys.argv[1:]
     listening = socket.create_server(("127.0.0.1", int(port)), backlog=MOST_CONNECTIONS)
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # whoever connects inherits it
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it
     if os.fork() == 0:
-        if os.fork() == 0:  # a child of nobody: the command may wait for its children
+        if os.fork() == 0:  # not a child of the command, which may wait for its children
             leave_the_command_alone()
             forward(listening, target)
         os._exit(0)

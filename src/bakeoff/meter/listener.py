@@ -1,4 +1,4 @@
-"""Where a trial's meter listens: a port on loopback, and a socket in the file system for where there is no network."""
+"""Listen for a trial's agent: on a loopback port, and on a Unix socket for sandboxes without a network."""
 
 import asyncio
 import contextlib
@@ -24,14 +24,14 @@ HOST = "127.0.0.1"
 PREFIX, SOCKET, FORWARDER = "bakeoff-meter-", "meter", "forward.py"
 MOST_CONNECTIONS = 64  # of one trial
 IDLE_SECONDS = 120  # between two requests on one connection
-HEAD_SECONDS = 20.0  # from connecting to a whole first request line with headers
-FRESH_SECONDS = 60.0  # a folder this young may have no listener yet
+HEAD_SECONDS = 20.0  # from the connection to the end of the first request's headers
+FRESH_SECONDS = 60.0  # a younger folder may have no listener yet
 _RUN = Path("/run/bakeoff")
-_LONGEST = 72  # a socket's whole path has room for about 100
+_LONGEST = 72  # a socket's path may have about 100 characters
 
 
 class Guarded(H11Protocol):
-    """One connection. There is room for only so many, and none for one that says nothing."""
+    """One connection. Connections beyond the limit, and those that send nothing, are closed."""
 
     def __init__(self, config: uvicorn.Config, state: ServerState) -> None:
         super().__init__(config, state, {})
@@ -46,13 +46,13 @@ class Guarded(H11Protocol):
         self.loop.call_later(HEAD_SECONDS, self._close_if_silent)
 
     def _close_if_silent(self) -> None:
-        asked: object | None = self.cycle  # the base says that it is always there
+        asked: object | None = self.cycle  # may be None, although the base class declares otherwise
         if asked is None and not self.transport.is_closing():
             self.transport.abort()
 
 
 def at_once(transport: asyncio.Transport) -> None:
-    """Without this the kernel holds small pieces back for 40 ms; asyncio sets it only on sockets it has made itself."""
+    """Send small pieces without delay. asyncio sets this only on sockets that it has made itself."""
     accepted = transport.get_extra_info("socket")
     if accepted.family == socket.AF_INET:
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -60,7 +60,7 @@ def at_once(transport: asyncio.Transport) -> None:
 
 @cache
 def _quiet() -> logging.Logger:
-    """What goes wrong is told to the agent and noted for its trial: it must not be able to fill the screen."""
+    """Return a logger that prints nothing. Errors go to the agent and the trial; an agent must not fill the screen."""
     logger = logging.getLogger("bakeoff.meter.server")
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
@@ -75,7 +75,7 @@ class Listener:
 
 @contextlib.asynccontextmanager
 async def listen(app: Any, uid: int | None) -> AsyncIterator[Listener]:
-    """Serve until the block ends; then every connection is broken. `uid` is who else may use the socket."""
+    """Serve until the block ends, then close all connections. `uid` is the user that may use the socket besides us."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -110,7 +110,7 @@ async def listen(app: Any, uid: int | None) -> AsyncIterator[Listener]:
 
 
 def runtime_folder() -> Path:
-    """Short, for a socket's path may not be long; and not `/tmp` if possible, for sandboxes have one of their own."""
+    """Return a folder with a short path, for the socket, and outside `/tmp` if possible, which sandboxes replace."""
     if sys.platform == "linux" and os.geteuid() == 0:
         with contextlib.suppress(OSError):
             _RUN.mkdir(mode=0o755, exist_ok=True)
@@ -121,7 +121,7 @@ def runtime_folder() -> Path:
 
 
 def make_folder() -> Path:
-    """A folder that others may pass through and not look into, with what a sandbox needs to reach us."""
+    """Make a folder that others may pass through and not list, with the forwarder for sandboxes."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=runtime_folder())).resolve()
     folder.chmod(0o711)
     script = folder / FORWARDER
@@ -140,7 +140,7 @@ def unix_socket(path: Path, uid: int | None) -> socket.socket:
 
 
 def sweep() -> None:
-    """Remove what killed processes of ours left: a socket that nobody listens on refuses."""
+    """Remove the folders of killed processes: nobody listens on their sockets."""
     for folder in runtime_folder().glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             found = folder.lstat()

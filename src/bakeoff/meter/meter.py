@@ -1,4 +1,4 @@
-"""The meter as a resource that a run opens once: prices, clients and rate limits that its trials share."""
+"""Provide the meter as a resource: prices, clients and rate limits that all trials of a run share."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -22,7 +22,7 @@ from bakeoff.replay.store import recordings_of
 from bakeoff.storage.redaction import Redactor
 
 METER = "meter"
-"""The name of the resource under which subjects find the open meter."""
+"""The key of the meter among the resources of a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Meter:
     """The resource."""
 
     patience: Patience = field(default_factory=Patience)
-    most_in_flight: int = USUAL_MOST  # of one provider, over all trials
+    most_in_flight: int = USUAL_MOST  # requests to one provider, over all trials
 
     @property
     def key(self) -> str:
@@ -47,7 +47,7 @@ class Meter:
 
 
 class OpenMeter:
-    """Opens a meter for each trial. What is shared is shared by provider and address."""
+    """Opens a meter for each trial. Clients and rate limits are shared by address."""
 
     def __init__(self, settings: Meter, stack: AsyncExitStack) -> None:
         self._settings = settings
@@ -57,7 +57,7 @@ class OpenMeter:
         self._keys: dict[str, str] = {}
         self._prices: dict[tuple[str, str], Price | None] = {}
         self._book = PriceBook()
-        self._pricing = asyncio.Lock()  # all trials want to know at the same time
+        self._pricing = asyncio.Lock()  # all trials ask at the same time
         self.reservations = Reservations()
         self.redactor = Redactor({})
 
@@ -65,7 +65,7 @@ class OpenMeter:
     async def open_trial(
         self, task: Task, upstreams: Iterable[Upstream], *, place: Place | None = None
     ) -> AsyncIterator[TrialMeter]:
-        """A meter for one trial, dead with all its connections when the block ends, and everything booked.
+        """Open the meter of one trial. When the block ends, all connections are closed and all usage is recorded.
 
         `place` is where the agent will run: its user may use the socket.
         """
@@ -98,7 +98,7 @@ class OpenMeter:
         return self._gates.setdefault(upstream.base_url, Gate(settings.most_in_flight, settings.patience))
 
     async def price(self, upstream: Upstream, model: str) -> Price | None:
-        """None where nobody knows a price. The first time may need the network, so it waits in a thread."""
+        """Return the price of a model; None where it is unknown. The first lookup may need the network."""
         provider = upstream.provider.prices or upstream.provider.name
         async with self._pricing:
             if (provider, model) not in self._prices:

@@ -1,4 +1,4 @@
-"""What requests under way may still cost: several that each fit into a budget must not overshoot it together."""
+"""Reserve budget for requests in flight, so that requests that fit one by one do not exceed the budget together."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -14,20 +14,20 @@ from bakeoff.models.estimate import CHARS_PER_TOKEN
 from bakeoff.models.prices import Price, cost_of
 from bakeoff.record import Usage
 
-USUAL_OUTPUT = 4096  # tokens of an answer whose request sets no bound
+USUAL_OUTPUT = 4096  # tokens of an answer when the request sets no limit
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _MOST_CHOICES = 128
 
 
 class SpendingLimit(Protocol):
-    """What the run may still spend."""
+    """The remaining budget of the run."""
 
     def exceeded(self) -> str | None: ...
     def fits(self, more: Usage) -> bool: ...
 
 
 def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
-    """What a request may come to: its prompt by its letters, and as much of an answer as it allows."""
+    """Return the most that a request may use: its prompt by its characters, and the longest answer it allows."""
     wanted = [data.get(name) for name in _BOUNDS] + [data_in(data.get("generationConfig")).get("maxOutputTokens")]
     bound = max((count for count in wanted if isinstance(count, int) and 0 < count <= MOST_TOKENS), default=0)
     choices = data.get("n")
@@ -41,7 +41,7 @@ def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
 
 
 class Reservations:
-    """Shared by all trials of a run. Where what is left is less than what was promised, requests go one by one."""
+    """The reservations of all trials of a run. When the budget runs low, requests are made one by one."""
 
     def __init__(self) -> None:
         self._held: dict[object, Usage] = {}
@@ -49,7 +49,7 @@ class Reservations:
 
     @asynccontextmanager
     async def hold(self, limit: SpendingLimit | None, most: Usage, excused: Clock | None) -> AsyncIterator[None]:
-        """Go on when there is room; BudgetError when there is none for anybody. `excused` stands still meanwhile."""
+        """Wait for room in the budget; raise BudgetError when it is used up. `excused` is paused meanwhile."""
         if limit is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""Server-sent events, cut out of a stream of bytes without changing any of them."""
+"""Split a stream of bytes into server-sent events without changing them."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _LONGEST_END = 4
 
 
 class EventSplitter:
-    """Gives events as soon as they are whole, with their ends, so that joining them gives the stream again."""
+    """Yields complete events with their separators, so that joining them gives the stream again."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
@@ -32,14 +32,14 @@ class EventSplitter:
             raise InfraError(f"the provider sent an event of more than {MOST_BYTES >> 20} MiB")
 
     def rest(self) -> bytes:
-        """What came after the last end."""
+        """Return the bytes after the last complete event."""
         rest = bytes(self._pending)
         self._pending.clear()
         return rest
 
 
 def data_of(event: bytes) -> Mapping[str, Any] | None:
-    """The object that an event carries; None for comments, `[DONE]` and what is no object."""
+    """Return the JSON object of an event; None for comments, `[DONE]` and other data."""
     lines = [line[5:].removeprefix(b" ") for line in _LINES.split(event) if line.startswith(b"data:")]
     return object_of(b"\n".join(lines)) if lines else None
 
@@ -50,7 +50,7 @@ def object_of(body: bytes) -> dict[str, Any] | None:
 
 
 def objects_of(body: bytes) -> list[dict[str, Any]]:
-    """The object that a body is, or those that it lists, which is how Gemini streams to who asks for no events."""
+    """Return the JSON object of a body, or the objects of its list, as Gemini streams without events."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):

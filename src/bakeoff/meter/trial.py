@@ -1,4 +1,4 @@
-"""One trial's side of the meter: its token, its addresses, its money, and what it has said."""
+"""Keep the state of the meter for one trial: its token, addresses, budget, and transcript."""
 
 import asyncio
 import secrets
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from bakeoff.meter.meter import OpenMeter
 
 INSIDE_PORT = 4141
-"""The meter's port in a sandbox without a network. It is fixed, so that every trial looks alike."""
+"""The meter's port inside a sandbox without a network. It is fixed, so that all trials look alike."""
 
-MOST_EXCUSED_SECONDS = 3600.0  # beyond it, waiting for the provider counts: no agent may live on a provider's queue
+MOST_EXCUSED_SECONDS = (
+    3600.0  # waiting longer for a provider counts against the trial, so that no agent can hide behind a queue
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class MeterAccess:
 
 @dataclass(slots=True)
 class TrialMeter:
-    """What an agent is let loose on. `port` and `folder` are where it listens; `access` says how to get there."""
+    """The meter of one trial. It listens at `port` and in `folder`; `access` says how an agent gets there."""
 
     meter: "OpenMeter"
     task: Task
@@ -60,29 +62,29 @@ class TrialMeter:
     port: int = 0
     folder: Path = Path()
     log: TrialLog = field(default_factory=TrialLog)
-    uncounted: set[str] = field(default_factory=set)  # providers that refuse to be asked for counts
+    uncounted: set[str] = field(default_factory=set)  # providers that do not accept a request for counts
     exchanges: set[asyncio.Task[None]] = field(default_factory=set)
     closed: bool = False
     held_bytes: int = 0  # of requests that are being read or answered
-    failure: BakeoffError | None = None  # why nothing more is asked: out of budget, or the provider cannot be had
-    free_failure: InfraError | None = None  # why something free could not be had; an agent may give up over it
+    failure: BakeoffError | None = None  # why no more requests are made: out of budget, or the provider is unavailable
+    free_failure: InfraError | None = None  # why a free request failed, over which an agent may give up
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
     _asked: dict[str, int] = field(default_factory=dict)
 
     # --- for whoever runs the agent ---------------------------------------------------------------------------------
 
     def transcript(self) -> Transcript:
-        """All that was said so far, without secrets; the run's own redactor will look at it once more."""
+        """Return the transcript so far, without secrets. The run redacts it once more."""
         return self.meter.redactor.model(self.log.transcript())
 
     async def stopped(self) -> BakeoffError:
-        """Waits until nothing more can be asked for good, and says why; who runs the agent may then end it."""
+        """Wait until no more requests can be made, and return the reason, so that the agent can be ended."""
         await self._stopped.wait()
         assert self.failure is not None, "the reason is set before the event"
         return self.failure
 
     def check(self) -> None:
-        """Raise what stopped the trial, if anything did; what is free decides only where no model has answered."""
+        """Raise the error that stopped the trial, if any. Failed free requests count only if no model has answered."""
         if self.failure is not None:
             raise self.failure
         if self.free_failure is not None and not self.log.models:
@@ -127,16 +129,16 @@ class TrialMeter:
         return self.meter.redactor(data)
 
     def reserve(self, most: Usage) -> AbstractAsyncContextManager[None]:
-        """Room in the run's budget for a request. Waiting for other trials is excused, for one's own requests not."""
+        """Reserve budget for a request. Waiting for other trials is excused, waiting for one's own requests is not."""
         clock = self.clock if len(self.exchanges) <= 1 else None
         return self.meter.reservations.hold(self.task.resources.get(BUDGET), most, clock)
 
     async def price(self, upstream: Upstream, model: str) -> Price | None:
-        with self.clock.paused():  # the list of prices may have to be fetched
+        with self.clock.paused():  # the price list may have to be downloaded
             return upstream.price or await self.meter.price(upstream, model)
 
     def listed_price(self, upstream: Upstream, model: str | None) -> Price | None:
-        """By the name that the answer bears, where the one in the request is an alias that no list knows."""
+        """Return the price by the model name in the answer, where the name in the request is an unknown alias."""
         provider = upstream.provider
         return price_from_genai(provider.prices or provider.name, model) if model else None
 
@@ -162,7 +164,7 @@ class TrialMeter:
         return first if turn == 0 else exchange_key(trial, path, asked.data, turn)
 
     def spend(self, usage: Usage, *, cut: bool) -> None:
-        """Tell the run, which may say that this was enough; the answer is paid for, so it is given all the same."""
+        """Report usage to the run. If the budget is exceeded, the answer is still delivered, since it is paid for."""
         if not cut:
             self.answered()
         try:
@@ -188,7 +190,7 @@ class TrialMeter:
             self.stop(error)
 
     def stop(self, error: BakeoffError) -> None:
-        """The first lasting reason stands; trouble that may pass is forgotten when the provider answers again."""
+        """Stop the trial. The first permanent error stays; a temporary one is cleared by the next answer."""
         if self.failure is None or (_may_pass(self.failure) and not _may_pass(error)):
             self.failure = error
         if not _may_pass(self.failure):
@@ -203,7 +205,7 @@ class TrialMeter:
         return self.failure if isinstance(self.failure, BudgetError) else None
 
     async def end_exchanges(self) -> None:
-        """Cancel what is under way and wait until it is booked; the token is worth nothing from now on."""
+        """Cancel all exchanges and wait until their usage is recorded. The token is invalid from now on."""
         self.closed = True
         for exchange in self.exchanges:
             exchange.cancel()

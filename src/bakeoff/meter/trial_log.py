@@ -1,4 +1,4 @@
-"""What one trial's exchanges came to: steps for the transcript, tools that were offered, and why it was stopped."""
+"""Collect the exchanges of one trial: steps for the transcript, tools that were offered, and statistics."""
 
 import json
 from collections import Counter
@@ -14,9 +14,9 @@ from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 from bakeoff.storage.redaction import CUT
 
 MOST_STEPS = 2000
-MOST_RESULT = 20_000  # characters of what one call came to
+MOST_RESULT = 20_000  # characters of one tool result
 MOST_TOOLS = 1000
-MOST_CHARACTERS = 8_000_000  # of all parts together; beyond, only counts are kept
+MOST_CHARACTERS = 8_000_000  # of all parts together; beyond this, only counts are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class LoggedExchange:
     text: str
     model: str | None
     provider: str
-    size: int  # letters in the step's parts
+    size: int  # characters in the step's parts
     estimated: bool = False
-    cut: bool = False  # the answer did not come to its end
+    cut: bool = False  # the answer is incomplete
     replayed: bool = False
 
 
 @dataclass(slots=True)
 class TrialLog:
-    """Grows with each exchange and can be read at any time, also after a kill."""
+    """The exchanges so far. It can be read at any time, also after a kill."""
 
     steps: list[Step] = field(default_factory=list)
     usage: Usage = NO_USAGE
@@ -45,10 +45,10 @@ class TrialLog:
     statuses: Counter[int] = field(default_factory=Counter)
     tools: dict[str, str] = field(default_factory=dict)
     characters: int = 0
-    _open_calls: dict[str, tuple[int, int]] = field(default_factory=dict)  # where calls without a result stand
+    _open_calls: dict[str, tuple[int, int]] = field(default_factory=dict)  # the places of calls without a result
 
     def offer(self, tools: Iterable[tuple[str, Any]]) -> None:
-        """Note which tools a request offers to the model; a changed one is noted beside the first."""
+        """Note the tools that a request offers. A changed tool is noted beside the first version."""
         for name, tool in tools:
             digest = fingerprint(tool)[:16]
             known = self.tools.get(name)
@@ -58,7 +58,7 @@ class TrialLog:
                 self.tools[name] = f"{known} {digest}"
 
     def resolve(self, results: Iterable[ToolResult]) -> None:
-        """Put results beside their calls. Requests repeat all that was before; only the first word on a call counts."""
+        """Add results to their calls. Requests repeat earlier results; only the first one for a call counts."""
         for result in results:
             where = self._open_calls.pop(result.id, None) if isinstance(result.id, str) else None
             if where is None:
@@ -100,12 +100,12 @@ class TrialLog:
             about["errors"] = {str(status): count for status, count in sorted(self.statuses.items())}
         told: dict[str, JsonValue] = {"metered": True, "meter": about}
         if self.notes["replayed"]:
-            told["replayed"] = True  # where every report looks for it
+            told["replayed"] = True  # the key that all reports read
         return Transcript(output=self.output, steps=tuple(self.steps), usage=self.usage, metadata=told)
 
 
 def _shown(content: object) -> str:
-    """A result as text: the texts of its parts where it has parts, and never more than anyone reads."""
+    """Return a tool result as text: the texts of its parts if it has parts, up to a limit."""
     if isinstance(content, list):
         texts = [part["text"] for part in objects_in(content) if isinstance(part.get("text"), str)]
         content = "\n".join(texts) if texts else content

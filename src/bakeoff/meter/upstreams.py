@@ -1,4 +1,4 @@
-"""The providers behind the meter: where they are, what may be asked of them, and which headers pass."""
+"""Describe the providers behind the meter: addresses, allowed requests and headers, and the format of errors."""
 
 import json
 import re
@@ -25,14 +25,14 @@ _BASE_ENDS: Mapping[Family, str] = {"openai": "/v1", "anthropic": "", "google": 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """One provider with its key, which stays on this side."""
+    """One provider with its key, which never reaches the agent."""
 
-    name: str  # the first part of its addresses on the meter
+    name: str  # the first part of its paths on the meter
     provider: Provider
-    base_url: str = field(repr=False)  # some hold a password
+    base_url: str = field(repr=False)  # may hold a password
     key: str | None = field(repr=False)
-    key_name: str = "API_KEY"  # what stands in its place where it is taken out of a text
-    price: Price | None = None  # given; otherwise looked up for the model that a request names
+    key_name: str = "API_KEY"  # replaces the key where it is redacted
+    price: Price | None = None  # if None, it is looked up for the model of the request
 
     @property
     def family(self) -> Family:
@@ -40,7 +40,7 @@ class Upstream:
 
     @property
     def base_path(self) -> str:
-        """What an agent of this wire format wants its base URL to end with."""
+        """Return the path that an agent's base URL must end with."""
         return f"/{self.name}{_BASE_ENDS[self.family]}"
 
 
@@ -52,7 +52,7 @@ def upstream_of(
     price: Price | None = None,
     offline: bool = False,
 ) -> Upstream:
-    """The provider with the key that the environment has for it; offline, where recordings answer, it needs none."""
+    """Return the provider with its key from the environment. With `offline`, no key is needed."""
     if provider.wire not in _FAMILIES:
         raise UsageError(f"provider {provider.name!r} speaks no API that the meter can stand in for")
     url, key = provider.url(environment), provider.key(environment)
@@ -69,7 +69,7 @@ def _path_name(name: str) -> str:
 
 
 def key_headers(upstream: Upstream) -> dict[str, str]:
-    """How the provider wants its key."""
+    """Return the header that carries the key."""
     if not upstream.key:
         return {}
     match upstream.family:
@@ -83,14 +83,14 @@ def key_headers(upstream: Upstream) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One thing that may be asked. Without a format it is free: lists of models, and counting."""
+    """One allowed kind of request. Without a format it is free, such as listing models and counting tokens."""
 
     method: str
     path: re.Pattern[str]
     format: WireFormat | None = None
 
 
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]*"  # one part of a path; none may begin with a dot
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]*"  # one component of a path; none may begin with a dot
 _MODEL = rf"{_NAME}(?::{_NAME})*(?:/{_NAME}(?::{_NAME})*)*"
 
 
@@ -119,32 +119,32 @@ ROUTES: Mapping[Family, tuple[Route, ...]] = {
 
 
 def inner_path(upstream: Upstream, path: str) -> str:
-    """The path below the provider's base URL. OpenAI's base has the version in it, the others' have not."""
+    """Return the path below the provider's base URL. OpenAI's base URL includes the version, the others' do not."""
     inner = path.removeprefix(f"/{upstream.name}/")
     return inner.removeprefix("v1/") if upstream.family == "openai" else inner
 
 
 def find_route(upstream: Upstream, inner: str) -> list[Route]:
-    """The routes with this path, for whatever method."""
+    """Return the routes with this path, for any method."""
     return [route for route in ROUTES[upstream.family] if route.path.fullmatch(inner)]
 
 
 def model_in(route: Route, inner: str) -> str | None:
-    """The model that a path names, where the wire format has it there."""
+    """Return the model that the path names, where the format has it there."""
     found = route.path.fullmatch(inner)
     named = found.groupdict().get("model") if found else None
     return named and named.removeprefix("models/")
 
 
 def address_of(upstream: Upstream, inner: str, query: str) -> str:
-    """Always below the configured base URL: only what a route has matched is added to it."""
+    """Return the URL, which is always below the configured base URL: only a matched path is added to it."""
     base = upstream.base_url.rstrip("/")
     if base.endswith("/v1") and inner.startswith("v1/"):
         base = base.removesuffix("/v1")
     return f"{base}/{quote(inner, safe='/:@')}" + (f"?{query}" if query else "")
 
 
-# Lists of what passes, not of what is stopped: nothing that an agent invents reaches the provider.
+# Allow-lists: nothing that an agent invents reaches the provider.
 _ASKING = re.compile(
     r"accept|content-type|user-agent|originator|x-title|http-referer|anthropic-(version|beta)|openai-beta"
     r"|x-stainless-[a-z0-9-]+|x-goog-api-client|x-app|x-codex-[a-z0-9-]+"
@@ -156,13 +156,13 @@ _ANSWERING = re.compile(
 
 
 def asking_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """What of an agent's headers the provider is told."""
+    """Return the agent's headers that are passed to the provider."""
     plain = [(name, value) for name, value in headers if name.isascii() and value.isascii()]
     return _passing(_ASKING, ((name.decode(), value.decode()) for name, value in plain))
 
 
 def answering_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What of a provider's headers the agent is told; not whose account it is."""
+    """Return the provider's headers that are passed to the agent; account details are not."""
     return _passing(_ANSWERING, headers)
 
 
@@ -202,7 +202,7 @@ _WORTH_A_RETRY = (408, 429, 502)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer that goes out in one piece."""
+    """An answer that is sent in one piece."""
 
     status: int
     body: bytes
@@ -210,7 +210,7 @@ class Reply:
 
 
 def refusal(family: Family, status: int, message: str) -> Reply:
-    """An error that the agent's SDK can read, and whether it is worth asking again."""
+    """Return an error that the agent's SDK can read, with a hint whether to retry."""
     headers = {"content-type": "application/json", "x-should-retry": str(status in _WORTH_A_RETRY).lower()}
     return Reply(status, json.dumps(_shaped(family, status, message)).encode(), headers)
 

@@ -1,4 +1,4 @@
-"""The wire formats: how each says text, thought, calls, counts and the end of an answer, and how it lists tools."""
+"""Read the formats of OpenAI, Anthropic and Google: text, reasoning, calls, counts, end of answer, and tools."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class WireFormat:
-    """One wire format. `event` takes one event of a stream, `whole` a whole answer; `tools` and `results` a request."""
+    """One API format. `event` reads an event of a stream, `whole` a complete answer; `tools` and `results` a request."""
 
     name: str
     event: Callable[[ModelAnswer, Data], None]
@@ -24,7 +24,7 @@ class WireFormat:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What the agent says a call came to."""
+    """The result of a call, as the agent reports it."""
 
     id: object
     content: object
@@ -32,7 +32,7 @@ class ToolResult:
 
 
 def data_in(value: object) -> Data:
-    """The object that should be here; an empty one where something else is."""
+    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
@@ -127,7 +127,7 @@ def _responses_event(answer: ModelAnswer, event: Data) -> None:
 
 
 def _responses_end(answer: ModelAnswer, response: Data) -> None:
-    if not answer.pieces:  # a server that sends no deltas, only the end
+    if not answer.pieces:  # a server that sends only the end, without deltas
         _responses_output(answer, response)
     _responses_about(answer, response)
     answer.whole = True
@@ -288,7 +288,7 @@ def _gemini_tools(body: Data) -> Iterator[tuple[str, Any]]:
 
 
 def _gemini_results(body: Data) -> Iterator[ToolResult]:
-    """Only of calls with an identity, which not every model gives them."""
+    """Yield the results of calls that have an id, which not every model gives them."""
     for content in objects_in(body.get("contents")):
         for part in objects_in(content.get("parts")):
             if result := data_in(part.get("functionResponse")):

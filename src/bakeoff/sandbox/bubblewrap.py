@@ -1,4 +1,4 @@
-"""The rung without a network and without the rest of the machine: bubblewrap, below the same supervisor."""
+"""Run commands with bubblewrap: no network, and nothing of the machine but a read-only system."""
 
 import shutil
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from bakeoff.sandbox.environment import environment, toolchain
 from bakeoff.sandbox.mounts import follow, plan_mounts
 from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_root
 from bakeoff.sandbox.process import PACKAGE, check_user
-from bakeoff.sandbox.supervised import STATUS_WORD, Finished, Order, make_order, supervise, supervise_now
+from bakeoff.sandbox.supervisor_client import STATUS_WORD, Finished, Order, make_order, supervise, supervise_now
 
 INSIDE = Place(work=Path("/workspace"), home=Path("/home/trial"), tmp=Path("/tmp"))  # noqa: S108 - a private one
 INSIDE_USER = "1000"  # as in etc/passwd beside this file
@@ -22,13 +22,18 @@ ETC = (
     *("ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "pki", "protocols", "resolv.conf"),
     *("services", "ssl", "timezone"),
 )
-AS_A_SHELL_WOULD = ("/bin/sh", "-c", 'exec "$@"', "sh")  # exit 127 for a missing program; bwrap alone says 1
+AS_A_SHELL_WOULD = (
+    "/bin/sh",
+    "-c",
+    'exec "$@"',
+    "sh",
+)  # exit 127 for a missing program, where bwrap alone exits with 1
 OWN_ETC = Path(__file__).with_name("etc")
 
 
 @dataclass(frozen=True, slots=True)
 class BubblewrapSandbox:
-    """Runs commands in namespaces of their own, at fixed paths, so that a trial replays alike everywhere."""
+    """Runs commands in namespaces of their own, at fixed paths, so that trials are the same on every machine."""
 
     program: str
     hidden: tuple[Path, ...] = ()
@@ -55,7 +60,7 @@ class BubblewrapSandbox:
                 private_scratch=False,
             )
             if not any(step["kind"] == "cover" for step in mounts):
-                mounts = None  # everything is in reach already; a container may not permit more
+                mounts = None  # everything can be reached already, and a container may not permit mounts
         argv = (self.program, *self.options(command, shown), "--", *AS_A_SHELL_WOULD, *command.argv)
         return make_order(command, argv=argv, env=environment(INSIDE, command.env), cwd="/", mounts=mounts)
 
@@ -75,7 +80,7 @@ class BubblewrapSandbox:
         for path in (PACKAGE, *self.hidden):
             if any(path.is_relative_to(root) for root in [*shown, *map(Path, SYSTEM)]) and path.is_dir():
                 yield from ("--tmpfs", str(path), "--remount-ro", str(path))
-        # These two are memory: left writable, they would be a way to fill it that no limit sees.
+        # Both are in memory: if they were writable, a command could fill it beyond any limit.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
         yield from ("--chdir", str(INSIDE.work), "--json-status-fd", STATUS_WORD)
 
@@ -94,7 +99,7 @@ def system_options() -> Iterator[str]:
 
 
 def visible_roots(paths: Iterable[Path]) -> list[Path]:
-    """What is to be seen besides the system: both the paths as they were given and the real ones behind them."""
+    """Return the paths to show besides the system: the given paths, and the real paths behind them."""
     links: dict[Path, str] = {}
     ends = [path for given in paths for path in (given, follow(given, links))]
     found = dict.fromkeys(path for path in [*ends, *links] if path.exists())
@@ -104,7 +109,7 @@ def visible_roots(paths: Iterable[Path]) -> list[Path]:
 
 
 def judged(finished: Finished) -> Completed:
-    """Bubblewrap reports an exit code on its status pipe only if it got as far as the command."""
+    """Return the result, or raise InfraError: an exit code on the status pipe shows that the command was started."""
     completed = finished.completed
     if completed.stop == "exited" and '"exit-code"' not in finished.status:
         raise InfraError(f"bubblewrap did not start the command: {completed.stderr.decode(errors='replace').strip()}")
@@ -112,14 +117,14 @@ def judged(finished: Finished) -> Completed:
 
 
 def signals_as_negative(completed: Completed) -> Completed:
-    """Bubblewrap and containers report a signal as 128 + its number, as a shell does; we report it as `subprocess`."""
+    """Return a signal as a negative number, as `subprocess` does. Shells and containers use 128 + its number."""
     if not 128 < completed.exit_code <= 128 + 64:
         return completed
     return Completed(128 - completed.exit_code, completed.stdout, completed.stderr, completed.seconds, completed.stop)
 
 
 def find_bubblewrap() -> tuple[BubblewrapSandbox | None, str]:
-    """The rung if it works here, or None; and a sentence about it."""
+    """Return the sandbox if it works here, or None; and a sentence about it."""
     program = shutil.which("bwrap")
     if program is None:
         return None, "bubblewrap is not installed"

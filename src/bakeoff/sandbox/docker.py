@@ -1,6 +1,6 @@
-"""The rung with an image: any docker- or podman-compatible command line, below the same supervisor.
+"""Run commands in containers, with any docker- or podman-compatible client.
 
-The supervisor runs the command-line client and, whatever happens to it or to us, removes the container by name.
+The supervisor runs the client and removes the container by its name, whatever happens to the client or to us.
 """
 
 import os
@@ -17,7 +17,7 @@ from bakeoff.sandbox.bubblewrap import INSIDE, SHARED_MEMORY_BYTES, signals_as_n
 from bakeoff.sandbox.environment import DEFAULT_PATH, inherited, private
 from bakeoff.sandbox.places import one_command_at_a_time
 from bakeoff.sandbox.process import check_user
-from bakeoff.sandbox.supervised import Finished, Order, make_order, supervise
+from bakeoff.sandbox.supervisor_client import Finished, Order, make_order, supervise
 
 CLIENT_VARIABLE, IMAGE_VARIABLE = "BAKEOFF_DOCKER", "BAKEOFF_DOCKER_IMAGE"
 CLIENT_SETTINGS = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")
@@ -28,7 +28,9 @@ PROBE_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class DockerSandbox:
-    """Runs each command in a fresh container of one image, named by its id so that a moved tag changes nothing."""
+    """Runs each command in a new container of one image. The image is named by its id, so that moving a tag has no
+    effect.
+    """
 
     client: str
     image_id: str
@@ -47,7 +49,7 @@ class DockerSandbox:
         return judged(finished)
 
     def ask(self, *argv: str) -> str | None:
-        """What a command prints in a container with nothing of the host's; None where it fails or is not there."""
+        """Return what a command prints in a container without access to the host; None where it fails or is missing."""
         options = ["--rm", "--pull", "never", "--network", "none", "--read-only", "--cap-drop", "ALL"]
         options += ("--user", "1000:1000", "--tmpfs", "/tmp", "--env", "HOME=/tmp", "--workdir", "/tmp")  # noqa: S108
         container = f"bakeoff-{secrets.token_hex(8)}"
@@ -61,7 +63,7 @@ class DockerSandbox:
                 timeout=PROBE_SECONDS,
                 check=False,
             )
-        except subprocess.TimeoutExpired:  # the client is gone, its container is not
+        except subprocess.TimeoutExpired:  # the client has ended, its container has not
             remove = [self.client, "rm", "--force", container]
             subprocess.run(remove, env=client_environment(), capture_output=True, check=False)
             return None
@@ -87,9 +89,9 @@ class DockerSandbox:
         yield from ("--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m")
         yield from ("--ulimit", f"fsize={(limits.disk_mb + 64) << 20}", "--shm-size", str(SHARED_MEMORY_BYTES))
         yield from ("--label", "bakeoff", "--hostname", "trial", "--workdir", str(INSIDE.work), "--entrypoint", "")
-        if place.uid is not None:  # a user of its own, so that nobody else's processes count
+        if place.uid is not None:  # with a user of its own, only its own processes count
             yield from ("--ulimit", f"nproc={limits.processes}")
-        # With a network it is the host's, as below `bwrap`: our own servers are on its loopback, and nowhere else.
+        # The network is the host's, as for `bwrap`: our own servers listen on its loopback only.
         yield from ("--network", "host" if command.network else "none")
         if Path(self.client).name.startswith("podman") and place.uid is None:
             yield from ("--userns", "keep-id")
@@ -104,13 +106,15 @@ class DockerSandbox:
 
 
 def told(command: Command) -> dict[str, str]:
-    """Variables that are no secret, or that the client needs for itself under the same name."""
+    """Return variables that are not secret, or that the client uses itself under the same name."""
     ours = {**inherited(os.environ), "PATH": DEFAULT_PATH, **private(INSIDE)}
     return ours | {name: value for name, value in command.env.items() if name in ours or is_clients(name)}
 
 
 def passed_by_name(command: Command) -> dict[str, str]:
-    """Everything else takes its value from the client's environment: a command line is public, and tokens are not."""
+    """Return the other variables, which the client takes from its environment: command lines are public, tokens are
+    not.
+    """
     return {name: value for name, value in command.env.items() if name not in told(command)}
 
 
@@ -123,7 +127,7 @@ def client_environment() -> dict[str, str]:
 
 
 def judged(finished: Finished) -> Completed:
-    """What the engine knows beyond the client's exit code: whether it started at all, and whether memory ran out."""
+    """Return the result with what the engine knows: whether the container was started, and whether memory ran out."""
     completed = signals_as_negative(finished.completed)
     status, out_of_memory, exit_code = [*finished.epilogue[0].split(), "", "", ""][:3]
     if completed.stop != "exited":
@@ -144,7 +148,7 @@ def find_client() -> str | None:
 
 
 def way_out() -> str:
-    """What to do when the rung is not usable: nobody should install what is there."""
+    """Return what to do when the sandbox is not usable."""
     name_image = f"set {IMAGE_VARIABLE} to a local image"
     if find_client() is None:
         return f"`apt-get install docker.io`, start its engine, and {name_image}"
@@ -152,7 +156,7 @@ def way_out() -> str:
 
 
 def find_docker() -> tuple[DockerSandbox | None, str]:
-    """The rung if an engine answers and an image is configured, or None; and a sentence about it."""
+    """Return the sandbox if an engine answers and an image is configured, or None; and a sentence about it."""
     client = find_client()
     if client is None:
         return None, f"{os.environ.get(CLIENT_VARIABLE) or 'docker or podman'} is not installed"

@@ -1,4 +1,4 @@
-"""What a sandboxed command is told about the machine: an allow-list, for a deny-list would forget some API key."""
+"""Build the environment of a sandboxed command from an allow-list, because a deny-list would miss some API key."""
 
 import os
 import shutil
@@ -15,12 +15,14 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def inherited(host: Mapping[str, str]) -> dict[str, str]:
-    """What of our own environment may be passed on; PATH is treated apart."""
+    """Return the variables of our environment that are passed on, without PATH."""
     return {name: value for name, value in host.items() if name in ALLOWED or name.startswith(ALLOWED_PREFIX)}
 
 
 def search_path(host: Mapping[str, str]) -> str:
-    """Our Python and Node first, then the host's own; a relative entry would search the subject's folder."""
+    """Return a PATH with our Python and Node first. Relative entries are dropped: they would search the subject's
+    folder.
+    """
     node = shutil.which("node")
     ours = [str(Path(sys.prefix) / "bin"), *([str(Path(node).parent)] if node else [])]
     theirs = [entry for entry in host.get("PATH", DEFAULT_PATH).split(os.pathsep) if entry.startswith("/")]
@@ -28,7 +30,7 @@ def search_path(host: Mapping[str, str]) -> str:
 
 
 def private(inside: Place) -> dict[str, str]:
-    """The names that point into the place, as seen from inside the sandbox."""
+    """Return the variables that point into the place, as seen from inside the sandbox."""
     tmp = str(inside.tmp)
     return {
         "HOME": str(inside.home),
@@ -43,13 +45,13 @@ def private(inside: Place) -> dict[str, str]:
 
 
 def environment(inside: Place, added: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment of a command that runs on the host's own files."""
+    """Return the complete environment of a command that runs on the host's files."""
     return {**inherited(os.environ), "PATH": search_path(os.environ), **private(inside), **added}
 
 
 @cache
 def toolchain() -> tuple[Path, ...]:
-    """Host paths that our Python and Node need to be readable at, wherever they were installed."""
+    """Return the host paths that our Python and Node need."""
     roots = [Path(sys.executable), Path(sys.prefix), Path(sys.base_prefix)]
     node = shutil.which("node")
     if node:

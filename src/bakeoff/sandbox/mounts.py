@@ -1,8 +1,8 @@
-"""Plans the private view of the file system that the supervisor sets up when we are root.
+"""Plan the private view of the file system that the supervisor sets up when we are root.
 
-A command that runs as a user who owns nothing cannot reach a toolchain below a folder such as a 0700 home.
-So that folder is covered by an empty one, in a mount namespace of the command's own, and only what the command
-needs is bound back to its original path.
+A command that runs as a user who owns nothing cannot reach a toolchain below a folder such as a 0700 home. Such a
+folder is covered by an empty one in a mount namespace of the command, and only what the command needs is bound back to
+its original path.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ Step: TypeAlias = dict[str, Any]
 
 SCRATCH = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - these are what we cover
 SCRATCH_BYTES = 64 << 20
-MOST_LINKS = 40  # as the kernel
+MOST_LINKS = 40  # the kernel's limit
 
 
 @dataclass
@@ -36,7 +36,7 @@ class MountPlan:
         return False
 
     def steps(self) -> list[Step]:
-        """Shallow paths first: each step only depends on shallower ones."""
+        """Return the steps with shallow paths first: each step depends only on shallower ones."""
         needed = {path: how for path, how in self.covers.items() if not self.is_hidden(path)}
         covers = [{"kind": "cover", "path": str(p), "mode": m, "size": s} for p, (m, s) in needed.items()]
         links = [{"kind": "link", "path": str(p), "target": t} for p, t in self.links.items()]
@@ -47,7 +47,7 @@ class MountPlan:
 def plan_mounts(
     *, readable: Iterable[Path], writable: Iterable[Path], hidden: Iterable[Path] = (), private_scratch: bool = True
 ) -> list[Step]:
-    """Steps that make `readable` and `writable` reachable for a stranger, and `hidden` unreachable."""
+    """Return steps that let another user reach `readable` and `writable`, and that hide `hidden`."""
     plan = MountPlan()
     if private_scratch:
         for path in SCRATCH:
@@ -70,7 +70,7 @@ def plan_mounts(
 
 
 def follow(path: Path, links: dict[Path, str]) -> Path:
-    """The real path behind `path`; every symbolic link on the way is noted, for it may have to be made again."""
+    """Return the real path, and note every symbolic link on the way, because it may have to be made again."""
     pending = list(reversed(path.absolute().parts[1:]))
     current, followed = Path("/"), 0
     while pending:
@@ -92,7 +92,7 @@ def follow(path: Path, links: dict[Path, str]) -> Path:
 
 
 def blocking_folder(path: Path) -> Path | None:
-    """The topmost folder above `path` that a stranger may not pass."""
+    """Return the topmost folder above `path` that other users may not enter."""
     for ancestor in reversed(path.parents):
         if ancestor.is_dir() and not ancestor.stat().st_mode & 0o001:
             return ancestor

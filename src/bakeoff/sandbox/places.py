@@ -1,9 +1,9 @@
-"""A trial's private folders, and the user that owns them when we are root.
+"""Make a trial's private folders, and lease the user that owns them when we are root.
 
-Each open place has a user of its own from a reserved range, so that no trial can read, signal or starve another.
-The user is held by a lock on a file: two Bakeoff processes on one machine never share one, and a lock dies with
-its process. The file also names the folder, so that whoever takes the user next removes what a crash left behind.
-Without root the folder itself holds a lock, and the next process of ours removes those whose lock is free.
+Each open place has a user of its own from a reserved range, so that no trial can read, signal or starve another. The
+user is held by a lock on a file: two Bakeoff processes on one machine never share a user, and the lock ends with its
+process. The file also names the folder, so that the next holder removes what a crash left behind. Without root, the
+folder itself holds a lock, and the next Bakeoff process removes folders whose lock is free.
 """
 
 import asyncio
@@ -20,21 +20,21 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from bakeoff._kernel.paths import astray
+from bakeoff._kernel.paths import path_problem
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
-from bakeoff.sandbox.safe_copy import open_folder, write_below
-from bakeoff.sandbox.supervised import supervise_now
+from bakeoff.sandbox.supervisor_client import supervise_now
+from bakeoff.sandbox.untrusted_files import open_folder, write_below
 
 LEASES = Path("/run/bakeoff/users")
 PREFIX, LOCK = "bakeoff-place-", "held"
-FRESH_SECONDS = 60.0  # a place this young may not hold its lock yet
-USERS = range(2_000_000_000, 2_000_004_096)  # in nobody's way: above container ranges, below the reserved top
+FRESH_SECONDS = 60.0  # a younger place may not hold its lock yet
+USERS = range(2_000_000_000, 2_000_004_096)  # above container ranges and below the reserved top
 USERS_IN_A_CONTAINER = range(60_578, 61_184)  # where only 65,536 ids are mapped
 
 
 class Lease:
-    """One user, ours until closed."""
+    """A user that is ours until the lease is closed."""
 
     def __init__(self, uid: int, descriptor: int) -> None:
         self.uid, self._descriptor = uid, descriptor
@@ -56,7 +56,7 @@ def we_are_root() -> bool:
 
 
 def reserved_users() -> range:
-    """The range that is mapped in this user namespace."""
+    """Return the range that is mapped in this user namespace."""
     mapped = [line.split() for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
     for users in (USERS, USERS_IN_A_CONTAINER):
         if any(int(first) <= users[0] and users[-1] < int(first) + int(length) for first, _, length in mapped):
@@ -65,7 +65,7 @@ def reserved_users() -> range:
 
 
 def lease_user(folder: Path = LEASES) -> Lease:
-    """The first user nobody holds, with nothing of an earlier holder left."""
+    """Lease the first free user, and remove what its last holder left."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
@@ -80,14 +80,16 @@ def lease_user(folder: Path = LEASES) -> Lease:
         lease = Lease(uid, descriptor)
         try:
             return clean_lease(lease)
-        except InfraError:  # what an earlier holder left cannot be removed: that user stays unused
+        except InfraError:  # the remains of its last holder cannot be removed, so this user stays unused
             lease.close()
     raise InfraError(f"all {len(reserved_users())} trial users are in use; run fewer trials at a time")
 
 
 @contextlib.contextmanager
 def probe_place() -> Iterator[Place]:
-    """A place to try a rung in, without an event loop. Its user is leased: a probe's end ends all of that user's."""
+    """Open a place to try a sandbox in, without an event loop. Its user is leased, because a probe ends all its
+    processes.
+    """
     lease = lease_user() if we_are_root() else None
     try:
         root = make_root(None, lease)
@@ -103,7 +105,7 @@ def probe_place() -> Iterator[Place]:
 
 def clean_lease(lease: Lease) -> Lease:
     left_behind = lease.noted()
-    if left_behind is not None:  # its holder was killed: neither processes nor folders of it may meet the next trial
+    if left_behind is not None:  # its holder was killed: its processes and folders must not meet the next trial
         supervise_now({"sweep": lease.uid})
         if left_behind.exists():
             remove_tree(left_behind)
@@ -113,8 +115,8 @@ def clean_lease(lease: Lease) -> Lease:
 
 @contextlib.asynccontextmanager
 async def open_place(parent: Path | None = None, *, keep: bool = False) -> AsyncIterator[Place]:
-    """A place that is gone, with every process of its user, when the block ends; kept folders become ours."""
-    if not we_are_root():  # root's are found by their leases
+    """Open a place. When the block ends, it is removed with every process of its user; kept folders become ours."""
+    if not we_are_root():  # root's places are found by their leases
         await asyncio.to_thread(sweep_places, parent or Path(tempfile.gettempdir()))
     lease = lease_user() if we_are_root() else None
     try:
@@ -139,7 +141,7 @@ def make_root(parent: Path | None, lease: Lease | None) -> Path:
 
 @contextlib.contextmanager
 def held(root: Path) -> Iterator[None]:
-    """Ours while we live: a lock that ends with its process. A place that is kept has none, and so stays."""
+    """Hold a lock on the place that ends with our process. A place that is kept has no lock, and so is never swept."""
     lock = root / LOCK
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -152,9 +154,9 @@ def held(root: Path) -> Iterator[None]:
 
 @cache
 def sweep_places(folder: Path) -> None:
-    """Remove, once in a process, what killed ones of our own user left there."""
+    """Remove, once per process, the places that killed processes of our user left there."""
     for root in folder.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError, InfraError):  # someone else's, or just being removed by another of ours
+        with contextlib.suppress(OSError, InfraError):  # another user's, or being removed by another process
             if is_left_behind(root):
                 remove_tree(root)
 
@@ -189,7 +191,7 @@ def remove_place(root: Path, lease: Lease | None) -> None:
 
 
 def keep_place(root: Path, lease: Lease | None) -> None:
-    """Leave the folders for a person to look at; the next holder of the user must not be able to."""
+    """Keep the folders for people to look at, out of reach of the user's next holder."""
     if lease is not None:
         subprocess.run(
             ["chown", "-R", "--no-dereference", str(os.geteuid()), "--", root], check=True, capture_output=True
@@ -199,7 +201,7 @@ def keep_place(root: Path, lease: Lease | None) -> None:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove a tree that was made to resist: nested too deep, or with folders that nobody may enter."""
+    """Remove a tree that resists: nested too deep, or with folders that cannot be entered."""
     try:
         shutil.rmtree(root)
     except (OSError, RecursionError):
@@ -211,7 +213,7 @@ def remove_tree(root: Path) -> None:
 
 @contextlib.contextmanager
 def one_command_at_a_time(place: Place) -> Iterator[None]:
-    """Ending a command ends every process of its place, so a second one would be ended with the first."""
+    """Allow one command per place: ending a command ends every process of its place."""
     try:
         descriptor = os.open(place.work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as problem:
@@ -226,17 +228,17 @@ def one_command_at_a_time(place: Place) -> Iterator[None]:
 
 
 def put_files(place: Place, files: Mapping[str, bytes]) -> None:
-    """Write files that the subject may change into the work folder, also one that was in its hands before."""
+    """Write files into the work folder that the subject may change, even after the subject had access to it."""
     with open_folder(place.work) as work:
         for name, content in files.items():
             path = str(PurePosixPath(name))
-            problem = astray(path) or write_below(work, path, content, 0o644, place.uid)
+            problem = path_problem(path) or write_below(work, path, content, 0o644, place.uid)
             if problem:
                 raise InfraError(f"{name!r} cannot be put into the work folder: it {problem}")
 
 
 def hand_over(place: Place) -> None:
-    """Give everything in the place to its user. Hard links stay as they are: the other name may be anyone's."""
+    """Give everything in the place to its user. Hard links are left alone: the other name may belong to anyone."""
     if place.uid is None:
         return
     for folder in (place.work, place.home, place.tmp):

@@ -1,4 +1,4 @@
-"""The rung that needs nothing: a supervised process tree, and a user of its own when we are root."""
+"""Run commands as supervised processes, without further software; as root, with a user of their own."""
 
 import ctypes
 import sys
@@ -11,15 +11,15 @@ from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, toolchain
 from bakeoff.sandbox.mounts import Step, blocking_folder, follow, plan_mounts
 from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_root
-from bakeoff.sandbox.supervised import Report, SupervisorLost, make_order, supervise, supervise_now
+from bakeoff.sandbox.supervisor_client import Report, SupervisorLost, make_order, supervise, supervise_now
 
 PR_SET_DUMPABLE = 4
-PACKAGE = Path(bakeoff.__file__).parent  # it carries bundled references, which no subject may read
+PACKAGE = Path(bakeoff.__file__).parent  # it contains bundled references, which no subject may read
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSandbox:
-    """Runs commands on the host's own files; as root, with private mounts where the kernel permits them."""
+    """Runs commands on the host's files; as root, with private mounts where the kernel permits them."""
 
     private_mounts: bool
     hidden: tuple[Path, ...] = ()
@@ -54,7 +54,9 @@ class ProcessSandbox:
         except SupervisorLost as problem:
             if place.uid is not None:
                 raise
-            return problem.so_far  # as our own user it could do that itself, and must not gain an excuse by it
+            return (
+                problem.so_far
+            )  # a command of our own user can kill its supervisor, and must not gain an excuse by that
         return finished.completed
 
 
@@ -64,13 +66,13 @@ def check_user(place: Place) -> None:
 
 
 def hide_our_memory() -> None:
-    """Without root the subject is the same user as we are: keep our environment and memory out of /proc for it."""
+    """Keep our environment and memory out of /proc: without root, the subject is the same user as we are."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def find_process() -> tuple[ProcessSandbox | None, str]:
-    """The rung as this machine permits it, or None; and a sentence about it."""
+    """Return the sandbox as this machine permits it, or None; and a sentence about it."""
     if not we_are_root():
         return ProcessSandbox(private_mounts=False), "the subject runs as you, and shares your files and network"
     with probe_place() as place:
@@ -91,7 +93,7 @@ def find_process() -> tuple[ProcessSandbox | None, str]:
 
 
 def probe(place: Place, mounts: list[Step] | None) -> Report:
-    """Try our own Python as a trial would run it."""
+    """Run our own Python as a trial would."""
     argv = (sys.executable, "-I", "-S", "-c", "")
     command = Command(argv, place, seconds=10.0)
     return supervise_now(

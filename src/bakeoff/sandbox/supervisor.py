@@ -1,11 +1,11 @@
 # ruff: noqa: PTH102, PTH103, PTH116, PTH120, PTH123, PTH208, PTH211, SIM105
 # pathlib and contextlib take longer to import than this script takes to start a command.
-"""The parent of one sandboxed command: starts it, watches its limits, and ends everything it left behind.
+"""Supervise one sandboxed command: start it, watch its limits, and end everything that it leaves behind.
 
 Run as a script, `python -I -S supervisor.py CONTROL_FD`, with the standard library only, so that it starts in
-milliseconds and trusts nothing of the folder it works in. The control descriptor is one end of a socket pair:
-one JSON line comes in (the order), one JSON line goes out (the report). A later word on it ends the command early,
-and so does its closing: when Bakeoff dies, however it dies, the command dies too.
+milliseconds and trusts nothing in the folder that it works in. The control descriptor is one end of a socket pair: one
+JSON line comes in (the order), one JSON line goes out (the report). A later word on it ends the command early, and so
+does closing it: when Bakeoff dies, however it dies, the command dies too.
 """
 
 import ctypes
@@ -30,18 +30,18 @@ MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x4
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000
 ATTR_RDONLY, ATTR_NOSUID = 0x1, 0x2
 
-TICK = 0.02  # between two looks at the memory; a filler writes some 100 MB in that time
-SLICE = 0.01  # of one look at a large tree, so that the clock is still obeyed
-KILL_SECONDS = 15.0  # only a process stuck in the kernel outlives SIGKILL that long
-ENTRY_BYTES = 256  # what an empty file costs: its inode
+TICK = 0.02  # between two checks of the memory, in which a command can fill some 100 MB
+SLICE = 0.01  # for one slice of a check of a large tree, so that time limits are kept
+KILL_SECONDS = 15.0  # only a process stuck in the kernel survives SIGKILL that long
+ENTRY_BYTES = 256  # the cost of an empty file: its inode
 BEYOND_ANY_LIMIT = 1 << 62
-EPILOGUE_PAUSE = 0.5  # an engine that was asked to make a container just before its client died is still at it
+EPILOGUE_PAUSE = 0.5  # an engine that was asked for a container just before its client died is still making it
 
 Order = dict[str, Any]
 
 
 class SetUpFailed(Exception):
-    """The command could not be started as ordered; not the command's doing."""
+    """The command could not be started as ordered, through no fault of its own."""
 
 
 # --- the kernel calls that Python does not wrap ---------------------------------------------------------------
@@ -124,7 +124,7 @@ def make_mount_point(path: str, *, is_folder: bool) -> None:
 
 
 def start(order: Order) -> int:
-    """Fork, confine the child, execute; returns its pid once the command itself is running."""
+    """Fork, confine the child and execute the command; return its pid once it runs."""
     reading, writing = os.pipe()
     child = os.fork()
     if child:
@@ -140,7 +140,7 @@ def start(order: Order) -> int:
 
 
 def become(order: Order, problem_pipe: int) -> NoReturn:
-    """A problem before the command proper is reported on the pipe, which `exec` closes."""
+    """Confine the child and execute the command. Problems are reported on the pipe, which `exec` closes."""
     try:
         confine(order)
         os.chdir(order["cwd"])
@@ -180,7 +180,7 @@ def lower_rlimit(which: int, value: int) -> None:
 
 
 def drop_to(uid: int) -> None:
-    """Become a user that owns nothing, with no way back."""
+    """Become a user that owns nothing, irrevocably."""
     if LINUX:
         drop_capability_bounds()
     os.setgroups([])
@@ -193,7 +193,7 @@ def drop_capability_bounds() -> None:
         try:
             prctl(PR_CAPBSET_DROP, capability)
         except OSError:
-            return  # past the last one this kernel knows, or not ours to drop; the change of user clears the rest
+            return  # beyond the last capability of this kernel, or not ours to drop; changing the user clears the rest
 
 
 # --- watching ---------------------------------------------------------------------------------------------------
@@ -206,12 +206,12 @@ def children_of(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
                 found.extend(int(child) for child in file.read().split())
     except OSError:
-        pass  # it ended while we looked
+        pass  # it has ended meanwhile
     return found
 
 
 def descendants() -> list[int]:
-    """Every process below this one. A subreaper loses none of them, whatever they do to hide."""
+    """Return all processes below this one. A subreaper loses none of them, whatever they do to hide."""
     found: list[int] = []
     queue = [os.getpid()]
     while queue:
@@ -230,7 +230,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Memory with shared pages counted once among their sharers: slow to ask for, but fair to forked workers."""
+    """Return the memory in use, with shared pages divided among their users. Slow, but fair to forked workers."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:"))
@@ -246,7 +246,7 @@ def memory_is_over(limit: int) -> bool:
 
 
 def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
-    """Yield the bytes found so far, entry by entry, so that the caller can pause; ends early once over the limit."""
+    """Yield the bytes found so far, entry by entry, so that the caller can pause. Ends early above the limit."""
     used, linked = 0, set[tuple[int, int]]()
     queue = list(roots)
     while queue:
@@ -261,7 +261,7 @@ def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
                 yield used
                 if used > limit:
                     return
-    # A container's processes are not below us, but they are its user's.
+    # A container's processes are not below us, but they belong to its user.
     processes = descendants() if owner is None else [int(pid) for pid in all_pids() if threads_if_of(owner, pid)]
     yield used + sum(unlinked_bytes(pid, linked) for pid in processes)
 
@@ -270,7 +270,7 @@ def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: li
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError as problem:
-        return BEYOND_ANY_LIMIT if problem.errno == errno.ENAMETOOLONG else 0  # nobody nests that deep in good faith
+        return BEYOND_ANY_LIMIT if problem.errno == errno.ENAMETOOLONG else 0  # no honest program nests that deep
     if stat.S_ISDIR(found.st_mode):
         queue.append(entry.path)
     elif found.st_nlink > 1:
@@ -281,7 +281,7 @@ def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: li
 
 
 def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
-    """Files that were deleted while open take space too, and show up nowhere else."""
+    """Return the size of files that were deleted while open, which take space and show up nowhere else."""
     used = 0
     try:
         for name in os.listdir(f"/proc/{pid}/fd"):
@@ -291,12 +291,12 @@ def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
                 seen.add(identity)
                 used += found.st_blocks * 512
     except OSError:
-        pass  # it ended while we looked
+        pass  # it has ended meanwhile
     return used
 
 
 class DiskWatch:
-    """Looks at the whole tree in slices, and at once when the file system loses more room than is still allowed."""
+    """Checks the tree in slices, and at once when the file system loses more space than the limit leaves."""
 
     def __init__(self, roots: list[str], owner: int | None, limit: int) -> None:
         self.roots, self.owner, self.limit = roots, owner, limit
@@ -339,7 +339,7 @@ class DiskWatch:
         return False
 
     def over_at_the_end(self) -> bool:
-        """A writer may hit its file size limit and exit between two looks; a look costs, so only on suspicion."""
+        """Check again if a writer may have hit its file size limit between two checks."""
         if self.free_at_start - self.free() < self.limit // 4 and self.known < self.limit // 2:
             return False
         self.begin()
@@ -363,7 +363,7 @@ class MemoryWatch:
 
 
 class Reaper:
-    """Collects every child that ends; remembers how the command itself did."""
+    """Reaps every child that ends, and remembers how the command itself ended."""
 
     def __init__(self) -> None:
         self.woken, waker = os.pipe()
@@ -376,7 +376,7 @@ class Reaper:
         self.peak_bytes = 0
 
     def collect(self) -> bool:
-        """Whether no child is left."""
+        """Return whether no child is left."""
         try:
             os.read(self.woken, 4096)
         except BlockingIOError:
@@ -394,7 +394,7 @@ class Reaper:
 
 
 def watch(order: Order, control: int, reaper: Reaper, started: float) -> str:
-    """Wait until the command ends by itself ('exited') or has to be ended; says why."""
+    """Wait until the command ends ('exited') or has to be ended, and return the reason."""
     deadline = started + order["seconds"]
     disk = DiskWatch(order["watched"], order["owner"], order["disk"])
     memory = MemoryWatch(order["memory"]) if order["memory"] else None
@@ -425,7 +425,7 @@ def ending(order: Order, reaper: Reaper, disk: DiskWatch) -> str:
 
 
 def end_everything(uid: int | None, reaper: Reaper) -> bool:
-    """Kill until nothing is left; False when something would not die."""
+    """Kill until nothing is left; return False when a process does not die."""
     give_up = time.monotonic() + KILL_SECONDS
     poller = select.poll()
     poller.register(reaper.woken, select.POLLIN)
@@ -441,7 +441,7 @@ def end_everything(uid: int | None, reaper: Reaper) -> bool:
 
 
 def kill_all_of(uid: int) -> None:
-    """One system call, made as that user: the kernel walks the list under a lock, so a fork bomb cannot outrun it."""
+    """Kill all processes of a user with one system call, made as that user. A fork bomb cannot outrun it."""
     helper = os.fork()
     if helper == 0:
         try:
@@ -463,12 +463,12 @@ def kill_tree(command: int) -> None:
         try:
             kill(target, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            pass  # gone already
+            pass  # already gone
 
 
 def run_epilogue(commands: list[list[str]], env: dict[str, str]) -> list[str]:
-    """What must be done outside the tree, such as removing a container; the answers go into the report."""
-    import subprocess  # slow to import, and only one rung needs it
+    """Run the commands that clean up outside the tree, such as removing a container, and return their output."""
+    import subprocess  # slow to import, and only the docker sandbox needs it
 
     answers = []
     for argv in commands:
@@ -496,7 +496,7 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
     status = offer_status_pipe(order)
     started = time.monotonic()
     reaper.command = start(order)
-    for descriptor in (0, 1, 2):  # the streams are the command's alone, so that their end is its end
+    for descriptor in (0, 1, 2):  # only the command may hold the streams, so that their end is its end
         os.close(descriptor)
     why = watch(order, control, reaper, started)
     seconds = time.monotonic() - started
@@ -509,7 +509,7 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
         "status": read_now(status),
     }
     if order["epilogue"]:
-        for _ in range(3):  # subprocess needs the standard descriptors to be taken
+        for _ in range(3):  # subprocess needs the standard descriptors to be open
             os.open(os.devnull, os.O_RDWR)
         signal.set_wakeup_fd(-1)
         report["epilogue"] = run_epilogue(order["epilogue"], order["env"])
@@ -517,7 +517,7 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
 
 
 def offer_status_pipe(order: Order) -> int:
-    """Where a wrapper such as bubblewrap says whether it got as far as the command; its number goes into the argv."""
+    """Open a pipe on which a wrapper such as bubblewrap reports its progress; its number goes into the argv."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_inheritable(writing, order["status_word"] in order["argv"])
@@ -533,7 +533,7 @@ def read_now(descriptor: int) -> str:
 
 
 def processes_of(uid: int) -> int:
-    """Threads the user has already: the limit on processes counts all of them."""
+    """Count the threads that the user has already, because the limit on processes includes them."""
     return sum(threads_if_of(uid, pid) for pid in all_pids())
 
 
@@ -552,11 +552,11 @@ def threads_if_of(uid: int, pid: str) -> int:
 
 
 def sweep(uid: int) -> dict[str, Any]:
-    """End what a supervisor that was itself killed could not."""
+    """End the processes that a killed supervisor could not end."""
     give_up = time.monotonic() + KILL_SECONDS
     while processes_of(uid) and time.monotonic() < give_up:
         kill_all_of(uid)
-        time.sleep(0.002)  # their parent is init now, which tells us nothing
+        time.sleep(0.002)  # their parent is init now, which says nothing
     return {"clean": not processes_of(uid)}
 
 
@@ -565,7 +565,7 @@ def read_order(control: int) -> Order:
     while not received.endswith(b"\n"):
         chunk = os.read(control, 1 << 16)
         if not chunk:
-            sys.exit(1)  # Bakeoff is gone before it said what to do
+            sys.exit(1)  # Bakeoff has ended before it gave an order
         received += chunk
     order: Order = json.loads(received)
     return order
@@ -575,7 +575,7 @@ def main() -> None:
     control = int(sys.argv[1])
     os.set_inheritable(control, False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # Ctrl-C is Bakeoff's to judge; it tells us through the control socket
+        signal.signal(number, signal.SIG_IGN)  # Bakeoff handles Ctrl-C and tells us through the control socket
     order = read_order(control)
     try:
         report = sweep(order["sweep"]) if "sweep" in order else carry_out(order, control)
@@ -584,7 +584,7 @@ def main() -> None:
     try:
         os.write(control, json.dumps(report).encode() + b"\n")
     except OSError:
-        pass  # nobody is left to tell
+        pass  # nobody is left to read it
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""A private folder with a sandbox around it."""
+"""Open workspaces: private folders with a sandbox."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ from bakeoff.sandbox import open_place, put_files, take
 
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _MOST_FILES = 1000  # taken out of one workspace
-_MOST_BYTES = 32 * 1024 * 1024  # of them together: they are held in our memory, for each trial that runs
+_MOST_BYTES = 32 * 1024 * 1024  # of them together: they are held in memory for each running trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +46,14 @@ class SandboxedWorkspace:
     async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
         most_bytes = min(self.limits.disk_mb * 1024 * 1024, _MOST_BYTES)
         taken = await asyncio.to_thread(take, self.folder, patterns, max_bytes=most_bytes, max_files=_MOST_FILES)
-        texts: dict[str, str] = {}
-        refused = {refusal.path: refusal.why for refusal in taken.refused}
-        for name, data in taken.files.items():
-            try:
-                texts[name] = data.decode()
-            except UnicodeDecodeError:
-                refused[name] = "not UTF-8 text"
-        return texts, refused
+        return taken.texts()
 
 
 @asynccontextmanager
 async def open_workspace(
     sandbox: Sandbox, files: Mapping[str, str], limits: Limits, *, keep: bool = False
 ) -> AsyncIterator[SandboxedWorkspace]:
-    """A fresh workspace with these files, removed at the end unless it is to be kept."""
+    """Open a new workspace with these files, and remove it at the end unless it is to be kept."""
     async with open_place(keep=keep) as place:
         workspace = SandboxedWorkspace(place, sandbox, limits)
         await asyncio.to_thread(workspace.write, files)
@@ -68,16 +61,16 @@ async def open_workspace(
 
 
 def graded_files(case: Case, artefacts: Mapping[str, str]) -> dict[str, str]:
-    """What a grader runs on: the case's own files, the subject's artefacts, and the hidden files over both.
+    """Return the files that a grader runs on: the case's own, the subject's artefacts, and the hidden files over both.
 
-    What stands in the way of a stronger file, by its name or as a folder, is left out.
+    A file that is in the way of a stronger one, by its name or as a folder, is left out.
     """
     allowed = _beside(artefacts, case.hidden)
     return {**_beside(case.files, allowed.keys() | case.hidden), **allowed, **case.hidden}
 
 
 def _beside(files: Mapping[str, str], stronger: Iterable[str]) -> dict[str, str]:
-    """The files that can lie in one folder with the stronger ones."""
+    """Return the files that can lie in one folder with the stronger ones."""
     taken = {PurePosixPath(name) for name in stronger}
     folders = {parent for path in taken for parent in path.parents}
     return {
@@ -88,6 +81,6 @@ def _beside(files: Mapping[str, str], stronger: Iterable[str]) -> dict[str, str]
 
 
 def first_code_block(answer: str) -> str:
-    """The code of an answer in text: its first fenced block, or all of it where nothing is fenced."""
+    """Return the code in a text answer: its first fenced block, or all of it if nothing is fenced."""
     fenced = _FENCED.search(answer)
     return fenced.group(1) if fenced else answer

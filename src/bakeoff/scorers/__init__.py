@@ -1,6 +1,6 @@
-"""The scorers that ship. A scorer is any callable over a `ScoreInput`; three lines are enough.
+"""The built-in scorers. A scorer is any callable over a `ScoreInput`; three lines are enough.
 
-Each is imported when it is first used, and what it needs when it is first called.
+Each is imported when it is first used, and its dependencies when it is first called.
 """
 
 from typing import TYPE_CHECKING

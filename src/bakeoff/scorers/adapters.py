@@ -1,7 +1,7 @@
-"""Evaluators of pydantic-evals, metrics of DeepEval and scorers of autoevals, taken as they are.
+"""Use evaluators of pydantic-evals, metrics of DeepEval and scorers of autoevals as scorers.
 
-They are told by the names of their classes, and their packages are imported when one of theirs is at hand. What they
-raise is theirs: the trial records it as the grader's failure.
+They are recognised by the names of their classes, and their packages are imported only when one is used. An error that
+they raise is recorded as the grader's failure.
 """
 
 import copy
@@ -25,7 +25,7 @@ _Function = Callable[[ScoreInput], Any]
 
 
 def as_scorer(given: Any) -> _Function:
-    """The scorer that an object is, or stands for; callables of one's own stay as they are."""
+    """Return the scorer for an object. Other callables are returned unchanged."""
     bases = classes_of(given)
     if named_in(bases, "autoevals", "Scorer"):
         return AutoevalsScorer(given() if isinstance(given, type) else given)
@@ -50,7 +50,7 @@ def as_scorer(given: Any) -> _Function:
 
 @dataclass(frozen=True, slots=True)
 class PydanticEvaluator:
-    """Booleans count as 0 or 1 and labels not at all; of several results the mean is taken, and all are shown."""
+    """Wraps a pydantic-evals evaluator. Booleans count as 0 or 1, labels do not count; several results are averaged."""
 
     evaluator: Any
 
@@ -103,7 +103,7 @@ def _value_and_reason(result: Any) -> tuple[Any, str]:
 
 @dataclass(frozen=True, slots=True)
 class DeepEvalMetric:
-    """A metric keeps what it found in itself, so each answer gets a copy. Its threshold is noted, nothing more."""
+    """Wraps a DeepEval metric. A metric stores its result in itself, so each answer is scored by a copy."""
 
     metric: Any
 
@@ -131,7 +131,7 @@ class DeepEvalMetric:
 
 
 async def _measured(metric: Any, test_case: Any) -> Any:
-    """Metrics of one's own need not have both ways to measure."""
+    """Measure asynchronously if the metric can, else in a thread. Custom metrics may implement only one of the two."""
     if getattr(metric, "async_mode", True):
         try:
             return await metric.a_measure(test_case, **_quiet(metric.a_measure))
@@ -142,7 +142,7 @@ async def _measured(metric: Any, test_case: Any) -> Any:
 
 
 def _quiet(method: Callable[..., Any]) -> dict[str, bool]:
-    """Its own progress bars would cut through ours."""
+    """Return the options that turn off the metric's progress bar, which would disturb ours."""
     return {"_show_indicator": False} if "_show_indicator" in inspect.signature(method).parameters else {}
 
 
@@ -183,7 +183,7 @@ def _expected(made_as: Any, tools: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class AutoevalsScorer:
-    """Gets the output, what was expected, and the rest of the row by name."""
+    """Wraps an autoevals scorer, which gets the output, the expected value, and the rest of the row by name."""
 
     scorer: Any
 
@@ -210,7 +210,7 @@ class AutoevalsScorer:
 
 
 def _only_sync(scorer: Any) -> bool:
-    """Whether its async way is the base class's, which blocks the loop."""
+    """Return whether the async method is the base class's, which blocks the loop."""
     asked = getattr(type(scorer), "_run_eval_async", None)
     return getattr(asked, "__module__", "") == "autoevals.score"
 

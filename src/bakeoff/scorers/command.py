@@ -1,4 +1,4 @@
-"""`command` grades by running a program in a pristine workspace: by its exit code, or by the JUnit XML it writes."""
+"""Grade by running a program in a fresh workspace: by its exit code, or by the JUnit XML that it writes."""
 
 import secrets
 from collections import Counter
@@ -18,7 +18,7 @@ from bakeoff.storage.redaction import CUT
 
 _LARGEST_REPORT = 16 * 1024 * 1024
 _TAIL = 2000  # characters of output that are kept
-_LINE = 500  # of its last line, as the reason
+_LINE = 500  # characters of the last line, which is the reason
 
 
 class CommandOptions(FrozenModel):
@@ -34,7 +34,7 @@ class CommandOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """1 when the program succeeds; with JUnit XML, the share of tests that passed."""
+    """Scores 1 when the program succeeds; with JUnit XML, the share of tests that passed."""
 
     argv: Sequence[str]
     _: KW_ONLY
@@ -80,10 +80,10 @@ class Command:
         return Score(name=self.name, value=value, reason=reason, metadata=metadata)
 
     async def _is_missing(self, given: ScoreInput) -> bool:
-        """Whether our program is not there; a solution that ends with 127 must not be taken for that."""
+        """Return whether the program itself is missing. A solution that exits with 127 must not look like that."""
         program = self.argv[0]
         if "/" in program and not program.startswith("/"):
-            return program in given.case.hidden  # otherwise it was for the subject to hand in
+            return program in given.case.hidden  # otherwise the subject had to hand it in
         async with given.pristine() as workspace:
             look = ("sh", "-c", 'command -v "$0"', program)
             return not (await workspace.run(look, seconds=self.seconds)).ok
@@ -111,7 +111,7 @@ class Command:
 
 
 def read_junit(text: str) -> list[tuple[str, str]]:
-    """Each test's name and whether it `passed`, `failed` or was `skipped`."""
+    """Return the name of each test and whether it `passed`, `failed` or was `skipped`."""
     if len(text) > _LARGEST_REPORT:
         raise ValueError(f"it has {len(text)} characters, and {_LARGEST_REPORT} are the most")
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
@@ -150,7 +150,7 @@ def _last_line(done: Completed) -> str:
 
 
 def _output(done: Completed) -> str:
-    """Both streams. Each may have been cut at its limit, and what is left of a key there must still be seen as one."""
+    """Return both streams. A stream may be cut in the middle of a key; the mark lets redaction still recognise it."""
     cut = CUT if done.stop == "output" else ""
     texts = [stream.decode(errors="replace") for stream in (done.stdout, done.stderr) if stream]
     return "".join(text + cut for text in texts)

@@ -1,4 +1,4 @@
-"""`function` scores with a Python callable of the user's."""
+"""Score with a Python function of the user."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ class Function:
         return cls(import_target(target, describe(spec)), target.rpartition(":")[2])
 
     async def __call__(self, given: ScoreInput) -> Scored:
-        # In a task of its own: a function may cancel the one it runs in, and ours carries the other trials too.
+        # In a task of its own: a function may cancel its task, and this one carries other trials too.
         return await asyncio.create_task(self._scored(given))
 
     async def _scored(self, given: ScoreInput) -> Scored:
@@ -42,5 +42,5 @@ class Function:
 
 
 def function_scorer(function: Callable[[ScoreInput], Scored | Awaitable[Scored]]) -> ScorerSpec:
-    """The spec of a function that can be imported by name."""
+    """Return the spec of a function that can be imported by name."""
     return ScorerSpec(kind="function", options={"target": target_of(function)}, revision=revision_of(function))

@@ -1,4 +1,4 @@
-"""Scorers that read the output as JSON: `json` compares the whole, `structured` field by field."""
+"""Score output as JSON: `json` compares the whole value, `structured` compares field by field."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -29,9 +29,9 @@ class JsonOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class JsonMatch:
-    """1 when the output is the expected JSON.
+    """Scores 1 when the output is the expected JSON.
 
-    `equal` (or `strict`) overlooks nothing, `subset` lets objects have more than is expected, `fuzzy` overlooks more.
+    `equal` (or `strict`) allows no difference, `subset` allows additional fields, `fuzzy` allows what `Fuzzy` lists.
     """
 
     match: JsonWay = "equal"
@@ -54,7 +54,7 @@ class JsonMatch:
         return case.expected is not None
 
     async def __call__(self, given: ScoreInput) -> Score:
-        quick = self.match in ("equal", "subset", "strict")  # without patterns and functions, which take their time
+        quick = self.match in ("equal", "subset", "strict")  # patterns and functions may take long
         scored: Score = self._scored(given) if quick else await call(self._scored, given)
         return scored
 
@@ -81,10 +81,10 @@ class StructuredOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class StructuredOutput:
-    """Compares the fields of the output's JSON object with those that are expected.
+    """Compares the fields of the output's JSON object with the expected ones.
 
-    1 when all are right; otherwise 0, or without `require_all` the share that is. Fields beyond are no fault unless
-    `allow_extras` is off. An output whose `error_field` is filled, and was not expected to be, scores 0.
+    Scores 1 when all are right; otherwise 0, or the share of right fields without `require_all`. Additional fields are
+    allowed unless `allow_extras` is off. An output whose `error_field` is filled unexpectedly scores 0.
     """
 
     match: Match = "strict"
@@ -120,7 +120,7 @@ class StructuredOutput:
         noted: dict[str, JsonValue] = {"fenced": True} if fenced else {}
         expected = plain(given.expected)
         if not isinstance(expected, dict):
-            expected, actual = {"output": expected}, {"output": actual}  # a list or a number is a field of its own
+            expected, actual = {"output": expected}, {"output": actual}  # treat a list or a number as one field
         if not isinstance(actual, dict):
             return self._score(0.0, f"the output is {shown(actual)}, not an object", noted)
         if self.error_field and self.error_field not in expected and actual.get(self.error_field):
@@ -152,23 +152,25 @@ def _field_problem(
 
 
 def share(matched: int, expected: int, extras: int, *, require_all: bool) -> float:
-    """The one rule for what is missing and what is too much."""
+    """Return the score for what is missing and what is too much. All scorers share this rule."""
     if matched == expected and not extras:
         return 1.0
     return 0.0 if require_all or not expected else matched / (expected + extras)
 
 
 def way_of(match: str, spec: ScorerSpec) -> Any:
-    """A way to compare that a plan names: one of ours, or `module:function`."""
+    """Return the way to compare that a plan names: a built-in one, or `module:function`."""
     return import_target(match, describe(spec)) if ":" in match else match
 
 
 def read_json(output: JsonValue) -> tuple[JsonValue, bool]:
-    """The output as JSON, and whether it had to be taken out of a code fence."""
+    """Return the output as JSON, and whether it was taken out of a code fence."""
     if not isinstance(output, str):
         return output, False
     opening = _FENCE.search(output)
-    closing = output.find("\n```", opening.end()) if opening else -1  # one search: a lazy pattern would be quadratic
+    closing = (
+        output.find("\n```", opening.end()) if opening else -1
+    )  # one search each: a lazy pattern would take quadratic time
     if opening is None or closing < 0:
         return from_json(output), False
     return from_json(output[opening.end() : closing]), True

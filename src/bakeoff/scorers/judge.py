@@ -1,4 +1,4 @@
-"""`judge` and `factuality` ask a model for its opinion. This module is light: models are imported when one is asked."""
+"""Ask a model to score: `judge` and `factuality`. Models are imported only when one is asked."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bakeoff.scorers.judging import Verdict
 
 VARIABLE = "BAKEOFF_JUDGE"
-"""Names the judge of all scorers that name none."""
+"""The variable that names the default judge."""
 
 USUAL_JUDGE = "local:smollm2"
 LETTERS = "ABCDEFGHIJ"
@@ -62,7 +62,7 @@ class FactualityOptions(_Options):
 
 @dataclass(frozen=True, kw_only=True)
 class _ModelJudge:
-    """What both have: a model to ask, and how."""
+    """What both judges share: the model and its settings."""
 
     model: str | None = None
     repeats: int = 1
@@ -75,14 +75,14 @@ class _ModelJudge:
 
     @cached_property
     def access(self) -> "ProviderAccess":
-        """How the judge is reached, by the environment as it is when this is first asked."""
+        """Return the access to the judge's provider, from the environment at the time of the first use."""
         from bakeoff.scorers.judging import access_to
 
         environment = read_environment()
         return access_to(self.model or environment.get(VARIABLE, "").strip() or USUAL_JUDGE, environment)
 
     def _found(self) -> Self:
-        """The same, or an error where nobody serves such a model."""
+        """Return self, or raise UsageError where no provider serves the model."""
         _ = self.access
         return self
 
@@ -126,9 +126,9 @@ class _ModelJudge:
 
 @dataclass(frozen=True)
 class Judge(_ModelJudge):
-    """Asks a model how well the output meets criteria, in words of yours.
+    """Asks a model how well the output meets your criteria.
 
-    It picks one of `choices`, texts with a score each. A verdict that cannot be read is unscored.
+    It picks one of `choices`, which are texts with a score each. A verdict that cannot be read is unscored.
     """
 
     criteria: str
@@ -186,7 +186,7 @@ def check_repeats(name: str, repeats: Any) -> None:
 
 
 def _score(name: str, judge: str, verdicts: "list[Verdict]", values: Mapping[str, float]) -> Score:
-    """The mean of the verdicts that can be read; None where none can, for nobody knows what was meant."""
+    """Return the mean of the readable verdicts; unscored where none is readable."""
     chosen = [verdict.choice for verdict in verdicts if verdict.choice is not None]
     scores = [values[choice] for choice in chosen]
     unread = len(verdicts) - len(chosen)

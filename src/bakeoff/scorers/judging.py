@@ -1,4 +1,4 @@
-"""Putting a question to a judge: every call passes the provider's gate, is booked, and recorded or replayed."""
+"""Ask a judge. Calls pass the provider's rate limit, count against the budget, and are recorded or replayed."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -22,10 +22,10 @@ from bakeoff.protocols import ScoreInput, Task
 from bakeoff.replay.store import recordings_of
 from bakeoff.scorers.json_match import read_json
 
-_MOST_KEPT = 2000  # characters of what a judge said
+_MOST_KEPT = 2000  # characters kept of a judge's answer
 _EMBEDDED_TOKENS = 400  # small models do not know when to stop
 
-# What changes from call to call comes last: providers need not read what stands before it anew.
+# The parts that differ between calls come last, so that providers can cache the rest.
 _SYSTEM = """\
 You are a careful and impartial judge of answers.
 
@@ -46,7 +46,7 @@ _AFTER = "Judge the answer between the marks with the code {code}, by the criter
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """What is looked for, and the statements to choose from, by their letters."""
+    """The criteria, and the statements to choose from by their letters."""
 
     criteria: str
     choices: Mapping[str, str]
@@ -62,7 +62,7 @@ class Rubric:
         return [ModelRequest(parts=[SystemPromptPart(system), UserPromptPart(message)])]
 
     def schema(self, *, bounded: bool) -> dict[str, Any]:
-        bound = {"maxLength": 300} if bounded else {}  # not every provider takes a bound
+        bound = {"maxLength": 300} if bounded else {}  # not every provider accepts a bound
         return {
             "type": "object",
             "properties": {
@@ -76,7 +76,7 @@ class Rubric:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge said, and its choice where that can be read."""
+    """A judge's answer, and its choice where that can be read."""
 
     said: str
     choice: str | None = None
@@ -107,14 +107,14 @@ def access_to(model: str, environment: Mapping[str, str]) -> ProviderAccess:
 
 
 async def ask(judge: Asker, given: ScoreInput, rubric: Rubric, sections: Mapping[str, str]) -> list[Verdict]:
-    """As many verdicts as were asked for, one after the other."""
+    """Return as many verdicts as the judge repeats, asked one after the other."""
     verdicts: list[Verdict] = []
     async with _opened(judge, given) as provider:
         for repeat in range(judge.repeats):
             caller = _caller(judge, given, provider, repeat)
             try:
                 answer = await caller.ask(rubric.messages(sections, repeat), parameters_for(judge.access, rubric))
-            except (SubjectError, SubjectTimeout) as error:  # of the judge's, which is not the one being judged
+            except (SubjectError, SubjectTimeout) as error:  # an error of the judge, not of the subject
                 raise GraderError(f"the judge cannot answer: {error}") from error
             said = "".join(part.content for part in answer.response.parts if isinstance(part, TextPart))
             verdicts.append(read_verdict(said, rubric))
@@ -123,7 +123,7 @@ async def ask(judge: Asker, given: ScoreInput, rubric: Rubric, sections: Mapping
 
 @asynccontextmanager
 async def _opened(judge: Asker, given: ScoreInput) -> AsyncIterator[OpenProvider | None]:
-    """The provider that the run has opened; who scores outside a run opens it for this once."""
+    """Yield the provider that the run has opened, or open it once when scoring outside a run."""
     if judge.only_recordings:
         yield None
     elif judge.access.key in given.resources:
@@ -151,7 +151,7 @@ def _caller(judge: Asker, given: ScoreInput, provider: OpenProvider | None, repe
 
 
 def _outside_a_run(given: ScoreInput) -> Task:
-    """Nobody has a budget then, and nobody keeps the time."""
+    """Return a task without a budget and without a clock."""
     limits = given.case.limits
     return Task(
         prompt="",
@@ -175,13 +175,13 @@ def _settings(judge: Asker, repeat: int) -> ModelSettings:
         settings["temperature"] = judge.temperature
     if most := judge.max_tokens or (_EMBEDDED_TOKENS if wire == "embedded" else None):
         settings["max_tokens"] = most
-    if wire != "anthropic":  # which has no seed
+    if wire != "anthropic":  # has no seed
         settings["seed"] = repeat
     return settings
 
 
 def parameters_for(access: ProviderAccess, rubric: Rubric) -> ModelRequestParameters:
-    """The schema is part of the request where the model is known to keep to one; the words alone must do elsewhere."""
+    """Return the request parameters, with the schema where the model is known to support one."""
     if not _keeps_to_schemas(access):
         return ModelRequestParameters()
     schema = rubric.schema(bounded=access.provider.wire == "embedded")
@@ -190,7 +190,7 @@ def parameters_for(access: ProviderAccess, rubric: Rubric) -> ModelRequestParame
 
 
 def _keeps_to_schemas(access: ProviderAccess) -> bool:
-    """By names alone: recordings, which are found by what was asked, must be found without the provider."""
+    """Decide by names alone, because recordings must be found without the provider."""
     from pydantic_ai.providers.anthropic import AnthropicProvider
     from pydantic_ai.providers.openrouter import OpenRouterProvider
     from pydantic_ai.providers.vercel import VercelProvider
@@ -210,9 +210,9 @@ def _keeps_to_schemas(access: ProviderAccess) -> bool:
 
 
 def read_verdict(said: str, rubric: Rubric) -> Verdict:
-    """The choice, if it is one of those that were offered. Nothing is guessed from words around it."""
+    """Read the choice if it is one of those offered. Nothing is guessed from the text around it."""
     kept = said[:_MOST_KEPT]
-    if said.count("```") > 2:  # more than one block: one may be quoted from what is judged
+    if said.count("```") > 2:  # more than one block: one may be quoted from the answer
         return Verdict(kept)
     try:
         answer, _ = read_json(said)
@@ -230,26 +230,26 @@ def read_verdict(said: str, rubric: Rubric) -> Verdict:
 # The code in the marks is a hash of the texts between them, so no text can contain its own code. The same question
 # always has the same code, so that recordings are found again.
 
-_GAP = "[\u200c\u200d]*"  # joiners are part of some scripts, and must not hide a mark either
+_GAP = "[\u200c\u200d]*"  # joiners belong to some scripts and must not hide a mark
 _MARKS = re.compile(
-    rf"<{_GAP}\||\|{_GAP}>"  # <|im_end|> and its like end a message for models that speak ChatML
-    rf"|<(?:{_GAP}<){{2,}}|>(?:{_GAP}>){{2,}}"  # our own
-    r"|<<(?=/?SYS)|(?<=SYS)>>|\[(?=/?INST\])"  # Llama's
+    rf"<{_GAP}\||\|{_GAP}>"  # <|im_end|> and similar marks end a message in ChatML
+    rf"|<(?:{_GAP}<){{2,}}|>(?:{_GAP}>){{2,}}"  # our own marks
+    r"|<<(?=/?SYS)|(?<=SYS)>>|\[(?=/?INST\])"  # Llama's marks
     r"|<(?=/?s>|(?:start|end)_of_turn>|/?system>|bos>|eos>)",
     re.IGNORECASE,
 )
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "[": "⁅", "|": "¦", "\u200c": None, "\u200d": None})
-# What nobody sees and a model reads: zero-width and direction marks, and letters from the block of tags.
+# Characters that people cannot see and models read: zero-width and direction marks, and tag characters.
 _UNSEEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
 def neutral(text: str) -> str:
-    """The text with everything that looks like the mark of a fence, or of a message, turned into look-alikes."""
+    """Return the text with everything that looks like a mark of ours or of a chat format replaced by look-alikes."""
     return _MARKS.sub(lambda found: found[0].translate(_HARMLESS), _UNSEEN.sub("", text))
 
 
 def shortened(text: str, most: int) -> str:
-    """Beginning and end of a long text, with a note of what is left out."""
+    """Return the beginning and the end of a long text, with a note of what is left out."""
     if len(text) <= most:
         return text
     half = most // 2
@@ -261,7 +261,7 @@ def code_of(*parts: object) -> str:
 
 
 def fenced(sections: Mapping[str, str], code: str) -> str:
-    """The texts, each between marks of its own."""
+    """Return the texts, each between its own marks."""
     return "\n\n".join(
         f"<<<{name} {code}>>>\n{neutral(text)}\n<<<end of {name} {code}>>>" for name, text in sections.items()
     )

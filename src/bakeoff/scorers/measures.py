@@ -1,4 +1,4 @@
-"""Scorers of what an answer took: `latency` and `cost`."""
+"""Score the time and the cost of an answer: `latency` and `cost`."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -18,7 +18,7 @@ class LatencyOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """1 when the attempt took at most `max_ms` milliseconds; waiting for a provider's queue is left out."""
+    """Scores 1 when the attempt took at most `max_ms` milliseconds, without waiting for a provider's queue."""
 
     max_ms: float
     name: str = "latency"
@@ -45,7 +45,7 @@ class CostOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """1 when the attempt cost at most `max_usd`; unscored where nobody knows what it cost."""
+    """Scores 1 when the attempt cost at most `max_usd`; unscored where the cost is unknown."""
 
     max_usd: float
     name: str = "cost"

@@ -1,7 +1,7 @@
-"""Search model output for regular expressions, with a time limit.
+"""Search model output for regular expressions with a time limit.
 
-Some patterns with repetitions take exponential time on an unlucky text, and `re` can be neither stopped nor interrupted
-by other threads. Such patterns are searched with the `regex` library, which can.
+Some patterns with repetitions take exponential time on an unlucky text, and `re` blocks all threads meanwhile and
+cannot be stopped. Such patterns are searched with the `regex` library, which has a time limit.
 """
 
 import re

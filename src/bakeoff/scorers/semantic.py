@@ -1,4 +1,4 @@
-"""`semantic` compares meanings: the cosine of the embeddings of output and expected text."""
+"""Compare meanings: `semantic` scores the cosine of the embeddings of the output and the expected text."""
 
 import importlib
 import math
@@ -36,10 +36,10 @@ class SemanticOptions(FrozenModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Semantic:
-    """The cosine of the meanings of output and expected text, where below 0 is 0.
+    """Scores the cosine of the embeddings of the output and the expected text; negative values count as 0.
 
-    Embeddings come from `embed`, a function from texts to vectors; from `model`, `provider:model` of a provider that
-    speaks the OpenAI API; or, without both, from sentence-transformers, which has to be installed.
+    Embeddings come from `embed`, a function from texts to vectors; from `model`, a `provider:model` with the OpenAI
+    API; or else from sentence-transformers, which must be installed.
     """
 
     embed: Embed | None = None
@@ -123,7 +123,7 @@ def cosine_of(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _checked(vectors: Any, name: str) -> list[list[float]]:
-    """Two vectors of one length, whatever kind of array they came in."""
+    """Return two vectors of one length, from any kind of array."""
     try:
         found = [[float(number) for number in vector] for vector in vectors]
     except (TypeError, ValueError) as error:

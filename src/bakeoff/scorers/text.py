@@ -1,4 +1,4 @@
-"""Scorers that compare the output's text with what the case expects. Without an expectation they stay silent."""
+"""Compare the output's text with the expected text. A case without an expected text is not scored."""
 
 import re
 from dataclasses import KW_ONLY, dataclass
@@ -15,7 +15,7 @@ from bakeoff.scorers.patterns import is_found
 
 
 def as_text(output: Any) -> str:
-    """What a person would call the output's text."""
+    """Return the output as text."""
     if output is None:
         return ""
     return output if isinstance(output, str) else to_json(output, fallback=str).decode()
@@ -46,7 +46,7 @@ class _TextScorer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact(_TextScorer):
-    """1 when the output is the expected text."""
+    """Scores 1 when the output is the expected text."""
 
     name: str = "exact"
 
@@ -61,7 +61,7 @@ class Exact(_TextScorer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contains(_TextScorer):
-    """1 when the output contains the expected text; with a list of texts, the share that it contains."""
+    """Scores 1 when the output contains the expected text; with a list of texts, the share that it contains."""
 
     name: str = "contains"
 
@@ -97,12 +97,12 @@ class RegexOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """1 when the pattern is found in the output; without one of its own, the case's expected text is the pattern."""
+    """Scores 1 when the pattern is found in the output. By default the case's expected text is the pattern."""
 
     pattern: str | re.Pattern[str] | None = None
     _: KW_ONLY
     ignore_case: bool = False
-    seconds: float = 10.0  # a longer search is given up
+    seconds: float = 10.0  # a longer search is stopped
     name: str = "regex"
 
     def __post_init__(self) -> None:

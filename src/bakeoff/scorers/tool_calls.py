@@ -1,4 +1,4 @@
-"""`tool_calls` compares the tools that were called with those that are expected."""
+"""Compare the tools that were called with the expected ones: `tool_calls`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from bakeoff.scorers.values import (
 )
 
 ROW_FIELD = "expected_tools"
-_FEW = 20  # calls that are compared sooner than a thread is started
+_FEW = 20  # so few calls are compared faster than a thread starts
 
 
 class ToolCallsOptions(FrozenModel):
@@ -41,7 +41,7 @@ class ToolCallsOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A call that is expected. Without arguments, any will do."""
+    """An expected call. Without arguments, any arguments match."""
 
     name: str
     arguments: Any = None
@@ -52,10 +52,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalls:
-    """Scores the calls made against the row's `expected_tools`: names, or objects with `name` and `arguments`.
+    """Compares the calls with the row's `expected_tools`, which are names or objects with `name` and `arguments`.
 
-    In a plan, which has no rows, the case's `expected` says the same. Each call stands for one expected call, and they
-    are paired so that as many as possible are found; with `ordered`, in the order in which they are expected.
+    In a plan, which has no rows, the case's `expected` is used. Each call matches at most one expected call, and as
+    many as possible are matched; with `ordered`, only in the expected order.
     """
 
     ordered: bool = False
@@ -101,7 +101,7 @@ class ToolCalls:
     def _why(
         self, comparison: Comparison, wanted: Wanted, extras: Iterable[ToolCall], calls: Iterable[ToolCall]
     ) -> str:
-        """What is known of a call that was not made: how the nearest one differs, or that it came in another place."""
+        """Explain a missing call: how the nearest call differs, or that the order was wrong."""
         for made in extras:
             if made.name == wanted.name:
                 difference = _difference(comparison, wanted, made)
@@ -122,7 +122,7 @@ class ToolCalls:
 
 
 def wanted_by(given: ScoreInput) -> list[Wanted]:
-    """The calls that a row, or in a plan the case, expects."""
+    """Return the expected calls of a row, or of the case in a plan."""
     if near := next((key for key in given.row if _is_near(key)), None):
         raise GraderError(f"case {given.case.id!r} has {near!r}: write `{ROW_FIELD}`")
     found = given.row.get(ROW_FIELD) if given.row else given.case.expected
@@ -135,7 +135,7 @@ def wanted_by(given: ScoreInput) -> list[Wanted]:
 
 
 def _is_near(key: str) -> bool:
-    """Whether a field was meant to be ours: overlooked, it would make every case right."""
+    """Return whether a field looks like a misspelled `expected_tools`, which would make every case pass."""
     return key != ROW_FIELD and key.lower().replace("_", "").replace("-", "") in ("expectedtools", "expectedtool")
 
 

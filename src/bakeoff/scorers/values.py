@@ -1,4 +1,4 @@
-"""Whether a value is the expected one: strictly, or as a person would see it."""
+"""Compare values with expected ones, strictly or with tolerances."""
 
 import dataclasses
 import inspect
@@ -22,10 +22,10 @@ from bakeoff.errors import GraderError, TrialError, UsageError
 from bakeoff.scorers.patterns import search
 
 Match: TypeAlias = Literal["strict", "fuzzy"] | Callable[[Any, Any], Any]
-"""How to compare: by a name, or by a function of the expected value and the actual one."""
+"""How to compare: a name, or a function of the expected and the actual value."""
 
 _NUMBER = re.compile(r"[+-]?\d{1,300}(\.\d{1,300})?([eE][+-]?\d{1,3})?", re.ASCII)
-_ROUNDING = 1 + 1e-9  # 0.501 is 0.001 from 0.5, whatever binary fractions say
+_ROUNDING = 1 + 1e-9  # 0.501 is within 0.001 of 0.5, despite binary fractions
 _AS_JSON = (BaseModel, Enum, date, time, timedelta, UUID)
 
 _short = reprlib.Repr()
@@ -35,7 +35,7 @@ _short.maxlist = _short.maxdict = _short.maxtuple = 10
 
 
 class Fuzzy(FrozenModel):
-    """What `fuzzy` overlooks."""
+    """The differences that `fuzzy` allows."""
 
     ignore_case: bool = True
     trim: bool = Field(default=True, description="white space around texts")
@@ -48,18 +48,18 @@ class Fuzzy(FrozenModel):
 
 
 STRICT = Fuzzy(ignore_case=False, trim=False, tolerance=0, least_tolerance=0, subset=False, any_order=False)
-"""Nothing is overlooked: `True` is not 1, 1 equals 1.0, key order does not matter, list order does."""
+"""Allows no difference: `True` is not 1, 1 equals 1.0, the order of keys does not matter, that of lists does."""
 
 SUBSET = STRICT.model_copy(update={"subset": True})
 
 
 def shown(value: object) -> str:
-    """A value as reasons show it: never long."""
+    """Return a value as text for a reason, shortened."""
     return _short.repr(value)
 
 
 def rules_of(who: str, match: Match, fuzzy: Fuzzy | Mapping[str, Any] | None) -> Fuzzy:
-    """What is overlooked, checked."""
+    """Return the allowed differences, or raise UsageError for invalid options."""
     if not callable(match) and match not in ("strict", "fuzzy"):
         raise UsageError(f'{who}: {match!r} is no way to compare: write "strict", "fuzzy", or give a function')
     if match != "fuzzy":
@@ -77,7 +77,7 @@ def rules_of(who: str, match: Match, fuzzy: Fuzzy | Mapping[str, Any] | None) ->
 
 
 def plain(value: Any) -> Any:
-    """An expected value of Python's as the JSON it would be; patterns, functions and strangers are left as they are."""
+    """Return an expected Python value as JSON data. Patterns, functions and unknown objects stay as they are."""
     if isinstance(value, _AS_JSON) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         return to_jsonable_python(value, fallback=repr)
     if isinstance(value, Decimal):
@@ -99,7 +99,7 @@ class Comparison:
     slow: set[str] = field(default_factory=set)  # patterns that took longer; they are not searched for again
 
     def difference(self, expected: Any, actual: Any, place: str = "$") -> str | None:
-        """Where an actual value parts from the expected one, which is `plain`; None where it does not."""
+        """Describe where the actual value differs from the expected one, which is `plain`; None where it does not."""
         if callable(self.match):
             fits = asked(self.match, expected, actual)
             return None if fits else f"{place} is {shown(actual)}, and {name_of(self.match)} says it is not right"
@@ -115,7 +115,7 @@ class Comparison:
         return None if self._same(expected, actual) else f"{place} is {shown(actual)}, not {shown(expected)}"
 
     def _by_test(self, expected: Any, actual: Any, place: str) -> str | None:
-        """A pattern, a type or a function stands for many values."""
+        """Compare with a pattern, a type or a function."""
         if self.match != "fuzzy":
             raise GraderError(
                 f"{place} is expected to fit {shown(expected)}: only `fuzzy` knows patterns, types and functions"
@@ -176,7 +176,7 @@ class Comparison:
             return True
         try:
             off, most = abs(actual - expected), max(self.rules.tolerance * abs(expected), self.rules.least_tolerance)
-        except OverflowError:  # integers that no fraction can hold
+        except OverflowError:  # integers too large for a float
             return False
         return math.isfinite(off) and off <= most * _ROUNDING
 
@@ -200,7 +200,7 @@ class Comparison:
 
 
 def asked(function: Callable[..., Any], *values: Any) -> bool:
-    """What a function of the user's says of values."""
+    """Return the result of a user's function as a bool."""
     with _NamedErrors(function):
         answer = function(*values)
     if inspect.isawaitable(answer):
@@ -233,7 +233,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_stranger_to(expected: Any, actual: Any) -> bool:
-    """Whether the expected value is of a kind that JSON has not, and says itself that the actual one is right."""
+    """Return whether an expected value that is no JSON considers itself equal to the actual one."""
     return not isinstance(expected, bool | int | float | str) and bool(expected == actual)
 
 
@@ -242,7 +242,7 @@ def _read_number(text: str) -> float:
 
 
 def a_few(values: Sequence[Any]) -> str:
-    """A few of many, for a reason."""
+    """Return a few of many values as text."""
     few = ", ".join(str(value) for value in values[:5])
     return f"{few} and {len(values) - 5} more" if len(values) > 5 else few
 
@@ -250,14 +250,14 @@ def a_few(values: Sequence[Any]) -> str:
 # --- pairing -------------------------------------------------------------------------------------------------------
 
 Table = Sequence[Sequence[bool]]
-"""A row for each thing expected, a column for each that came: whether the two fit."""
+"""One row per expected item and one column per actual item: whether the two match."""
 
 
 def most_pairs(fits: Table) -> list[int | None]:
-    """The column of each row, so that as many rows as possible have one of their own."""
+    """Return the column of each row, so that as many rows as possible have a column of their own."""
     greedy = _first_free(fits)
     if None not in greedy or not any(map(any, fits)):
-        return greedy  # nothing is better than all
+        return greedy  # the greedy result is optimal
     import numpy as np
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import maximum_bipartite_matching
@@ -278,9 +278,9 @@ def _first_free(fits: Table) -> list[int | None]:
 
 
 def most_pairs_in_order(fits: Table) -> list[int | None]:
-    """The same, where a later row must have a later column: the longest common subsequence."""
+    """Do the same where later rows must have later columns: the longest common subsequence."""
     columns = len(fits[0]) if fits else 0
-    # best[i][j]: how many pairs rows from i on have with columns from j on
+    # best[i][j]: the number of pairs between the rows from i on and the columns from j on
     best = [[0] * (columns + 1) for _ in range(len(fits) + 1)]
     for i in range(len(fits) - 1, -1, -1):
         for j in range(columns - 1, -1, -1):

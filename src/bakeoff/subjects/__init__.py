@@ -1,4 +1,4 @@
-"""The subjects that ship with the core."""
+"""The built-in subjects."""
 
 from typing import TYPE_CHECKING
 

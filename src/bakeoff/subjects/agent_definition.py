@@ -1,4 +1,4 @@
-"""A command-line agent as data: how it is started, what it needs, and how it is pointed at our meter."""
+"""Describe a command-line agent as data: how it is started, what it needs, and how it is pointed at the meter."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ Variable = Annotated[str, AfterValidator(_variable)]
 Template = Annotated[str, AfterValidator(_no_nul), AfterValidator(_known_placeholders)]
 ProviderName = Annotated[str, Field(min_length=1), AfterValidator(_provider_name)]
 Required = Variable | tuple[Variable, ...]
-"""A variable that must be set, or several of which one must be."""
+"""A variable that must be set, or several of which one must be set."""
 
 
 class _Described(FrozenModel):
@@ -71,7 +71,7 @@ class _Described(FrozenModel):
 
 
 class Install(_Described):
-    """How people get the agent; told, never carried out."""
+    """How to install the agent. This is shown to users and never run."""
 
     method: Literal["npm", "pip", "pipx", "uv", "brew", "script", "binary", "other"]
     package: str | None = Field(default=None, description="its name where the method has a registry")
@@ -93,7 +93,7 @@ class Version(_Described):
 
 
 class Home(_Described):
-    """What the agent's private HOME is given. Nothing else of the user's own is ever there."""
+    """The contents of the agent's private HOME. Nothing else of the user's is ever there."""
 
     login: tuple[RelativePath, ...] = Field(
         default=(), description="paths below the user's HOME, copied only with --use-login"
@@ -116,7 +116,7 @@ class ProviderRule(_Described):
 
 
 class AgentDefinition(_Described):
-    """One agent. The same shape is read from YAML and kept in plans."""
+    """One agent, as it is read from YAML and stored in plans."""
 
     name: AgentName
     description: str = ""
@@ -155,7 +155,7 @@ class AgentDefinition(_Described):
             )
 
     def check_meter(self, provider: str, upstreams: Collection[str]) -> None:
-        """A rule that goes by no provider's name would leave the agent with the real key, and nobody would notice."""
+        """Check the meter rules. A rule under a wrong provider name would silently give the agent the real key."""
         for name, rule in self.meter.items():
             place, upstream = f"agent {self.name!r}: meter.{name}", rule.upstream or name
             if upstream not in upstreams:
@@ -174,7 +174,7 @@ class AgentDefinition(_Described):
         return (*self.require, *(self.providers[provider].require if provider in self.providers else ()))
 
     def missing(self, provider: str, environment: Mapping[str, str]) -> list[str]:
-        """The variables that are not set, as people would say it."""
+        """Return the variables that are not set, for people to read."""
         told = []
         for required in self.required(provider):
             names = (required,) if isinstance(required, str) else required
@@ -183,20 +183,20 @@ class AgentDefinition(_Described):
         return told
 
     def handed_over(self, provider: str) -> tuple[str, ...]:
-        """The variables of the user's environment whose values the agent is given."""
+        """Return the variables of the user's environment whose values the agent is given."""
         rules = [rules[provider].env for rules in (self.providers, self.meter) if provider in rules]
         texts = [text for variables in (self.env, *rules) for text in variables.values()]
         return tuple(dict.fromkeys(found[1] for text in texts for found in _FROM_ENVIRONMENT.finditer(text)))
 
     def key_variables(self, provider: str) -> tuple[str, ...]:
-        """All that may hold a secret."""
+        """Return the variables that may hold a secret."""
         named = [(each,) if isinstance(each, str) else each for each in self.required(provider)]
         return tuple(dict.fromkeys(name for names in named for name in names))
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What placeholders stand for in one trial."""
+    """The values of placeholders in one trial."""
 
     texts: Mapping[str, str]
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -204,7 +204,7 @@ class Values:
 
 
 def expand(text: str, values: Values) -> str:
-    """One pass, so that nothing in the instructions is taken for a placeholder."""
+    """Replace placeholders in one pass, so that nothing in the instructions is taken for a placeholder."""
     return _PLACEHOLDER.sub(lambda found: _put(found[0], found[1], found[2], values), _sections(text, values))
 
 
@@ -222,7 +222,7 @@ def _put(whole: str, name: str, default: str | None, values: Values) -> str:
 
 
 def expand_command(command: Sequence[str], values: Values) -> tuple[str, ...]:
-    """The words of a command. One with a list in it is repeated for each item; one that becomes nothing is dropped."""
+    """Return the words of a command. A word with a list is repeated for each item; an empty word is dropped."""
     return tuple(word for element in command for word in _words(element, values))
 
 
@@ -241,7 +241,7 @@ def _words(element: str, values: Values) -> Iterator[str]:
 
 
 def expand_variables(variables: Mapping[str, str], values: Values) -> dict[str, str]:
-    """`${VAR:-default}` from the user's environment, and placeholders; what becomes nothing is not set."""
+    """Replace `${VAR:-default}` from the user's environment, and placeholders. Empty variables are not set."""
 
     def put(found: re.Match[str]) -> str:
         if found[1] is not None:

@@ -1,4 +1,4 @@
-"""What an agent is given of its user's login, and what of it no file may hold."""
+"""Read the files of a user's login that an agent is given, and find the secrets in them."""
 
 import json
 import re
@@ -10,22 +10,22 @@ from bakeoff.storage.redaction import SHORTEST, secrets_in
 
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_FILES = 200
-_MOST_SECRETS = 64  # each is looked for in all that is written, in many spellings
+_MOST_SECRETS = 64  # all output is searched for each of them, in many encodings
 _LONGEST = 16_384
 _ASSIGNED = re.compile(r"""([\w.-]+)["']?\s*[:=]\s*["']?([^\s"',;]+)""")
 _WORD = re.compile(r"""[^\s"',;]+""")
-_RUN = re.compile(r"[A-Za-z0-9_]{16,}")  # longer than words are; names of models and dates have gaps
+_RUN = re.compile(r"[A-Za-z0-9_]{16,}")  # longer than words; names of models and dates have separators
 _ADDRESS = re.compile(r"(https?://[^?@]*|[/~][^?@=]*)")
 
 
 def login_files(paths: tuple[str, ...]) -> dict[str, bytes]:
-    """What the user has said the agent may be given of its login."""
+    """Return the files of the login that the user allows the agent to have."""
     patterns = [pattern for path in paths for pattern in (path, f"{path}/**")]
     return take(Path.home(), patterns, max_bytes=_MOST_BYTES, max_files=_MOST_FILES).files if patterns else {}
 
 
 def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
-    """The texts in them that are called a secret, or look like one, by the files that they stand in."""
+    """Return the texts that are named like a secret or look like one, by the files they stand in."""
     found: dict[str, tuple[bool, str]] = {}
     for path, content in files.items():
         for name, text in _texts(content):
@@ -37,7 +37,7 @@ def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def looks_secret(text: str) -> bool:
-    """Whether it is one word with letters and digits in a row that nobody would say aloud."""
+    """Return whether the text is one word with a long run of letters and digits."""
     if any(character.isspace() for character in text) or is_address(text):
         return False
     runs = _RUN.findall(text)
@@ -45,19 +45,19 @@ def looks_secret(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """A URL or a path with no password and no query in it."""
+    """Return whether the text is a URL or a path without a password and a query."""
     return _ADDRESS.fullmatch(text) is not None
 
 
 def _texts(content: bytes) -> Iterator[tuple[str, str]]:
-    """Every text with the name that it goes by: of JSON, or of whatever else is written line by line."""
+    """Yield every text with its name, from JSON or from lines of another format."""
     text = content.decode(errors="replace")
     try:
         yield from _members(json.loads(text))
     except (ValueError, RecursionError):
         words = _WORD.findall(text)
         yield from _ASSIGNED.findall(text)
-        yield from (("token" if len(words) == 1 else "", word) for word in words)  # some files are nothing but one
+        yield from (("token" if len(words) == 1 else "", word) for word in words)  # some files hold nothing but a token
 
 
 def _members(data: object) -> Iterator[tuple[str, str]]:

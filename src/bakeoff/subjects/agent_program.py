@@ -1,4 +1,4 @@
-"""An agent's program: where it and what it needs lie, and which version it says it is."""
+"""Find an agent's program, the files that it needs, and its version."""
 
 import os
 import shutil
@@ -28,11 +28,11 @@ shift
 [ "$1" != -S ] || shift
 command -v -- "$1"
 """
-_MANAGED = {"versions", "installs"}  # where version managers keep what they have installed
+_MANAGED = {"versions", "installs"}  # folders in which version managers keep installed versions
 
 
 def program_roots(program: str) -> tuple[Path, ...]:
-    """Host paths that a sandbox has to show so that the program can run: its own, and its environment's."""
+    """Return the host paths that a sandbox must show so that the program can run."""
     if "/" not in program:
         return ()
     path = Path(program)
@@ -53,25 +53,27 @@ def _roots(path: Path) -> list[Path]:
 
 
 def program_path(program: str) -> str | None:
-    """Where it lies on this machine; for the shim of a version manager, where the program behind it does."""
+    """Return the program's path on this machine; for a version manager's shim, the path of the program behind it."""
     found = _which(program)
     return _behind(found) if found and is_shim(found) else found
 
 
 def _which(program: str) -> str | None:
-    """From the root: what is named from here would be looked for in the folder that it is started in."""
+    """Return an absolute path: a relative one would be searched in the folder that the program is started in."""
     found = shutil.which(program)
-    return str(Path(found).absolute()) if found else None  # not resolved: a link may know where it stands
+    return (
+        str(Path(found).absolute()) if found else None
+    )  # not resolved: a program may look for its files beside the link
 
 
 def is_shim(path: str) -> bool:
-    """Whether it is a script that looks for a version each time, in folders that no sandbox shows."""
+    """Return whether the path is a script that looks for a version each time, in folders that no sandbox shows."""
     return Path(path).parent.name == "shims"
 
 
 @lru_cache(maxsize=256)
 def _behind(shim: str) -> str | None:
-    """What the manager itself says; all that keep a folder of shims can be asked in the same way."""
+    """Ask the version manager for the program. All managers with a folder of shims can be asked in the same way."""
     root, name = Path(shim).parent.parent, Path(shim).name
     manager = root.name.lstrip(".")
     asked = shutil.which(str(root / "bin" / manager)) or shutil.which(manager)
@@ -88,13 +90,13 @@ def _behind(shim: str) -> str | None:
 
 
 def _base_python(venv: Path) -> list[Path]:
-    """A virtual environment leads to the Python that it was made with."""
+    """Return the Python installation that a virtual environment was made with."""
     found = (venv / "bin" / "python").resolve()
     return [found.parent.parent] if found.exists() and not found.is_relative_to("/usr") else []
 
 
 def is_installed(program: str, image: DockerSandbox | None = None) -> bool:
-    """Whether a trial would find it: on this machine, or in the image that trials run in."""
+    """Return whether a trial would find the program on this machine, or in the image that trials run in."""
     if image is None:
         return program_path(program) is not None
     return _found_in(image, program)
@@ -106,14 +108,14 @@ def _found_in(image: DockerSandbox, program: str) -> bool:
 
 
 async def is_found_in(sandbox: Sandbox, program: str, env: Mapping[str, str], readable: tuple[Path, ...]) -> bool:
-    """Whether the sandbox has the program, and the interpreter that its first line names; none of its code is run."""
-    async with open_place() as place:  # of its own: whatever has run elsewhere has left nothing here
+    """Return whether the sandbox has the program and its interpreter. None of its code is run."""
+    async with open_place() as place:  # a new place, in which nothing has run before
         argv = ("/bin/sh", "-c", _LOOK, "sh", program)
         return (await sandbox.run(Command(argv, place, _SECONDS, env=env, readable=readable))).ok
 
 
 def version_of(definition: AgentDefinition, image: DockerSandbox | None = None) -> str | None:
-    """What the program says of itself; None where it says nothing, or is not there."""
+    """Return the version that the program prints; None where it prints none or is missing."""
     if definition.version is None:
         return None
     command = definition.version.command
@@ -130,7 +132,7 @@ def _asked(command: tuple[str, ...]) -> str | None:
     program = _which(command[0])
     if program is None:
         return None
-    # A HOME of its own: asking for a version must not leave anything in the user's.
+    # With a HOME of its own, so that the program leaves nothing in the user's.
     with tempfile.TemporaryDirectory(prefix="bakeoff-version-", ignore_cleanup_errors=True) as home:
         env = {**inherited(os.environ), "PATH": search_path(os.environ), "HOME": home, "NO_COLOR": "1", "CI": "1"}
         try:

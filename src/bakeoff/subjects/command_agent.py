@@ -1,4 +1,4 @@
-"""`cli-agent`: a coding agent that is a command, let loose in the trial's workspace with a HOME of its own."""
+"""Run a command-line coding agent in the trial's workspace, with a HOME of its own: `cli-agent`."""
 
 import asyncio
 import contextlib
@@ -21,38 +21,38 @@ from bakeoff.plan import SubjectSpec, describe, read_options
 from bakeoff.protocols import Command, Completed, Needs, Place, Resource, Sandbox, Task
 from bakeoff.record import Step, Text, Transcript
 from bakeoff.sandbox.docker import DockerSandbox
-from bakeoff.sandbox.safe_copy import open_folder, write_below
+from bakeoff.sandbox.untrusted_files import open_folder, write_below
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.subjects.agent_definition import AgentDefinition, Values, expand, expand_command, expand_variables
 from bakeoff.subjects.agent_login import is_address, login_files, login_secrets
 from bakeoff.subjects.agent_program import is_found_in, is_installed, program_path, program_roots, version_of
 from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
 
-if TYPE_CHECKING:  # the servers and clients behind it take long to load, and not every agent is metered
+if TYPE_CHECKING:  # slow to import, and not every agent is metered
     from bakeoff.meter import OpenMeter, TrialMeter, Upstream
 
 CLI_AGENT = "cli-agent"
 AGENT = "agent"
-"""Where a transcript's metadata holds the `AgentRun`."""
+"""The key of the `AgentRun` in a transcript's metadata."""
 
 GRACE_SECONDS = 60.0
-"""What a trial has beyond the agent's own time, to look at what it left."""
+"""The time that a trial has beyond the agent's own, to look at the result."""
 
 _CHANGED = "changed"
 _TAIL = 8000  # characters of output that are kept
 _NOT_FOUND = 127
 _MOST_TOUCHED = 200  # names that are kept
-_MOST_WAITING = 3600.0  # for its provider; a meter excuses no more
-_LONGEST_WORD = 131_000  # bytes; Linux starts no program with a word of 128 KiB
+_MOST_WAITING = 3600.0  # for a busy provider; a meter excuses no more
+_LONGEST_WORD = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _OWN_TESTS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-"""The pytest that an agent finds may be our own environment's, with a plugin of ours that no sandbox shows."""
+"""The agent may find the pytest of our own environment, with a plugin that no sandbox shows."""
 
 Watch = Callable[[str, Path, Tree], Awaitable[None]]
-"""Shows what becomes of a folder until it is cancelled: the trial's name, the folder, and what was there at first."""
+"""Shows the changes of a folder until it is cancelled. Arguments: the trial's name, the folder, its first contents."""
 
 
 class AgentRun(FrozenModel):
-    """What an agent did, as a record keeps it."""
+    """What an agent did, as a record stores it."""
 
     exit_code: int = 0
     stop: str = "exited"
@@ -65,20 +65,20 @@ class AgentRun(FrozenModel):
     touched: tuple[str, ...] = ()
     refused: dict[str, str] = {}
     patch: str = ""
-    attack: str | None = None  # in words, where the subject is one of our cheats
+    attack: str | None = None  # a description, where the subject is a cheat
 
 
 def agent_run_in(transcript: Transcript) -> AgentRun:
-    """What is known of the agent's run; a subject that is no command has simply succeeded."""
+    """Return the agent's run. A subject that is no command counts as successful."""
     try:
         return AgentRun.model_validate(transcript.metadata.get(AGENT) or {})
-    except ValidationError:  # not what is written here
+    except ValidationError:  # written by something else
         return AgentRun()
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFiles:
-    """What `{sourceFiles}` and `{testFiles}` stand for in one case."""
+    """The values of `{sourceFiles}` and `{testFiles}` for one case."""
 
     sources: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
@@ -116,8 +116,8 @@ class CommandAgent:
     use_login: bool = False
     network: bool = False
     only_recordings: bool = False
-    sandbox: Callable[[], Sandbox] | None = field(default=None, repr=False)  # where trials will run, if that is known
-    limited: bool = False  # the run may spend only so much, which takes someone who counts
+    sandbox: Callable[[], Sandbox] | None = field(default=None, repr=False)  # where trials will run, if known
+    limited: bool = False  # the run has a budget, so usage must be counted
 
     @classmethod
     def from_spec(
@@ -154,7 +154,7 @@ class CommandAgent:
     # --- what the run asks before anything starts -------------------------------------------------------------------
 
     def lacks(self) -> list[str]:
-        """What has to be there before the agent can be started."""
+        """Return what is missing before the agent can be started."""
         missing = [] if self.use_login else self.definition.missing(self.provider, self.environment)
         found = [
             f"{names} is not set, which {self.provider} needs; or log in and add --use-login"
@@ -176,7 +176,7 @@ class CommandAgent:
         return [f"`{program}` is not installed: {self.definition.install.hint}"]
 
     def _lacks_meter(self) -> list[str]:
-        """Without the meter an agent has the real key and the network: that is never a surprise."""
+        """Return why the agent cannot be metered. Without the meter it has the real key and the network."""
         try:
             upstream = self._upstream()
         except UsageError as error:
@@ -186,12 +186,12 @@ class CommandAgent:
         return []
 
     def _image(self) -> DockerSandbox | None:
-        """A container brings its own programs; what this machine has does not matter there."""
+        """Return the docker sandbox if trials run in one: an image brings its own programs."""
         sandbox = self.sandbox() if self.sandbox else None
         return sandbox if isinstance(sandbox, DockerSandbox) else None
 
     def secrets(self) -> dict[str, str]:
-        """The keys, whatever else of the user's environment the agent is given, and what its login holds."""
+        """Return the keys, other values of the environment that the agent is given, and the secrets of its login."""
         given = self._set(self.definition.handed_over(self.provider))
         login = login_secrets(login_files(self.definition.home.login)) if self.use_login else {}
         return {**login, **{name: value for name, value in given.items() if not is_address(value)}, **self._keys()}
@@ -203,7 +203,7 @@ class CommandAgent:
         return {name: self.environment[name].strip() for name in names if self.environment.get(name, "").strip()}
 
     def offline(self) -> "CommandAgent":
-        """The same with recordings for all that its model says: it needs no key, but the program all the same."""
+        """Return the agent for replaying recordings. It needs no key, but still the program."""
         agent = replace(self, only_recordings=True)
         name = self.definition.name
         if agent._upstream() is None:
@@ -225,9 +225,9 @@ class CommandAgent:
         return Needs(workspace=True, resources=shared)
 
     def _upstream(self) -> "Upstream | None":
-        """Whom the meter stands in for; None where this agent runs without it."""
+        """Return the provider behind the meter; None where the agent runs without it."""
         rule = self.definition.meter.get(self.provider)
-        if rule is None or self.use_login:  # what a login buys is not counted in tokens, and its key is the agent's own
+        if rule is None or self.use_login:  # a login is not billed by tokens, and its key belongs to the agent
             return None
         from bakeoff.meter import upstream_of
 
@@ -274,7 +274,7 @@ class CommandAgent:
         return run, trial.transcript()
 
     def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Values) -> Launch:
-        """The command, with every placeholder filled."""
+        """Return the command with all placeholders replaced."""
         definition, metered = self.definition, bool(pointed.texts)
         rule = definition.meter[self.provider] if metered else None
         texts = {"model": self.model or "", "provider": self.provider, "instructions": task.prompt, **pointed.texts}
@@ -296,7 +296,7 @@ class CommandAgent:
         return Launch((found, *rest), env, home, program_roots(found), self.network)
 
     async def _check_started(self, run: AgentRun, workspace: SandboxedWorkspace, launch: Launch) -> None:
-        """Nobody's failure is one that an agent can claim: whether its program is there we see for ourselves."""
+        """Check ourselves whether the program exists, because an agent could claim that it does not."""
         if run.exit_code != _NOT_FOUND or run.stop != "exited" or run.touched or run.stdout:
             return
         searched = {name: value for name, value in launch.env.items() if name == "PATH"}
@@ -308,7 +308,9 @@ class CommandAgent:
 
 
 async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> AgentRun:
-    """Run a command in the trial's workspace for as long as an agent may; when this returns, none of it is alive."""
+    """Run a command in the trial's workspace within the agent's time. When this returns, none of its processes is
+    alive.
+    """
     workspace = _sandboxed(task)
     limit = max(1.0, task.limits.attempt_seconds - GRACE_SECONDS)
     before = await asyncio.to_thread(_prepared, workspace, launch.home)
@@ -337,7 +339,7 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
 
 @asynccontextmanager
 async def _timed(clock: Clock, limit: float, time_up: asyncio.Event) -> AsyncIterator[None]:
-    """Says when an agent's time is up; what it waits for a provider that is busy is not its time."""
+    """Set the event when the agent's time is up. Waiting for a busy provider does not count."""
     timing = asyncio.create_task(_count_down(clock, limit, time_up))
     try:
         yield
@@ -364,10 +366,10 @@ def _check_length(words: Iterable[str]) -> None:
 
 
 def _made_readable(folder: Path) -> None:
-    """What an agent did to its own folder is no excuse for it: that can be looked at, if need be as an empty one."""
+    """Read the folder, even if the agent has made it unreadable or removed it."""
     place = folder.parent
     if os.geteuid() != 0 and place.is_dir() and not place.is_symlink():
-        place.chmod(0o700)  # nobody but root has agents that are another user
+        place.chmod(0o700)  # only root runs agents as another user
     if folder.is_symlink() or not folder.is_dir():
         folder.unlink(missing_ok=True)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -381,7 +383,7 @@ def _prepared(workspace: SandboxedWorkspace, home: Mapping[str, bytes]) -> Tree:
 
 
 def put_home(place: Place, files: Mapping[str, bytes]) -> None:
-    """Files of the agent's own HOME, readable by nobody but its user."""
+    """Write files into the agent's HOME that only its user may read."""
     with open_folder(place.home) as home:
         for name, content in files.items():
             if problem := write_below(home, name, content, 0o600, place.uid):
@@ -404,7 +406,7 @@ def _told(done: Completed, limit: float, before: Tree, after: Tree) -> AgentRun:
 
 
 def with_run(transcript: Transcript, run: AgentRun) -> Transcript:
-    """The transcript with what the agent printed and changed as its last step."""
+    """Return the transcript with the agent's output and changes as its last step."""
     kept = run.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr", "patch"})
     said = [("printed", run.stdout), ("printed to stderr", run.stderr), (_CHANGED, run.patch)]
     parts = tuple(Text(text=f"{what}:\n{text}") for what, text in said if text.strip())
@@ -413,7 +415,7 @@ def with_run(transcript: Transcript, run: AgentRun) -> Transcript:
 
 
 def patch_in(transcript: Transcript) -> str:
-    """What the agent changed, as its last step has it."""
+    """Return the agent's changes from the last step."""
     last = transcript.steps[-1].parts if transcript.steps else ()
     head = f"{_CHANGED}:\n"
     texts = [part.text for part in last if isinstance(part, Text) and part.text.startswith(head)]
@@ -433,7 +435,7 @@ def _sandboxed(task: Task) -> SandboxedWorkspace:
 
 
 def _without(env: Mapping[str, str], keys: Collection[str | None]) -> dict[str, str]:
-    """The real keys never enter the sandbox, under whatever names."""
+    """Drop variables that hold a real key: keys never enter the sandbox, whatever the name."""
     return {name: value for name, value in env.items() if not any(key and key in value for key in keys)}
 
 
@@ -452,7 +454,7 @@ async def _watched(watch: Watch | None, name: str, folder: Path, before: Tree) -
 
 
 async def _until_stopped(work: Awaitable[AgentRun], trial: "TrialMeter") -> AgentRun:
-    """The agent's run, unless nothing more can be asked for good: then it is ended and the reason raised."""
+    """Return the agent's run, or end it and raise the reason when the meter allows no more requests."""
     running, stopped = asyncio.ensure_future(work), asyncio.ensure_future(trial.stopped())
     try:
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""What a folder holds, and what was changed in it: for exercises as they are found, and for what an agent left."""
+"""Read the texts of a folder, and compare two states of it. Used for exercises and for what an agent left."""
 
 import difflib
 import os
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from bakeoff._kernel.paths import unfit
+from bakeoff._kernel.paths import pattern_problem
 from bakeoff.errors import InfraError
-from bakeoff.sandbox import take
+from bakeoff.sandbox import Taken, take
 
 PASSED_OVER = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".venv"}
 )
-"""Folders that are history, or that tools fill: never read, only named."""
+"""Folders of version control and tools: their names are noted, their contents are never read."""
 
-_NO_FILE = ("is not there", "is a folder")  # why a file that was there is no longer
+_NO_FILE = ("is not there", "is a folder")  # reasons why a file no longer exists
 _MOST_FILES = 500
 _MOST_BYTES = 8 * 1024 * 1024
 _LONGEST_PATCH = 200_000  # characters
-_LONGEST_DIFF = 50_000  # of one file in it
+_LONGEST_DIFF = 50_000  # characters for one file
 
 _STEERING = (
     *("conftest.py", "sitecustomize.py", "usercustomize.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"),
@@ -29,13 +29,13 @@ _STEERING = (
     *(f"{runner}.config.{suffix}" for runner in ("jest", "vitest") for suffix in ("js", "cjs", "mjs", "ts", "json")),
     *("junit.xml", "report.xml", "results.json", "result.json", "test-results.xml", "test-results.json"),
 )
-"""Names that test runners look for, and those who read their reports."""
+"""Names that test runners and readers of their reports look for."""
 _ALIKE = re.compile(r"\.pth$|\.config\.|test|spec|(^|/)\.")
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The texts of a folder; what is no text or no plain file is refused by name; folders passed over are named."""
+    """The texts of a folder, the reasons for refused files, and the folders that were not read."""
 
     files: Mapping[str, str]
     refused: Mapping[str, str]
@@ -44,34 +44,34 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What differs between two looks at a folder."""
+    """The differences between two states of a folder."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     patch: str = ""
-    known: frozenset[str] = frozenset()  # what was there before
+    known: frozenset[str] = frozenset()  # names that existed before
 
     @property
     def touched(self) -> tuple[str, ...]:
         return tuple(sorted({*self.added, *self.changed, *self.removed, *self.refused}))
 
     def weightiest(self, most: int) -> tuple[str, ...]:
-        """So many of what was touched, without the least interesting: nothing is hidden in a heap of files."""
+        """Return at most so many changed names, the most important first, so that none is hidden in a heap of files."""
         return tuple(sorted(sorted(self.touched, key=partial(_weight, self.known))[:most]))
 
 
 def _weight(known: Collection[str], name: str) -> tuple[bool, bool, bool, int, str]:
-    """What was there before comes first, then what steers tests or might, and what lies nearer to the top."""
+    """Sort existing files first, then files that may steer tests, then those nearer to the top."""
     steers = PurePosixPath(name).name in _STEERING
     return name not in known, not steers, not _ALIKE.search(name), name.count("/"), name
 
 
 def read_tree(folder: Path, known: Collection[str] = ()) -> Tree:
-    """Everything in a folder that may belong to the subject of anyone: links and oddities are refused, not followed.
+    """Read everything in an untrusted folder. Links and special files are refused, not followed.
 
-    Files that are `known`, and what steers tests beside them, have room whatever else there is.
+    Files that are `known`, and files beside them that steer tests, are read even if there are too many others.
     """
     patterns, passed_over = _patterns(folder)
     first = _read(folder, _first_patterns(known)) if known else Tree({}, {})
@@ -89,20 +89,12 @@ def _first_patterns(known: Collection[str]) -> list[str]:
 
 def _read(folder: Path, patterns: Iterable[str]) -> Tree:
     taken = take(folder, patterns, max_bytes=_MOST_BYTES, max_files=_MOST_FILES)
-    texts: dict[str, str] = {}
-    refused = {refusal.path: refusal.why for refusal in taken.refused}
-    for name, data in taken.files.items():
-        if PASSED_OVER & set(name.split("/")[:-1]):
-            continue
-        try:
-            texts[name] = data.decode()
-        except UnicodeDecodeError:
-            refused[name] = "not UTF-8 text"
-    return Tree(texts, refused)
+    wanted = {name: data for name, data in taken.files.items() if not PASSED_OVER & set(name.split("/")[:-1])}
+    return Tree(*Taken(wanted, taken.refused).texts())
 
 
 def _patterns(folder: Path) -> tuple[list[str], frozenset[str]]:
-    """A pattern for each name at the top, so that a huge folder of some tool's is never walked."""
+    """Return one pattern per name at the top level, so that huge folders of tools are never walked."""
     try:
         with os.scandir(folder) as entries:
             found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -114,7 +106,7 @@ def _patterns(folder: Path) -> tuple[list[str], frozenset[str]]:
 
 
 def _special(name: str) -> bool:
-    return bool(unfit(name)) or bool(set(name) & set("*?["))
+    return bool(pattern_problem(name)) or bool(set(name) & set("*?["))
 
 
 def changes_between(before: Tree, after: Tree) -> Changes:
@@ -146,14 +138,14 @@ def _diff(name: str, before: str | None, after: str | None) -> str:
 
 
 def _cut_diff(patch: str) -> str:
-    """What was taken away before what was added: a file that is blown up does not hide what it has lost."""
+    """Show removed lines before added ones, so that a blown-up file does not hide what it lost."""
     head, lines = patch.splitlines(keepends=True)[:2], patch.splitlines(keepends=True)[2:]
     ordered = [line for line in lines if line[0] == "-"] + [line for line in lines if line[0] == "+"]
     return f"{''.join((*head, *ordered))[:_LONGEST_DIFF]}\n… (the rest of this file is left out)\n"
 
 
 def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """A patch of the files of `after` alone."""
+    """Return a patch of the files in `after` only."""
     return cut_patch("".join(_diff(name, before.get(name), text) for name, text in _differing(before, after)))
 
 

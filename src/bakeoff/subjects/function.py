@@ -1,4 +1,4 @@
-"""`function` judges a Python callable: it is given the prompt, and what it returns is the output."""
+"""Judge a Python function: it gets the prompt, and its return value is the output."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,9 @@ class Function:
     """A callable `(prompt) -> JSON value or Transcript`, sync or async."""
 
     function: Callable[[str], Any]
-    raises_its_own_errors: ClassVar[bool] = True  # what it raises is what is being judged, not a fault of ours
+    raises_its_own_errors: ClassVar[bool] = (
+        True  # an exception is a result of the subject, not a fault of the infrastructure
+    )
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:
@@ -39,7 +41,7 @@ class Function:
 
 
 def function_subject(function: Callable[[str], Any], name: str | None = None) -> SubjectSpec:
-    """The spec of a function that can be imported by name."""
+    """Return the spec of a function that can be imported by name."""
     target = target_of(function)
     return SubjectSpec(
         kind="function",

@@ -1,4 +1,4 @@
-"""`model` asks a model once; `agent` lets it call tools, step after step."""
+"""Ask a model: `model` asks once, `agent` lets it call tools step by step."""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -32,7 +32,7 @@ _MCP = "servers, or `http:URL` and `stdio:COMMAND`; `${NAME}` in env and headers
 
 
 class ProviderOptions(FrozenModel):
-    """A provider that a config adds: an address that speaks the OpenAI API, or a class of the user's."""
+    """A provider that a configuration adds: an address with the OpenAI API, or a class of the user."""
 
     base_url: str | None = None
     key_variable: str | None = None
@@ -54,7 +54,7 @@ class PriceOptions(FrozenModel):
 
 
 class ModelOptions(FrozenModel):
-    """What may be said of a model in a plan."""
+    """The options of a model in a plan."""
 
     model: str
     system: str | None = None
@@ -82,14 +82,14 @@ class AgentOptions(ModelOptions):
 
 @dataclass(frozen=True, slots=True)
 class ModelSubject:
-    """A model, asked over the network, on this machine, or from a script."""
+    """A model that is asked over the network, on this machine, or from a script."""
 
     name: ModelName
     options: ModelOptions
     access: ProviderAccess
     most_steps: int = 1
     uses_tools: bool = False
-    servers: tuple[ServerSpec, ...] = ()  # as the plan has them, with the names of variables
+    servers: tuple[ServerSpec, ...] = ()  # as in the plan, with the names of variables
     hub: McpHub | None = None
     only_recordings: bool = False
 
@@ -119,7 +119,7 @@ class ModelSubject:
         return cls(name, options, access, most_steps)
 
     def lacks(self) -> list[str]:
-        """What has to be there before the model can be asked."""
+        """Return what is missing before the model can be asked."""
         return what_is_missing(self.name, self.access.provider, self.access.environment)
 
     def secrets(self) -> dict[str, str]:
@@ -129,7 +129,7 @@ class ModelSubject:
         return {name: value for each in (*told, keys) for name, value in each.items()}
 
     def offline(self) -> Self:
-        """The same, answering from recordings alone: it needs no key, no weights and nobody at the address."""
+        """Return the subject for replaying recordings. It needs no key, no weights and no connection."""
         return replace(self, only_recordings=True)
 
     @property
@@ -163,7 +163,7 @@ class ModelSubject:
         return opened
 
     def _with_servers(self, transcript: Transcript, task: Task) -> Transcript:
-        """Which tools were offered, by the hash of each server's list."""
+        """Add the hash of each server's tool list to the metadata."""
         if self.hub is None:
             return transcript
         hub = self._open_hub(task)
@@ -200,7 +200,7 @@ class ModelSubject:
             settings["request_timeout"] = options.timeout
         if isinstance(options, AgentOptions) and options.tool_choice == "required":
             settings["tool_choice"] = "required"
-        if self.access.provider.wire != "anthropic":  # which has no seed
+        if self.access.provider.wire != "anthropic":  # has no seed
             settings["seed"] = task.seed if options.seed is None else options.seed
         return settings
 

@@ -1,4 +1,4 @@
-"""`scripted` answers from a script. The fake that ships: it answers, spends, dawdles, hangs and breaks to order."""
+"""Answer from a script: `scripted`, the fake subject for tests, which can answer, spend, wait, hang and fail."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ class ToolUse(FrozenModel):
 
 
 class Answer(FrozenModel):
-    """What to do in one attempt, in this order: spend, wait, break, call tools, write files, answer."""
+    """What to do in one attempt, in this order: spend, wait, fail, call tools, write files, answer."""
 
     output: JsonValue = None
     files: Files = {}
@@ -36,7 +36,7 @@ class Answer(FrozenModel):
 
 
 Scenario = str | Answer | tuple[str | Answer, ...]
-"""One answer for every round, or a list that rounds go through, the last one staying."""
+"""One answer for every round, or a list with one answer per round; the last one is repeated."""
 
 
 class Script(FrozenModel):
@@ -120,7 +120,7 @@ async def _use(wanted: ToolUse, task: Task) -> ToolCall:
 
 
 def read_script(path: Path, who: str) -> Script:
-    """A script from a JSON file, with errors that name the file."""
+    """Read a script from a JSON file. Errors name the file."""
     try:
         return TypeAdapter(Script).validate_json(path.read_bytes())
     except OSError as error:

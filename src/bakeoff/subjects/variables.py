@@ -1,4 +1,4 @@
-"""`${VARIABLE}` in what an MCP server or a provider is given, so that a plan need not hold a secret."""
+"""Replace `${VARIABLE}` in the settings of MCP servers and providers, so that a plan holds no secrets."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSpec:
-    """The server with the environment's values in all that it is given; a variable that is not set is an error."""
+    """Return the server with all variables replaced. Raises UsageError for a variable that is not set."""
     given = (*spec.env.values(), *spec.headers.values(), *spec.args, spec.url or "")
     missing = [name for name in _variables(given) if name not in environment]
     if missing:
@@ -25,14 +25,16 @@ def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSp
     dumped = spec.model_dump()
     given_fields = {name: filled(dumped[name], environment) for name in ("env", "headers", "args", "url")}
     try:
-        return type(spec).model_validate({**dumped, **given_fields})  # anew: a variable may hold what no header can
+        return type(spec).model_validate(
+            {**dumped, **given_fields}
+        )  # validated again: a value may not be allowed in a header
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise UsageError(f"MCP server {spec.name!r}: {first['msg']}") from None  # the cause shows the value
+        raise UsageError(f"MCP server {spec.name!r}: {first['msg']}") from None  # the cause would show the value
 
 
 def filled(value: JsonValue, environment: Mapping[str, str]) -> JsonValue:
-    """With the environment's values in every text; a variable that is not set stays as it is."""
+    """Replace the variables in every text. A variable that is not set stays as it is."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), value)
     if isinstance(value, dict):
@@ -43,9 +45,9 @@ def filled(value: JsonValue, environment: Mapping[str, str]) -> JsonValue:
 
 
 def secrets_of(given: ServerSpec, environment: Mapping[str, str]) -> dict[str, str]:
-    """What the server is told in confidence: the variables' values by themselves too, as it may repeat them alone."""
+    """Return the server's secrets: its settings, and the values of variables, which it may repeat on their own."""
     spec = with_variables(given, environment)
-    named = {f"{spec.name}.{name}": value for name, value in spec.secrets.items()}  # servers have headers in common
+    named = {f"{spec.name}.{name}": value for name, value in spec.secrets.items()}  # servers may have the same headers
     inside = _variables({**given.headers, **secrets_in(given.env)}.values())
     spelled = {name: environment[name] for name in _variables((*given.args, given.url or ""))}
     return {**named, **{name: environment[name] for name in inside}, **secrets_in(spelled)}

@@ -1,4 +1,4 @@
-"""Finds the rungs of the isolation ladder that work on this machine, and picks one."""
+"""Find the sandboxes that work on this machine, and choose one."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -29,28 +29,29 @@ WAYS_OUT: dict[str, Callable[[], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class RungStatus:
+class SandboxStatus:
     """One line of `bakeoff doctor`."""
 
     name: str
     ok: bool
     detail: str
-    way_out: str = ""  # what to do when it is not ok
+    way_out: str = ""  # what to do when it does not work
 
 
-def available() -> list[RungStatus]:
-    """Every rung, strongest first, each of them tried."""
+def available() -> list[SandboxStatus]:
+    """Try every sandbox and return the results, strongest first."""
     statuses = []
     for name, find in FINDERS.items():
         sandbox, detail = find()
-        statuses.append(RungStatus(name, sandbox is not None, detail, "" if sandbox else WAYS_OUT[name]()))
+        statuses.append(SandboxStatus(name, sandbox is not None, detail, "" if sandbox else WAYS_OUT[name]()))
     return statuses
 
 
 def choose_sandbox(name: str = "auto", *, hidden: Iterable[Path] = ()) -> Sandbox:
-    """The strongest rung that works, or the one that is insisted on.
+    """Return the strongest sandbox that works, or the one that is asked for by name.
 
-    `hidden` are folders, such as results and suites, that no command may see, also where a rung shows the host's files.
+    `hidden` are folders, such as results and suites, that no command may see, even where a sandbox shows the host's
+    files.
     """
     if name == "auto":
         return strongest(tuple(hidden))
@@ -79,7 +80,7 @@ def with_hidden(sandbox: Sandbox, hidden: tuple[Path, ...]) -> Sandbox:
 
 
 def inside(sandbox: Sandbox, place: Place) -> Place:
-    """Where a command finds the place's folders: fixed paths from `bwrap` up, the place itself below."""
+    """Return the place as the command sees it: at fixed paths, or as it is in the `process` sandbox."""
     if isinstance(sandbox, BubblewrapSandbox | DockerSandbox):
         return replace(INSIDE, uid=place.uid)
     return place

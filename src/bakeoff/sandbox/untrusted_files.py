@@ -1,7 +1,7 @@
-"""The one way out of an untrusted tree: takes regular files, plainly named and within limits, and refuses the rest.
+"""Take files out of an untrusted folder: regular files with plain names, within limits. Everything else is refused.
 
-Every folder is opened relative to its parent's descriptor without following links, and every file is looked at
-again through its own descriptor once it is open. So it does not matter what the tree's owner renames meanwhile.
+Every folder is opened relative to its parent's descriptor without following links, and every file is checked again
+through its own descriptor after it is opened. Renaming things meanwhile therefore gains nothing.
 """
 
 import contextlib
@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bakeoff._kernel.paths import odd_name, unfit
+from bakeoff._kernel.paths import name_problem, pattern_problem
 from bakeoff.errors import InfraError
 
 MOST_FOLDERS_DEEP = 64
 MOST_ENTRIES = 200_000
-MOST_REFUSALS = 1_000  # a report that a hostile tree makes endless helps nobody
+MOST_REFUSALS = 1_000  # so that a hostile folder cannot make the report endless
 CHUNK = 1 << 20
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -35,38 +35,26 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A file that was asked for and not taken. `path` is safe to print."""
-
-    path: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class Taken:
-    """Files by their path with forward slashes, and what was refused."""
+    """The files that were taken, by their path with forward slashes, and why others were refused."""
 
     files: dict[str, bytes]
-    refused: tuple[Refused, ...]
+    refused: dict[str, str]  # the paths are safe to print
 
-
-@dataclass(frozen=True, slots=True)
-class CopyReport:
-    copied: tuple[str, ...]
-    refused: tuple[Refused, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    path: str
-    descriptor: int
-    size: int
-    executable: bool
+    def texts(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the files as texts; files that are not UTF-8 are refused too."""
+        texts, refused = {}, dict(self.refused)
+        for path, content in self.files.items():
+            try:
+                texts[path] = content.decode()
+            except UnicodeDecodeError:
+                refused[path] = "not UTF-8 text"
+        return texts, refused
 
 
 @dataclass
 class _Search:
-    """One walk over one untrusted tree."""
+    """One walk over one untrusted folder."""
 
     patterns: "_Patterns"
     device: int
@@ -74,56 +62,35 @@ class _Search:
     files_left: int
     entries_left: int = MOST_ENTRIES
     refused: dict[str, str] = field(default_factory=dict)
-    folded: dict[str, str] = field(default_factory=dict)  # case-folded path: the path that has it
+    folded: dict[str, str] = field(default_factory=dict)  # case-folded path: the path that was taken
 
     def refuse(self, path: str, why: str) -> None:
         if len(self.refused) < MOST_REFUSALS:
             self.refused.setdefault(printable(path), why)
 
-    def refusals(self) -> tuple[Refused, ...]:
-        return tuple(Refused(path, why) for path, why in self.refused.items())
-
-
-def safe_copy(
-    source_root: Path, destination_root: Path, patterns: Iterable[str], *, max_bytes: int, max_files: int
-) -> CopyReport:
-    """Copy the matching files into a tree of ours; a file that is there already is replaced, never written through.
-
-    A pattern is a path or a glob relative to the root; `**` stands for any number of folders. All bytes of all
-    files together count against `max_bytes`. Permissions become 0644, or 0755 for what was executable.
-    """
-    copied: list[str] = []
-    with open_folder(destination_root) as destination, _search(source_root, patterns, max_bytes, max_files) as search:
-        state, root = search
-        for file in _files(state, root):
-            content = _read(state, file)
-            if content is None:
-                continue
-            problem = write_below(destination, file.path, content, 0o755 if file.executable else 0o644)
-            if problem:
-                state.refuse(file.path, problem)
-            else:
-                copied.append(file.path)
-        return CopyReport(tuple(copied), state.refusals())
-
 
 def take(source_root: Path, patterns: Iterable[str], *, max_bytes: int, max_files: int) -> Taken:
-    """Read the matching files into memory, by the same rules as `safe_copy`."""
-    with _search(source_root, patterns, max_bytes, max_files) as (state, root):
-        read = ((file.path, _read(state, file)) for file in _files(state, root))
-        return Taken({path: content for path, content in read if content is not None}, state.refusals())
+    """Read the matching files into memory.
 
-
-def collect(source_root: Path, patterns: Iterable[str], *, max_bytes: int, max_files: int) -> dict[str, bytes]:
-    """The files of `take` alone, for a caller to whom a refused file and a missing one are the same."""
-    return take(source_root, patterns, max_bytes=max_bytes, max_files=max_files).files
+    A pattern is a path or a glob relative to the root; `**` stands for any number of folders. All bytes of all files
+    together count against `max_bytes`.
+    """
+    compiled = _Patterns([patterns] if isinstance(patterns, str) else patterns)
+    with open_folder(source_root) as root:
+        search = _Search(compiled, os.fstat(root).st_dev, max_bytes, max_files)
+        for pattern, why in compiled.bad:
+            search.refuse(pattern, why)
+        files = dict(_walk(search, root, "", 0))
+        for path in sorted(set(compiled.literal) - files.keys()):
+            search.refuse(path, "is not there")
+    return Taken(files, search.refused)
 
 
 # --- patterns and names -------------------------------------------------------------------------------------------
 
 
 class _Patterns:
-    """Globs as regular expressions, and which folders they can reach into."""
+    """Globs as regular expressions, and the folders that they can match in."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.bad: list[tuple[str, str]] = []
@@ -135,7 +102,7 @@ class _Patterns:
 
     def add(self, pattern: str) -> None:
         parts = pattern.split("/")
-        why = unfit(pattern)
+        why = pattern_problem(pattern)
         if why:
             self.bad.append((pattern, why))
             return
@@ -154,7 +121,9 @@ class _Patterns:
 
 
 def translate(parts: list[str]) -> str:
-    """`*` and `?` stay within one component; `**` is any number of them, and at the end everything below."""
+    """Translate a glob. `*` and `?` match within one component, `**` any number of them, or at the end everything
+    below.
+    """
     expression = ""
     for index, part in enumerate(parts):
         last = index == len(parts) - 1
@@ -181,7 +150,7 @@ def translate_component(part: str) -> str:
 
 
 def printable(path: str) -> str:
-    """The path with every byte and character that could play tricks on a reader spelled out."""
+    """Return the path with all characters escaped that are not printable."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode("ascii")
         for character in path
@@ -203,27 +172,7 @@ def open_folder(root: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-@contextlib.contextmanager
-def _search(root: Path, patterns: Iterable[str], max_bytes: int, max_files: int) -> Iterator[tuple[_Search, int]]:
-    compiled = _Patterns([patterns] if isinstance(patterns, str) else patterns)
-    with open_folder(root) as descriptor:
-        search = _Search(compiled, os.fstat(descriptor).st_dev, max_bytes, max_files)
-        for pattern, why in compiled.bad:
-            search.refuse(pattern, why)
-        yield search, descriptor
-
-
-def _files(search: _Search, root: int) -> Iterator[_File]:
-    """Open files, in the order of their names. Each is valid until the next one is asked for."""
-    missing = set(search.patterns.literal)
-    for file in _walk(search, root, "", 0):
-        missing.discard(file.path)
-        yield file
-    for path in sorted(missing):
-        search.refuse(path, "is not there")
-
-
-def _walk(search: _Search, folder: int, prefix: str, depth: int) -> Iterator[_File]:
+def _walk(search: _Search, folder: int, prefix: str, depth: int) -> Iterator[tuple[str, bytes]]:
     for name in _names(search, folder, prefix):
         path = prefix + name
         wanted, enter = search.patterns.match(path), search.patterns.reach_into(path)
@@ -251,8 +200,10 @@ def _names(search: _Search, folder: int, prefix: str) -> list[str]:
     return sorted(names)
 
 
-def _enter(search: _Search, parent: int, name: str, path: str, depth: int, *, enter: bool) -> Iterator[_File]:
-    why = odd_name(name)
+def _enter(
+    search: _Search, parent: int, name: str, path: str, depth: int, *, enter: bool
+) -> Iterator[tuple[str, bytes]]:
+    why = name_problem(name)
     if why or not enter:
         search.refuse(path, why or "is a folder")
         return
@@ -269,8 +220,8 @@ def _enter(search: _Search, parent: int, name: str, path: str, depth: int, *, en
         os.close(descriptor)
 
 
-def _open(search: _Search, folder: int, name: str, path: str, found: os.stat_result) -> Iterator[_File]:
-    why = odd_name(name) or not_plain(found)  # a device must not even be opened
+def _open(search: _Search, folder: int, name: str, path: str, found: os.stat_result) -> Iterator[tuple[str, bytes]]:
+    why = name_problem(name) or not_plain(found)  # a device must not even be opened
     if why:
         search.refuse(path, why)
         return
@@ -283,7 +234,11 @@ def _open(search: _Search, folder: int, name: str, path: str, found: os.stat_res
             return
         search.files_left -= 1
         search.folded[path.casefold()] = path
-        yield _File(path, descriptor, opened.st_size, bool(opened.st_mode & 0o111))
+        if (content := _read(descriptor, opened.st_size)) is None:
+            search.refuse(path, "grew while it was read")
+            return
+        search.bytes_left -= len(content)
+        yield path, content
     finally:
         os.close(descriptor)
 
@@ -307,16 +262,14 @@ def _over_limits(search: _Search, path: str, opened: os.stat_result) -> str:
     return ""
 
 
-def _read(search: _Search, file: _File) -> bytes | None:
-    """The content, or None when the file grew past what it said or what is left."""
+def _read(descriptor: int, size: int) -> bytes | None:
+    """Return the content of an open file; None when it is larger than it was."""
     content = bytearray()
-    while len(content) <= file.size:
-        chunk = os.read(file.descriptor, min(CHUNK, file.size + 1 - len(content)))
+    while len(content) <= size:
+        chunk = os.read(descriptor, min(CHUNK, size + 1 - len(content)))
         if not chunk:
-            search.bytes_left -= len(content)
             return bytes(content)
         content += chunk
-    search.refuse(file.path, "grew while it was read")
     return None
 
 
@@ -326,7 +279,8 @@ def _read(search: _Search, file: _File) -> bytes | None:
 def write_below(root: int, path: str, content: bytes, mode: int, owner: int | None = None) -> str:
     """Write beside the target and rename over it, so that a link at the target is replaced and not followed.
 
-    `root` is the descriptor of an open folder; `owner` gets what is made. Says what went wrong, or nothing.
+    `root` is the descriptor of an open folder; new files and folders are given to `owner`. Returns what went wrong, or
+    an empty text.
     """
     *folders, name = path.split("/")
     with contextlib.ExitStack() as opened:

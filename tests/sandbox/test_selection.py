@@ -20,7 +20,7 @@ from bakeoff.sandbox.mounts import blocking_folder, follow, plan_mounts
 
 def test_the_public_names_are_these() -> None:
     assert sorted(bakeoff.sandbox.__all__) == bakeoff.sandbox.__all__
-    assert {"available", "choose_sandbox", "collect", "open_place", "safe_copy"} <= set(bakeoff.sandbox.__all__)
+    assert {"available", "choose_sandbox", "open_place", "put_files", "take"} <= set(bakeoff.sandbox.__all__)
 
 
 def test_importing_the_package_loads_no_heavy_library() -> None:

@@ -1,4 +1,4 @@
-"""Our side of the supervisor: gives the order, keeps the output up to its cap, and passes a cancellation on."""
+"""Talk to the supervisor: send the order, keep the output up to its limit, and pass on a cancellation."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ Order: TypeAlias = dict[str, Any]
 Report: TypeAlias = dict[str, Any]
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
-GRACE_SECONDS = 150.0  # for killing and clearing up; beyond it the supervisor itself is broken
+GRACE_SECONDS = 150.0  # for killing and cleaning up; a supervisor that takes longer is broken
 MEGABYTE = 1 << 20
 OPEN_FILES = 8192
 STATUS_WORD = f"status-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that the supervisor chooses
@@ -32,7 +32,7 @@ STATUS_WORD = f"status-{secrets.token_hex(8)}"  # stands in an argv for a descri
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A command's result, and what the supervisor learned on the way out."""
+    """A command's result, and what the supervisor learned at the end."""
 
     completed: Completed
     epilogue: Sequence[str] = ()
@@ -40,7 +40,7 @@ class Finished:
 
 
 class SupervisorLost(InfraError):
-    """A supervisor ended without a report; `so_far` is what is known of its command."""
+    """A supervisor ended without a report. `so_far` is what is known of its command."""
 
     def __init__(self, message: str, so_far: Completed) -> None:
         super().__init__(message)
@@ -48,9 +48,9 @@ class SupervisorLost(InfraError):
 
 
 def confined_rlimits(limits: Limits) -> dict[str, int]:
-    """Backstops for what happens between two looks of the watchers, hence wider than the limits themselves.
+    """Return rlimits for what happens between two checks, which are therefore wider than the limits themselves.
 
-    The data segment is bounded, not the address space: Node reserves far more of that than it ever uses.
+    The data segment is limited, not the address space: Node reserves far more of that than it ever uses.
     """
     return {
         "RLIMIT_NPROC": limits.processes,
@@ -92,7 +92,7 @@ def make_order(
 
 
 class Stream:
-    """One output stream: keeps what was printed up to the cap, and says once when there was more."""
+    """One output stream. It keeps the output up to the limit, and reports once when there was more."""
 
     def __init__(self, cap: int, on_excess: Callable[[], None]) -> None:
         self.cap, self.on_excess = cap, on_excess
@@ -110,7 +110,7 @@ class Stream:
             loop.remove_reader(self.reading)
 
     def take(self) -> bool:
-        """Whether more may come."""
+        """Read what is there, and return whether more may come."""
         try:
             chunk = os.read(self.reading, 1 << 16)
         except BlockingIOError:
@@ -124,7 +124,7 @@ class Stream:
         return self.open and not self.excess
 
     def drain(self) -> None:
-        """What was still in the pipe when the command ended."""
+        """Read what was still in the pipe when the command ended."""
         before = -1
         while before != len(self.kept) and not self.excess and self.open:
             before = len(self.kept)
@@ -136,7 +136,7 @@ class Stream:
 
 
 class Feeder:
-    """Writes the command's standard input as fast as it is read, and no faster."""
+    """Writes the command's standard input as fast as it is read."""
 
     def __init__(self, content: bytes) -> None:
         self.left = memoryview(content)
@@ -176,7 +176,7 @@ class Conversation:
         self.stderr = Stream(cap, lambda: self.say(b"output\n"))
 
     def say(self, word: bytes) -> None:
-        with contextlib.suppress(OSError):  # it has ended by itself in the meantime
+        with contextlib.suppress(OSError):  # the supervisor has ended meanwhile
             self.control.send(word)
 
     async def start(self) -> asyncio.subprocess.Process:
@@ -201,7 +201,7 @@ class Conversation:
         return process
 
     async def exchange(self, order: Order) -> Report | None:
-        """Give the order and wait for the report; None when the supervisor died without one."""
+        """Send the order and wait for the report; return None when the supervisor died without one."""
         received = b""
         try:
             await self.loop.sock_sendall(self.control, json.dumps(order).encode() + b"\n")
@@ -228,7 +228,7 @@ class Conversation:
 
 @contextlib.asynccontextmanager
 async def conversation(stdin: bytes, cap: int) -> AsyncIterator[Conversation]:
-    """Whatever happens, closing the control socket at the end makes the supervisor end the command."""
+    """Start a supervisor. Closing the control socket at the end makes it end the command in any case."""
     talk = Conversation(stdin, cap)
     process = None
     try:
@@ -241,7 +241,7 @@ async def conversation(stdin: bytes, cap: int) -> AsyncIterator[Conversation]:
 
 
 async def end_of(process: asyncio.subprocess.Process) -> None:
-    """A supervisor ends once its socket is closed; one that hangs is not waited for."""
+    """Wait for the supervisor, which ends when its socket is closed; kill it if it hangs."""
     try:
         async with asyncio.timeout(GRACE_SECONDS):
             await process.wait()
@@ -251,7 +251,7 @@ async def end_of(process: asyncio.subprocess.Process) -> None:
 
 
 async def supervise(order: Order, command: Command) -> Finished:
-    """Run one order to its end. A cancellation ends the command's whole tree before it is passed on."""
+    """Run one order. A cancellation ends the command and all its processes before it is passed on."""
     async with conversation(command.stdin, command.limits.output_kb * 1024) as talk:
         exchange = asyncio.ensure_future(talk.exchange(order))
         ending = asyncio.ensure_future(talk.end_at(command.time_up))
@@ -305,7 +305,7 @@ def lost(order: Order, talk: Conversation) -> SupervisorLost:
 
 
 def supervise_now(order: Order) -> Report:
-    """The same without an event loop and without output: for probes and for clearing up."""
+    """Do the same without an event loop and without output, for probes and for cleaning up."""
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
@@ -345,5 +345,5 @@ def supervisor_argv(control: int) -> tuple[str, ...]:
 
 
 def supervisor_env() -> dict[str, str]:
-    """A Python built with shared libraries in an odd place needs to be told; nothing else is passed."""
+    """Return the environment of the supervisor: only what a Python with shared libraries in an unusual place needs."""
     return {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
