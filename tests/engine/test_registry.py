@@ -158,7 +158,7 @@ COMMAND = ScorerSpec(kind="command", options={"argv": ["true"]})
 @pytest.mark.parametrize("expected", ["", " ", [], ["a", ""]])
 def test_an_empty_text_to_contain_is_told_before_anything_runs(expected: Any) -> None:
     assert problems_of({"expected": expected}, CONTAINS) == (
-        "case 'c', 'contains': an empty expected text is contained in everything: say what the output must contain",
+        "case 'c', 'contains': every output contains an empty text: say what the output must contain",
     )
 
 

@@ -46,7 +46,7 @@ FUZZY: dict[str, Any] = {"match": "fuzzy"}
         ("[1, 2]", [1, 2], {}, 1.0, "all 1"),
         ("[1, 3]", [1, 2], {}, 0.0, "output[1] is 3, not 2"),
         ("not JSON", {"a": 1}, {}, 0.0, "the output is not JSON: expected ident"),
-        ("{}", None, {}, None, "the case expects no particular output"),
+        ("{}", None, {}, None, "the case has no expected output"),
     ],
 )
 async def test_fields_are_scored(

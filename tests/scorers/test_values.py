@@ -94,7 +94,7 @@ def test_what_is_not_the_same_is_told_apart_without_an_error(expected: Any, actu
 
 
 def test_a_difference_is_told_by_its_place_and_in_short() -> None:
-    assert differs({"a": [{"b": 1}]}, {"a": [{"b": 2}]}) == "$.a has no item of its own for {'b': 1}"
+    assert differs({"a": [{"b": 1}]}, {"a": [{"b": 2}]}) == "$.a has no matching item for {'b': 1}"
     assert differs({"a": {"b": 1}}, {"a": {"b": 2}}) == "$.a.b is 2, not 1"
     assert len(shown("x" * 10_000)) < 300
     assert len(shown([["x" * 1000] * 1000] * 1000)) < 30_000

@@ -58,7 +58,9 @@ class RequestSize:
         self._bytes += count
         self._trial.held_bytes += count
         if self._bytes > MOST_BODY_BYTES or self._trial.held_bytes > MOST_HELD_BYTES:
-            raise Refused(413, f"a request may have {MOST_BODY_BYTES >> 20} MiB, all together {MOST_HELD_BYTES >> 20}")
+            raise Refused(
+                413, f"a request may have {MOST_BODY_BYTES >> 20} MiB, all together {MOST_HELD_BYTES >> 20} MiB"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -113,27 +115,27 @@ class MeterApp:
 
     def _check_caller(self, headers: Mapping[str, str], scope: Message) -> None:
         if not _HOST.fullmatch(headers.get("host", "")) or "origin" in headers:
-            raise Refused(403, "the meter is for programs on this machine")
+            raise Refused(403, "the meter only serves programs on this machine")
         token = self._trial.token.encode()
         offered = [*_tokens(headers, scope["query_string"].decode("latin-1"))]
         if not any(secrets.compare_digest(one.encode("utf-8", "surrogateescape"), token) for one in offered):
-            raise Refused(401, "this token is not the trial's")
+            raise Refused(401, "this is not the trial's token")
 
     def _route(self, scope: Message) -> tuple[Upstream, Route, str]:
         path: str = scope["path"]
         if len(path) > LONGEST_PATH:
-            raise Refused(404, f"the meter passes on no path of more than {LONGEST_PATH} letters")
+            raise Refused(404, f"the meter accepts no path of more than {LONGEST_PATH} characters")
         upstream = self._upstream(path)
         if upstream is None:
             known = ", ".join(one.base_path for one in self._trial.upstreams.values())
-            raise Refused(404, f"the meter has nothing there; it has {known}")
+            raise Refused(404, f"the meter has no such path; it has {known}")
         inner = inner_path(upstream, path)
         routes = find_route(upstream, inner)
         if not routes:
             raise Refused(404, f"the meter does not pass on {path[:200]!r}")
         route = next((one for one in routes if one.method == scope["method"]), None)
         if route is None:
-            raise Refused(405, f"{scope['method']} is not how {path[:200]!r} is asked")
+            raise Refused(405, f"{scope['method']} is not allowed for {path[:200]!r}")
         return upstream, route, inner
 
     async def _body(self, receive: Receive, headers: Mapping[str, str], load: "RequestSize") -> bytes:
@@ -148,7 +150,7 @@ class MeterApp:
             raise Refused(408, f"the request did not arrive in {BODY_SECONDS:g} seconds") from None
         body = unpacked(bytes(raw), headers.get("content-encoding", "").strip().lower(), MOST_BODY_BYTES)
         if body is None:
-            raise Refused(415, "requests may be sent plain, or as gzip or deflate")
+            raise Refused(415, "send requests uncompressed, or as gzip or deflate")
         load.add(len(body) - len(raw))
         return body
 
@@ -201,7 +203,7 @@ def _tokens(headers: Mapping[str, str], query: str) -> Iterator[str]:
 
 def _query(query: str) -> list[tuple[str, str]]:
     if not _QUERY.fullmatch(query):
-        raise Refused(400, "the query has letters that no provider asks for")
+        raise Refused(400, "the query contains characters that no provider uses")
     try:
         return parse_qsl(query, keep_blank_values=True, max_num_fields=20)
     except ValueError:
@@ -214,7 +216,7 @@ def _asked(scope: Message, upstream: Upstream, route: Route, inner: str, body: b
         data = _data(body)
     query = [(name, value) for name, value in _query(scope["query_string"].decode("latin-1")) if name != "key"]
     if route.format is RESPONSES and data.get("background") not in (None, False):
-        raise Refused(400, "`background` is not passed on, for such an answer is not counted: ask without it")
+        raise Refused(400, "`background` is not supported, because such an answer is not counted: ask without it")
     model = model_in(route, inner) or data.get("model")
     streams = ":stream" in inner or data.get("stream") is True
     return Asked(
@@ -234,9 +236,9 @@ def _data(body: bytes) -> dict[str, Any]:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        raise Refused(400, "the request is no JSON") from None
+        raise Refused(400, "the request is not JSON") from None
     if not isinstance(data, dict):
-        raise Refused(400, "the request is no JSON object")
+        raise Refused(400, "the request is not a JSON object")
     if depth_of(data) > DEEPEST:
         raise Refused(400, f"the request nests deeper than {DEEPEST}")
     return data

@@ -81,7 +81,7 @@ class Responder:
             async with asyncio.timeout(TAKING_SECONDS):
                 await self._send(message)
         except (TimeoutError, OSError) as error:
-            raise StreamCut("the agent does not take its answer") from error
+            raise StreamCut("the agent does not read its answer") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class Exchange:
 
     def _read(self, content: bytes, *, stream: bool) -> None:
         format = self.asked.route.format
-        assert format is not None, "only what a model answers is answer"
+        assert format is not None, "free requests are not read"
         if stream:
             for event in EventSplitter().feed(content):
                 if (data := data_of(event)) is not None:
@@ -303,7 +303,9 @@ class Exchange:
         if status == 401 or hopeless:
             raise InfraError(f"{name} answered {status}: {body[:300].decode(errors='replace')!r}", permanent=True)
         if status < 400:
-            raise InfraError(f"{name} answered {status}: redirects are not followed, name its address", permanent=True)
+            raise InfraError(
+                f"{name} answered {status}: redirects are not followed; configure the final address", permanent=True
+            )
         await self.responder.whole(self.last)
 
     async def _in_one_piece(self, got: httpx2.Response) -> None:
@@ -378,7 +380,7 @@ class Exchange:
 
     def _book(self, *, complete: bool) -> None:
         """Report the usage to the run first, so that no content of an answer can prevent it."""
-        assert self.question is not None, "only what a model answers is booked"
+        assert self.question is not None, "free requests have no usage"
         seconds = perf_counter() - self.started
         cut = not (complete and self.answer.whole)
         price = self.price or self.trial.listed_price(self.asked.upstream, self.answer.model)

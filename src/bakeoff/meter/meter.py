@@ -71,7 +71,7 @@ class OpenMeter:
         """
         named = {upstream.name: upstream for upstream in upstreams}
         if not named:
-            raise UsageError("a meter needs a provider to stand in for")
+            raise UsageError("a meter needs at least one provider")
         for upstream in named.values():
             await self._prepare(upstream)
         trial = TrialMeter(self, task, named, recordings_of(task.resources))

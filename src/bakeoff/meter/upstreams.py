@@ -54,7 +54,7 @@ def upstream_of(
 ) -> Upstream:
     """Return the provider with its key from the environment. With `offline`, no key is needed."""
     if provider.wire not in _FAMILIES:
-        raise UsageError(f"provider {provider.name!r} speaks no API that the meter can stand in for")
+        raise UsageError(f"provider {provider.name!r} has no API that the meter supports")
     url, key = provider.url(environment), provider.key(environment)
     if url is None or not url.startswith(("http://", "https://")):
         raise UsageError(f"provider {provider.name!r} has no usable address: set {provider.base_url_variable}")

@@ -13,7 +13,7 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class WireFormat:
-    """One API format. `event` reads an event of a stream, `whole` a complete answer; `tools` and `results` a request."""
+    """One API format. `event` reads an event of a stream, `whole` a full answer; `tools` and `results` a request."""
 
     name: str
     event: Callable[[ModelAnswer, Data], None]

@@ -37,7 +37,7 @@ def as_scorer(given: Any) -> _Function:
         return DeepEvalMetric(given)
     if named_in(bases, "deepeval", "BaseConversationalMetric", "BaseArenaMetric"):
         raise UsageError(
-            f"scorer {type(given).__name__} judges conversations or contests: only metrics of one answer fit"
+            f"scorer {type(given).__name__} judges conversations or comparisons: only metrics of one answer can be used"
         )
     if not callable(given):
         raise UsageError(

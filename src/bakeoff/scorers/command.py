@@ -27,7 +27,7 @@ class CommandOptions(FrozenModel):
     junit: TakenPath | None = Field(default=None, description="where the program writes JUnit XML")
     proof: bool = Field(
         default=False,
-        description="the program reads a line from its standard input first, and prints it when it comes to its end",
+        description="the program first reads a line from its standard input, and prints it at its end",
     )
     tests: tuple[str, ...] | None = Field(default=None, description="names that must all be reported, and no others")
 
@@ -74,7 +74,7 @@ class Command:
         if done.stop != "exited":
             return Score(name=self.name, value=0.0, reason=_why_ended(done), metadata=metadata)
         if self.proof and proof.encode() not in done.stdout.splitlines():
-            reason = "the program ended without the proof that it came to its end"
+            reason = "the program ended without printing the proof that it ran to its end"
             return Score(name=self.name, value=0.0, reason=f"{reason}: {_last_line(done)}", metadata=metadata)
         value, reason = self._by_exit_code(done) if self.junit is None else self._by_report(done, reports)
         return Score(name=self.name, value=value, reason=reason, metadata=metadata)
@@ -136,7 +136,7 @@ def _outcome(test: ElementTree.Element) -> str:
 
 def _why_ended(done: Completed) -> str:
     if done.stop == "killed":
-        return "its supervisor was killed, as a program that runs as you can do; what it started may still be running"
+        return "its supervisor was killed, which a program with your user id can do; its processes may still be running"
     return f"ended by the {done.stop} limit"
 
 

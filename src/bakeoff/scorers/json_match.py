@@ -17,7 +17,7 @@ from bakeoff.record import Score
 from bakeoff.scorers.values import STRICT, SUBSET, Comparison, Fuzzy, Match, a_few, plain, rules_of, shown
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
-_NOTHING = "the case expects no particular output"
+_NOTHING = "the case has no expected output"
 
 JsonWay = Literal["equal", "subset", "strict", "fuzzy"] | Callable[[Any, Any], Any]
 

@@ -106,7 +106,7 @@ class _ModelJudge:
         own = self.access.name
         if self.same_model or model.strip().casefold() not in (str(own).casefold(), own.model.casefold()):
             return None
-        return f"{own} would judge answers of its own: name another `model` as judge, or say `same_model` to allow it"
+        return f"{own} would judge its own answers: name another `model` as judge, or set `same_model` to allow it"
 
     async def _judged(
         self, given: ScoreInput, criteria: str, choices: Mapping[str, float], sections: dict[str, str]
@@ -138,7 +138,7 @@ class Judge(_ModelJudge):
     def __post_init__(self) -> None:
         check_repeats(self.name, self.repeats)
         if not self.criteria.strip():
-            raise UsageError(f"scorer {self.name!r}: the criteria are empty: say what the judge is to look for")
+            raise UsageError(f"scorer {self.name!r}: the criteria are empty: say what the judge should look for")
         choices = USUAL_CHOICES if self.choices is None else self.choices
         if not 2 <= len(choices) <= len(LETTERS):
             raise UsageError(f"scorer {self.name!r}: {len(choices)} choices: give from 2 to {len(LETTERS)}")
@@ -174,7 +174,7 @@ class Factuality(_ModelJudge):
 
     async def __call__(self, given: ScoreInput) -> Score:
         if given.expected is None:
-            return Score(name=self.name, reason="the case expects no particular output")
+            return Score(name=self.name, reason="the case has no expected output")
         texts = {"question": given.input, "reference": given.expected, "answer": given.output}
         sections = {name: as_text(value) for name, value in texts.items()}
         return await self._judged(given, _COMPARE, FACTUALITY, sections)

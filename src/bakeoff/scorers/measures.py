@@ -33,7 +33,7 @@ class Latency:
 
     async def __call__(self, given: ScoreInput) -> Score:
         if given.seconds is None:
-            return Score(name=self.name, reason="nobody measured how long the answer took")
+            return Score(name=self.name, reason="the duration of the answer was not measured")
         took = 1000 * given.seconds
         reason = f"took {took:.4g} ms; at most {self.max_ms:.4g} ms are allowed"
         return _within(self.name, reason, within=took <= self.max_ms, measured={"ms": took})
@@ -61,7 +61,7 @@ class Cost:
     async def __call__(self, given: ScoreInput) -> Score:
         cost = given.transcript.usage.cost
         if cost is None:
-            return Score(name=self.name, reason="nobody knows what the answer cost: its usage has no `cost`")
+            return Score(name=self.name, reason="the cost of the answer is unknown: its usage has no `cost`")
         reason = f"cost {cost:.4g} USD; at most {self.max_usd:.4g} USD are allowed"
         return _within(self.name, reason, within=cost <= self.max_usd, measured={"usd": cost})
 

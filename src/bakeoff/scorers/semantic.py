@@ -68,7 +68,7 @@ class Semantic:
         found = access_to(self.model or "", read_environment())
         if found.provider.wire not in ("openai", "responses"):
             raise UsageError(
-                f"scorer {self.name!r}: {self.model!r} is not asked over the OpenAI API: use `embed` for its embeddings"
+                f"scorer {self.name!r}: {self.model!r} does not use the OpenAI API: use `embed` for its embeddings"
             )
         return found
 
@@ -93,7 +93,7 @@ class Semantic:
 
     async def __call__(self, given: ScoreInput) -> Score:
         if given.expected is None:
-            return Score(name=self.name, reason="the case expects no particular output")
+            return Score(name=self.name, reason="the case has no expected output")
         if self.only_recordings:
             return Score(name=self.name, reason="embeddings are not recorded, and replay is strict")
         texts = [as_text(given.expected), as_text(given.output)]
@@ -101,7 +101,7 @@ class Semantic:
             same = texts[0].strip() == texts[1].strip()
             return Score(name=self.name, value=float(same), reason="" if same else "one of the texts is empty")
         cosine = cosine_of(*_checked(await self._embedded(texts), self.name))
-        reason = f"the cosine of the meanings is {cosine:.3f}"
+        reason = f"the cosine similarity is {cosine:.3f}"
         metadata: dict[str, JsonValue] = {"rationale": reason, "cosine": cosine}
         return Score(name=self.name, value=min(1.0, max(0.0, cosine)), reason=reason, metadata=metadata)
 
@@ -127,9 +127,9 @@ def _checked(vectors: Any, name: str) -> list[list[float]]:
     try:
         found = [[float(number) for number in vector] for vector in vectors]
     except (TypeError, ValueError) as error:
-        raise GraderError(f"scorer {name!r}: the embeddings are no lists of numbers: {error}") from error
+        raise GraderError(f"scorer {name!r}: the embeddings are not lists of numbers: {error}") from error
     if len(found) != 2 or len(found[0]) != len(found[1]) or not all(map(math.isfinite, found[0] + found[1])):
-        raise GraderError(f"scorer {name!r}: two texts were embedded, but not as two vectors of one length")
+        raise GraderError(f"scorer {name!r}: the embeddings of two texts are not two vectors of one length")
     return found
 
 

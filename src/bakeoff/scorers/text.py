@@ -52,7 +52,7 @@ class Exact(_TextScorer):
 
     async def __call__(self, given: ScoreInput) -> Score:
         if given.expected is None:
-            return Score(name=self.name, reason="the case expects no particular output")
+            return Score(name=self.name, reason="the case has no expected output")
         same = self.normal(given.output) == self.normal(given.expected)
         return Score(
             name=self.name, value=float(same), reason="" if same else "the output differs from what is expected"
@@ -71,12 +71,12 @@ class Contains(_TextScorer):
     def _problem(self, wanted: list[Any]) -> str | None:
         if wanted and all(map(self.normal, wanted)):
             return None
-        return "an empty expected text is contained in everything: say what the output must contain"
+        return "every output contains an empty text: say what the output must contain"
 
     async def __call__(self, given: ScoreInput) -> Score:
         expected = given.expected
         if expected is None:
-            return Score(name=self.name, reason="the case expects no particular output")
+            return Score(name=self.name, reason="the case has no expected output")
         wanted = _wanted(expected)
         if problem := self._problem(wanted):
             raise GraderError(f"case {given.case.id!r}: {problem}")
@@ -116,9 +116,9 @@ class Regex:
     async def __call__(self, given: ScoreInput) -> Score:
         wanted = given.expected if self.pattern is None else self.pattern
         if wanted is None:
-            return Score(name=self.name, reason="the case expects no particular output")
+            return Score(name=self.name, reason="the case has no expected output")
         if problem := self._problem(wanted):
-            raise GraderError(f"case {given.case.id!r}: expected {problem}; mend it, or use `contains`")
+            raise GraderError(f"case {given.case.id!r}: expected {problem}; fix it, or use `contains`")
         pattern = self._compiled(wanted)
         found = await is_found(pattern, as_text(given.output), self.seconds)
         if found is None:
@@ -133,7 +133,7 @@ class Regex:
         if self.pattern is not None or case.expected is None:
             return None
         problem = self._problem(case.expected)
-        return f"expected {problem}; mend it, or use `contains`" if problem else None
+        return f"expected {problem}; fix it, or use `contains`" if problem else None
 
     def _compiled(self, pattern: Any) -> re.Pattern[Any]:
         if isinstance(pattern, re.Pattern):

@@ -147,7 +147,7 @@ def _wanted(item: Any, case: str) -> Wanted:
     if isinstance(item, Mapping) and isinstance(item.get("name"), str) and item.keys() <= {"name", "arguments"}:
         return Wanted(item["name"], plain(item.get("arguments")))
     raise GraderError(
-        f"case {case!r}: {shown(item)} is no tool: write its name, or an object with `name` and `arguments`"
+        f"case {case!r}: {shown(item)} is not a tool: write its name, or an object with `name` and `arguments`"
     )
 
 

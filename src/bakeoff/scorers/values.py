@@ -39,10 +39,12 @@ class Fuzzy(FrozenModel):
 
     ignore_case: bool = True
     trim: bool = Field(default=True, description="white space around texts")
-    tolerance: float = Field(default=0.001, ge=0, description="how far a number may be off, as a part of the expected")
-    least_tolerance: float = Field(default=0.001, ge=0, description="how far it may be off at least")
-    subset: bool = Field(default=True, description="objects may have more than is expected")
-    any_order: bool = Field(default=True, description="of lists; each item still needs a partner of its own")
+    tolerance: float = Field(
+        default=0.001, ge=0, description="allowed difference of numbers, relative to the expected one"
+    )
+    least_tolerance: float = Field(default=0.001, ge=0, description="allowed difference of numbers, absolute")
+    subset: bool = Field(default=True, description="objects may have additional fields")
+    any_order: bool = Field(default=True, description="of lists; each item is matched once")
     substring: bool = Field(default=False, description="a text may contain the expected one")
     coerce: bool = Field(default=False, description='"3" is 3 and "true" is true; "3abc" is not 3')
 
@@ -61,10 +63,10 @@ def shown(value: object) -> str:
 def rules_of(who: str, match: Match, fuzzy: Fuzzy | Mapping[str, Any] | None) -> Fuzzy:
     """Return the allowed differences, or raise UsageError for invalid options."""
     if not callable(match) and match not in ("strict", "fuzzy"):
-        raise UsageError(f'{who}: {match!r} is no way to compare: write "strict", "fuzzy", or give a function')
+        raise UsageError(f'{who}: {match!r} is not a way to compare: write "strict", "fuzzy", or give a function')
     if match != "fuzzy":
         if fuzzy is not None:
-            raise UsageError(f'{who}: `fuzzy` has no meaning unless the way to compare is "fuzzy"')
+            raise UsageError(f'{who}: `fuzzy` is only allowed if the way to compare is "fuzzy"')
         return STRICT
     try:
         return Fuzzy.model_validate(fuzzy or {})
@@ -118,7 +120,7 @@ class Comparison:
         """Compare with a pattern, a type or a function."""
         if self.match != "fuzzy":
             raise GraderError(
-                f"{place} is expected to fit {shown(expected)}: only `fuzzy` knows patterns, types and functions"
+                f"{place} is expected to fit {shown(expected)}: only `fuzzy` supports patterns, types and functions"
             )
         if isinstance(expected, re.Pattern):
             return self._by_pattern(expected, actual, place)
@@ -160,7 +162,7 @@ class Comparison:
             return difference
         fits = [[self._difference(one, other, place) is None for other in actual] for one in expected]
         alone = [at for at, partner in enumerate(most_pairs(fits)) if partner is None]
-        return f"{place} has no item of its own for {shown(expected[alone[0]])}" if alone else None
+        return f"{place} has no matching item for {shown(expected[alone[0]])}" if alone else None
 
     def _same(self, expected: Any, actual: Any) -> bool:
         if isinstance(expected, bool) or isinstance(actual, bool):

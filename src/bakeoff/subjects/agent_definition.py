@@ -33,19 +33,19 @@ def _agent_name(name: str) -> str:
 
 def _variable(name: str) -> str:
     if not _VARIABLE.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a variable")
+        raise ValueError(f"{name!r} is not a variable name")
     return name
 
 
 def _provider_name(name: str) -> str:
     if not name.strip() or not name.isprintable():
-        raise ValueError(f"{name!r} is no name of a provider")
+        raise ValueError(f"{name!r} is not a provider name")
     return name
 
 
 def _no_nul(text: str) -> str:
     if "\0" in text:
-        raise ValueError("it holds a NUL character, which no program can be given")
+        raise ValueError("it contains a NUL character, which cannot be passed to a program")
     return text
 
 
@@ -54,7 +54,7 @@ def _known_placeholders(text: str) -> str:
     unknown += [name for name, _ in _SECTION.findall(text) if name not in _TEXTS + _LISTS]
     if unknown:
         known = ", ".join(f"{{{name}}}" for name in _TEXTS + _LISTS)
-        raise ValueError(f"{{{unknown[0]}}} stands for nothing: there are {known}")
+        raise ValueError(f"{{{unknown[0]}}} is not a placeholder: there are {known}")
     return text
 
 
@@ -74,8 +74,8 @@ class Install(_Described):
     """How to install the agent. This is shown to users and never run."""
 
     method: Literal["npm", "pip", "pipx", "uv", "brew", "script", "binary", "other"]
-    package: str | None = Field(default=None, description="its name where the method has a registry")
-    command: str | None = Field(default=None, description="what to type, where the method and package do not say it")
+    package: str | None = Field(default=None, description="its name in the method's registry")
+    command: str | None = Field(default=None, description="the command to type, if method and package do not give it")
     url: str | None = None
 
     @property
@@ -106,8 +106,8 @@ class MeterRule(_Described):
 
     env: dict[Variable, Template] = {}
     files: dict[RelativePath, str] = Field(default={}, description="configuration below HOME, with placeholders")
-    arguments: tuple[Template, ...] = Field(default=(), description="what {meterArguments} stands for")
-    upstream: str | None = Field(default=None, description="the provider as bakeoff calls it, where it differs")
+    arguments: tuple[Template, ...] = Field(default=(), description="the value of {meterArguments}")
+    upstream: str | None = Field(default=None, description="Bakeoff's name of the provider, if it differs")
 
 
 class ProviderRule(_Described):
@@ -127,7 +127,7 @@ class AgentDefinition(_Described):
     home: Home = Home()
     require: tuple[Required, ...] = ()
     env: dict[Variable, Template] = {}
-    providers: dict[str, ProviderRule] = Field(default={}, description="what they need; any name is taken if empty")
+    providers: dict[str, ProviderRule] = Field(default={}, description="what each needs; if empty, any name is allowed")
     command: tuple[Template, ...] = Field(min_length=1)
 
     @field_validator("command")
@@ -135,7 +135,7 @@ class AgentDefinition(_Described):
     def _names_a_program(cls, command: tuple[str, ...]) -> tuple[str, ...]:
         program = command[0]
         if not program.strip() or _PLACEHOLDER.search(program) or _SECTION.search(program):
-            raise ValueError(f"{program!r} comes first, where the program is named: write its name or path out")
+            raise ValueError(f"{program!r} names the program and must have no placeholders: write its name or path")
         return command
 
     @model_validator(mode="after")
@@ -145,7 +145,9 @@ class AgentDefinition(_Described):
             for name in names:
                 if inside := names & {str(parent) for parent in PurePosixPath(name).parents}:
                     where = f"home.files and meter.{provider}.files have" if provider else "home.files has"
-                    raise ValueError(f"{where} both {min(inside)!r} and {name!r}: one path cannot be file and folder")
+                    raise ValueError(
+                        f"{where} both {min(inside)!r} and {name!r}: a path cannot be both file and folder"
+                    )
         return self
 
     def check_provider(self, provider: str) -> None:
@@ -167,7 +169,7 @@ class AgentDefinition(_Described):
         if self.meter and provider not in self.meter and provider not in self.providers:
             raise UsageError(
                 f"agent {self.name!r}: `meter` has no rule for provider {provider!r}, only for "
-                f"{', '.join(sorted(self.meter))}: name {provider!r} in `providers` if it is to run without the meter"
+                f"{', '.join(sorted(self.meter))}: name {provider!r} in `providers` to run it without the meter"
             )
 
     def required(self, provider: str) -> tuple[Required, ...]:

@@ -208,7 +208,7 @@ class CommandAgent:
         name = self.definition.name
         if agent._upstream() is None:
             raise UsageError(
-                f"agent {name!r} is not metered with {self.provider}, so nothing that its model said is recorded: "
+                f"agent {name!r} is not metered with {self.provider}, so its model's answers are not recorded: "
                 "leave out --replay strict"
             )
         if lacking := self._lacks_program():
@@ -430,7 +430,7 @@ def _tail(output: bytes) -> str:
 def _sandboxed(task: Task) -> SandboxedWorkspace:
     workspace = task.workspace
     if not isinstance(workspace, SandboxedWorkspace):
-        raise InfraError("an agent needs a workspace with a sandbox around it", permanent=True)
+        raise InfraError("an agent needs a sandboxed workspace", permanent=True)
     return workspace
 
 

@@ -26,8 +26,8 @@ from bakeoff.record import Transcript
 from bakeoff.replay.store import recordings_of
 from bakeoff.subjects.variables import secrets_of, with_variables
 
-_CHOICE = "with `required` every step must call a tool: one that ends the attempt, or max_steps, is then the end"
-_IDLE = "longest silence on the wire with `stream`; then it is infra. Without, only the attempt's time is a limit"
+_CHOICE = "with `required`, every step must call a tool; a tool that ends the attempt, or max_steps, ends it"
+_IDLE = "longest silence with `stream`; a longer one is infra. Without `stream`, only the attempt's time is limited"
 _MCP = "servers, or `http:URL` and `stdio:COMMAND`; `${NAME}` in env and headers is that variable's value"
 
 
@@ -36,8 +36,8 @@ class ProviderOptions(FrozenModel):
 
     base_url: str | None = None
     key_variable: str | None = None
-    target: str | None = Field(default=None, description="`module:name` of a provider, or of what makes one")
-    options: dict[str, JsonValue] = Field(default={}, description="told to what makes the provider")
+    target: str | None = Field(default=None, description="`module:name` of a provider, or of a function that makes one")
+    options: dict[str, JsonValue] = Field(default={}, description="options for the function that makes the provider")
 
 
 class PriceOptions(FrozenModel):
@@ -59,18 +59,20 @@ class ModelOptions(FrozenModel):
     model: str
     system: str | None = None
     temperature: float | None = Field(default=None, ge=0)
-    seed: int | None = Field(default=None, description="the trial's own seed where left out")
+    seed: int | None = Field(default=None, description="default: the trial's seed")
     max_tokens: PositiveInt | None = None
-    timeout: PositiveFloat | None = Field(default=None, description="seconds for one answer; too late is a timeout")
+    timeout: PositiveFloat | None = Field(default=None, description="seconds for one answer; a later one is a timeout")
     idle_seconds: PositiveFloat = Field(default=120.0, description=_IDLE)
-    patience_seconds: PositiveFloat = Field(default=300.0, description="longest wait for a busy provider, in all")
-    first_wait_seconds: PositiveFloat = Field(default=0.5, description="before asking a busy provider again; doubles")
-    longest_wait_seconds: PositiveFloat = Field(default=30.0, description="to which it doubles")
-    most_in_flight: PositiveInt = Field(default=USUAL_MOST, description="calls at one time, fewer if it is too much")
+    patience_seconds: PositiveFloat = Field(default=300.0, description="longest total wait for a busy provider")
+    first_wait_seconds: PositiveFloat = Field(default=0.5, description="before the first retry; doubles each time")
+    longest_wait_seconds: PositiveFloat = Field(default=30.0, description="the longest wait between two retries")
+    most_in_flight: PositiveInt = Field(
+        default=USUAL_MOST, description="calls at one time; fewer if the provider is overloaded"
+    )
     stream: bool = False
     output_schema: dict[str, JsonValue] | None = Field(default=None, description="JSON Schema that the answer must fit")
     price: PriceOptions | None = None
-    priced: bool = Field(default=True, description="false: tokens are counted, and nobody asks what they cost")
+    priced: bool = Field(default=True, description="false: tokens are counted without a price")
     providers: dict[str, ProviderOptions] = {}
 
 

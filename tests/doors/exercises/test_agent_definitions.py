@@ -108,7 +108,7 @@ def test_a_control_cannot_be_replaced_but_a_shipped_agent_can(tmp_path: Path) ->
     ("more", "told"),
     [
         ({"defaultProvider": ""}, "defaultProvider: '': must not be empty"),
-        ({"defaultProvider": " "}, "defaultProvider: ' ' is no name of a provider"),
+        ({"defaultProvider": " "}, "defaultProvider: ' ' is not a provider name"),
         ({"command": ["sh", "-c", "a\0b"]}, "command[2]: it holds a NUL character"),
         ({"env": {"A": "a\0b"}}, "env.A: it holds a NUL character"),
         ({"command": ["{model}", "-p"]}, "command: '{model}' comes first, where the program is named"),
