@@ -165,7 +165,7 @@ def test_an_empty_text_to_contain_is_told_before_anything_runs(expected: Any) ->
 def test_a_pattern_that_is_none_is_told_before_anything_runs() -> None:
     (problem,) = problems_of({"expected": "(a"}, REGEX)
     assert problem.startswith("case 'c', 'regex': expected '(a' is not a regular expression: missing )")
-    assert problem.endswith("mend it, or use `contains`")
+    assert problem.endswith("fix it, or use `contains`")
     own = ScorerSpec(kind="regex", options={"pattern": "a"})
     assert problems_of({"expected": "(a"}, own) == problems_of({"expected": "a"}, REGEX) == ()
 

@@ -151,7 +151,7 @@ def test_what_is_missing_for_embeddings_is_told_before_anything_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     assert "no key: set OPENAI_API_KEY" in Semantic(model="openai:text-embedding-3-small").lacks()[0]
-    with pytest.raises(UsageError, match="is not asked over the OpenAI API"):
+    with pytest.raises(UsageError, match="does not use the OpenAI API"):
         Semantic(model="local:smollm2")
     with pytest.raises(UsageError, match="give `embed` or `model`, not both"):
         Semantic(model="openai:x", embed=letters)

@@ -75,13 +75,13 @@ async def test_whole_json_is_compared_in_the_same_ways(match: Any, value: float)
 
 async def test_what_only_fuzzy_knows_is_no_silent_failure() -> None:
     given = ScoreInput.of('{"a": "x"}', expected={"a": re.compile("x")})
-    with pytest.raises(GraderError, match=r"a is expected to fit .* only `fuzzy` knows patterns"):
+    with pytest.raises(GraderError, match=r"a is expected to fit .* only `fuzzy` supports patterns"):
         await StructuredOutput()(given)
 
 
 @pytest.mark.parametrize("kind", ["json", "structured"])
 def test_a_way_that_is_none_is_told_at_once(kind: str) -> None:
-    with pytest.raises(UsageError, match=f"scorer '{kind}': 'fuzy' is no way to compare"):
+    with pytest.raises(UsageError, match=f"scorer '{kind}': 'fuzy' is not a way to compare"):
         default_registry().scorers[kind](ScorerSpec(kind=kind, options={"match": "fuzy"}))
 
 

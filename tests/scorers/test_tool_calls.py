@@ -196,8 +196,8 @@ async def test_the_reason_says_what_is_wrong(expected: Any, calls: Any, options:
     [
         ({"expected_tools": 3}, "expected_tools is 3: write a list of tools"),
         ({"expected_tools": [3]}, "3 is not a tool: write its name, or an object with `name` and `arguments`"),
-        ({"expected_tools": [{"name": "a", "args": {}}]}, "is no tool"),
-        ({"expected_tools": [""]}, "'' is no tool"),
+        ({"expected_tools": [{"name": "a", "args": {}}]}, "is not a tool"),
+        ({"expected_tools": [""]}, "'' is not a tool"),
         ({"expectedTools": ["a"]}, "has 'expectedTools': write `expected_tools`"),
     ],
 )
@@ -210,7 +210,7 @@ async def test_an_expectation_that_makes_no_sense_is_the_graders_fault(row: dict
     ("options", "message"),
     [
         ({"params": "fuzy"}, '\'fuzy\' is not a way to compare: write "strict", "fuzzy", or give a function'),
-        ({"fuzzy": {"substring": True}}, "`fuzzy` has no meaning unless"),
+        ({"fuzzy": {"substring": True}}, "`fuzzy` is only allowed if"),
         ({"params": "fuzzy", "fuzzy": {"substrin": True}}, "fuzzy option substrin"),
     ],
 )

@@ -95,7 +95,7 @@ def test_everything_wrong_with_a_file_is_told_at_its_line(tmp_path: Path) -> Non
     assert f"{file}:1: name: 'Mine!'" in text
     assert f"{file}:2: install.method" in text
     assert f"{file}:3: comand: is not a key that is known here: did you mean 'command'?" in text
-    assert "{modell} stands for nothing" in text
+    assert "{modell} is not a placeholder" in text
 
 
 def test_a_control_cannot_be_replaced_but_a_shipped_agent_can(tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_a_control_cannot_be_replaced_but_a_shipped_agent_can(tmp_path: Path) ->
     [
         ({"defaultProvider": ""}, "defaultProvider: '': must not be empty"),
         ({"defaultProvider": " "}, "defaultProvider: ' ' is not a provider name"),
-        ({"command": ["sh", "-c", "a\0b"]}, "command[2]: it holds a NUL character"),
-        ({"env": {"A": "a\0b"}}, "env.A: it holds a NUL character"),
-        ({"command": ["{model}", "-p"]}, "command: '{model}' comes first, where the program is named"),
-        ({"command": [""]}, "command: '' comes first"),
+        ({"command": ["sh", "-c", "a\0b"]}, "command[2]: it contains a NUL character"),
+        ({"env": {"A": "a\0b"}}, "env.A: it contains a NUL character"),
+        ({"command": ["{model}", "-p"]}, "command: '{model}' names the program"),
+        ({"command": [""]}, "command: '' names the program"),
         ({"home": {"files": {"a": "", "a/b": ""}}}, "home.files has both 'a' and 'a/b'"),
         (
             {"home": {"files": {"a": ""}}, "meter": {"openai": {"files": {"a/b/c": ""}}}},
