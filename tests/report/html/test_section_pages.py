@@ -130,7 +130,7 @@ def test_several_subjects_are_drawn_together_and_each_has_its_part(chromium: Chr
     assert menu == ["Differences", "opus", "sonnet", "haiku", "mini"]
     assert marks == 4
     assert there == ["haiku"]
-    assert twice == 0, "an id that is there twice leads path_problem"
+    assert twice == 0, "an id that is there twice leads astray"
 
 
 def test_the_leaderboard_shows_ties_costs_times_and_both_intervals(chromium: Chromium, leaderboard_page: Path) -> None:

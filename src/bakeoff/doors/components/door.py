@@ -21,7 +21,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.subjects.cheat import Attack, Submission
+from bakeoff.subjects.controls import Attack, Submission
 
 if TYPE_CHECKING:
     from bakeoff.report.html.gather import RunData
