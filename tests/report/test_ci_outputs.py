@@ -15,13 +15,13 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Case, PassRule, Plan, Trial
 from bakeoff.record import Record, Round, Score, Transcript, Verdict, case_verdict
 from bakeoff.report.badges import badge, run_badge, score_badge
+from bakeoff.report.blocks import paragraph
 from bakeoff.report.ci import CiOutputs, CiRun, write_ci_outputs
 from bakeoff.report.github import MOST_ANNOTATIONS, annotations, write_step_summary
 from bakeoff.report.junit import status_of, write_junit
 from bakeoff.report.markdown import to_markdown
-from bakeoff.report.outputs import paragraph
-from bakeoff.report.outputs_shelf import Shelf
-from bakeoff.report.outputs_summary import describe_run
+from bakeoff.report.run_records import RunRecords
+from bakeoff.report.run_summary import describe_run
 from bakeoff.report.summary import summarise
 from bakeoff.storage.run_folder import RunFolder
 
@@ -30,7 +30,7 @@ from .runs import lost, plan_of, record_of, run_of
 
 def junit_of(plan: Plan, records: Iterable[Record]) -> junitparser.JUnitXml:
     file = io.StringIO()
-    with Shelf(plan, records) as shelf:
+    with RunRecords(plan, records) as shelf:
         write_junit("run", shelf, file)
     return junitparser.JUnitXml.fromstring(file.getvalue().encode())
 
@@ -142,10 +142,10 @@ def test_controls_are_in_no_annotation_suite_list_of_failures_or_badge() -> None
     assert [suite.name for suite in junit_of(plan, records)] == ["s"]
     assert annotated(plan, records) == ["::error title=s%3A case-0 (round 1)::fail: exact: not case-0"]
     text = markdown_of(plan, records)
-    assert "| `nop (control)` | 0.0 % |" in text, "the table of scores has everyone"
+    assert "| `nop` (control) | 0.0 % |" in text, "the table of scores has everyone"
     assert "| fail | `case-0` | `s` |" in text
     assert "`nop` | 1 |" not in text
-    assert "what controls did not pass is not listed" in text
+    assert "Controls test the cases; their failures are not listed" in text
     assert "suite: 11/12 passed" in run_badge(summarise(plan, records))
 
 
@@ -155,12 +155,12 @@ def test_a_run_of_controls_alone_is_told_as_such() -> None:
     assert list(suites) == ["nop", "oracle"]
     assert [found.name for found in suites["nop"].properties()] == ["control"]
     assert len(annotated(plan, records)) == MOST_ANNOTATIONS + 1
-    assert "every subject is a control" in markdown_of(plan, records)
+    assert "Every subject is a control" in markdown_of(plan, records)
     assert "suite: 12/24 passed (controls)" in run_badge(summarise(plan, records))
 
 
 def markdown_of(plan: Plan, records: list[Record]) -> str:
-    with Shelf(plan, records) as shelf:
+    with RunRecords(plan, records) as shelf:
         return to_markdown(describe_run("the-run", summarise(plan, records), shelf))
 
 
@@ -186,7 +186,7 @@ def test_any_text_makes_xml_that_can_be_read(text: str) -> None:
 
 
 def annotated(plan: Plan, records: Iterable[Record]) -> list[str]:
-    with Shelf(plan, records) as shelf:
+    with RunRecords(plan, records) as shelf:
         return list(annotations(shelf))
 
 
@@ -234,10 +234,10 @@ def test_the_summary_goes_to_the_file_that_github_names_or_to_stdout(tmp_path: P
 def test_a_pull_request_comment_has_every_denominator_and_the_failures() -> None:
     plan = plan_of(3, ["s"])
     records = [record_of(plan.trial(0), 1.0), record_of(plan.trial(1), 0.0), lost(plan.trial(2), "infra")]
-    with Shelf(plan, records) as shelf:
+    with RunRecords(plan, records) as shelf:
         text = to_markdown(describe_run("the-run", summarise(plan, records), shelf))
     assert "| `s` | 50.0 % |" in text
-    assert "| 1/2 | 1 infra | 0 |" in text
+    assert "| 1/2 | 1 infra | $0.03 | 500 ms | 0 |" in text
     assert "| fail | `case-1` | `s` | 1 | `exact: not case-1` |" in text
     assert "| infra | `case-2` |" in text
 
@@ -246,7 +246,7 @@ def test_a_pull_request_comment_says_how_many_answers_were_recordings() -> None:
     plan = plan_of(3, ["s"])
     replayed = Transcript(output="x", metadata={"replayed": True})
     records = [record_of(plan.trial(0), transcript=replayed), record_of(plan.trial(1))]
-    with Shelf(plan, records) as shelf:
+    with RunRecords(plan, records) as shelf:
         text = to_markdown(describe_run("the-run", summarise(plan, records), shelf))
     assert "- 1 of 2 trials were answered from recordings" in text
 

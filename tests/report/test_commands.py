@@ -106,8 +106,8 @@ def test_leaderboard_takes_the_latest_of_each_and_survives_a_damaged_run(bakeoff
     ]
     assert told["entries"][0]["history"] == [0.25, 0.9]
     assert len(told["unreadable"]) == 1
-    assert "not read:" in bakeoff("leaderboard").stdout
-    assert "| 1 | a | `s` |" in bakeoff("leaderboard", "--markdown").stdout
+    assert "Not read:" in bakeoff("leaderboard").stdout
+    assert "| `s` | 1 | a |" in bakeoff("leaderboard", "--markdown").stdout
     assert bakeoff("leaderboard", "--html", "board.html").returncode == 0
     assert "<table>" in (tmp_path / "board.html").read_text()
 

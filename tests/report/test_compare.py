@@ -13,8 +13,8 @@ from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Score
 from bakeoff.report.compare import CompareReport, compare_sources
 from bakeoff.report.compare_cases import text_difference
-from bakeoff.report.compare_logs import harmless_in_logs, harmless_json
-from bakeoff.report.compare_text import describe_comparison
+from bakeoff.report.compare_report import describe_comparison
+from bakeoff.report.github import harmless_in_logs, harmless_json
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.readers import open_source
 from bakeoff.stats import GateVerdict
@@ -138,8 +138,9 @@ def test_an_edited_case_is_not_the_same_case_and_is_listed(tmp_path: Path) -> No
     assert pair.comparison.changed == ("case-0",)
     assert {key.id for key in pair.comparison.baseline_only} == {"case-0", "case-5"}
     text = to_markdown(describe_comparison(report))
-    assert "1 with changed content, and so not compared: `case-0`" in text
-    assert "1 only in the candidate: `new`" in text
+    assert "1 with changed content, and so not compared" in text
+    assert "| `case-0` | with changed content, and so not compared |" in text
+    assert "| `new` | only in the candidate |" in text
 
 
 def test_runs_without_a_common_case_are_compared_unpaired_and_labelled(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def test_a_journal_without_a_plan_is_paired_by_names_and_the_report_says_so(tmp_
     alone.write_bytes(run.journal_file.read_bytes())
     report = compare_sources(source(run), open_source(alone))
     assert report.pairs[0].comparison.cases == 5
-    assert "paired by their names alone" in to_markdown(describe_comparison(report))
+    assert "paired by their ids only" in to_markdown(describe_comparison(report))
 
 
 def test_every_difference_in_circumstances_is_named(tmp_path: Path) -> None:
@@ -246,7 +247,7 @@ def test_controls_are_shown_but_decide_nothing_and_make_no_test_stricter(tmp_pat
     ]
     text = to_markdown(describe_comparison(report))
     assert "Undecidable (control): `nop`" in text
-    assert "A control: it has no say in the exit code." in text
+    assert "A control, which does not influence the exit code." in text
     assert "by Holm" not in text
     named = compare_sources(before, after, subjects=("nop", "nop"))
     assert (named.exit_code, named.pairs[0].control) == (3, False), "who names a control means it"
@@ -262,7 +263,7 @@ def test_scores_are_also_told_over_the_cases_that_were_compared(tmp_path: Path) 
     report = compare_sources(source(before), source(write_run(tmp_path / "after", plan, records)))
     text = to_markdown(describe_comparison(report))
     assert "95.0 %" in text
-    assert "over the 4 compared cases the baseline scored 75.0 %, the candidate 100.0 %" in text
+    assert "Over the 4 compared cases the baseline scored 75.0 %, the candidate 100.0 %" in text
     assert text.count("case-10") == 1, "a case stands in one list only"
     assert "too small to find any difference" in text
 
@@ -318,9 +319,9 @@ def test_a_side_of_which_nothing_was_scored_is_said_to_be_empty(tmp_path: Path) 
     before = run_of(tmp_path / "before", plan, {"s": lambda case, round_: 1.0})
     report = compare_sources(source(before), source(write_run(tmp_path / "after", plan, [])))
     text = to_markdown(describe_comparison(report))
-    assert "nothing of the candidate was scored: there is nothing to compare" in text
+    assert "No trial of the candidate was scored: there is nothing to compare" in text
     assert "unpaired" not in text
-    assert "a side of which nothing was scored cannot be compared" in text.lower()
+    assert "a side without scored trials cannot be compared" in text.lower()
 
 
 def test_an_unpaired_verdict_says_so_in_its_headline_and_at_the_gate(tmp_path: Path) -> None:
@@ -329,7 +330,7 @@ def test_an_unpaired_verdict_says_so_in_its_headline_and_at_the_gate(tmp_path: P
     after = run_of(tmp_path / "after", plan_of(0, ["s"], case_list=edited), {"s": lambda c, r: 1.0})
     text = to_markdown(describe_comparison(compare_sources(source(before), source(after))))
     assert text.startswith("## Improved (unpaired): ")
-    assert "The gate is open, by cases that are not the same in both" in text
+    assert "The gate is open, although the cases differ" in text
     assert "20 with changed content, and so not paired" in text
 
 

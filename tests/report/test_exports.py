@@ -22,7 +22,7 @@ from bakeoff.report.export_csv import LONGEST_CELL, json_cell, safe_cell, write_
 from bakeoff.report.export_inspect import sample_id, write_inspect_log
 from bakeoff.report.export_parquet import write_parquet
 from bakeoff.report.export_rows import fields_of, rows_of, unique_names
-from bakeoff.report.outputs_shelf import Shelf
+from bakeoff.report.run_records import RunRecords
 
 from .runs import lost, plan_of, record_of
 
@@ -36,7 +36,7 @@ def mixed(plan: Plan) -> Iterator[Record]:
 
 def csv_of(plan: Plan, records: Iterator[Record]) -> str:
     file = io.StringIO()
-    with Shelf(plan, records) as shelf:
+    with RunRecords(plan, records) as shelf:
         write_csv(fields_of(plan), rows_of("run", shelf), file)
     return file.getvalue()
 
@@ -62,7 +62,7 @@ def test_pandas_reads_the_csv_and_finds_the_same_numbers() -> None:
 
 def test_pandas_reads_the_parquet_and_finds_the_same_numbers(tmp_path: Path) -> None:
     plan = plan_of(5, ["a", "b"], rounds=2)
-    with Shelf(plan, mixed(plan)) as shelf:
+    with RunRecords(plan, mixed(plan)) as shelf:
         write_parquet(fields_of(plan), rows_of("run", shelf), tmp_path / "x.parquet")
     table = pandas.read_parquet(tmp_path / "x.parquet")
     other = pandas.read_csv(io.StringIO(csv_of(plan, mixed(plan))))
@@ -81,7 +81,7 @@ def test_parquet_without_pyarrow_is_a_sentence(monkeypatch: pytest.MonkeyPatch, 
 def test_a_number_too_long_for_parquet_is_a_sentence(tmp_path: Path) -> None:
     plan = plan_of(1, ["s"])
     record = record_of(plan.trial(0), tries=2**70)
-    with Shelf(plan, [record]) as shelf, pytest.raises(UsageError, match="tries does not fit into the 64 bits"):
+    with RunRecords(plan, [record]) as shelf, pytest.raises(UsageError, match="tries does not fit into the 64 bits"):
         write_parquet(fields_of(plan), rows_of("run", shelf), tmp_path / "x.parquet")
 
 
@@ -143,7 +143,7 @@ def test_two_scorers_of_one_name_have_a_column_each(tmp_path: Path) -> None:
     record = record_of(plan.trial(0), scores=scores)
     table = pandas.read_csv(io.StringIO(csv_of(plan, iter([record]))))
     assert (table["score.exact"][0], table["score.exact 2"][0]) == (1.0, 0.0)
-    with Shelf(plan, [record]) as shelf:
+    with RunRecords(plan, [record]) as shelf:
         write_parquet(fields_of(plan), rows_of("run", shelf), tmp_path / "x.parquet")
     assert pandas.read_parquet(tmp_path / "x.parquet")["score.exact 2"][0] == 0.0
 
@@ -191,7 +191,7 @@ def test_inspect_reads_the_log_and_its_mean_is_ours_over_what_counts(tmp_path: P
     log_module = pytest.importorskip("inspect_ai.log", reason="pip install 'bakeoff[bench]'")
     plan = inspect_plan()
     path = tmp_path / "m.eval"
-    with Shelf(plan, inspect_records(plan)) as shelf:
+    with RunRecords(plan, inspect_records(plan)) as shelf:
         write_inspect_log("the-run", plan, plan.subjects[0], shelf, path)
     log = log_module.read_eval_log(str(path))
     assert log.status == "cancelled", "one was lost and one not run"
@@ -230,7 +230,7 @@ def test_inspect_reads_the_log_and_its_mean_is_ours_over_what_counts(tmp_path: P
 
 def test_no_member_of_an_inspect_log_leaves_its_folder_when_unpacked(tmp_path: Path) -> None:
     plan = inspect_plan()
-    with Shelf(plan, inspect_records(plan)) as shelf:
+    with RunRecords(plan, inspect_records(plan)) as shelf:
         write_inspect_log("run", plan, plan.subjects[0], shelf, tmp_path / "m.eval")
     with zipfile.ZipFile(tmp_path / "m.eval") as log:
         assert not [name for name in log.namelist() if ".." in name.split("/") or name.startswith("/")]
@@ -260,7 +260,7 @@ def test_inspect_opens_every_sample_by_the_id_that_it_lists(tmp_path: Path) -> N
     log_module = pytest.importorskip("inspect_ai.log", reason="pip install 'bakeoff[bench]'")
     plan = plan_of(0, ["s"], case_list=tuple(Case(id=name, prompt="?") for name in IDS))
     path = tmp_path / "s.eval"
-    with Shelf(plan, [record_of(trial) for trial in plan.trials()]) as shelf:
+    with RunRecords(plan, [record_of(trial) for trial in plan.trials()]) as shelf:
         write_inspect_log("run", plan, plan.subjects[0], shelf, path)
     listed = [summary.id for summary in log_module.read_eval_log_sample_summaries(str(path))]
     samples = [log_module.read_eval_log_sample(str(path), id=name, epoch=1) for name in listed]
@@ -279,7 +279,7 @@ def test_two_cases_never_become_one_sample(one: str, other: str) -> None:
 def test_a_trial_lost_to_a_silent_grader_has_an_error_in_inspect_and_no_score(tmp_path: Path) -> None:
     log_module = pytest.importorskip("inspect_ai.log", reason="pip install 'bakeoff[bench]'")
     plan = plan_of(1, ["s"])
-    with Shelf(plan, [record_of(plan.trial(0), None)]) as shelf:
+    with RunRecords(plan, [record_of(plan.trial(0), None)]) as shelf:
         write_inspect_log("run", plan, plan.subjects[0], shelf, tmp_path / "s.eval")
     [sample] = log_module.read_eval_log(str(tmp_path / "s.eval")).samples
     assert sample.error.message == "grader: no scorer returned a number"
@@ -290,7 +290,7 @@ def test_no_score_of_an_inspect_sample_takes_the_place_of_another(tmp_path: Path
     log_module = pytest.importorskip("inspect_ai.log", reason="pip install 'bakeoff[bench]'")
     plan = plan_of(1, ["s"])
     scores = tuple(Score(name=name, value=value) for name, value in (("bakeoff", 0.25), ("x", 1.0), ("x", 0.5)))
-    with Shelf(plan, [record_of(plan.trial(0), scores=scores)]) as shelf:
+    with RunRecords(plan, [record_of(plan.trial(0), scores=scores)]) as shelf:
         write_inspect_log("run", plan, plan.subjects[0], shelf, tmp_path / "s.eval")
     [sample] = log_module.read_eval_log(str(tmp_path / "s.eval")).samples
     found = {name: score.value for name, score in sample.scores.items()}
@@ -304,7 +304,7 @@ def test_an_export_needs_no_more_memory_for_a_longer_run() -> None:
         plan = plan_of(10, ["s"], rounds=rounds)
         records = (record_of(trial, 1.0, output=f"{trial.index} " + "x" * 20_000) for trial in plan.trials())
         tracemalloc.start()
-        with Shelf(plan, records) as shelf, Path("/dev/null").open("w") as nowhere:
+        with RunRecords(plan, records) as shelf, Path("/dev/null").open("w") as nowhere:
             write_csv(fields_of(plan), rows_of("run", shelf), nowhere)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

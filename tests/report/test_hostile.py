@@ -16,26 +16,25 @@ from rich.console import Console
 from bakeoff.cli.export import FORMATS, Wanted
 from bakeoff.cli.main import ExportFormat
 from bakeoff.errors import BakeoffError
+from bakeoff.report.blocks import Block, Report
 from bakeoff.report.compare import compare_sources
-from bakeoff.report.compare_page import write_compare_page
-from bakeoff.report.compare_text import describe_comparison
+from bakeoff.report.compare_report import describe_comparison
+from bakeoff.report.html import write_report_page
 from bakeoff.report.leaderboard import rank_sources
-from bakeoff.report.leaderboard_page import write_leaderboard_page
-from bakeoff.report.leaderboard_text import describe_leaderboard
+from bakeoff.report.leaderboard_report import describe_leaderboard
 from bakeoff.report.markdown import to_markdown
-from bakeoff.report.outputs import Block
-from bakeoff.report.outputs_shelf import Shelf
-from bakeoff.report.outputs_summary import describe_run
 from bakeoff.report.readers import Source, open_source
+from bakeoff.report.run_records import RunRecords
+from bakeoff.report.run_summary import describe_run, summary_table
 from bakeoff.report.summary import summarise
-from bakeoff.report.terminal import print_blocks, print_summary
+from bakeoff.report.terminal import print_blocks
 
 from .hostile import BREAKOUTS, JOURNALS, NAME, hostile_plan, texts, write_hostile
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LARGEST = 3_000_000  # bytes of a text output over eight trials, whatever was put into them
 TABLE_TAGS = {"h2", "h3", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "pre"}
-MARKDOWN_TAGS = TABLE_TAGS | {"code"}
+MARKDOWN_TAGS = TABLE_TAGS | {"code", "h4"}
 
 
 class Seen(HTMLParser):
@@ -52,7 +51,7 @@ class Seen(HTMLParser):
         self.links |= {value or "" for name, value in attrs if name == "href"}
 
 
-def check_blocks(blocks: tuple[Block, ...]) -> None:
+def check_blocks(blocks: Report | tuple[Block, ...]) -> None:
     """In Markdown and on a terminal; what pages do is tried in a browser."""
     markdown = to_markdown(blocks)
     assert Seen(MarkdownIt("gfm-like").render(markdown)).tags <= MARKDOWN_TAGS
@@ -77,24 +76,24 @@ def check_page(path: Path) -> None:
 
 def comparison(source: Source) -> None:
     report = compare_sources(source, source)
-    check_page(write_compare_page(source.path.parent / "compare.html", report))
+    check_page(write_report_page(source.path.parent / "compare.html", describe_comparison(report)))
     check_blocks(describe_comparison(report))
     assert len(report.model_dump_json()) < LARGEST
 
 
 def leaderboard(source: Source) -> None:
     board = rank_sources([source])
-    check_page(write_leaderboard_page(source.path.parent / "board.html", board))
+    check_page(write_report_page(source.path.parent / "board.html", describe_leaderboard(board)))
     check_blocks(describe_leaderboard(board))
     assert board.model_dump_json()
 
 
 def summary(source: Source) -> None:
-    with Shelf(source.plan, source.records()) as shelf:
+    with RunRecords(source.plan, source.records()) as shelf:
         found = summarise(source.plan, shelf.records())
         check_blocks(describe_run(source.name, found, shelf))
     file = io.StringIO()
-    print_summary(Console(file=file, width=80, highlight=False), found)
+    print_blocks(Console(file=file, width=80, highlight=False), [summary_table(found)])
     assert not CONTROL.search(file.getvalue())
 
 
@@ -141,7 +140,7 @@ CHECKS: dict[ExportFormat, Callable[[str], None]] = {
 def export(source: Source, format_: ExportFormat, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     output = {"parquet": str(folder / "x.parquet"), "inspect": str(folder / "logs")}.get(format_, "-")
-    with Shelf(source.plan, source.records()) as shelf:
+    with RunRecords(source.plan, source.records()) as shelf:
         FORMATS[format_](Wanted(source, shelf, output))
     if format_ in CHECKS:
         text = capsys.readouterr().out
@@ -192,7 +191,7 @@ def test_every_output_of_a_hostile_journal_without_its_plan_is_safe_or_refused(
         source = open_source(alone)
         for act in (comparison, leaderboard, summary):
             act(source)
-        with Shelf(source.plan, source.records()) as shelf:
+        with RunRecords(source.plan, source.records()) as shelf:
             for format_, check in CHECKS.items():
                 if format_ == "junit":
                     continue  # its names are those of the journal
@@ -227,7 +226,7 @@ def test_nothing_of_one_run_shows_in_the_report_of_another(tmp_path: Path) -> No
     secret = "only-in-the-other-run"
     write_hostile(tmp_path / "other", lambda plan: JOURNALS["text-script"](plan).replace(b"alert(1)", secret.encode()))
     here = open_source(write_hostile(tmp_path / "here", JOURNALS["text-escapes"]))
-    page = write_compare_page(tmp_path / "page.html", compare_sources(here, here))
+    page = write_report_page(tmp_path / "page.html", describe_comparison(compare_sources(here, here)))
     assert secret not in page.read_text("utf-8")
 
 
@@ -240,7 +239,7 @@ def test_a_browser_runs_nothing_of_a_page(tmp_path: Path, needs_program: Callabl
     act = "document.documentElement.dataset.owned=1"
     text = f'</pre><script>{act}</script><img src=x onerror="{act}"><svg onload="{act}"></svg><b id=canary>'
     run = open_source(write_hostile(tmp_path / "run", texts(text)))
-    page = write_compare_page(tmp_path / "page.html", compare_sources(run, run))
+    page = write_report_page(tmp_path / "page.html", describe_comparison(compare_sources(run, run)))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
     command = [needs_program("chromium"), *flags, page.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)

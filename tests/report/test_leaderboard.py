@@ -6,11 +6,11 @@ import pytest
 
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case
+from bakeoff.report.blocks import sparkline
+from bakeoff.report.html import write_report_page
 from bakeoff.report.leaderboard import Leaderboard, rank_results, rank_sources
-from bakeoff.report.leaderboard_page import write_leaderboard_page
-from bakeoff.report.leaderboard_text import day, describe_leaderboard
+from bakeoff.report.leaderboard_report import day, describe_leaderboard
 from bakeoff.report.markdown import to_markdown
-from bakeoff.report.outputs import sparkline
 from bakeoff.report.readers import open_source
 from bakeoff.storage.run_folder import RunFolder
 
@@ -27,7 +27,7 @@ def test_subjects_that_cannot_be_told_apart_share_a_group_and_a_range_of_ranks(t
     ranks = {entry.standing.subject: (entry.rank, entry.standing.groups) for entry in board.entries}
     assert ranks == {"best": ("1–2", (1,)), "nearly": ("1–2", (1,)), "worst": ("3", (2,))}
     text = to_markdown(describe_leaderboard(board))
-    assert "| 1–2 | a | `best` | 95.0 % |" in text
+    assert "| `best` | 1–2 | a | 95.0 % |" in text
     assert "`run`" in text, "where the numbers come from"
     assert "$0.40" in text, "40 trials at a cent"
     assert "500 ms" in text
@@ -90,7 +90,7 @@ def test_a_run_that_was_killed_does_not_replace_the_whole_one_before_it(tmp_path
     alone = rank_sources([source(RunFolder(tmp_path / "killed"))])
     assert not alone.entries[0].whole
     text = to_markdown(describe_leaderboard(alone))
-    assert "`s` has no run that was carried through: of the latest, 1 of 40 trials count" in text
+    assert "`s` has no complete run: 1 of 40 trials of the latest one count" in text
 
 
 def test_of_a_whole_folder_self_checks_do_not_count_and_unreadable_runs_are_named(tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ def test_of_a_whole_folder_self_checks_do_not_count_and_unreadable_runs_are_name
     [problem] = board.unreadable
     assert "broken" in problem
     text = to_markdown(describe_leaderboard(board))
-    assert "(1 self-check does not)" in text
-    assert "not read: `" in text
+    assert "(1 self-check left out)" in text
+    assert "Not read: `" in text
     assert rank_sources([source(later)]).entries[0].source == "later", "who names one means it"
 
 
@@ -119,7 +119,7 @@ def test_a_journal_without_a_plan_is_paired_with_a_run_by_the_names_of_cases(tmp
     board = rank_sources([source(run), open_source(alone)])
     assert not board.strangers
     assert [(entry.standing.subject, entry.rank) for entry in board.entries] == [("a", "1"), ("b", "2")]
-    assert "paired by their names alone" in to_markdown(describe_leaderboard(board))
+    assert "paired by their ids only" in to_markdown(describe_leaderboard(board))
 
 
 def test_strangers_are_found_who_do_not_stand_next_to_each_other(tmp_path: Path) -> None:
@@ -139,8 +139,10 @@ def test_a_subject_that_can_be_compared_with_nobody_has_no_rank(tmp_path: Path) 
     lonely = run_of(tmp_path / "lonely", plan_of(1, ["c"]), {"c": lambda c, r: 1.0})
     board = rank_sources([source(run), source(lonely)])
     assert {entry.standing.subject: entry.rank for entry in board.entries} == {"a": "1–2", "b": "1–2", "c": "–"}
-    assert "| – | – | `c` |" in to_markdown(describe_leaderboard(board))
-    page = write_leaderboard_page(tmp_path / "board.html", rank_sources([source(lonely), source(_alone(tmp_path))]))
+    assert "| `c` | – | – |" in to_markdown(describe_leaderboard(board))
+    page = write_report_page(
+        tmp_path / "board.html", describe_leaderboard(rank_sources([source(lonely), source(_alone(tmp_path))]))
+    )
     assert "No two subjects could be compared" in page.read_text()
 
 

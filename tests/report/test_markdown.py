@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from bakeoff.report.blocks import Block, BulletList, Code, Quote, columns, heading, paragraph
+from bakeoff.report.blocks import Table as Table
 from bakeoff.report.markdown import LONGEST, LONGEST_QUOTE, code_span, plain, to_markdown
-from bakeoff.report.outputs import Block, Difference, Listing, Quote, columns, heading, paragraph
-from bakeoff.report.outputs import Grid as Table
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -76,9 +76,9 @@ def document(text: str) -> str:
         [
             heading("Head ", quote),
             paragraph("Before ", quote, " after"),
-            Listing((("item ", quote),)),
+            BulletList((("item ", quote),)),
             Table(columns("a", "b>"), ((quote, "ours"), ("ours", quote))),
-            Difference(quote, tuple(f"+{line}" for line in text.splitlines() or [""])),
+            Code("\n".join(f"+{line}" for line in text.splitlines() or [""]), "diff", text),
         ]
     )
 
@@ -121,12 +121,12 @@ def test_long_quotes_are_cut() -> None:
 def test_what_a_comment_has_no_room_for_is_left_out_and_counted() -> None:
     table = Table(columns("a", "b>"), tuple((Quote(f"row {number} " + "x" * 250), "1") for number in range(300)))
     lines = tuple(f"+{'y' * 200}" for _ in range(60))
-    text = to_markdown([heading("Head"), paragraph("first"), table, heading("More"), Difference(Quote("d"), lines)])
+    text = to_markdown(
+        [heading("Head"), paragraph("first"), table, heading("More"), Code("\n".join(lines), "diff", "d")]
+    )
     assert LONGEST * 0.98 < len(text) <= LONGEST
     shown = rendered(text).seen.count("tr") - 1
-    assert text.endswith(
-        f"Left out, as there is room for 65,000 characters: rows of tables ({300 - shown}), differences (1).\n"
-    )
+    assert text.endswith(f"Left out to stay below 65,000 characters: table rows ({300 - shown}), texts (1).\n")
     assert "## More" not in text, "nothing would stand under it"
 
 
@@ -135,7 +135,7 @@ def test_a_shorter_text_still_has_its_structure(room: int) -> None:
     quote = Quote("z" * 280)
     blocks: list[Block] = [
         heading("H"),
-        Listing((("item ", quote),) * 5),
+        BulletList((("item ", quote),) * 5),
         heading("T"),
         Table(columns("a"), ((quote,),) * 9),
     ]

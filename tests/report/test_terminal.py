@@ -12,13 +12,14 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from bakeoff.record import Transcript
+from bakeoff.report.blocks import Block, BulletList, Code, Quote, Report, Table, columns, heading, paragraph
 from bakeoff.report.compare import compare_sources
-from bakeoff.report.compare_text import describe_comparison
+from bakeoff.report.compare_report import describe_comparison
 from bakeoff.report.leaderboard import rank_sources
-from bakeoff.report.leaderboard_text import describe_leaderboard
-from bakeoff.report.outputs import Block, Difference, Grid, Listing, Quote, columns, heading, paragraph
+from bakeoff.report.leaderboard_report import describe_leaderboard
+from bakeoff.report.run_summary import summary_table
 from bakeoff.report.summary import Summary, summarise
-from bakeoff.report.terminal import print_blocks, print_summary
+from bakeoff.report.terminal import print_blocks
 
 from .runs import Values, lost, plan_of, record_of, run_of, source
 
@@ -27,11 +28,13 @@ NARROW = (40, 60, 75, 80, 120)
 LONG_NAME = "a-subject-with-a-rather-long-name"
 
 
-def text_of(width: int, *, blocks: tuple[Block, ...] = (), summary: Summary | None = None, **console: object) -> str:
+def text_of(
+    width: int, *, blocks: Report | tuple[Block, ...] = (), summary: Summary | None = None, **console: object
+) -> str:
     file = io.StringIO()
     out = Console(file=file, width=width, highlight=False, **console)  # type: ignore[arg-type]
     if summary is not None:
-        print_summary(out, summary)
+        print_blocks(out, [summary_table(summary)])
     print_blocks(out, blocks)
     return file.getvalue()
 
@@ -49,8 +52,8 @@ def summary_with_losses() -> Summary:
 def first_column(text: str) -> str:
     """The names of a summary, however they were folded."""
     lines = text.splitlines()
-    body = lines[next(place for place, line in enumerate(lines) if line.startswith("subject")) + 1 :]
-    rows = body[: next(place for place, line in enumerate(body) if " cases × " in line)]
+    body = lines[next(place for place, line in enumerate(lines) if line.startswith("Subject")) + 1 :]
+    rows = body[: next(place for place, line in enumerate(body) if not line or re.match("Lost of|A wider", line))]
     return "".join(re.split(r"\s{2,}|\s(?=[\d–])", line)[0].strip() for line in rows)
 
 
@@ -60,7 +63,7 @@ def test_a_summary_fits_its_width_and_says_everything(width: int) -> None:
     assert all(cell_len(line.rstrip()) <= width for line in text.splitlines())
     assert "…" not in text, "no number is cut"
     together = " ".join(text.split())
-    for words in ("passed/", "scored", "72/72", "71/71", "12 infra", "12 grader", "12 budget", "16", "17"):
+    for words in ("Passed/", "scored", "72/72", "71/71", "12 infra", "12 grader", "12 budget", "16", "17"):
         assert words in together
 
 
@@ -73,10 +76,10 @@ def test_no_width_loses_a_name_or_a_score(width: int) -> None:
 
 def test_what_a_narrow_terminal_leaves_out_is_named_and_nothing_else_is_left_out() -> None:
     summary = summary_with_losses()
-    assert "a wider terminal also shows: 95 % interval, cost, time" in " ".join(text_of(40, summary=summary).split())
+    assert "A wider terminal also shows: 95 % interval, Cost, Time" in " ".join(text_of(40, summary=summary).split())
     sixty = text_of(60, summary=summary)
     assert "86.1–100.0" in sixty
-    assert "a wider terminal also shows: cost, time" in sixty
+    assert "A wider terminal also shows: Cost, Time" in sixty
     assert "wider terminal" not in text_of(80, summary=summary)
 
 
@@ -85,7 +88,9 @@ def test_short_names_keep_their_interval_at_every_width(width: int) -> None:
     plan = plan_of(20, ["x", "y"])
     summary = summarise(plan, [record_of(trial, float(trial.index % 4 < 2)) for trial in plan.trials()])
     rows = [line.split() for line in text_of(width, summary=summary).splitlines()]
-    assert [row[:4] for row in rows if row[0] in ("x", "y")] == [[name, "50.0", "%", "29.9–70.1"] for name in "xy"]
+    assert [row[:4] for row in rows if row and row[0] in ("x", "y")] == [
+        [name, "50.0", "%", "29.9–70.1"] for name in "xy"
+    ]
 
 
 def test_rounds_are_drawn_when_there_are_more_than_a_few() -> None:
@@ -94,7 +99,7 @@ def test_rounds_are_drawn_when_there_are_more_than_a_few() -> None:
     assert summary.subjects[0].by_round == (0.0, 0.25, 0.5, 0.75)
     assert "▁▃▅▇" in text_of(120, summary=summary)
     few = plan_of(8, ["s"], rounds=2)
-    assert "by round" not in text_of(120, summary=summarise(few, [record_of(trial) for trial in few.trials()]))
+    assert "By round" not in text_of(120, summary=summarise(few, [record_of(trial) for trial in few.trials()]))
 
 
 def test_answers_from_recordings_are_counted_under_the_table() -> None:
@@ -132,7 +137,7 @@ def test_a_pipe_gets_no_escape_and_a_terminal_without_colour_no_colour(monkeypat
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
     summary = summary_with_losses()
-    change = (Difference("output", ("-old", "+new")),)
+    change = (Code("-old\n+new", "diff", "output"),)
     assert "\x1b" not in text_of(100, summary=summary, blocks=change)
     terminal = {"force_terminal": True, "color_system": "truecolor", "legacy_windows": False}
     colours = re.compile(r"\x1b\[[0-9;]*3[0-7]")
@@ -150,9 +155,9 @@ def test_control_characters_are_shown_and_never_emitted(text: str) -> None:
     blocks = (
         heading(quote),
         paragraph("x ", quote),
-        Listing(((quote,),)),
-        Grid(columns("a", "b>"), ((quote, quote),)),
-        Difference(quote, (text, f"+{text}")),
+        BulletList(((quote,),)),
+        Table(columns("a", "b>"), ((quote, quote),)),
+        Code(f"{text}\n+{text}", "diff", text),
     )
     assert not CONTROL.search(text_of(80, blocks=blocks))
 
@@ -160,5 +165,5 @@ def test_control_characters_are_shown_and_never_emitted(text: str) -> None:
 @pytest.mark.parametrize("markup", ["[red]x[/red]", "[link=https://evil.example]x[/link]", "[/]", ":smile:"])
 def test_markup_of_our_own_tool_is_not_interpreted(markup: str) -> None:
     terminal: dict[str, Any] = {"force_terminal": True, "color_system": "truecolor"}
-    blocks = (paragraph(Quote(markup)), Grid(columns("a"), ((Quote(markup),),)))
+    blocks = (paragraph(Quote(markup)), Table(columns("a"), ((Quote(markup),),)))
     assert text_of(80, blocks=blocks, **terminal).count(markup) == 2

@@ -18,7 +18,8 @@ from bakeoff.protocols import Impartial, NeedsNetwork, ScoreInput
 from bakeoff.record import Record, Transcript, Usage
 from bakeoff.replay.store import RECORDINGS, Store
 from bakeoff.report import summarise
-from bakeoff.report.terminal import print_summary
+from bakeoff.report.run_summary import summary_table
+from bakeoff.report.terminal import print_blocks
 from bakeoff.scorers import Factuality, Judge
 from bakeoff.scorers.judge import FACTUALITY, USUAL_CHOICES
 from bakeoff.scorers.judging import Rubric, access_to, code_of, fenced, neutral, parameters_for, shortened
@@ -300,8 +301,8 @@ async def test_reports_tell_what_a_judge_cost_apart_from_what_its_subject_did(
     assert (subject.spent.tokens, subject.judging.tokens) == (8, 110)
     assert summary.spent.cost == pytest.approx(0.35)
     shown = io.StringIO()
-    print_summary(Console(file=shown, width=100), summary)
-    assert "judges used 110 tokens ($0.2500), which are in no subject's cost" in shown.getvalue()
+    print_blocks(Console(file=shown, width=100), [summary_table(summary)])
+    assert "Judges used 110 tokens ($0.2500), which are in no subject's cost" in shown.getvalue()
     journalled = Record.model_validate_json(records[0].model_dump_json(exclude_defaults=True))
     assert journalled.judging.cost == 0.25
     before = records[0].model_dump(exclude={"judging"})

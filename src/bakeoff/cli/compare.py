@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from bakeoff._kernel.choices import Gate
@@ -15,17 +14,17 @@ from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, check_p
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
+from bakeoff.report.blocks import BulletList, Facts, Quote, Report, Section
 from bakeoff.report.compare import FileName, compare_sources
 from bakeoff.report.compare_arms import read_arm, with_changes
-from bakeoff.report.compare_logs import harmless_in_logs, harmless_json
-from bakeoff.report.compare_text import describe_comparison
+from bakeoff.report.compare_report import describe_comparison
+from bakeoff.report.github import harmless_in_logs, harmless_json
 from bakeoff.report.leaderboard import SELFCHECK, rank_results, rank_sources
-from bakeoff.report.leaderboard_text import describe_leaderboard
+from bakeoff.report.leaderboard_report import describe_leaderboard
 from bakeoff.report.markdown import to_markdown
-from bakeoff.report.outputs import Block, Listing, Quote, heading, paragraph
 from bakeoff.report.readers import find_source, known_readers
 from bakeoff.report.terminal import print_blocks
-from bakeoff.report.words import percent, span, visible
+from bakeoff.report.words import percent, sentence, span
 from bakeoff.stats import Comparison, FlipRate, GateVerdict, Ruling, compare, flip_rate, flip_rate_within, judge
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 
@@ -46,32 +45,26 @@ def run_compare(
     baseline = find_source(results, names[0], readers)
     candidate = find_source(results, names[1], readers) if names[1] else baseline
     report = compare_sources(baseline, candidate, subjects=subjects, gate=gate, margin=margin, most_details=details)
-
-    def write_page(path: Path) -> Path:
-        from bakeoff.report.compare_page import write_compare_page  # takes its time to load
-
-        return write_compare_page(path, report)
-
-    show(report, describe_comparison(report), shown_as, write_page)
+    show(report.model_dump_json, describe_comparison(report), shown_as)
     return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
 
 
-def show(
-    data: FrozenModel, blocks: tuple[Block, ...], shown_as: ReportFlags, write_page: Callable[[Path], Path]
-) -> None:
+def show(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> None:
     """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
     if shown_as.as_json and shown_as.markdown:
         raise UsageError("--json and --markdown both print to stdout: use only one of them")
     if shown_as.html:
-        say(f"wrote {write_page(shown_as.html)}")
+        from bakeoff.report.html import write_report_page  # takes long to import
+
+        say(f"wrote {write_report_page(shown_as.html, report)}")
     console = out()
     if shown_as.as_json:
-        console.file.write(harmless_json(data.model_dump_json(indent=2)) + "\n")
+        console.file.write(harmless_json(to_json(indent=2)) + "\n")
     elif shown_as.markdown:
-        console.file.write(harmless_in_logs(to_markdown(blocks)))
+        console.file.write(harmless_in_logs(to_markdown(report)))
     elif not shown_as.html:
         with console.capture() as printed:
-            print_blocks(console, blocks)
+            print_blocks(console, report)
         console.file.write(harmless_in_logs(printed.get()))
 
 
@@ -82,13 +75,7 @@ def run_leaderboard(results: Path, names: list[str], shown_as: ReportFlags) -> i
         board = rank_sources([find_source(results, name, readers) for name in names])
     else:
         board = rank_results([find_source(results, str(folder.path)) for folder in run_folders(results)])
-
-    def write_page(path: Path) -> Path:
-        from bakeoff.report.leaderboard_page import write_leaderboard_page
-
-        return write_leaderboard_page(path, board)
-
-    show(board, describe_leaderboard(board), shown_as, write_page)
+    show(board.model_dump_json, describe_leaderboard(board), shown_as)
     return PASSED
 
 
@@ -122,7 +109,7 @@ def run_selfcheck(
         if asyncio.run(watch(checked, replace(checked.options, folder=folder.path), err())):
             return INTERRUPTED
     report = _check(folders[0], folders[1], plan.subjects[0].name)
-    show(report, _describe(report), shown_as, partial(_selfcheck_page, report))
+    show(report.model_dump_json, _describe(report), shown_as)
     return report.exit_code
 
 
@@ -154,13 +141,13 @@ def _check(first: RunFolder, second: RunFolder, subject: str) -> SelfCheck:
         )
 
 
-def _describe(check: SelfCheck) -> tuple[Block, ...]:
-    return (
-        heading("Self-check: ", Quote(check.subject)),
-        paragraph(_flips(check)),
-        Listing(tuple((line,) for line in _findings(check))),
-        paragraph("Kept in ", Quote(check.runs[0]), " and ", Quote(check.runs[1]), "."),
+def _describe(check: SelfCheck) -> Report:
+    kept = Facts((("First run", check.runs[0]), ("Second run", check.runs[1])))
+    sections = (
+        Section("findings", "Findings", (BulletList(tuple(map(sentence, _findings(check)))),)),
+        Section("runs", "Runs", (kept,)),
     )
+    return Report(("Self-check: ", Quote(check.subject)), sections, headline=_flips(check))
 
 
 def _flips(check: SelfCheck) -> str:
@@ -178,19 +165,6 @@ def _findings(check: SelfCheck) -> list[str]:
             "something besides the subject changes from run to run: check what the scorers and the sandbox depend on"
         )
     return lines
-
-
-def _selfcheck_page(check: SelfCheck, path: Path) -> Path:
-    from bakeoff.report.html.section_page import Masthead, write_section_page
-    from bakeoff.report.sections import Facts, Section, Text
-
-    found = tuple(Text(text=f"{line[:1].upper()}{line[1:]}.") for line in _findings(check))
-    kept = Facts(pairs=(("First run", visible(check.runs[0])), ("Second run", visible(check.runs[1]))))
-    sections = (
-        Section(id="findings", title="Findings", blocks=found),
-        Section(id="runs", title="Runs", blocks=(kept,)),
-    )
-    return write_section_page(path, Masthead(f"Self-check: {check.subject}", _flips(check)), sections)
 
 
 def _rate(flips: FlipRate | None) -> str:

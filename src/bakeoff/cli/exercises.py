@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.text import Text
@@ -18,17 +19,12 @@ from bakeoff.doors.exercises.exercises import Exercise, find_exercises
 from bakeoff.doors.exercises.image import CONTAINERFILE, plan_image, shell_words
 from bakeoff.doors.exercises.plan import build_plan, build_prompt
 from bakeoff.doors.exercises.request import ExercisesRequest
-from bakeoff.doors.exercises.results.board import leaderboard_json, standings_of
-from bakeoff.doors.exercises.results.board_text import describe_board
-from bakeoff.doors.exercises.results.model import ResultFile
+from bakeoff.doors.exercises.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
 from bakeoff.doors.exercises.results.read import ExerciseResultReader, read_result
 from bakeoff.doors.exercises.verify import gradable_exercises
 from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.report.compare_logs import harmless_in_logs, harmless_json
-from bakeoff.report.markdown import to_markdown
-from bakeoff.report.terminal import print_blocks
 from bakeoff.report.words import visible
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
 from bakeoff.sandbox.process import ProcessSandbox
@@ -125,28 +121,17 @@ def show_leaderboard(results: Path, files: Sequence[Path], shown_as: ReportFlags
     """Rank result files of agents."""
     if shown_as.as_json and shown_as.markdown:
         raise UsageError("--json and --markdown both print to stdout: use only one of them")
-    read = list(_named(files) if files else _found(results))
-    if not read:
+    found = list(_named(files) if files else _found(results))
+    if not found:
         places = ", ".join(visible(str(path)) for path in files or [results])
         raise UsageError(f"{places} has no result file of agents: name some, or start with `bakeoff agents run`")
-    standings = standings_of(read)
-    if shown_as.html:
-        from bakeoff.doors.exercises.results.board_page import write_board_page
+    board = rank_agents(found)
+    from bakeoff.cli.compare import show  # its imports take long, and no other command of agents needs them
 
-        folders = {path if path.is_dir() else path.parent: None for path in files or [results]}
-        say(f"wrote {write_board_page(shown_as.html, standings, list(folders))}")
-    if shown_as.as_json:
-        out().file.write(harmless_json(json.dumps(leaderboard_json(read), indent=2)) + "\n")
-    elif shown_as.markdown:
-        out().file.write(harmless_in_logs(to_markdown(describe_board(standings))))
-    elif not shown_as.html:
-        console = out()
-        with console.capture() as printed:
-            print_blocks(console, describe_board(standings))
-        console.file.write(harmless_in_logs(printed.get()))
+    show(partial(json.dumps, leaderboard_json(board)), describe_board(board), shown_as)
 
 
-def _named(files: Sequence[Path]) -> Iterator[ResultFile]:
+def _named(files: Sequence[Path]) -> Iterator[AgentResult]:
     """Read files, and all the files of folders. A file that was named must be readable."""
     for path in files:
         if path.is_dir():
@@ -154,16 +139,16 @@ def _named(files: Sequence[Path]) -> Iterator[ResultFile]:
         elif not path.is_file():
             raise UsageError(f"{visible(str(path))} does not exist: name result files of agents, or folders of them")
         else:
-            yield read_result(path)
+            yield AgentResult(path, read_result(path))
 
 
-def _found(folder: Path) -> Iterator[ResultFile]:
+def _found(folder: Path) -> Iterator[AgentResult]:
     """Read all result files of a folder except `latest.json`, which is a copy; warn of damaged ones."""
     reader = ExerciseResultReader()
     for path in sorted(folder.glob("*.json")):
         if path.name != "latest.json" and reader.recognises(path):
             try:
-                yield read_result(path)
+                yield AgentResult(path, read_result(path))
             except BakeoffError as error:
                 say(f"warning: left out: {error}")
 

@@ -15,6 +15,7 @@ from bakeoff.doors import door_of
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.badges import run_badge, score_badge
+from bakeoff.report.blocks import Blocks
 from bakeoff.report.compare_arms import with_changes
 from bakeoff.report.export_csv import write_csv
 from bakeoff.report.export_inspect import write_inspect_log
@@ -23,12 +24,11 @@ from bakeoff.report.export_rows import fields_of, rows_of
 from bakeoff.report.github import annotations, write_step_summary
 from bakeoff.report.junit import write_junit
 from bakeoff.report.markdown import to_markdown
-from bakeoff.report.outputs import Blocks
-from bakeoff.report.outputs_shelf import Shelf
-from bakeoff.report.outputs_summary import describe_run
+from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.readers import Source, find_source
+from bakeoff.report.run_records import RunRecords
+from bakeoff.report.run_summary import describe_run
 from bakeoff.report.summary import Summary, summarise
-from bakeoff.report.whole_files import whole_file, whole_text
 
 if TYPE_CHECKING:
     from bakeoff.cli.main import ExportFormat
@@ -41,7 +41,7 @@ class Wanted:
     """What to export, and where to write it."""
 
     source: Source
-    shelf: Shelf
+    shelf: RunRecords
     output: str  # a path, or `-`
 
     @property
@@ -58,7 +58,7 @@ def run_export(results: Path, name: str, format_: "ExportFormat", output: str, s
     source = find_source(results, name)
     plan = source.plan if subject is None else _with_subject(source, subject)
     records = (record for record in source.records() if subject in (None, record.subject))
-    with Shelf(plan, records, share=door_of(plan).share(plan)) as shelf:
+    with RunRecords(plan, records, share=door_of(plan).share(plan)) as shelf:
         FORMATS[format_](Wanted(source, shelf, output))
     tell_of_damage(source.circumstances().damaged, source.name)
     return 0
@@ -154,7 +154,7 @@ def _text_to(output: str) -> Iterator[TextIO]:
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
         yield sys.stdout
         return
-    with whole_text(Path(output)) as file:
+    with replace_text(Path(output)) as file:
         yield file
     say(f"wrote {output}")
 
@@ -163,6 +163,6 @@ def _text_to(output: str) -> Iterator[TextIO]:
 def _file_at(output: str, format_: str) -> Iterator[Path]:
     if output == STDOUT:
         raise UsageError(f"--format {format_} is not text: name a file with -o")
-    with whole_file(Path(output)) as path:
+    with replace_file(Path(output)) as path:
         yield path
     say(f"wrote {output}")

@@ -14,7 +14,7 @@ from bakeoff.doors.mcp_suite.results.files import write_combined
 from bakeoff.doors.mcp_suite.suites import Asked, Prepared, prepare, read_suites
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.report.whole_files import refuse_unwritable
+from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.words import percent, visible
 
 

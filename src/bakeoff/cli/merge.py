@@ -13,8 +13,8 @@ from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
 from bakeoff.doors.pytest_plugin.reporting.merging import merge_files
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.shape import file_chunks, read_eval_file, summary_of
+from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.terminal import print_blocks
-from bakeoff.report.whole_files import refuse_unwritable
 
 STDOUT = "-"
 

@@ -32,7 +32,8 @@ from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import Record
 from bakeoff.report import Summary, summarise
 from bakeoff.report.ci import CiRun, write_ci_outputs
-from bakeoff.report.terminal import print_blocks, print_summary
+from bakeoff.report.run_summary import summary_table
+from bakeoff.report.terminal import print_blocks
 from bakeoff.report.words import cost
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
 
@@ -138,7 +139,7 @@ def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder 
         if ended.results.text is not None:
             print_blocks(out(), ended.results.text)
         else:
-            print_summary(out(), finished.summary)
+            print_blocks(out(), [summary_table(finished.summary)])
         print_spending(err(), finished.summary, folder)
     if interrupted:
         say(f"interrupted; continue with `{_command('resume', finished)}`")

@@ -15,10 +15,11 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report import Summary, summarise
+from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
 from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.report.html.entries import Unreadable, read_entries
-from bakeoff.report.outputs import Column, Grid, Quote, Words, sparkline
-from bakeoff.report.terminal import print_blocks, print_summary
+from bakeoff.report.run_summary import summary_table
+from bakeoff.report.terminal import print_blocks
 from bakeoff.report.words import cost, percent, visible
 from bakeoff.storage.journal import Damage, Mark
 from bakeoff.storage.run_folder import RunFolder, find_run
@@ -41,17 +42,17 @@ def list_runs(results: Path, *, as_json: bool) -> None:
         column for column in _COLUMNS if column.title != "history" or any(len(row["history"]) > 1 for row in rows)
     ]
     cells = (tuple(_cell(row, column.title) for column in columns) for row in rows)
-    print_blocks(out(), [Grid(tuple(columns), tuple(cells))])
+    print_blocks(out(), [Table(tuple(columns), tuple(cells))])
 
 
 _COLUMNS = (
     Column("run"),
     Column("state"),
-    Column("scored/planned", numeric=True, least_width=60),
-    Column("subjects", numeric=True, least_width=110),
-    Column("best score", numeric=True),
-    Column("history", numeric=True, least_width=80),
-    Column("cost", numeric=True, least_width=100),
+    Column("scored/planned", align="end", drop=1),
+    Column("subjects", align="end", drop=4),
+    Column("best score", align="end"),
+    Column("history", align="end", drop=2, optional=True),
+    Column("cost", align="end", drop=3),
 )
 _KEYS = {"scored/planned": "scored", "best score": "best"}
 
@@ -109,7 +110,7 @@ def show_run(results: Path, name: str, *, as_json: bool) -> None:
         return
     console = out()
     console.print(f"{folder.label}: {_state(folder, summary)}")
-    print_summary(console, summary)
+    print_blocks(console, [summary_table(summary)])
     print_spending(console, summary, folder)
     _print_failures(_first_not_passed(plan, folder, cases))
 

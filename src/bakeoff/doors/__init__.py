@@ -18,9 +18,8 @@ if TYPE_CHECKING:  # every pytest run loads this module, so it imports nothing h
     from bakeoff.options import RunOptions
     from bakeoff.plan import Plan
     from bakeoff.record import Record
-    from bakeoff.report.html.gather import RunData
-    from bakeoff.report.outputs import Blocks
-    from bakeoff.report.sections import Section
+    from bakeoff.report.blocks import Blocks, Section
+    from bakeoff.report.html.run_data import RunData
     from bakeoff.report.summary import Summary
     from bakeoff.storage.run_folder import RunFolder
 

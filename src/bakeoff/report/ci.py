@@ -1,4 +1,4 @@
-"""What continuous integration is given at the end of a run, whichever door it came through."""
+"""Write the outputs for continuous integration at the end of a run."""
 
 import os
 import sys
@@ -12,16 +12,16 @@ from bakeoff.plan import Plan
 from bakeoff.report.github import annotations, write_step_summary
 from bakeoff.report.junit import write_junit_of_all
 from bakeoff.report.markdown import to_markdown
-from bakeoff.report.outputs_shelf import Shelf
-from bakeoff.report.outputs_summary import describe_run
+from bakeoff.report.output_files import refuse_unwritable, replace_text
+from bakeoff.report.run_records import RunRecords
+from bakeoff.report.run_summary import describe_run
 from bakeoff.report.summary import summarise
-from bakeoff.report.whole_files import refuse_unwritable, whole_text
 from bakeoff.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True)
 class CiOutputs:
-    """What was asked for. Made before a run starts, so that a place that cannot be written to is refused in time."""
+    """The outputs that were asked for. Created before a run starts, so that unwritable files are refused in time."""
 
     junit: Path | None = None
     markdown: Path | None = None
@@ -41,14 +41,14 @@ NO_OUTPUTS = CiOutputs()
 
 @dataclass(frozen=True, slots=True)
 class CiRun:
-    """A run that is told of."""
+    """A finished run."""
 
     folder: RunFolder
     plan: Plan
     share: float = 1.0  # of a case's rounds that have to pass for the case to pass
 
-    def shelf(self) -> Shelf:
-        return Shelf(self.plan, self.folder.latest_records(self.plan), share=self.share)
+    def records(self) -> RunRecords:
+        return RunRecords(self.plan, self.folder.latest_records(self.plan), share=self.share)
 
 
 def write_ci_outputs(
@@ -57,32 +57,34 @@ def write_ci_outputs(
     stream: TextIO | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[Path, ...]:
-    """Write them, and say where. GitHub reads stderr as well as stdout, and the latter may have to be JSON."""
+    """Write the outputs and return their paths. GitHub also reads stderr, and stdout may have to be JSON."""
     if not outputs or not runs:
         return ()
     with ExitStack() as stack:
-        shelves = [(run.folder.name, stack.enter_context(run.shelf())) for run in runs]
-        return tuple(_written(shelves, outputs, stream or sys.stderr, environment))
+        found = [(run.folder.name, stack.enter_context(run.records())) for run in runs]
+        return tuple(_written(found, outputs, stream or sys.stderr, environment))
 
 
 def _written(
-    shelves: Sequence[tuple[str, Shelf]], outputs: CiOutputs, stream: TextIO, environment: Mapping[str, str]
+    runs: Sequence[tuple[str, RunRecords]], outputs: CiOutputs, stream: TextIO, environment: Mapping[str, str]
 ) -> Iterator[Path]:
     if outputs.junit:
-        several = len(shelves) > 1
-        named = [(f"{shelf.plan.name}: " if several else "", shelf) for _, shelf in shelves]
-        with whole_text(outputs.junit) as file:
-            write_junit_of_all("bakeoff" if several else shelves[0][0], named, file)
+        several = len(runs) > 1
+        prefixed = [(f"{records.plan.name}: " if several else "", records) for _, records in runs]
+        with replace_text(outputs.junit) as file:
+            write_junit_of_all("bakeoff" if several else runs[0][0], prefixed, file)
         yield outputs.junit
     if not outputs.markdown and not outputs.github:
         return
     blocks = [
-        block for name, shelf in shelves for block in describe_run(name, summarise(shelf.plan, shelf.records()), shelf)
+        block
+        for name, records in runs
+        for block in describe_run(name, summarise(records.plan, records.records()), records)
     ]
     if outputs.markdown:
-        with whole_text(outputs.markdown) as file:
+        with replace_text(outputs.markdown) as file:
             file.write(to_markdown(blocks))
         yield outputs.markdown
     if outputs.github:
-        stream.writelines(f"{line}\n" for _, shelf in shelves for line in annotations(shelf))
+        stream.writelines(f"{line}\n" for _, records in runs for line in annotations(records))
         write_step_summary(blocks, stream, environment)

@@ -1,7 +1,7 @@
-"""Two subjects, case by case: how much better the candidate is, how sure that is, and what else was different.
+"""Compare two subjects case by case: the difference, its certainty, and other differences between the runs.
 
-compare_sources   picks the arms, compares each pair, judges all of them together (Holm)
-CompareReport     everything it found, as data; `compare_text` says it as blocks, `compare_page` as a page
+compare_sources   chooses the subjects, compares each pair, and judges all pairs together (Holm)
+CompareReport     all findings as data; `compare_report` describes them as blocks
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,11 +38,11 @@ OPEN, SHUT, UNDECIDED = 0, 1, 3
 
 
 FileName = Annotated[str, PlainSerializer(clean_text, return_type=str, when_used="json")]
-"""A folder may have a name that is no text; JSON can only hold text."""
+"""The name of a file or folder. Names that are not valid text are escaped in JSON."""
 
 
 class ArmFacts(FrozenModel):
-    """One side, as the report tells it."""
+    """One side of a comparison."""
 
     source: FileName
     path: FileName
@@ -51,7 +51,7 @@ class ArmFacts(FrozenModel):
     summary: SubjectSummary
     threshold: float | None  # None: nothing passes or fails
     stamp: Stamp
-    damaged: int  # lines of its journal that are in no number
+    damaged: int  # unreadable lines of its journal, which are not counted
 
 
 class PairReport(FrozenModel):
@@ -62,12 +62,12 @@ class PairReport(FrozenModel):
     comparison: Comparison
     ruling: Ruling
     exit_code: int
-    gate: str  # the sentence that explains the exit code
-    control: bool = False  # a subject that tests the cases: shown, but not judged by the gate
+    gate: str  # the explanation of the exit code
+    control: bool = False  # tests the cases: shown, but ignored by the gate
     mismatches: tuple[Mismatch, ...]
-    by_id_alone: bool  # the content of a side's cases is unknown, so cases were paired by their names
-    advice: str | None = None  # where the noise lies
-    detectable: float | None = None  # the smallest true difference that this comparison would find
+    by_id_alone: bool  # cases were paired by id only, because the content of a side's cases is unknown
+    advice: str | None = None  # on the source of the noise
+    detectable: float | None = None  # the smallest true difference that this comparison can find
     cases: tuple[CaseChange, ...] = ()
     details: tuple[CaseDetail, ...] = ()
 
@@ -90,7 +90,7 @@ def compare_sources(
 ) -> CompareReport:
     """Compare one subject with another, or every subject that both sources have with itself.
 
-    Controls decide nothing unless they were named, or there is nothing else.
+    Controls do not influence the exit code unless they were named or are the only subjects.
     """
     names = _pairs_of(baseline, candidate, subjects)
     with countable(baseline, candidate), ExitStack() as open_arms:
@@ -117,7 +117,7 @@ def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, s
         return [(baseline.plan.subjects[0].name, candidate.plan.subjects[0].name)]
     raise UsageError(
         f"no subject is in both: {baseline.name} has {_names(baseline)}; {candidate.name} has {_names(candidate)}. "
-        "Say which to compare with --subject-a and --subject-b"
+        "Choose two with --subject-a and --subject-b"
     )
 
 
@@ -127,7 +127,7 @@ def _refuse_itself(baseline: Source, candidate: Source, named: str) -> None:
         others = visible(", ".join(names), 200) or "it has no other"
         name = visible(repr(named), 80)
         raise UsageError(
-            f"{baseline.name} is one run, so {name} would be compared with itself: add a second run, or name "
+            f"{baseline.name} is one run, so {name} would be compared with itself: add a second run, or choose "
             f"two subjects with --subject-a and --subject-b (besides {name}: {others})"
         )
 
@@ -137,7 +137,7 @@ def _both_of(source: Source) -> tuple[str, str]:
     if len(specs) != 2:
         raise UsageError(
             f"{source.name} is one run with {len(specs)} subjects ({_names(source)}): "
-            "say which two to compare with --subject-a and --subject-b"
+            "choose two with --subject-a and --subject-b"
         )
     return specs[0].name, specs[1].name
 
@@ -150,7 +150,7 @@ def _report(arms: Sequence[tuple[Arm, Arm]], gate: Gate, margin: float | None, m
     compared = {str(place): compare(*_cells(old, new)) for place, (old, new) in enumerate(arms)}
     losses = {str(place): (old.losses, new.losses) for place, (old, new) in enumerate(arms)}
     controls = _controls(arms)
-    # The controls' tests must not make the others' stricter.
+    # Controls must not make the correction for the other subjects stricter.
     rulings = judge_all(_without(compared, controls), margin=margin, losses=losses)
     beside = {place: judge(compared[place], margin=margin, losses=losses[place]) for place in controls}
     pairs = [
@@ -161,13 +161,13 @@ def _report(arms: Sequence[tuple[Arm, Arm]], gate: Gate, margin: float | None, m
     codes = {pair.exit_code for pair in judged}
     code = next((code for code in (SHUT, UNDECIDED) if code in codes), OPEN)
     assert gate != "verdict" or code == exit_code_of(rulings.values())
-    decided_nothing = {"control": True, "exit_code": OPEN, "gate": "a control: it has no say in the exit code"}
+    decided_nothing = {"control": True, "exit_code": OPEN, "gate": "a control, which does not influence the exit code"}
     others = [pairs[int(place)].model_copy(update=decided_nothing) for place in controls]
     return CompareReport(gate=gate, margin=margin, pairs=(*judged, *others), exit_code=code)
 
 
 def _controls(arms: Sequence[tuple[Arm, Arm]]) -> list[str]:
-    """The places of pairs that are there to test the cases; none, where there are only such pairs."""
+    """Return the places of pairs with a control; none if all pairs are such."""
     found = [str(place) for place, (old, new) in enumerate(arms) if old.summary.control or new.summary.control]
     return found if len(found) < len(arms) else []
 
@@ -205,13 +205,13 @@ def _pair(
 
 
 def gate_of(compared: Comparison, ruling: Ruling, gate: Gate, margin: float | None) -> tuple[int, str]:
-    """The exit code and its reason."""
-    unpaired = "" if compared.paired else ", by cases that are not the same in both"
+    """Return the exit code and its explanation."""
+    unpaired = "" if compared.paired else ", although the cases differ"
     bounded = not ruling.refused and compared.inner is not None and margin is not None
     if gate == "regression" and bounded and ruling.exit_code == UNDECIDED:
         assert compared.inner is not None
         assert margin is not None
-        if compared.inner.low > -margin:  # one-sided: how much better it may be does not matter here
+        if compared.inner.low > -margin:  # one-sided: only losses matter
             return OPEN, f"not worse by more than {100 * margin:g} points: the gate is open{unpaired}"
         return UNDECIDED, f"a loss of more than {100 * margin:g} points is not ruled out: undecidable"
     return ruling.exit_code, {OPEN: f"the gate is open{unpaired}", SHUT: f"the gate is shut{unpaired}"}.get(
@@ -221,10 +221,10 @@ def gate_of(compared: Comparison, ruling: Ruling, gate: Gate, margin: float | No
 
 def _way_out(compared: Comparison, ruling: Ruling) -> str:
     if ruling.refused:
-        return "`bakeoff resume` tries again what was lost, and would decide it"
+        return "run `bakeoff resume` to retry the lost trials"
     if compared.baseline is None or compared.candidate is None:
-        return "a side of which nothing was scored cannot be compared"
-    return "more cases or rounds, or a wider --margin, would decide it"
+        return "a side without scored trials cannot be compared"
+    return "use more cases or rounds, or a wider --margin"
 
 
 def _facts(arm: Arm) -> ArmFacts:
@@ -241,7 +241,7 @@ def _facts(arm: Arm) -> ArmFacts:
 
 
 def _other_mismatches(old: Arm, new: Arm) -> Iterator[Mismatch]:
-    """What the stamp has no field for and still makes scores mean something else."""
+    """Yield differences that change the meaning of scores and are not in the stamp."""
     known = old.content_known and new.content_known
     pairs = {
         "scorers": (_scorers(old), _scorers(new)) if known else ("", ""),
@@ -261,19 +261,19 @@ def _scorers(arm: Arm) -> str:
 
 
 def _changes(old: Arm, new: Arm) -> Iterator[CaseChange]:
-    """Every case that both have with the same content, in the baseline's order."""
+    """Yield every case that both sides have with the same content, in the baseline's order."""
     known = old.content_known and new.content_known
     theirs = {case_key(case, content_known=known) for case in new.plan.cases}
     for case in old.plan.cases:
         if case_key(case, content_known=known) in theirs:
-            before, after = old.shelf.rounds(old.spec.name, case.id), new.shelf.rounds(new.spec.name, case.id)
+            before, after = old.records.rounds(old.spec.name, case.id), new.records.rounds(new.spec.name, case.id)
             yield case_change(case.id, before, after)
 
 
 def _details(old: Arm, new: Arm, cases: Sequence[CaseChange], most: int) -> Iterator[CaseDetail]:
-    """Of the cases that changed most, losses first."""
+    """Yield the details of the cases that changed most, losses first."""
     changed = [case for case in cases if case.outcome in ("win", "loss")]
     for case in sorted(changed, key=lambda case: case.difference or 0.0)[:most]:
-        detail = case_detail(case.case, old.shelf, old.spec.name, new.shelf, new.spec.name)
+        detail = case_detail(case.case, old.records, old.spec.name, new.records, new.spec.name)
         if detail is not None:
             yield detail

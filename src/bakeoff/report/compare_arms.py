@@ -1,4 +1,4 @@
-"""One side of a comparison: a subject's cases as cells, what it lost, and the circumstances it ran under."""
+"""Read one side of a comparison: a subject's scores by case, its losses, and the conditions of its run."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,20 +13,20 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record, Verdict
-from bakeoff.report.outputs_shelf import Shelf
 from bakeoff.report.readers import Circumstances, Source
+from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, summarise
 from bakeoff.report.words import visible
 from bakeoff.stats import CLUSTER_TAG, CaseKey, Cell, Cells, Losses, Stamp
 
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
-_MOST_TOLD = 3  # values of one circumstance that are told apart
+_MOST_VALUES = 3  # of one condition that are listed
 _LONGEST = 120
 
 
 @dataclass(slots=True)
 class _Sums:
-    """A case's scores while records stream by."""
+    """The running sums of a case's scores."""
 
     rounds: int = 0
     total: float = 0.0
@@ -39,8 +39,8 @@ class _Sums:
 
 
 @dataclass(slots=True)
-class _Notes:
-    """What is gathered in the one pass over a subject's records."""
+class _Tally:
+    """The sums and conditions that one pass over a subject's records collects."""
 
     scores: dict[str, _Sums] = field(default_factory=dict)
     passes: dict[str, _Sums] = field(default_factory=dict)
@@ -52,34 +52,34 @@ class _Notes:
             self.scores.setdefault(record.case, _Sums()).add(value)
             self.passes.setdefault(record.case, _Sums()).add(float(verdict is Verdict.PASS))
         if record.transcript:
-            for key, told in _told(record.transcript.metadata):
+            for key, condition in _conditions(record.transcript.metadata):
                 values = self.metadata.setdefault(key, {})
-                if len(values) <= _MOST_TOLD:
-                    values[told] = None
+                if len(values) <= _MOST_VALUES:
+                    values[condition] = None
 
-    def word(self, key: str) -> str | None:
-        """What the transcripts say of one circumstance; several answers are all told."""
+    def condition(self, key: str) -> str | None:
+        """Return the values of one condition in the transcripts, joined."""
         values = list(self.metadata.get(key, ()))
-        more = ", …" if len(values) > _MOST_TOLD else ""
-        return ", ".join(sorted(values[:_MOST_TOLD])) + more if values else None
+        more = ", …" if len(values) > _MOST_VALUES else ""
+        return ", ".join(sorted(values[:_MOST_VALUES])) + more if values else None
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A subject in one source. Close it: its records lie on a shelf."""
+    """A subject in one source. Use it as a context manager, because its records are in a temporary file."""
 
     source: str
     path: Path
     plan: Plan
     spec: SubjectSpec
     cells: Cells
-    passes: Cells  # the same with 1 for a pass and 0 for everything else that counts
+    passes: Cells  # the same with 1 for a pass and 0 for other scored trials
     summary: SubjectSummary
     losses: Losses
     stamp: Stamp
     circumstances: Circumstances
     content_known: bool
-    shelf: Shelf
+    records: RunRecords
 
     def __enter__(self) -> Self:
         return self
@@ -87,23 +87,23 @@ class Arm:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.shelf.__exit__(kind, error, trace)
+        self.records.__exit__(kind, error, trace)
 
 
 def read_arm(source: Source, subject: str) -> Arm:
-    """One pass over a source's records, in memory that depends on the cases alone."""
+    """Read a subject's records in one pass. Memory depends on the number of cases only."""
     plan = _only(source.plan, subject, source.name)
-    if plan.sparse:  # cases of other subjects are nothing that this one missed
+    if plan.sparse:  # this subject did not miss the cases of other subjects
         had = {record.case for record in source.records() if record.subject == subject}
         plan = with_changes(plan, cases=tuple(case for case in plan.cases if case.id in had))
-    notes = _Notes()
+    tally = _Tally()
     ours = (record for record in source.records() if record.subject == subject)
-    shelf = Shelf(plan, _noted(ours, notes))
+    records = RunRecords(plan, _tallied(ours, tally))
     try:
-        [summary] = summarise(plan, shelf.records()).subjects
+        [summary] = summarise(plan, records.records()).subjects
         circumstances = source.circumstances()
     except BaseException:
-        shelf.__exit__(None, None, None)
+        records.__exit__(None, None, None)
         raise
     known = source.description.content_known
     return Arm(
@@ -111,32 +111,32 @@ def read_arm(source: Source, subject: str) -> Arm:
         path=source.path,
         plan=plan,
         spec=plan.subjects[0],
-        cells=_cells(plan, notes.scores, content_known=known),
-        passes=_cells(plan, notes.passes, content_known=known),
+        cells=_cells(plan, tally.scores, content_known=known),
+        passes=_cells(plan, tally.passes, content_known=known),
         summary=summary,
         losses=losses_of(summary),
-        stamp=_stamp(plan, circumstances, notes),
+        stamp=_stamp(plan, circumstances, tally),
         circumstances=circumstances,
         content_known=known,
-        shelf=shelf,
+        records=records,
     )
 
 
 @contextmanager
 def countable(*sources: Source) -> Iterator[None]:
-    """Numbers beyond all sums, which only a damaged or hostile file holds, are refused in a sentence."""
+    """Turn overflows, which only damaged or hostile files cause, into an error message."""
     try:
         yield
     except (ValidationError, ArithmeticError) as error:
         paths = " or ".join(dict.fromkeys(visible(str(source.path)) for source in sources))
         raise RunFolderError(
-            f"{paths} cannot be counted: costs, times or scores in it add up to no number; "
-            "`bakeoff runs check` looks at every line"
+            f"{paths} cannot be counted: the sum of its costs, times or scores is not a finite number; "
+            "`bakeoff runs check` checks every line"
         ) from error
 
 
 def losses_of(summary: SubjectSummary) -> Losses:
-    """What our side broke. Trials that a budget kept from running were never lost, only not run."""
+    """Return the trials lost to infrastructure and graders. Trials that a budget prevented were not run, not lost."""
     whose = {Verdict.INFRA: "infrastructure", Verdict.GRADER: "graders"}
     counts = {words: summary.verdicts[verdict] for verdict, words in whose.items() if summary.verdicts.get(verdict)}
     lost = sum(counts.values())
@@ -144,14 +144,14 @@ def losses_of(summary: SubjectSummary) -> Losses:
 
 
 def case_key(case: Case, *, content_known: bool) -> CaseKey:
-    """A case is the same only if its content is. Limits are a circumstance, which the stamp names, not content."""
+    """Return a key that is equal for cases with the same content. Limits are conditions, not content."""
     if not content_known:
         return CaseKey(case.id)
     return CaseKey(case.id, fingerprint(case.model_dump(include=_CONTENT, exclude_defaults=True)))
 
 
 def by_id_alone(cells: Cells) -> Cells:
-    """For a partner whose cases are known by their ids only."""
+    """Drop the content from the keys, to pair with cases of unknown content."""
     return {CaseKey(key.id): cell for key, cell in cells.items()}
 
 
@@ -163,13 +163,13 @@ def _only(plan: Plan, subject: str, source: str) -> Plan:
 
 
 def with_changes(plan: Plan, **changes: Any) -> Plan:
-    """Another plan. `model_copy` would also copy what was computed from the old one and remembered."""
+    """Return a changed plan. `model_copy` would also copy the cached properties of the old plan."""
     return Plan(**{name: getattr(plan, name) for name in Plan.model_fields} | changes)
 
 
-def _noted(records: Iterable[Record], notes: _Notes) -> Iterator[Record]:
+def _tallied(records: Iterable[Record], tally: _Tally) -> Iterator[Record]:
     for record in records:
-        notes.add(record)
+        tally.add(record)
         yield record
 
 
@@ -183,8 +183,8 @@ def _cells(plan: Plan, sums: dict[str, _Sums], *, content_known: bool) -> Cells:
     }
 
 
-def _told(metadata: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
-    """The circumstances that a transcript may speak of, as short texts."""
+def _conditions(metadata: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
+    """Yield the conditions that a transcript may name, as short texts."""
     for key in ("agent_version", "network_policy", "mcp_tools_hash", "model"):
         if isinstance(value := metadata.get(key), str | int | float):
             yield key, str(value)[:_LONGEST]
@@ -194,23 +194,23 @@ def _told(metadata: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
         yield "price_date", f"{price.get('source', 'unknown')} {date}"[:_LONGEST]
 
 
-def _stamp(plan: Plan, circumstances: Circumstances, notes: _Notes) -> Stamp:
+def _stamp(plan: Plan, circumstances: Circumstances, tally: _Tally) -> Stamp:
     spec = plan.subjects[0]
     model, system = spec.options.get("model"), spec.options.get("system")
     return Stamp(
-        model=model if isinstance(model, str) else notes.word("model"),
-        agent_version=notes.word("agent_version") or spec.revision or None,
+        model=model if isinstance(model, str) else tally.condition("model"),
+        agent_version=tally.condition("agent_version") or spec.revision or None,
         sandbox=", ".join(circumstances.sandboxes) or None,
         timeouts=_timeouts(plan),
-        network_policy=notes.word("network_policy"),
-        mcp_tools_hash=notes.word("mcp_tools_hash"),
+        network_policy=tally.condition("network_policy"),
+        mcp_tools_hash=tally.condition("mcp_tools_hash"),
         prompt_hash=fingerprint(system)[:12] if system is not None else None,
-        price_date=notes.word("price_date"),
+        price_date=tally.condition("price_date"),
     )
 
 
 def _timeouts(plan: Plan) -> str:
-    """Of the phases that the subject can lose to; cases that differ from each other are told by a hash."""
+    """Return the time limits of the attempt and score phases; limits that differ by case are shown as a hash."""
     limits = {(case.limits.attempt_seconds, case.limits.score_seconds) for case in plan.cases}
     own = plan.subjects[0].options.get("timeout")
     answer = f", answer {own:g} s" if isinstance(own, int | float) else ""

@@ -1,4 +1,4 @@
-"""What changed in one case: its numbers, and its outputs, tools, transcript and files line by line."""
+"""Find what changed in one case: its numbers, and its output, tools, transcript and files line by line."""
 
 import difflib
 import json
@@ -11,11 +11,12 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.record import NO_USAGE, Reasoning, Record, Text, ToolCall, Transcript, Verdict
-from bakeoff.report.outputs_shelf import Shelf
+from bakeoff.report.reasons import why
+from bakeoff.report.run_records import RunRecords
 
 Outcome = Literal["win", "tie", "loss", "not scored"]
 
-_LONGEST_TEXT = 20_000  # characters of one text that are compared; the rest is only said to differ
+_LONGEST_TEXT = 20_000  # characters of a text that are compared
 _MOST_LINES = 400
 _SHOWN_LINES = 60  # of one difference
 _LONGEST_LINE = 300
@@ -32,8 +33,8 @@ class Side(FrozenModel):
     cost: float | None
     seconds: float | None
     tokens: int
-    tool_calls: float  # of a round, as cost, time and tokens are
-    why: str = ""  # the first round that did not pass
+    tool_calls: float  # per round, like cost, time and tokens
+    why: str = ""  # of the first round that did not pass
 
 
 class CaseChange(FrozenModel):
@@ -50,14 +51,14 @@ class CaseChange(FrozenModel):
 
 
 class TextChange(FrozenModel):
-    """A unified diff, cut to what a person reads."""
+    """A unified diff, cut to a readable length."""
 
     what: str
     lines: tuple[str, ...]
 
 
 class CaseDetail(FrozenModel):
-    """The one round of a case that shows best what changed."""
+    """The round of a case that shows best what changed."""
 
     case: str
     round: int
@@ -65,26 +66,18 @@ class CaseDetail(FrozenModel):
 
 
 def case_change(case: str, baseline: Iterable[Record], candidate: Iterable[Record]) -> CaseChange:
+    """Compare the rounds of one case."""
     before, after = _side(baseline), _side(candidate)
     return CaseChange(case=case, outcome=_outcome(before, after), baseline=before, candidate=after)
 
 
-def case_detail(case: str, baseline: Shelf, before: str, candidate: Shelf, after: str) -> CaseDetail | None:
-    """The first round that ended differently, or else the first that both have."""
+def case_detail(case: str, baseline: RunRecords, before: str, candidate: RunRecords, after: str) -> CaseDetail | None:
+    """Return the first round that ended differently, or else the first that both have."""
     chosen = _telling_pair(baseline.rounds(before, case), list(candidate.rounds(after, case)))
     if chosen is None:
         return None
     old, new = chosen
     return CaseDetail(case=case, round=old.round, changes=tuple(_changes(old, new)))
-
-
-def why(record: Record) -> str:
-    """In a few words, why a trial did not pass."""
-    if record.failure:
-        return f"{record.failure.type}: {record.failure.message}"[:_LONGEST_LINE]
-    low = [score for score in record.scores if score.value is not None and score.value < 1]
-    said = (f"{score.name}: {score.reason}" if score.reason else f"{score.name} {score.value:.2f}" for score in low)
-    return "; ".join(said)[:_LONGEST_LINE]
 
 
 def _side(records: Iterable[Record]) -> Side:
@@ -150,18 +143,18 @@ def _changes(old: Record, new: Record) -> Iterator[TextChange]:
 
 
 def as_text(value: JsonValue) -> str:
-    """Any output as lines that can be compared."""
+    """Return any output as lines that can be compared."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, indent=1, ensure_ascii=False)
 
 
 def text_difference(was: str, now: str) -> tuple[str, ...]:
-    """A unified diff of two texts of any size in bounded time; nothing where they are alike."""
+    """Return a unified diff of two texts of any size in bounded time; nothing if they are equal."""
     if was == now:
         return ()
     marked = difflib.unified_diff(_lines(was), _lines(now), lineterm="", n=2)
-    lines = [line[:_LONGEST_LINE] for line in islice(marked, 2, None)]  # after the names of the two files
+    lines = [line[:_LONGEST_LINE] for line in islice(marked, 2, None)]  # without the names of the two files
     if not lines:
         if _is_whole(was) and _is_whole(now):
             return ("… only line breaks differ",)
@@ -176,7 +169,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether all of it is compared."""
+    """Tell whether all of a text is compared."""
     return len(text) <= _LONGEST_TEXT and len(text.splitlines()) <= _MOST_LINES
 
 
@@ -185,7 +178,7 @@ def _tools(transcript: Transcript) -> str:
 
 
 def _said(transcript: Transcript) -> str:
-    """Every step on a few lines each, long parts cut: this is for seeing where two conversations part."""
+    """Return every step on a few lines, to show where two conversations diverge."""
     return "\n".join(_part(part) for step in transcript.steps for part in step.parts)
 
 

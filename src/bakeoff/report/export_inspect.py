@@ -22,9 +22,10 @@ from bakeoff._version import __version__
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Reasoning, Record, Step, Text, ToolCall, Usage, Verdict
 from bakeoff.report.compare_arms import with_changes
-from bakeoff.report.compare_cases import as_text, why
+from bakeoff.report.compare_cases import as_text
 from bakeoff.report.export_rows import unique_names
-from bakeoff.report.outputs_shelf import Shelf
+from bakeoff.report.reasons import why
+from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, summarise
 
 OWN_SCORE = "bakeoff"
@@ -35,7 +36,7 @@ _STOPS = {"stop": "stop", "length": "max_tokens", "tool_call": "tool_calls", "co
 Json = dict[str, Any]
 
 
-def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, shelf: Shelf, path: Path) -> None:
+def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, shelf: RunRecords, path: Path) -> None:
     """One sample at a time; their summaries wait in a temporary file."""
     only = with_changes(plan, subjects=(subject,))
     [summary] = summarise(only, shelf.of_subject(subject.name)).subjects
@@ -65,7 +66,9 @@ class _Span:
         self.last = max(record.started + record.seconds, self.last or 0.0)
 
 
-def _write_samples(plan: Plan, subject: SubjectSpec, shelf: Shelf, log: zipfile.ZipFile, summaries: IO[bytes]) -> _Span:
+def _write_samples(
+    plan: Plan, subject: SubjectSpec, shelf: RunRecords, log: zipfile.ZipFile, summaries: IO[bytes]
+) -> _Span:
     span = _Span()
     separator = b"["
     for case in plan.cases:

@@ -10,7 +10,7 @@ from typing import Literal
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.compare_cases import as_text
-from bakeoff.report.outputs_shelf import Shelf
+from bakeoff.report.run_records import RunRecords
 
 Kind = Literal["text", "json", "whole", "real", "flag", "time"]
 Value = str | int | float | bool | None
@@ -61,7 +61,7 @@ def fields_of(plan: Plan) -> tuple[Field, ...]:
     return (*_FIXED, *(Field(f"score.{name}", "real") for name in unique_names(_scorers(plan))))
 
 
-def rows_of(name: str, shelf: Shelf) -> Iterator[dict[str, Value]]:
+def rows_of(name: str, shelf: RunRecords) -> Iterator[dict[str, Value]]:
     """Yield a row for each record; `case_verdict` is that of its case over all rounds."""
     plan = shelf.plan
     tags = {case.id: json.dumps(case.tags, sort_keys=True) for case in plan.cases}

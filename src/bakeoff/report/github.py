@@ -1,9 +1,11 @@
-"""What GitHub Actions shows of a run: annotations on the build, and its summary page.
+"""Write what GitHub Actions shows: annotations, the summary page of a build, and logs without foreign commands.
 
-Annotations are commands on stdout. Whatever a subject said is encoded: it can neither end a command nor begin one.
+Annotations are commands on stdout. Texts of subjects are encoded, so that they can neither end nor begin a command.
+GitHub executes `::command::` at the start of a line and `##[command]` anywhere in it.
 """
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,29 +13,29 @@ from typing import TextIO
 
 from bakeoff.errors import UsageError
 from bakeoff.record import LOST, Record
-from bakeoff.report.compare_cases import why
+from bakeoff.report.blocks import Blocks
 from bakeoff.report.markdown import to_markdown
-from bakeoff.report.outputs import Blocks
-from bakeoff.report.outputs_shelf import Shelf
-from bakeoff.report.outputs_summary import unhappy_records
+from bakeoff.report.reasons import why
+from bakeoff.report.run_records import RunRecords
+from bakeoff.report.run_summary import failed_records
 from bakeoff.report.words import visible
 
 MOST_ANNOTATIONS = 10
-"""Of each level: GitHub shows no more of one step."""
+"""The number of annotations of each level. GitHub shows no more of one step."""
 
 _LONGEST = 500
+_COMMAND = re.compile(r"^([ \t]*)(?=::)", re.MULTILINE)
 _LONGEST_SUMMARY = 1_000_000  # bytes; GitHub refuses more than 1 MiB
 SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
 
 
-def annotations(shelf: Shelf) -> Iterator[str]:
-    """An error for each trial that failed, a warning for each that was lost, and a notice about the rest.
+def annotations(records: RunRecords) -> Iterator[str]:
+    """Yield an error for each failed trial, a warning for each lost one, and a notice about the rest.
 
-    A case that passes is left out, whatever became of some of its rounds.
-    Controls are left out where there is anything else: that `nop` fails is no news.
+    Cases that pass are left out, also if some of their rounds did not. So are controls, unless there is nothing else.
     """
     counts: Counter[str] = Counter()
-    for record in unhappy_records(shelf):
+    for record in failed_records(records):
         level = "warning" if record.verdict in LOST else "error"
         counts[level] += 1
         if counts[level] <= MOST_ANNOTATIONS:
@@ -44,7 +46,7 @@ def annotations(shelf: Shelf) -> Iterator[str]:
 
 
 def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str, str] = os.environ) -> None:
-    """To the file that GitHub names, or else to stdout."""
+    """Append a summary to the file that GitHub names, or else write it to stdout."""
     text = to_markdown(blocks, _LONGEST_SUMMARY)
     place = environment.get(SUMMARY_FILE)
     if not place:
@@ -52,12 +54,12 @@ def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str,
         return
     data = text.encode(errors="replace")
     if len(data) > _LONGEST_SUMMARY:
-        data = data[:_LONGEST_SUMMARY].rsplit(b"\n", 1)[0] + b"\n\nCut: GitHub takes no longer summary.\n"
+        data = data[:_LONGEST_SUMMARY].rsplit(b"\n", 1)[0] + b"\n\nCut: GitHub limits the length of a summary.\n"
     try:
         with Path(place).open("ab") as file:
             file.write(data)
     except OSError as error:
-        raise UsageError(f"{SUMMARY_FILE}={place}: it cannot be written: {error.strerror}") from error
+        raise UsageError(f"{SUMMARY_FILE}={place}: this file cannot be written: {error.strerror}") from error
 
 
 def _annotation(level: str, record: Record) -> str:
@@ -66,7 +68,7 @@ def _annotation(level: str, record: Record) -> str:
 
 
 def command(level: str, title: str, text: str, *, file: str | None = None, line: int | None = None) -> str:
-    """An annotation, on a line of a file where it has one."""
+    """Return an annotation, at a line of a file if one is given."""
     places = {"file": file, "line": None if line is None else str(line), "title": title}
     properties = ",".join(f"{name}={_property(value)}" for name, value in places.items() if value is not None)
     return f"::{level} {properties}::{_data(text)}"
@@ -77,9 +79,20 @@ def _data(text: str) -> str:
 
 
 def _no_old_command(text: str) -> str:
-    """The old form of a command is heard anywhere in a line of stdout."""
+    """Break the old form of a command, which GitHub executes anywhere in a line."""
     return text.replace("##[", "## [")
 
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def harmless_in_logs(text: str) -> str:
+    """Return text with a mark before everything that GitHub would execute as a command."""
+    marked = _COMMAND.sub(lambda blanks: f"{blanks.group(1)[:-1]}·", text)
+    return marked.replace("##[", "##\\[")
+
+
+def harmless_json(text: str) -> str:
+    """Return the same JSON without commands. Its lines never begin with a colon."""
+    return text.replace("##[", "#\\u0023[")

@@ -1,9 +1,8 @@
-"""A run as JUnit XML: a suite for each subject, a test case for each case.
+"""Write a run as JUnit XML: a suite for each subject, a test case for each case.
 
-A case passes by its rule in the plan, or else when all its rounds do. What the subject did wrong is a
-`failure`, what our side did wrong (infra, grader) an `error`, what was not run or not paid for `skipped`. Scores are
-properties. Controls have no suite, for theirs would be red by design; where a run has nothing else, their suites say
-what they are.
+A case passes by its rule in the plan, or else if all its rounds do. A subject's mistake is a `failure`, a problem of
+infrastructure or grader an `error`, and a trial that was not run or not paid for is `skipped`. Scores are properties.
+Controls have no suite, because theirs would fail by design; if a run has only controls, they are marked.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,30 +11,30 @@ from xml.sax.saxutils import escape, quoteattr
 
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Record, Verdict
-from bakeoff.report.compare_cases import why
-from bakeoff.report.outputs_shelf import Shelf
+from bakeoff.report.reasons import why
+from bakeoff.report.run_records import RunRecords
 from bakeoff.report.words import visible
 
 Status = Literal["passed", "failure", "error", "skipped"]
 
 _LONGEST = 2000  # characters of an untrusted text
-_MOST_ROUNDS = 20  # of a case that are told one by one
+_MOST_ROUNDS = 20  # of a case that are listed
 _FAILED = (Verdict.FAIL, Verdict.TIMEOUT)
 _BROKEN = (Verdict.INFRA, Verdict.GRADER)
 _HAPPY = (Verdict.PASS, Verdict.RECORDED)
 
 
-def write_junit(name: str, shelf: Shelf, file: TextIO) -> None:
-    """One case at a time; only their outcomes are counted beforehand."""
-    write_junit_of_all(name, [("", shelf)], file)
+def write_junit(name: str, records: RunRecords, file: TextIO) -> None:
+    """Write one run, case by case."""
+    write_junit_of_all(name, [("", records)], file)
 
 
-def write_junit_of_all(name: str, shelves: Iterable[tuple[str, Shelf]], file: TextIO) -> None:
-    """Several runs in one file, each with a text that its suites are told apart by."""
+def write_junit_of_all(name: str, runs: Iterable[tuple[str, RunRecords]], file: TextIO) -> None:
+    """Write several runs to one file, each with a prefix for the names of its suites."""
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={_attribute(name)}>\n')
-    for prefix, shelf in shelves:
-        for subject in shelf.judged:
-            _write_suite(f"{prefix}{subject.name}", subject, shelf, file)
+    for prefix, records in runs:
+        for subject in records.judged:
+            _write_suite(f"{prefix}{subject.name}", subject, records, file)
     file.write("</testsuites>\n")
 
 
@@ -48,10 +47,10 @@ def status_of(verdict: Verdict | None) -> Status:
     return "error" if verdict in _BROKEN else "skipped"
 
 
-def _write_suite(name: str, spec: SubjectSpec, shelf: Shelf, file: TextIO) -> None:
+def _write_suite(name: str, spec: SubjectSpec, records: RunRecords, file: TextIO) -> None:
     subject = spec.name
-    cases = shelf.cases_of(subject)
-    statuses = [status_of(shelf.case_verdict(subject, case.id).verdict) for case in cases]
+    cases = records.cases_of(subject)
+    statuses = [status_of(records.case_verdict(subject, case.id).verdict) for case in cases]
     counts = {
         "tests": len(statuses),
         "failures": statuses.count("failure"),
@@ -60,27 +59,27 @@ def _write_suite(name: str, spec: SubjectSpec, shelf: Shelf, file: TextIO) -> No
     }
     numbers = " ".join(f'{key}="{count}"' for key, count in counts.items())
     file.write(f"<testsuite name={_attribute(name)} {numbers}>\n")
-    if shelf.is_control(spec):
-        file.write('<properties>\n<property name="control" value="it is there to test the cases"/>\n</properties>\n')
+    if records.is_control(spec):
+        file.write('<properties>\n<property name="control" value="tests the cases"/>\n</properties>\n')
     for case, status in zip(cases, statuses, strict=True):
-        file.writelines(_test_case(name, case, subject, status, shelf))
+        file.writelines(_test_case(name, case, subject, status, records))
     file.write("</testsuite>\n")
 
 
-def _test_case(suite: str, case: Case, subject: str, status: Status, shelf: Shelf) -> Iterator[str]:
+def _test_case(suite: str, case: Case, subject: str, status: Status, records: RunRecords) -> Iterator[str]:
     seconds = 0.0
-    verdicts = shelf.verdicts(subject, case.id)
-    rounds = len(verdicts) if shelf.plan.sparse else shelf.plan.rounds
+    verdicts = records.verdicts(subject, case.id)
+    rounds = len(verdicts) if records.plan.sparse else records.plan.rounds
     chosen = _worst_first(verdicts)[:_MOST_ROUNDS]
     told: dict[int, str] = {}
     properties: list[tuple[str, str]] = []
-    for place, record in enumerate(shelf.rounds(subject, case.id)):
+    for place, record in enumerate(records.rounds(subject, case.id)):
         seconds += record.seconds
         if place in chosen:
             properties += _properties(record, several=rounds > 1)
             if record.verdict not in _HAPPY:
                 told[place] = _round_line(record)
-    if (score := shelf.case_verdict(subject, case.id).score) is not None:
+    if (score := records.case_verdict(subject, case.id).score) is not None:
         properties.insert(0, ("score", f"{score:g}"))
     yield f'<testcase classname={_attribute(suite)} name={_attribute(case.id)} time="{seconds:.6f}">\n'
     if properties:
@@ -94,7 +93,7 @@ def _test_case(suite: str, case: Case, subject: str, status: Status, shelf: Shel
 
 
 def _worst_first(verdicts: Sequence[Verdict]) -> list[int]:
-    """Places of rounds: what decides the outcome of their case comes before what does not."""
+    """Return the places of rounds; those that decide the outcome of their case come first."""
     ranks = {**dict.fromkeys(_FAILED, 0), **dict.fromkeys(_BROKEN, 1), Verdict.BUDGET: 2}
     return sorted(range(len(verdicts)), key=lambda place: ranks.get(verdicts[place], 3))
 
@@ -124,5 +123,5 @@ def _outcome(status: Status, told: list[str], more: int, *, missing: int) -> str
 
 
 def _attribute(text: str) -> str:
-    """Quoted; characters that XML has no place for are shown as escapes."""
+    """Return a quoted attribute. Characters that XML does not allow are escaped."""
     return quoteattr(visible(text, _LONGEST))

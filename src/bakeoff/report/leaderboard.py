@@ -1,4 +1,4 @@
-"""Who is best over many runs: the latest word on each subject, with groups that cannot be told apart."""
+"""Rank subjects over many runs: the latest result of each, with groups that cannot be told apart."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,24 +18,24 @@ from bakeoff.report.words import UNKNOWN, visible
 from bakeoff.stats import CLUSTER_TAG, CaseKey, Cell, Cells, Standing, leaderboard
 
 SELFCHECK = "selfcheck "
-"""How the names of plans begin that `bakeoff selfcheck` ran: they try the machine as much as the subject."""
+"""The prefix of the plans that `bakeoff selfcheck` runs. They test the machine as much as the subject."""
 
 _ENOUGH = 0.95
-"""The share of a run's trials that must be scored for it to count before a longer one; `compare` asks for as much."""
+"""The share of its trials that a run must have scored to replace an earlier run; `compare` requires the same."""
 
 
 class Entry(FrozenModel):
-    """One subject's line."""
+    """One subject of the leaderboard."""
 
     standing: Standing
     summary: SubjectSummary
     model: str | None
-    source: FileName  # where its numbers come from
+    source: FileName  # the run of its numbers
     path: FileName
     threshold: float | None  # None: nothing passes or fails
     whole: bool  # enough of its trials were scored
     updated: float | None  # when its last trial began, in seconds since 1970
-    history: tuple[float, ...]  # its scores in all the sources that have enough of it, oldest first
+    history: tuple[float, ...]  # its scores in all complete sources, oldest first
     cost_interval: Range | None = None  # of the mean cost of a trial
     time_interval: Range | None = None
 
@@ -54,10 +54,10 @@ class Entry(FrozenModel):
 
 class Leaderboard(FrozenModel):
     entries: tuple[Entry, ...]
-    left_out: tuple[str, ...]  # controls, and subjects of which nothing was scored
-    strangers: bool  # some two subjects share no case
-    by_id_alone: bool = False  # the content of a source's cases is unknown, so they were paired by their names
-    selfchecks: int = 0  # runs that were left out because they are such
+    left_out: tuple[str, ...]  # controls, and subjects without a scored trial
+    strangers: bool  # at least two subjects share no case
+    by_id_alone: bool = False  # cases were paired by id only, because the content of a source's cases is unknown
+    selfchecks: int = 0  # the number of self-check runs that were left out
     unreadable: tuple[FileName, ...] = ()  # sources that could not be read, and why
 
 
@@ -78,7 +78,7 @@ class _Found:
 
 
 class _Seen:
-    """The cells and the last start of every subject, while records stream by."""
+    """Collect the cells and the last start of every subject while records stream by."""
 
     def __init__(self, plan: Plan, *, content_known: bool) -> None:
         self._keys = {case.id: case_key(case, content_known=content_known) for case in plan.cases}
@@ -105,12 +105,12 @@ class _Seen:
 
 
 def rank_sources(sources: Iterable[Source]) -> Leaderboard:
-    """The latest word on each subject, by its name; controls are left out."""
+    """Rank the latest result of each subject, by name, without controls."""
     return _rank([found for source in sources for found in _read(source)])
 
 
 def rank_results(sources: Iterable[Source]) -> Leaderboard:
-    """The same of a whole folder of results: one damaged run must not hide the others, and self-checks do not count."""
+    """Rank a whole results folder: skip damaged runs and self-checks."""
     runs: list[_Found] = []
     problems: list[str] = []
     selfchecks = 0
@@ -140,7 +140,7 @@ def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: 
             histories.setdefault(found.summary.subject, []).append(found)
     if not histories:
         raise UsageError(_nothing(tuple(left_out), unreadable))
-    # A run that was killed says less than the whole one before it.
+    # A run that was killed says less than the complete run before it.
     chosen = {name: [run for run in runs if run.whole] or runs for name, runs in histories.items()}
     for found_runs in chosen.values():
         found_runs.sort(key=lambda found: found.updated)
@@ -160,12 +160,12 @@ def _nothing(left_out: tuple[str, ...], unreadable: tuple[str, ...]) -> str:
     first = f"; not read: {unreadable[0]}" if unreadable else ""
     return (
         f"nothing to rank: no subject besides controls has a scored trial{found}; "
-        f"`bakeoff runs list` shows what there is{first}"
+        f"`bakeoff runs list` lists all runs{first}"
     )
 
 
 def _paired(latest: dict[str, _Found]) -> dict[str, Cells]:
-    """The cells of each, those of cases known by name alone under the content that most others have for that name."""
+    """Return the cells of each subject. Cases of unknown content get the content that most others have for that id."""
     contents: dict[str, Counter[CaseKey]] = {}
     for found in latest.values():
         if found.source.description.content_known:
@@ -213,5 +213,5 @@ def _entry(standing: Standing, runs: list[_Found]) -> Entry:
 
 
 def _strangers(subjects: Iterable[Cells]) -> bool:
-    """Whether any two have no case in common. Many subjects have few different sets of cases."""
+    """Tell whether any two subjects share no case. Many subjects have few different sets of cases."""
     return any(one.isdisjoint(other) for one, other in combinations({frozenset(cells) for cells in subjects}, 2))

@@ -1,74 +1,85 @@
-"""Summaries and blocks for the terminal: aligned at any width, without colour where it is not wanted.
+"""Render blocks for the terminal: aligned at any width, without colour where it is not wanted."""
 
-Nothing from outside reaches the terminal but through `visible`: control characters are shown, never emitted.
-"""
-
-from collections.abc import Sequence
-
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.table import Table as Grid
+from rich.text import Text as Line
 
-from bakeoff.report.outputs import Block, Blocks, Difference, Grid, Heading, Listing, Paragraph, Quote, Words
-from bakeoff.report.summary import Summary
-from bakeoff.report.terminal_summary import WIDE, render_summary
+from bakeoff.report.blocks import (
+    Block,
+    Blocks,
+    BulletList,
+    Code,
+    Facts,
+    Heading,
+    Report,
+    Table,
+    Text,
+    text_blocks,
+)
+from bakeoff.report.text_tables import fit_table, plain_text
 from bakeoff.report.words import visible
 
-_LONGEST_QUOTE = 120
+_STYLES = {
+    "strong": "bold",
+    "muted": "dim",
+    "pass": "green",
+    "partial": "yellow",
+    "lost": "yellow",
+    "fail": "red",
+    "timeout": "red",
+}
+_LONGEST_LINE = 120
 
 
-def print_summary(console: Console, summary: Summary) -> None:
-    console.print(render_summary(summary, console.width))
-
-
-def print_blocks(console: Console, blocks: Blocks) -> None:
-    """Each block after an empty line, for the width of this console."""
-    for number, block in enumerate(blocks):
+def print_blocks(console: Console, content: Report | Blocks) -> None:
+    """Print a report or blocks, fitted to the width of the console, with empty lines between blocks."""
+    for number, block in enumerate(text_blocks(content)):
         if number:
             console.print()
         console.print(render_block(block, console.width))
 
 
-def render_block(block: Block, width: int = WIDE) -> RenderableType:
+def render_block(block: Block, width: int) -> RenderableType:
+    """Return what `rich` draws for one block."""
     match block:
         case Heading():
-            return Text(_words(block.words), style="bold" if block.level > 2 else "bold underline")
-        case Paragraph():
-            return Text(_words(block.words))
-        case Listing():
-            return _listing(block)
-        case Grid():
-            return _grid(block, width)
-        case Difference():
-            return Group(Text(f"{_words((block.title,))}:", style="dim"), *map(_difference_line, block.lines))
+            return Line(plain_text(block.text), style="bold" if block.level > 2 else "bold underline")
+        case Text():
+            return Line(plain_text(block.text), style=_STYLES.get(block.tone, ""))
+        case BulletList():
+            return _listing([plain_text(item) for item in block.items])
+        case Facts():
+            return _listing([f"{visible(name)}: {visible(value, 2000)}" for name, value in block.pairs])
+        case Table():
+            return _table(block, width)
+        case Code():
+            return Group(Line(f"{visible(block.title)}:", style="dim"), *map(_code_line, block.text.split("\n")))
+        case _:
+            return Group()
 
 
-def _words(words: Sequence[Words]) -> str:
-    return "".join(
-        visible(word.text, _LONGEST_QUOTE) if isinstance(word, Quote) else visible(word, 2000) for word in words
-    )
-
-
-def _listing(block: Listing) -> Table:
-    """A table, so that a wrapped line stands under the words and not under the bullet."""
-    table = Table.grid(padding=(0, 1, 0, 0))
-    for item in block.items:
-        table.add_row(Text("·"), Text(_words(item)))
+def _listing(items: list[str]) -> Grid:
+    """Return a grid, so that a wrapped line continues below its words and not below the bullet."""
+    table = Grid.grid(padding=(0, 1, 0, 0))
+    for item in items:
+        table.add_row(Line("·"), Line(item))
     return table
 
 
-def _grid(block: Grid, width: int) -> Table:
-    shown = [place for place, column in enumerate(block.columns) if column.least_width <= width]
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2 if width >= WIDE else 1, 0, 0))
-    for place in shown:
-        column = block.columns[place]
-        justify = "right" if column.numeric else "left"
-        table.add_column(Text(column.title), justify=justify, no_wrap=column.numeric, overflow="fold")  # type: ignore[arg-type]
-    for row in block.rows:
-        table.add_row(*(Text(_words((row[place],))) for place in shown))
-    return table
+def _table(block: Table, width: int) -> RenderableType:
+    fitted = fit_table(block, width, cell_len)
+    grid = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, fitted.gap, 0, 0))
+    for column in fitted.columns:
+        if column.numeric:
+            grid.add_column(Line(column.title), justify="right", no_wrap=True)
+        else:
+            grid.add_column(Line(column.title), overflow="fold")
+    for row in fitted.rows:
+        grid.add_row(*(Line(cell.text, style=_STYLES.get(cell.tone, "")) for cell in row))
+    return Group(grid, *(Line(note, style="dim") for note in fitted.notes))
 
 
-def _difference_line(line: str) -> Text:
+def _code_line(line: str) -> Line:
     style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
-    return Text(f"  {visible(line, _LONGEST_QUOTE)}", style=style)
+    return Line(f"  {visible(line, _LONGEST_LINE)}", style=style)

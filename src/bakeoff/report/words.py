@@ -1,5 +1,6 @@
-"""How numbers and untrusted texts are written for people."""
+"""Format numbers and untrusted texts for people."""
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -7,11 +8,38 @@ if TYPE_CHECKING:
 
 UNKNOWN = "–"
 
+LONGEST_TEXT = 1024 * 1024
+"""The longest text on a page, in characters; the journal has the rest."""
+
+# Control characters become their pictures; characters that reverse the direction of text become escapes.
+_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "␡"}
+_NUMBERS = {
+    code: f"\\u{code:04x}"
+    for code in (*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+_SHOWN = _PICTURES | _NUMBERS
+_UNSHOWN = re.compile("[" + "".join(map(re.escape, map(chr, _SHOWN))) + "]")
+
 
 def visible(text: str, longest: int = 200) -> str:
-    """Untrusted text on one line: control characters are shown, never emitted."""
+    """Return untrusted text on one line, with control characters escaped."""
     shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[: longest + 1])
     return shown if len(text) <= longest else f"{shown[:longest]}…"
+
+
+def shown(text: str) -> str:
+    """Return untrusted text of several lines in a form that is safe to show."""
+    text = text.replace("\r\n", "\n")
+    cut = len(text) - LONGEST_TEXT
+    text = text[:LONGEST_TEXT]
+    if _UNSHOWN.search(text):
+        text = text.translate(_SHOWN)
+    return text if cut <= 0 else f"{text}\n… {cut:,} more characters are in the journal"
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def percent(share: float | None) -> str:
@@ -43,10 +71,10 @@ def duration(seconds: float | None) -> str:
 
 
 def judging_note(tokens: int, usd: float | None) -> str:
-    """What scorers used, which is nobody's score and is paid for all the same."""
+    """Say what the judges used. It is paid for, but belongs to no subject."""
     return f"judges used {tokens:,} tokens ({cost(usd)}), which are in no subject's cost"
 
 
 def replay_note(replayed: int, finished: int) -> str:
-    """What a reader of costs and times has to know."""
+    """Say how many trials made no requests, which matters for costs and times."""
     return f"{replayed:,} of {finished:,} trials were answered from recordings"

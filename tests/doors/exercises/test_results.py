@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.exercises.results.board import leaderboard_json
+from bakeoff.doors.exercises.results.board import AgentResult, leaderboard_json, rank_agents
 from bakeoff.doors.exercises.results.model import ResultFile
 from bakeoff.doors.exercises.results.read import ExerciseResultReader, parse_result
 from bakeoff.doors.exercises.results.write import result_files
@@ -209,7 +209,7 @@ def test_a_file_is_known_whatever_the_order_of_its_keys(tmp_path: Path) -> None:
 
 
 def test_other_files_are_not_taken_for_results(tmp_path: Path) -> None:
-    (tmp_path / "board.json").write_text(json.dumps(leaderboard_json([file_of("a", 1, 2)])))
+    (tmp_path / "board.json").write_text(json.dumps(board_of([file_of("a", 1, 2)])))
     (tmp_path / "deep.json").write_text('{"metadata": ' + "[" * 100_000)
     assert not ExerciseResultReader().recognises(tmp_path / "board.json")
     assert not ExerciseResultReader().recognises(tmp_path / "deep.json")
@@ -233,8 +233,12 @@ def file_of(name: str, solved: int, of: int, *, provider: str = "p", day: int = 
     )
 
 
+def board_of(files: list[ResultFile]) -> dict[str, Any]:
+    return leaderboard_json(rank_agents(AgentResult(Path("results") / "file.json", file) for file in files))
+
+
 def test_the_board_has_the_latest_of_each_and_ties_are_ties() -> None:
-    board = leaderboard_json(
+    board = board_of(
         [
             file_of("good", 2, 40, day=1),
             file_of("good", 38, 40, day=3),
@@ -257,24 +261,24 @@ def test_the_board_has_the_latest_of_each_and_ties_are_ties() -> None:
 
 def test_a_later_run_in_which_everything_was_lost_does_not_take_an_agents_place() -> None:
     nothing = {"agent": "good", "provider": "p", "timestamp": "2026-01-09T00:00:00.000Z"}
-    board = leaderboard_json([file_of("good", 3, 4), ResultFile.model_validate({"metadata": nothing})])
+    board = board_of([file_of("good", 3, 4), ResultFile.model_validate({"metadata": nothing})])
     assert [(entry["agent"], entry["problemsSolved"]) for entry in board["entries"]] == [("good", 3)]
 
 
 def test_what_an_agent_cost_is_unknown_where_the_cost_of_one_exercise_is() -> None:
     file = file_of("a", 1, 2).model_dump(by_alias=True)
     file["results"][1]["tokenUsage"]["cost"] = None
-    [entry] = leaderboard_json([ResultFile.model_validate(file)])["entries"]
+    [entry] = board_of([ResultFile.model_validate(file)])["entries"]
     assert entry["cost"] is None
 
 
 def test_keys_that_would_collide_name_the_provider() -> None:
-    board = leaderboard_json([file_of("a", 1, 4), file_of("a", 2, 4, provider="q/r")])
+    board = board_of([file_of("a", 1, 4), file_of("a", 2, 4, provider="q/r")])
     assert set(board["results"]) == {"a-default-p", "a-default-q_r"}
 
 
 def test_the_middle_one_may_be_tied_with_both_its_neighbours() -> None:
-    board = leaderboard_json([file_of("first", 34, 40), file_of("middle", 25, 40), file_of("last", 15, 40)])
+    board = board_of([file_of("first", 30, 40), file_of("middle", 26, 40), file_of("last", 22, 40)])
     assert [(entry["rank"], entry["tiedWith"]) for entry in board["entries"]] == [
         (1, ["middle-default"]),
         (1, ["first-default", "last-default"]),

@@ -12,10 +12,10 @@ import pytest
 from bakeoff._kernel.cache import cache_folder
 from bakeoff.plan import Case, Plan
 from bakeoff.report.compare import CompareReport, compare_sources
-from bakeoff.report.compare_page import write_compare_page
-from bakeoff.report.html import read_entries, write_index, write_run_page
+from bakeoff.report.compare_report import describe_comparison
+from bakeoff.report.html import read_entries, write_index, write_report_page, write_run_page
 from bakeoff.report.leaderboard import rank_sources
-from bakeoff.report.leaderboard_page import write_leaderboard_page
+from bakeoff.report.leaderboard_report import describe_leaderboard
 from bakeoff.report.readers import open_source
 from bakeoff.storage.run_folder import RunFolder
 
@@ -95,7 +95,7 @@ def one_comparison(two_runs: tuple[Path, Path]) -> CompareReport:
 
 @pytest.fixture(scope="session")
 def compare_page(two_runs: tuple[Path, Path], one_comparison: CompareReport) -> Path:
-    return write_compare_page(two_runs[0].parent / "comparison.html", one_comparison)
+    return write_report_page(two_runs[0].parent / "comparison.html", describe_comparison(one_comparison))
 
 
 @pytest.fixture(scope="session")
@@ -103,7 +103,7 @@ def several_page(two_runs: tuple[Path, Path]) -> Path:
     """Every subject of both runs, compared with itself."""
     before, after = map(open_source, two_runs)
     report = compare_sources(before, after, most_details=1)
-    return write_compare_page(two_runs[0].parent / "comparisons.html", report)
+    return write_report_page(two_runs[0].parent / "comparisons.html", describe_comparison(report))
 
 
 @pytest.fixture(scope="session")
@@ -114,4 +114,4 @@ def leaderboard_page(two_runs: tuple[Path, Path], tmp_path_factory: pytest.TempP
     wide = wide.model_copy(update={"subjects": wide.subjects[2:]})
     more = write_run(folder / "2026-09-23T12-00-00-wide", wide, seed=3)
     sources = [open_source(path) for path in (*two_runs, more.path)]
-    return write_leaderboard_page(folder / "leaderboard.html", rank_sources(sources))
+    return write_report_page(folder / "leaderboard.html", describe_leaderboard(rank_sources(sources)))

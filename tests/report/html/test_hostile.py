@@ -16,15 +16,27 @@ from pydantic import BaseModel
 from bakeoff.errors import BakeoffError, RunFolderError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
+from bakeoff.report.blocks import (
+    BulletList,
+    Code,
+    Column,
+    Datum,
+    Difference,
+    ForestPlot,
+    Heading,
+    Quote,
+    Report,
+    Section,
+    Span,
+    Table,
+)
+from bakeoff.report.blocks import Text as Paragraph
 from bakeoff.report.compare import compare_sources
-from bakeoff.report.compare_page import write_compare_page
-from bakeoff.report.html import read_entries, write_index, write_run_page
-from bakeoff.report.html.forest import Difference, forest
-from bakeoff.report.html.section_page import Masthead, write_section_page
+from bakeoff.report.compare_report import describe_comparison
+from bakeoff.report.html import read_entries, write_index, write_report_page, write_run_page
 from bakeoff.report.leaderboard import rank_sources
-from bakeoff.report.leaderboard_page import write_leaderboard_page
+from bakeoff.report.leaderboard_report import describe_leaderboard
 from bakeoff.report.readers import open_source
-from bakeoff.report.sections import Code, Column, Datum, Section, Span, Table
 from bakeoff.storage.redaction import with_texts
 from bakeoff.storage.run_folder import RunFolder
 
@@ -259,16 +271,20 @@ def test_a_hostile_journal_harms_neither_a_comparison_nor_a_leaderboard(
     def compared() -> Path:
         mine, theirs = open_source(run.path), open_source(other.path)
         subjects = (mine.plan.subjects[0].name, theirs.plan.subjects[0].name)
-        return write_compare_page(tmp_path / "compare.html", compare_sources(mine, theirs, subjects=subjects))
+        return write_report_page(
+            tmp_path / "compare.html", describe_comparison(compare_sources(mine, theirs, subjects=subjects))
+        )
 
     def with_itself() -> Path:
         mine = open_source(run.path)
         subjects = (mine.plan.subjects[0].name, mine.plan.subjects[-1].name)
-        return write_compare_page(tmp_path / "itself.html", compare_sources(mine, mine, subjects=subjects, margin=0.1))
+        return write_report_page(
+            tmp_path / "itself.html", describe_comparison(compare_sources(mine, mine, subjects=subjects, margin=0.1))
+        )
 
     def ranked() -> Path:
         sources = [open_source(run.path), open_source(other.path)]
-        return write_leaderboard_page(tmp_path / "board.html", rank_sources(sources))
+        return write_report_page(tmp_path / "board.html", describe_leaderboard(rank_sources(sources)))
 
     made = [page for page in map(written_or_refused, (compared, with_itself, ranked)) if page]
 
@@ -293,10 +309,14 @@ def test_a_door_that_says_anything_in_sections_harms_no_page(tmp_path: Path, chr
         Table(columns=columns, rows=((cell, CANARY),), caption=CANARY),
         Table(columns=columns, rows=((cell, CANARY),) * 600, caption=CANARY),
         Code(text=f"+{CANARY}\n-{CANARY}\n@@ {CANARY}", language="diff", title=CANARY),
-        forest([Difference(CANARY, 0.1, (0.0, 0.2), verdict=CANARY)], CANARY),
+        ForestPlot(CANARY, (Difference(CANARY, 0.1, (0.0, 0.2), verdict=CANARY),), caption=CANARY),
+        Paragraph((CANARY, Quote(CANARY))),
+        BulletList((CANARY, (Quote(CANARY), CANARY))),
+        Section("inner", CANARY, (Heading(Quote(CANARY)),), lead=CANARY),
     )
-    head = Masthead(CANARY, CANARY, CANARY, "fail", ((CANARY, CANARY, CANARY),))
-    path = write_section_page(tmp_path / "page.html", head, [Section(id="x", title=CANARY, blocks=blocks, lead=CANARY)])
+    sections = (Section(id="x", title=Quote(CANARY), blocks=blocks, lead=CANARY),)
+    report = Report(CANARY, sections, CANARY, "fail", CANARY, ((CANARY, CANARY, CANARY),))
+    path = write_report_page(tmp_path / "page.html", report)
 
     async def look(page: Page) -> tuple[bool, int]:
         await opened(page, path)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
+from bakeoff.report.blocks import Datum, IndexColumn, Section
 from bakeoff.report.html import read_entries, write_index
 from bakeoff.report.html.entries import (
     Entry,
@@ -15,9 +16,8 @@ from bakeoff.report.html.entries import (
     read_entry,
     write_current_page,
 )
-from bakeoff.report.html.gather import RunData
+from bakeoff.report.html.run_data import RunData
 from bakeoff.report.kept import place_of, tidy
-from bakeoff.report.sections import Datum, IndexColumn, Section
 from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, opened

@@ -12,9 +12,9 @@ from playwright.async_api import Page
 
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
+from bakeoff.report.blocks import Column, Datum, Facts, Section, Table
 from bakeoff.report.html import write_run_page
-from bakeoff.report.html.gather import RunData
-from bakeoff.report.sections import Column, Datum, Facts, Section, Table
+from bakeoff.report.html.run_data import RunData
 from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, opened, until
@@ -53,14 +53,15 @@ def test_every_denominator_is_printed(chromium: Chromium, run_page: Path) -> Non
         await opened(page, run_page)
         return await page.locator("#overview tbody tr").first.locator("th, td").all_inner_texts()
 
-    name, score, interval, passed, lost, missing, spent, seconds = chromium(look)
+    name, score, interval, passed, lost, spent, seconds, missing, tokens = chromium(look)
     assert name == "opus"
     assert re.fullmatch(r"\d+\.\d %", score)
     assert re.search(r"\d+\.\d–\d+\.\d", interval)
-    assert re.fullmatch(r"\d+ / \d+", passed)
+    assert re.fullmatch(r"\d+/\d+", passed)
     assert (lost, missing) == ("0", "0")
     assert spent.startswith("$")
     assert seconds.endswith(" s")
+    assert re.fullmatch(r"[\d,]+", tokens)
 
 
 def test_a_plot_has_its_numbers_in_a_table_behind_it(chromium: Chromium, run_page: Path) -> None:

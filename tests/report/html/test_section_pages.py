@@ -10,14 +10,15 @@ import pytest
 from playwright.async_api import Page
 
 from bakeoff.errors import RunFolderError
+from bakeoff.report.blocks import Column, Datum, Difference, ForestPlot, Report, Section, Span, Table
 from bakeoff.report.compare import CompareReport, compare_sources
-from bakeoff.report.compare_page import write_compare_page
-from bakeoff.report.html.forest import WIDTH, Difference, forest
-from bakeoff.report.html.section_page import Masthead, source_datum, write_section_page
+from bakeoff.report.compare_report import describe_comparison
+from bakeoff.report.html import write_report_page
+from bakeoff.report.html.drawing import WIDTH, forest
+from bakeoff.report.html.render import file_link
 from bakeoff.report.leaderboard import rank_sources
-from bakeoff.report.leaderboard_page import write_leaderboard_page
+from bakeoff.report.leaderboard_report import describe_leaderboard
 from bakeoff.report.readers import Source, open_source
-from bakeoff.report.sections import Column, Datum, Section, Span, Table
 
 from ..runs import Values, plan_of, record_of, run_of, source, write_run
 from .browser import Chromium, opened, until
@@ -92,7 +93,7 @@ def test_every_case_is_listed_worst_first_and_leads_to_what_changed_in_it(
     )
     assert title.startswith(pair.details[0].case)
     assert {line[0] for line in lines} == {"+", "-"}
-    for part in ("Verdicts", "Why", "Cost", "transcript", "file solution.py"):
+    for part in ("Verdicts", "Reason", "Cost", "transcript", "file solution.py"):
         assert part in text
 
 
@@ -102,7 +103,7 @@ def test_what_was_not_the_same_and_what_has_no_partner_is_named(chromium: Chromi
         return (
             await page.locator("#circumstances").inner_text(),
             await page.locator("#unmatched tbody tr").all_inner_texts(),
-            await page.locator("#difference .notes").first.inner_text(),
+            await page.locator("#difference > .notes").first.inner_text(),
         )
 
     circumstances, alone, notes = chromium(look)
@@ -127,9 +128,9 @@ def test_several_subjects_are_drawn_together_and_each_has_its_part(chromium: Chr
         return menu, marks, [there], len(ids) - len(set(ids))
 
     menu, marks, there, twice = chromium(look)
-    assert menu == ["Differences", "opus", "sonnet", "haiku", "mini"]
+    assert menu == ["Differences", *(f"Undecidable: {name}" for name in ("opus", "sonnet", "haiku", "mini"))]
     assert marks == 4
-    assert there == ["haiku"]
+    assert there == ["Undecidable: haiku"]
     assert twice == 0, "an id that is there twice leads astray"
 
 
@@ -151,7 +152,8 @@ def test_the_leaderboard_shows_ties_costs_times_and_both_intervals(chromium: Chr
     assert re.fullmatch(r"[a-z]( [a-z])*", row[2])
     assert re.search(r"\d+\.\d–\d+\.\d", row[4])
     assert row[7].startswith("$")
-    assert row[9].endswith(" s")
+    assert row[8].endswith(" s")
+    assert row[9].startswith("$")
     assert len(groups) >= 2
     assert frontier == 1
     assert whiskers == 7 * 6, "each of seven marks has a line and two ends each way"
@@ -177,12 +179,11 @@ def test_numbers_lead_to_the_run_they_come_from(chromium: Chromium, leaderboard_
 
 
 def test_a_run_that_is_gone_is_told_by_its_path(tmp_path: Path) -> None:
-    told = source_datum(tmp_path / "page.html", "run", "results/runs/gone")
-    assert (told.text, told.href) == ("results/runs/gone", None)
+    assert file_link(tmp_path / "page.html", "results/runs/gone") is None
     odd = tmp_path / "javascript:alert(1) #?.jsonl"
     odd.write_text("")
-    assert source_datum(tmp_path / "page.html", "x", str(odd)).href == "javascript%3Aalert%281%29%20%23%3F.jsonl"
-    assert source_datum(tmp_path / "page.html", "x", "nul\0byte").href is None
+    assert file_link(tmp_path / "page.html", str(odd)) == "javascript%3Aalert%281%29%20%23%3F.jsonl"
+    assert file_link(tmp_path / "page.html", "nul\0byte") is None
 
 
 def test_what_the_person_writes_for_others_can_be_read_by_them(compare_page: Path, leaderboard_page: Path) -> None:
@@ -192,11 +193,13 @@ def test_what_the_person_writes_for_others_can_be_read_by_them(compare_page: Pat
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFolderError, match=r"file/x\.html cannot be written"):
-        write_section_page(tmp_path / "file" / "x.html", Masthead("x"), ())
+        write_report_page(tmp_path / "file" / "x.html", Report("x", ()))
 
 
 def test_the_same_comparison_gives_the_same_bytes(tmp_path: Path, one_comparison: CompareReport) -> None:
-    one, other = (write_compare_page(tmp_path / name, one_comparison) for name in ("1.html", "2.html"))
+    one, other = (
+        write_report_page(tmp_path / name, describe_comparison(one_comparison)) for name in ("1.html", "2.html")
+    )
     assert one.read_bytes() == other.read_bytes()
 
 
@@ -210,7 +213,7 @@ def test_light_and_dark_can_be_chosen_and_tables_sorted_by_keyboard(chromium: Ch
         theme = await page.evaluate("document.documentElement.dataset.theme")
         await page.locator("#ranking").get_by_role("button", name="Time").focus()
         await page.keyboard.press("Enter")
-        return first, theme, await page.locator("#ranking tbody td:last-child").all_inner_texts()
+        return first, theme, await page.locator("#ranking tbody td:nth-last-child(2)").all_inner_texts()
 
     first, theme, times = chromium(look)
     assert first == "Skip to content"
@@ -223,7 +226,7 @@ def test_thousands_of_cases_are_drawn_only_where_they_are_seen(chromium: Chromiu
     old: Values = {"s": lambda case, round_: float(case % 2)}
     new: Values = {"s": lambda case, round_: float(case % 3 == 0)}
     report = compare_sources(*pair_of(tmp_path, old, new, cases=1500), most_details=0)
-    path = write_compare_page(tmp_path / "page.html", report)
+    path = write_report_page(tmp_path / "page.html", describe_comparison(report))
 
     async def look(page: Page) -> tuple[str | None, int, str]:
         await opened(page, path)
@@ -248,7 +251,7 @@ def test_a_long_table_draws_intervals_trails_and_chips_as_a_short_one_does(chrom
         Section(id=name, title=name, blocks=(Table(columns=titles, rows=(row,) * rows, caption=name),))
         for name, rows in (("short", 2), ("long", 600))
     ]
-    path = write_section_page(tmp_path / "page.html", Masthead("Tables"), sections)
+    path = write_report_page(tmp_path / "page.html", Report("Tables", tuple(sections)))
 
     async def look(page: Page) -> list[list[str]]:
         await opened(page, path)
@@ -310,7 +313,7 @@ def test_every_verdict_and_an_undefined_interval_can_be_shown(tmp_path: Path) ->
         [(never, always, 20, "Improved"), (always, never, 20, "Regressed"), (never, always, 1, "Undecidable")]
     ):
         report = compare_sources(*pair_of(tmp_path / str(number), old, new, cases))
-        html = write_compare_page(tmp_path / f"{number}.html", report).read_text()
+        html = write_report_page(tmp_path / f"{number}.html", describe_comparison(report)).read_text()
         assert re.search(rf'<span class="chip tone-\w+">{word}</span>', html)
         assert ("interval undefined" in html) == (cases == 1)
 
@@ -318,9 +321,9 @@ def test_every_verdict_and_an_undefined_interval_can_be_shown(tmp_path: Path) ->
 def test_runs_without_a_common_case_are_said_to_be_unpaired(tmp_path: Path, two_runs: tuple[Path, Path]) -> None:
     alone = write_run(tmp_path / "alone", plan_of(3, ["opus"]), [record_of(t) for t in plan_of(3, ["opus"]).trials()])
     report = compare_sources(open_source(two_runs[0]), source(alone), subjects=("opus", "opus"))
-    html = write_compare_page(tmp_path / "page.html", report).read_text()
+    html = write_report_page(tmp_path / "page.html", describe_comparison(report)).read_text()
     assert "Paired difference" not in html
-    assert "compared unpaired" in html
+    assert "the comparison is unpaired" in html
 
 
 def test_a_board_of_one_subject_without_costs_is_a_page_too(tmp_path: Path) -> None:
@@ -328,7 +331,7 @@ def test_a_board_of_one_subject_without_costs_is_a_page_too(tmp_path: Path) -> N
     bare = [record_of(trial, spent={}, transcript=None) for trial in plan.trials()]
     ranked = rank_sources([source(write_run(tmp_path / "run", plan, bare))])
     board = ranked.model_copy(update={"unreadable": ("results/runs/x cannot be read",)})
-    html = write_leaderboard_page(tmp_path / "board.html", board).read_text()
+    html = write_report_page(tmp_path / "board.html", describe_leaderboard(board)).read_text()
     assert 'id="groups"' not in html
     assert "No costs are known." in html
     assert "results/runs/x cannot be read" in html
@@ -336,7 +339,7 @@ def test_a_board_of_one_subject_without_costs_is_a_page_too(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("ends", [(-1.0, 1.0), (0.0, 0.0), (-0.001, 0.002), (0.4, 0.9)])
 def test_differences_of_any_size_stay_on_the_canvas(ends: tuple[float, float]) -> None:
-    data: Any = forest([Difference("x", sum(ends) / 2, ends, ends)], "t", margin=0.3).data
+    data: Any = forest(ForestPlot("t", (Difference("x", sum(ends) / 2, ends, ends),), margin=0.3)).data
     places = [place for place, _ in data["ticks"]] + data["rows"][0]["interval"] + data["margin"]
     assert all(0 <= place <= WIDTH for place in places)
     assert len(data["ticks"]) <= 9

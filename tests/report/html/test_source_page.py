@@ -11,10 +11,10 @@ from bakeoff.doors.components.results.read import ResultFileReader
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import Record
+from bakeoff.report.blocks import Facts, Section
 from bakeoff.report.html import write_run_page, write_source_page
-from bakeoff.report.html.gather import MOST_TRIALS, RunData, gather
+from bakeoff.report.html.run_data import MOST_TRIALS, RunData, read_run
 from bakeoff.report.readers import Circumstances, Description, Source, open_source
-from bakeoff.report.sections import Facts, Section
 from bakeoff.report.summary import summarise
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
@@ -128,12 +128,12 @@ def rescoring(folder: Path, done: int) -> RunFolder:
 
 def test_marks_of_an_earlier_scorer_are_not_mixed_with_those_of_the_present_one(tmp_path: Path) -> None:
     run = rescoring(tmp_path / "run", done=2)
-    data = gather(run, lambda trial, record: None)
+    data = read_run(run, lambda trial, record: None)
     plan = run.read_plan()
     assert data.summary == summarise(plan, run.latest_records(plan))
     assert (data.summary.subjects[0].score, data.summary.subjects[0].missing, data.unscored) == (0.0, 3, 3)
     html = write_run_page(run, tmp_path / "page.html").read_text()
-    assert "3 trials were tried, but not scored by the plan&#39;s present scorers yet" in html
+    assert "3 trials were attempted but not yet scored by the plan&#39;s current scorers" in html
 
 
 def test_controls_are_not_among_those_who_passed(tmp_path: Path) -> None:

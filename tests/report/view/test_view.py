@@ -17,8 +17,8 @@ from playwright.async_api import Page
 
 from bakeoff.plan import ScorerSpec
 from bakeoff.record import Record
-from bakeoff.report.html.gather import RunData
-from bakeoff.report.sections import Section
+from bakeoff.report.blocks import Section
+from bakeoff.report.html.run_data import RunData
 from bakeoff.report.view.app import Pages
 from bakeoff.report.view.live import Progress
 from bakeoff.report.view.watch import Watch

@@ -24,8 +24,8 @@ from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.controls import Attack, Submission
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.gather import RunData
-    from bakeoff.report.sections import Section
+    from bakeoff.report.blocks import Section
+    from bakeoff.report.html.run_data import RunData
 
 _READABLE = 0o644  # result files are made to be passed on
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from bakeoff.doors.components.sections_files import file_section
 from bakeoff.plan import Case, SubjectSpec
-from bakeoff.report.sections import Block, Code, Column, Datum, Section, Table, Tone, Value
+from bakeoff.report.blocks import Block, Code, Column, Datum, Section, Table, Tone, Value
 from bakeoff.report.words import UNKNOWN, cost, percent, visible
 from bakeoff.stats import CaseKey, Cells, Comparison, compare
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.gather import RunData
+    from bakeoff.report.html.run_data import RunData
 
 _NAME = 120
 _SUITES = 100  # whose texts are on the page: more would make it heavy

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from bakeoff.doors.components.costs import format_cost, format_mtok_cost
 from bakeoff.doors.components.results.kept import RECORDED, RecordedSubject
 from bakeoff.plan import read_options
-from bakeoff.report.sections import Column, Datum, Section, Table, Value
+from bakeoff.report.blocks import Column, Datum, Section, Table, Value
 from bakeoff.report.words import UNKNOWN, visible
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.gather import RunData
+    from bakeoff.report.html.run_data import RunData
 
 _NAME = 120
 

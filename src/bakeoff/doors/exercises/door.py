@@ -20,8 +20,8 @@ from bakeoff.plan import Plan
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.gather import RunData
-    from bakeoff.report.sections import Section
+    from bakeoff.report.blocks import Section
+    from bakeoff.report.html.run_data import RunData
 
 _READABLE = 0o644  # result files are made to be passed on
 

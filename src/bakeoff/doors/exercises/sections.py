@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bakeoff.plan import Case
-from bakeoff.report.sections import Block, Code, Column, Datum, Section, Table, Value
+from bakeoff.report.blocks import Block, Code, Column, Datum, Section, Table, Value
 from bakeoff.report.words import UNKNOWN, visible
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.gather import RunData
+    from bakeoff.report.html.run_data import RunData
 
 _NAME = 120
 _EXERCISES = 100  # whose texts are on the page: more would make it heavy

@@ -21,9 +21,8 @@ from bakeoff.subjects.variables import filled
 if TYPE_CHECKING:
     from bakeoff.doors.mcp_suite.results.files import Written
     from bakeoff.doors.mcp_suite.scorer import Grader
-    from bakeoff.report.html.gather import RunData
-    from bakeoff.report.outputs import Block, Words
-    from bakeoff.report.sections import Section
+    from bakeoff.report.blocks import Block, Section, Words
+    from bakeoff.report.html.run_data import RunData
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class McpDoor(Door):
 
 def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
     """Yield the pass rates for the terminal, with one row for each case and one column for each model."""
-    from bakeoff.report.outputs import Grid, Quote, columns, paragraph
+    from bakeoff.report.blocks import Quote, Table, columns, paragraph
     from bakeoff.report.words import cost, percent, visible
 
     def rate(cell: CellOutcome) -> str:
@@ -77,7 +76,7 @@ def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
         return f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{lost})"
 
     rows: list[tuple[Words, ...]] = [(Quote(case), *map(rate, cells)) for case, cells in outcome.by_case()]
-    yield Grid(columns("case", *(f"{visible(spec.name, 60)}>" for spec in run.plan.subjects)), tuple(rows))
+    yield Table(columns("case", *(f"{visible(spec.name, 60)}>" for spec in run.plan.subjects)), tuple(rows))
     needed = "" if outcome.rule == "all" else f"; {percent(outcome.threshold)} of them must pass"
     used = run.summary.spent
     yield paragraph(

@@ -1,6 +1,5 @@
-"""One record as the page reads it: texts only, cut where no reader would go on, control characters made visible."""
+"""Convert records and cases to the JSON that a page shows: texts are cut, and control characters made visible."""
 
-import re
 from typing import Any
 
 from pydantic import JsonValue
@@ -8,38 +7,14 @@ from pydantic_core import to_json
 
 from bakeoff.plan import Case
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Usage
-from bakeoff.report.words import visible
-
-LONGEST = 1024 * 1024
-"""Characters of one text that go into a page; the journal has the rest."""
-
-NAME = 200
-"""Characters of a name that are shown."""
-
-# Control characters as their pictures; what turns the direction of text around, as its number.
-_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "␡"}
-_NUMBERS = {
-    code: f"\\u{code:04x}"
-    for code in (*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-}
-_SHOWN = _PICTURES | _NUMBERS
-_UNSHOWN = re.compile("[" + "".join(map(re.escape, map(chr, _SHOWN))) + "]")
+from bakeoff.report.html.render import NAME
+from bakeoff.report.words import shown, visible
 
 Json = dict[str, Any]
 
 
-def shown(text: str) -> str:
-    """Untrusted text of several lines, as it may be shown."""
-    text = text.replace("\r\n", "\n")
-    cut = len(text) - LONGEST
-    text = text[:LONGEST]
-    if _UNSHOWN.search(text):
-        text = text.translate(_SHOWN)
-    return text if cut <= 0 else f"{text}\n… {cut:,} more characters are in the journal"
-
-
 def as_text(value: JsonValue) -> str | None:
-    """Free data as text: a string as it is, anything else as JSON."""
+    """Return any data as text: a string as it is, anything else as JSON."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -48,7 +23,7 @@ def as_text(value: JsonValue) -> str | None:
 
 
 def case_detail(case: Case) -> Json:
-    """What a subject was given. Hidden files are named, not shown: a page that is passed on must not give them away."""
+    """Return what a subject was given. Hidden files are only named, because pages are passed on."""
     return _filled(
         prompt=shown(case.prompt),
         files={visible(name, NAME): shown(text) for name, text in case.files.items()},
@@ -58,6 +33,7 @@ def case_detail(case: Case) -> Json:
 
 
 def record_detail(record: Record) -> Json:
+    """Return everything that the page shows of a trial."""
     transcript = record.transcript
     return _filled(
         started=record.started,
@@ -78,25 +54,12 @@ def record_detail(record: Record) -> Json:
 
 
 def is_replayed(record: Record) -> bool:
-    """Whether a recording answered in the model's place, at least once."""
+    """Tell whether a recording answered instead of the model at least once."""
     return record.transcript is not None and record.transcript.metadata.get("replayed") is True
 
 
-def why(record: Record) -> str:
-    """In a few words, why a trial did not pass."""
-    failure = record.failure
-    if failure:
-        return visible(f"{failure.type}: {failure.message}", 160)
-    if record.verdict.counts and record.verdict != "fail":
-        return ""
-    reasons = [
-        f"{score.name}: {score.reason}" for score in record.scores if score.value is not None and score.value < 1
-    ]
-    return visible("; ".join(reasons) or "no scorer returned a number", 160)
-
-
 def _output(record: Record) -> str | None:
-    """What it gave in the end, unless that is the last thing it said anyway."""
+    """Return the output, unless it is the text of the last step."""
     transcript = record.transcript
     if transcript is None:
         return None
@@ -158,5 +121,5 @@ def _usage(usage: Usage) -> Json | None:
 
 
 def _filled(**fields: Any) -> Json:
-    """Only what says something: most fields of most records are empty."""
+    """Drop empty fields, because most fields of most records are empty."""
     return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}

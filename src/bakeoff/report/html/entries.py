@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
-from bakeoff.report.html.gather import State, read_plan, refusing
-from bakeoff.report.html.run_page import PAGE_NAME, Sections, no_sections, write_run_page
+from bakeoff.report.html.render import PAGE_NAME
+from bakeoff.report.html.run_data import State, read_plan, readable_errors
+from bakeoff.report.html.run_page import Sections, no_sections, write_run_page
 from bakeoff.report.kept import keep, key_of, look, recall, tidy
 from bakeoff.report.readers import Reader, Source, known_readers
 from bakeoff.report.summary import Summary, summarise
@@ -84,7 +85,7 @@ def _of_file(source: Source) -> Entry:
 
 def read_entry(folder: RunFolder) -> Entry:
     """From what was kept if the run has not changed since, otherwise from the journal."""
-    with refusing(folder):
+    with readable_errors(folder):
         key = key_of(folder)
         entry = _kept(folder, key) or _fresh(folder, key)
         running = folder.is_being_written()
@@ -96,13 +97,13 @@ def read_entry(folder: RunFolder) -> Entry:
 def page_is_current(folder: RunFolder) -> bool:
     """Whether the page beside the journal was made here from just this plan and this journal."""
     page = folder.path / PAGE_NAME
-    with refusing(folder):
+    with readable_errors(folder):
         return page.is_file() and recall(folder, _PAGE, _page_key(key_of(folder), page)) is not None
 
 
 def write_current_page(folder: RunFolder, *, sections: Sections = no_sections) -> Path:
     """Write the page beside the journal, and note from what; what is appended meanwhile makes it out of date."""
-    with refusing(folder):
+    with readable_errors(folder):
         before = key_of(folder)
     page = write_run_page(folder, sections=sections)
     keep(folder, _PAGE, _page_key(before, page), b"")

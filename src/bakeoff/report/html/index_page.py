@@ -1,20 +1,18 @@
-"""The index over a results folder: every subject of every run, their history, and two of them side by side."""
+"""Write the index of a results folder: every subject of every run, their history, and two of them side by side."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bakeoff.report.html import chunks
-from bakeoff.report.html.detail import NAME
+from bakeoff.report.blocks import Column, IndexColumn, Section, Table, Text
 from bakeoff.report.html.entries import Entry, Unreadable
-from bakeoff.report.html.render import Page, Served, write_page
-from bakeoff.report.sections import Column, IndexColumn, Section, Table, Text
+from bakeoff.report.html.render import NAME, Page, Served, chunk, datum_json, menu, write_page
+from bakeoff.report.output_files import PUBLIC
 from bakeoff.report.summary import SubjectSummary
 from bakeoff.report.words import visible
 
 INDEX_NAME = "index.html"
-_READABLE = 0o644  # numbers and names only; transcripts stay in the run folders
 
 
 def write_index(
@@ -25,7 +23,7 @@ def write_index(
     sections: Sequence[Section] = (),
     served: Served | None = None,
 ) -> Path:
-    """Write the index. Entries are read one at a time and kept as rows of numbers."""
+    """Write the index. Entries are read one at a time and kept as rows of numbers; transcripts are not in it."""
     shown, unreadable = _Shown(served), []
     for entry in entries:
         if isinstance(entry, Unreadable):
@@ -33,22 +31,21 @@ def write_index(
         else:
             shown.add(entry)
     more = [*sections, *_unreadable(unreadable)]
-    menu = [("runs", "Runs"), ("history", "History"), *((section.id, section.title) for section in more)]
-    page = Page("index", "index.html", served)
+    page = Page("index", "index.html", path, served)
     before, after = page.halves(
         title="Results · bakeoff",
-        menu=[{"id": place, "title": title} for place, title in menu],
+        menu=[{"id": "runs", "title": "Runs"}, {"id": "history", "title": "History"}, *menu(more)],
         runs=len(shown.runs.name),
         rows=len(shown.rows.run),
         sections=more,
     )
     data = {**shown.data(), "columns": [_column(column) for column in columns]}
-    write_page(path, (before, chunks.block("index", data), *page.data(), after), mode=_READABLE)
+    write_page(path, (before, chunk("index", data), *page.data(), after), mode=PUBLIC)
     return path
 
 
 def index_rows(entries: Iterable[Entry], served: Served) -> dict[str, Any]:
-    """Some of the rows, as an open page takes them in place of those it has."""
+    """Return rows that replace those of an open page."""
     shown = _Shown(served)
     for entry in entries:
         shown.add(entry)
@@ -56,7 +53,7 @@ def index_rows(entries: Iterable[Entry], served: Served) -> dict[str, Any]:
 
 
 class _Shown:
-    """What the page knows of runs and of their subjects."""
+    """The runs and subjects that the page shows."""
 
     def __init__(self, served: Served | None) -> None:
         self.served = served
@@ -73,7 +70,7 @@ class _Shown:
 
 
 class _Runs:
-    """Column by column, as the page reads them."""
+    """The runs as columns, in the form that the page reads."""
 
     def __init__(self) -> None:
         self.name: list[str] = []
@@ -134,10 +131,7 @@ class _Rows:
 
 
 def _column(column: IndexColumn) -> dict[str, Any]:
-    values = {
-        visible(run, NAME): value.model_dump(exclude_defaults=True) | {"tone": value.tone}
-        for run, value in column.values.items()
-    }
+    values = {visible(run, NAME): datum_json(value) for run, value in column.values.items()}
     return {"id": column.id, "title": column.title, "align": column.align, "values": values}
 
 
@@ -145,9 +139,7 @@ def _unreadable(found: Sequence[Unreadable]) -> list[Section]:
     if not found:
         return []
     table = Table(
-        columns=(Column(title="Run"), Column(title="Why")),
-        rows=tuple((one.run, one.reason) for one in found),
-        caption="Runs that cannot be shown",
+        (Column("Run"), Column("Reason")), tuple((one.run, one.reason) for one in found), "Runs that cannot be shown"
     )
-    lead = Text(text="`bakeoff runs check` says more of each.", tone="muted")
-    return [Section(id="unreadable", title="Not shown", blocks=(table, lead))]
+    hint = Text("`bakeoff runs check` lists the problems of each.", tone="muted")
+    return [Section("unreadable", "Not shown", (table, hint))]

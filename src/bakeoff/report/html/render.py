@@ -1,16 +1,17 @@
-"""Sections as HTML: one auto-escaping environment, and a policy under which only our own script and style may act."""
+"""Render blocks as HTML: one auto-escaping environment, and a policy that lets only our own script and style act."""
 
 import base64
+import gzip
 import hashlib
+import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, Literal
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,46 +19,77 @@ from markupsafe import Markup
 from bakeoff._kernel.files import PRIVATE
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError
-from bakeoff.report.html import chunks
-from bakeoff.report.html.plots import draw, interval_words, written
-from bakeoff.report.sections import Datum, Fragment, Table, Value
+from bakeoff.report.blocks import Column, Datum, Fragment, Phrase, Quote, Report, Section, Table, as_datum, pieces
+from bakeoff.report.html.drawing import draw, forest, interval_words, written
+from bakeoff.report.output_files import PUBLIC, replace_file
+from bakeoff.report.words import shown, visible
+
+PAGE_NAME = "report.html"
+"""The name of a run's page, beside its journal."""
+
+NAME = 200
+"""The longest name that a page shows, in characters."""
 
 LONG_TABLE = 500
-"""Rows above which a table of a section is drawn only where it is seen."""
+"""The number of rows above which a table is drawn only where it is visible."""
 
 MOST_TRAIL = 40
-"""Points of a small line; older ones are left out."""
+"""The number of points of a small line; older points are left out."""
 
-DATA = "<!--DATA-->"  # where the chunks go; no data can write this, for it is escaped
+CHUNK_BYTES = 256 * 1024
+"""The size of a chunk before compression. Opening one trial decodes one chunk, so that it takes no time."""
+
+_LEVEL = 4  # of compression: two thirds of the time of the usual 6 for 4 % more bytes
+_DATA = "<!--DATA-->"  # the place of the chunks; no data can contain this, because all data is escaped
+_LONGEST_TITLE = 300
 PageKind = Literal["run", "index", "sections"]
+
+
+def write_report_page(path: Path, report: Report) -> Path:
+    """Write a report as a self-contained page."""
+    title = visible(words(report.title), _LONGEST_TITLE)
+    page = Page("sections", "sections.html", path)
+    before, after = page.halves(
+        title=f"{title} · bakeoff",
+        heading=title,
+        headline=words(report.headline),
+        badge=report.badge,
+        tone=report.tone,
+        tiles=report.tiles,
+        menu=menu(report.sections),
+        sections=report.sections,
+    )
+    write_page(path, (before, *page.data(), after), mode=PUBLIC)
+    return path
+
+
+def menu(sections: Sequence[Section]) -> list[dict[str, str]]:
+    """Return the entries of a page's menu."""
+    return [{"id": section.id, "title": words(section.title)} for section in sections if section.in_menu]
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What differs where a page is not a file but comes from `bakeoff view`."""
+    """The differences of a page that `bakeoff view` serves instead of a file."""
 
     home: str
-    events: str | None = None  # the address that tells how a run goes on
-    reports: str | None = None  # where run pages are, instead of beside the index
+    events: str | None = None  # the address of a run's progress
+    reports: str | None = None  # the place of run pages, instead of beside the index
 
 
 @dataclass(slots=True)
 class Page:
-    """One page in the making. Long tables are kept back and written as data."""
+    """One page while it is made. Long tables are written as data."""
 
     kind: PageKind
     template: str
+    path: Path
     served: Served | None = None
     long_tables: dict[str, Table] = field(default_factory=dict)
 
-    def keep(self, table: Table) -> str:
-        name = f"table-{len(self.long_tables)}"
-        self.long_tables[name] = table
-        return name
-
     def halves(self, **content: Any) -> tuple[bytes, bytes]:
-        """The page before and after its data."""
-        style, script = stylesheet(), self._script()
+        """Return the page before and after its data."""
+        style, script = _static("style.css"), self._script()
         html = (
             _environment()
             .get_template(self.template)
@@ -70,29 +102,67 @@ class Page:
                 version=__version__,
                 home=self.served.home if self.served else None,
                 live=self.served.events if self.served else None,
-                kept=self.keep,
-                footer=f"Made by bakeoff {__version__}. This file is whole: it loads nothing from anywhere.",
+                as_data=self._as_data,
+                link=self._link,
+                footer=f"Made by bakeoff {__version__}. Self-contained: this page loads no external resources.",
             )
         )
-        before, after = html.split(DATA)
+        before, after = html.split(_DATA)
         return before.encode(errors="replace"), after.encode(errors="replace")
 
     def data(self) -> Iterator[bytes]:
-        """The long tables, once the page has been rendered."""
+        """Yield the long tables. Call this after `halves`."""
         for name, table in self.long_tables.items():
-            rows = [
-                [as_datum(value).model_dump(exclude_defaults=True) | {"tone": as_datum(value).tone} for value in row]
-                for row in table.rows
-            ]
-            yield chunks.block(name, {"columns": [column.model_dump() for column in table.columns], "rows": rows})
+            rows = [[self._cell(as_datum(value)) for value in row] for row in table.rows]
+            yield chunk(name, {"columns": [column_json(column) for column in table.columns], "rows": rows})
+
+    def _as_data(self, table: Table) -> str:
+        name = f"table-{len(self.long_tables)}"
+        self.long_tables[name] = table
+        return name
+
+    def _cell(self, datum: Datum) -> dict[str, Any]:
+        return datum_json(datum, self._link(datum.source))
+
+    def _link(self, source: str | None) -> str | None:
+        return None if source is None else file_link(self.path, source)
 
     def _script(self) -> str:
         names = ["core.js", f"{self.kind}.js", *(["live.js"] if self.served else [])]
         return "\n".join(_static(name) for name in names)
 
 
+def words(phrase: Phrase) -> str:
+    """Return a phrase as text for a page, which escapes it."""
+    return "".join(visible(part.text, NAME) if isinstance(part, Quote) else part for part in pieces(phrase))
+
+
+def datum_json(datum: Datum, link: str | None = None) -> dict[str, Any]:
+    """Return a value as the scripts of a page read it."""
+    span = datum.span and {"value": datum.span.value, "low": datum.span.low, "high": datum.span.high}
+    sort = visible(datum.sort, NAME) if isinstance(datum.sort, str) else datum.sort
+    optional = {"sort": sort, "href": datum.href or link, "span": span, "trail": datum.trail, "note": datum.note}
+    said = {name: value for name, value in optional.items() if value not in (None, "", ())}
+    return {"text": words(datum.text), "tone": datum.tone, **said}
+
+
+def column_json(column: Column) -> dict[str, str]:
+    return {"title": column.title, "align": column.align, "help": column.help}
+
+
+def file_link(page: Path, source: str) -> str | None:
+    """Return the link from a page to the page of a run folder, or else to its journal or the file itself."""
+    for target in (Path(source) / PAGE_NAME, Path(source) / "journal.jsonl", Path(source)):
+        try:
+            if target.is_file():
+                return quote(os.path.relpath(target.resolve(), page.resolve().parent))
+        except (OSError, ValueError):  # no disk can have such a path
+            continue
+    return None
+
+
 def policy(style: str, script: str, *, live: bool) -> str:
-    """Nothing is loaded, and no style or script acts but the two whose hashes these are."""
+    """Return a policy that loads nothing and allows only the style and script with these hashes."""
     rules = [
         "default-src 'none'",
         f"style-src '{_hash(style)}'",
@@ -105,58 +175,58 @@ def policy(style: str, script: str, *, live: bool) -> str:
     return "; ".join(rules)
 
 
-def as_datum(value: Value) -> Datum:
-    match value:
-        case Datum():
-            return value
-        case None:
-            return Datum(text="–", tone="muted")
-        case str():
-            return Datum(text=value, sort=value)
-        case int():
-            return Datum(text=f"{value:,}", sort=value)
-        case _:
-            return Datum(text=f"{value:,.4g}", sort=value)
-
-
 def write_page(path: Path, parts: Sequence[bytes], data: IO[bytes] | None = None, mode: int = PRIVATE) -> None:
-    """Before, data and after into one file, which is there whole or not at all. Data may be larger than memory."""
+    """Write the parts of a page, with `data` after the first part. The data may be larger than memory."""
     before, *after = parts
-    with replaced(path, mode) as file:
+    with replace_file(path, mode, RunFolderError) as temporary, temporary.open("wb") as file:
         file.write(before)
         if data is not None:
             data.seek(0)
             while piece := data.read(1024 * 1024):
                 file.write(piece)
-        for part in after:
-            file.write(part)
+        file.writelines(after)
 
 
-@contextmanager
-def replaced(path: Path, mode: int) -> Iterator[IO[bytes]]:
-    """A file that takes the place of the old one at the end. Pages can be made again, so there is no fsync."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            os.fchmod(file.fileno(), mode)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+def chunk(name: str, data: Any) -> bytes:
+    """Return data as compressed JSON that no browser executes. The same data gives the same bytes."""
+    return _packed(name, _json(data))
 
 
-@cache
-def stylesheet() -> str:
-    return _static("style.css")
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _packed(name: str, text: str) -> bytes:
+    """Return JSON as gzip as base64, whose letters mean nothing to HTML."""
+    packed = base64.b64encode(gzip.compress(text.encode(errors="replace"), compresslevel=_LEVEL, mtime=0))
+    return b'<script type="application/gzip" data-chunk="%s">%s</script>\n' % (name.encode("ascii"), packed)
+
+
+class ChunkWriter:
+    """Write items to a file in chunks and return the place of each. Memory holds one chunk."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file = file
+        self._name = name
+        self._items: list[str] = []
+        self._bytes = 0
+        self.number = 0
+
+    def add(self, item: Any) -> tuple[int, int]:
+        """Return the number of the chunk and the item's place in it."""
+        text = _json(item)
+        if self._items and self._bytes + len(text) > CHUNK_BYTES:
+            self.close()
+        self._items.append(text)
+        self._bytes += len(text)
+        return self.number, len(self._items) - 1
+
+    def close(self) -> None:
+        if not self._items:
+            return
+        self._file.write(_packed(f"{self._name}-{self.number}", f"[{','.join(self._items)}]"))
+        self._items, self._bytes = [], 0
+        self.number += 1
 
 
 @cache
@@ -177,25 +247,30 @@ def _environment(package: str = "bakeoff.report.html") -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["words"] = words
     environment.globals.update(
         as_datum=as_datum,
         draw=draw,
+        forest=forest,
         fragment=_fragment,
         interval_words=interval_words,
         long_table=LONG_TABLE,
         most_trail=MOST_TRAIL,
+        shown=shown,
         sort_key=_sort_key,
+        words=words,
         written=written,
     )
     return environment
 
 
 def _fragment(fragment: Fragment) -> Markup:
-    """A door's own template, in an environment that escapes like ours."""
+    """Render another package's template in an environment that escapes like ours."""
     html = _environment(fragment.package).get_template(fragment.template).render(fragment.data)
     return Markup(html)  # noqa: S704 - rendered with autoescape
 
 
 def _sort_key(value: Datum) -> str:
-    key = value.text if value.sort is None and value.text not in ("–", "undefined") else value.sort
-    return "" if key is None else str(key)
+    text = words(value.text)
+    key = text if value.sort is None and text not in ("–", "undefined") else value.sort
+    return "" if key is None else visible(str(key), NAME)

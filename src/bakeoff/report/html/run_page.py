@@ -1,4 +1,4 @@
-"""The page of one run: `records → numbers and chunks → one file`, in memory that does not grow with transcripts."""
+"""Write the page of one run, in memory that does not grow with the transcripts."""
 
 import tempfile
 from array import array
@@ -8,34 +8,35 @@ from typing import Any
 
 from bakeoff._kernel.files import PRIVATE
 from bakeoff.record import LOST, Record, Verdict
-from bakeoff.report.html import chunks
-from bakeoff.report.html.detail import NAME, case_detail, is_replayed, record_detail, why
-from bakeoff.report.html.gather import RunData, Sink, gather, gather_source, refusing
-from bakeoff.report.html.plots import moment
-from bakeoff.report.html.render import Page, Served, write_page
+from bakeoff.report.blocks import Matrix, MatrixCell, Section, Tone
+from bakeoff.report.html.detail import case_detail, is_replayed, record_detail
+from bakeoff.report.html.drawing import moment
+from bakeoff.report.html.render import NAME, PAGE_NAME, ChunkWriter, Page, Served, chunk, menu, write_page
+from bakeoff.report.html.run_data import RunData, Sink, read_run, read_source, readable_errors
 from bakeoff.report.html.run_sections import costs, failures, headline, overview, settings, tone_of, tradeoffs
 from bakeoff.report.readers import Source
-from bakeoff.report.sections import Matrix, MatrixCell, Section, Tone
+from bakeoff.report.reasons import why
 from bakeoff.report.words import cost, duration, visible
 from bakeoff.storage.run_folder import RunFolder
 
 DRAWN_CELLS = 2_000
-"""A matrix of more cells is drawn only where it is seen."""
+"""The number of cells above which a matrix is drawn only where it is visible."""
 
-PAGE_NAME = "report.html"
 VERDICTS = tuple(Verdict)
 _LOST_PLACES = frozenset(VERDICTS.index(verdict) for verdict in LOST)
-_NONE = -1.0  # in an array of floats, where no number is meant
+_NONE = -1.0  # stands for no number in an array of floats
+_HAPPY = (Verdict.PASS, Verdict.RECORDED)
+_NO_REASON = "no scorer returned a number"
 
 Sections = Callable[[RunData], Sequence[Section]]
 
 
-def no_sections(data: RunData) -> Sequence[Section]:  # noqa: ARG001 - the shape that doors fill
+def no_sections(data: RunData) -> Sequence[Section]:  # noqa: ARG001 - the signature that doors implement
     return ()
 
 
 class TrialTable:
-    """The list of trials, column by column: what can be shown, sorted and filtered without opening a chunk."""
+    """The list of trials as columns, which can be shown, sorted and filtered without opening a chunk."""
 
     def __init__(self) -> None:
         self.trial = array("q")
@@ -60,10 +61,10 @@ class TrialTable:
         self.chunk.append(chunk)
         self.place.append(place)
         self.replayed.append(is_replayed(record))
-        self.why.append(why(record))
+        self.why.append("" if record.verdict in _HAPPY else visible(why(record) or _NO_REASON, 160))
 
     def columns(self) -> dict[str, list[Any]]:
-        """In the plan's order; the journal's is that in which trials happened to end."""
+        """Return the columns in the order of the plan."""
         order = sorted(range(len(self.trial)), key=self.trial.__getitem__)
         plain = ("trial", "verdict", "seconds", "tokens", "chunk", "place", "replayed", "why")
         unknown = ("score", "cost")
@@ -75,19 +76,19 @@ class TrialTable:
 def write_run_page(
     folder: RunFolder, path: Path | None = None, *, sections: Sections = no_sections, served: Served | None = None
 ) -> Path:
-    """Write a run's page, beside its journal unless told otherwise; doors add sections made from the same data."""
+    """Write a run's page, by default beside its journal. Doors add sections made from the same data."""
     path = path or folder.path / PAGE_NAME
-    return _write(folder, lambda sink: gather(folder, sink), path, sections, served)
+    return _write(folder, lambda sink: read_run(folder, sink), path, sections, served)
 
 
 def write_source_page(source: Source, path: Path, *, sections: Sections = no_sections, mode: int = PRIVATE) -> Path:
-    """The same page of whatever a reader knows, such as a result file."""
-    return _write(source.path, lambda sink: gather_source(source, sink), path, sections, None, mode)
+    """Write the page of anything that a reader knows, such as a result file."""
+    return _write(source.path, lambda sink: read_source(source, sink), path, sections, None, mode)
 
 
 def _write(
     what: RunFolder | Path,
-    gathered: Callable[[Sink], RunData],
+    read: Callable[[Sink], RunData],
     path: Path,
     sections: Sections,
     served: Served | None,
@@ -95,20 +96,20 @@ def _write(
 ) -> Path:
     trials = TrialTable()
     with tempfile.TemporaryFile() as data:
-        records = chunks.ChunkWriter(data, "records")
+        records = ChunkWriter(data, "records")
 
         def keep(trial: int, record: Record) -> None:
             trials.add(trial, record, *records.add(record_detail(record)))
 
-        with refusing(what):
-            run = gathered(keep)
+        with readable_errors(what):
+            run = read(keep)
             records.close()
-            cases = chunks.ChunkWriter(data, "cases")
+            cases = ChunkWriter(data, "cases")
             places = [cases.add(case_detail(case)) for case in run.plan.cases]
             cases.close()
-            data.write(chunks.block("trials", _trials(run, trials, places)))
+            data.write(chunk("trials", _trials(run, trials, places)))
             content = _content(run, trials)
-        page = Page("run", "run.html", served)
+        page = Page("run", "run.html", path, served)
         halves = page.halves(**_with_sections(content, sections(run)))
         data.writelines(page.data())
         write_page(path, halves, data, mode)
@@ -137,11 +138,11 @@ def _case_verdicts(run: RunData) -> list[Verdict | None] | None:
 
 
 def _with_sections(content: dict[str, Any], more: Sequence[Section]) -> dict[str, Any]:
-    """The same with what doors add, and the menu over all of it."""
-    before, after = content["before"], [*content["after"], *more]
-    menu = [*((section.id, section.title) for section in before), ("matrix", "Cases")]
-    menu += [*((section.id, section.title) for section in after), ("trials", "Trials"), ("settings", "Settings")]
-    return {**content, "after": after, "menu": [{"id": place, "title": title} for place, title in menu]}
+    """Add the sections of the door, and the menu of the whole page."""
+    after = [*content["after"], *more]
+    entries = [*menu(content["before"]), {"id": "matrix", "title": "Cases"}, *menu(after)]
+    entries += [{"id": "trials", "title": "Trials"}, {"id": "settings", "title": "Settings"}]
+    return {**content, "after": after, "menu": entries}
 
 
 def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
@@ -181,7 +182,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
 
 
 def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
-    """None where there are too many cells: the page then makes them itself as they come into sight."""
+    """Return the matrix, or None if it has too many cells; the page then draws the visible ones itself."""
     plan, cases = run.plan, run.cases
     if len(plan.cases) * len(plan.subjects) > DRAWN_CELLS:
         return None

@@ -1,4 +1,4 @@
-"""A run's numbers as sections, made of the same blocks that doors use."""
+"""Describe a run's numbers as sections of its page."""
 
 import json
 from collections.abc import Mapping
@@ -8,25 +8,15 @@ from pydantic import JsonValue
 
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import ScorerSpec, SubjectSpec
-from bakeoff.record import NO_USAGE, Verdict
-from bakeoff.report.html.detail import NAME, shown
-from bakeoff.report.html.gather import Bill, FailureClass, FailureCount, RunData
-from bakeoff.report.html.plots import moment
-from bakeoff.report.html.scores import cost_per_trial, counted, interval_datum, losses, score_plots, score_point
-from bakeoff.report.sections import (
-    Block,
-    Code,
-    Column,
-    Datum,
-    Facts,
-    Section,
-    Table,
-    Text,
-    Tone,
-    Value,
-)
+from bakeoff.record import Verdict
+from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Quote, Section, Table, Text, Tone, Value
+from bakeoff.report.html.drawing import moment
+from bakeoff.report.html.render import NAME
+from bakeoff.report.html.run_data import Bill, FailureClass, FailureCount, RunData
+from bakeoff.report.run_summary import summary_table
+from bakeoff.report.scores import cost_per_trial, score_plots, score_point
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.report.words import UNKNOWN, cost, duration, judging_note, percent, replay_note, span, visible
+from bakeoff.report.words import UNKNOWN, cost, percent, shown, span, visible
 
 _LONG_OPTIONS = 20_000
 _TONES: Mapping[Verdict, Tone] = {
@@ -42,68 +32,7 @@ def tone_of(verdict: Verdict) -> Tone:
 
 
 def overview(data: RunData) -> Section:
-    columns = (
-        Column(title="Subject"),
-        Column(title="Score", align="end", help="the mean over cases of the mean over rounds"),
-        Column(title="95 % interval"),
-        Column(title="Passed / scored", align="end"),
-        Column(title="Lost", align="end", help="to budget, infra or grader: not the subject's doing, not in its score"),
-        Column(title="Not run", align="end"),
-        Column(title="Cost", align="end", help="of all trials, retries included"),
-        Column(title="Time", align="end", help="mean of a scored trial"),
-    )
-    rows = tuple(_overview_row(subject, data.summary.threshold) for subject in data.summary.subjects)
-    caption = "Score, interval and every denominator, by subject"
-    table = Table(columns=columns, rows=rows, caption=caption, notes=_notes(data.summary))
-    return Section(id="overview", title="Overview", blocks=(*_warnings(data), table))
-
-
-def _overview_row(subject: SubjectSummary, threshold: float | None) -> tuple[Value, ...]:
-    name = visible(subject.subject, NAME)
-    passed = str(subject.passed) if threshold is not None else UNKNOWN
-    note = "knows the hidden answers on purpose" if subject.bound else ""
-    return (
-        Datum(text=f"{name} *" if subject.bound else name, sort=name, tone="strong", note=note),
-        Datum(text=percent(subject.score), sort=subject.score, tone="strong"),
-        interval_datum(subject.score, subject.interval),
-        Datum(text=f"{passed} / {subject.judged:,}", sort=subject.passed),
-        losses(subject),
-        counted(subject.missing),
-        Datum(text=cost(subject.spent.cost), sort=subject.spent.cost),
-        Datum(text=duration(subject.seconds), sort=subject.seconds),
-    )
-
-
-def _notes(summary: Summary) -> tuple[str, ...]:
-    methods = sorted({subject.interval.method for subject in summary.subjects if subject.interval})
-    threshold = "no threshold: scores are only recorded"
-    if summary.own_rules:
-        threshold = "a case passes by its own rule over all its rounds"
-    elif summary.threshold is not None:
-        threshold = f"a trial passes at a score of {summary.threshold:g} or more"
-    found = [
-        f"{summary.cases:,} cases × {len(summary.subjects):,} subjects × {summary.rounds:,} rounds; {threshold}.",
-        "The score is the mean over cases; what was lost or not run is not in it.",
-    ]
-    if methods:
-        found.append(f"Interval: {', '.join(methods)}.")
-    if any(subject.interval is None for subject in summary.subjects):
-        found.append("Undefined: fewer than two cases were scored.")
-    if any(subject.verdicts.get(Verdict.TIMEOUT) for subject in summary.subjects):
-        found.append("A timeout is the subject's and scores 0.")
-    if any(subject.bound for subject in summary.subjects):
-        found.append("* knows the hidden answers on purpose.")
-    if summary.replayed:
-        found.append(_replays(summary))
-    if summary.judging != NO_USAGE:
-        note = judging_note(summary.judging.tokens, summary.judging.cost)
-        found.append(f"{note[:1].upper()}{note[1:]}.")
-    return tuple(found)
-
-
-def _replays(summary: Summary) -> str:
-    by = ", ".join(f"{visible(one.subject, 40)} {one.replayed:,}" for one in summary.subjects[:20] if one.replayed)
-    return f"{replay_note(summary.replayed, summary.finished)} ({by}): their cost and time are those of the recording."
+    return Section("overview", "Overview", (*_warnings(data), summary_table(data.summary)))
 
 
 def _warnings(data: RunData) -> list[Block]:
@@ -114,17 +43,17 @@ def _warnings(data: RunData) -> list[Block]:
         where = "journal" if data.marks or why else "file"
         found.append(f"{data.damaged:,} {lines} of the {where} cannot be read and are left out{why}")
     if data.torn:
-        found.append("The journal ends in the middle of a line: a process was killed while it wrote.")
+        found.append("The journal ends in the middle of a line: a process was killed while writing.")
     if data.unscored:
-        said = "1 trial was" if data.unscored == 1 else f"{data.unscored:,} trials were"
-        found.append(f"{said} tried, but not scored by the plan's present scorers yet, and count as not run.")
+        trials = "1 trial was" if data.unscored == 1 else f"{data.unscored:,} trials were"
+        found.append(f"{trials} attempted but not yet scored by the plan's current scorers, and count as not run.")
     if data.foreign:
         found.append(f"{data.foreign:,} records belong to an earlier version of the plan and are left out.")
     return [Text(text=sentence, tone="lost") for sentence in found]
 
 
 def tradeoffs(data: RunData) -> Section | None:
-    """Score against money and against time."""
+    """Plot scores against cost and time."""
     scored = [subject for subject in data.summary.subjects if subject.score is not None]
     bound = frozenset(visible(subject.subject, NAME) for subject in scored if subject.bound)
     spreads = data.spreads
@@ -152,19 +81,19 @@ def costs(data: RunData) -> Section | None:
     columns = (
         Column(title="Subject"),
         Column(title="Spent", align="end", help="with retries and killed attempts"),
-        Column(title="A trial", align="end"),
+        Column(title="Per trial", align="end"),
         Column(title="Input tokens", align="end"),
-        Column(title="Of these cached", align="end"),
+        Column(title="Cached", align="end"),
         Column(title="Output tokens", align="end"),
-        Column(title="Recorded attempts", align="end", help="what the conversations below are priced at"),
-        Column(title="With a cache", align="end", help="the same conversations, each prompt's prefix cached"),
+        Column(title="Recorded attempts", align="end", help="the price of the recorded conversations"),
+        Column(title="With a cache", align="end", help="the same conversations with cached prefixes"),
         Column(title="Saving", align="end"),
         Column(title="Cache reads", align="end"),
         Column(title="Cache writes", align="end"),
     )
     notes = (
-        "With a cache: simulated, each conversation on its own; the prefix is read at the read price, the rest written "
-        "at the write price (a tenth and five quarters of the input price where a model has none).",
+        "With a cache: simulated for each conversation. The prefix is read at the read price, the rest is written "
+        "at the write price (a tenth and five quarters of the input price if a model has none).",
     )
     table = Table(columns=columns, rows=tuple(rows), caption="Money and tokens, by subject", notes=notes)
     return Section(id="costs", title="Cost", blocks=(table, *_prices(data)))
@@ -175,7 +104,7 @@ def _cost_row(subject: SubjectSummary, bill: Bill) -> tuple[Value, ...]:
     priced = bill.price is not None
     saving = bill.total - bill.simulated
     return (
-        Datum(text=visible(subject.subject, NAME), tone="strong"),
+        Datum(text=Quote(subject.subject), tone="strong"),
         Datum(text=cost(spent.cost), sort=spent.cost, tone="strong"),
         Datum(text=cost(cost_per_trial(subject)), sort=cost_per_trial(subject)),
         *(Datum(text=f"{count:,}", sort=count) for count in (spent.input, spent.cache_read, spent.output)),
@@ -203,7 +132,7 @@ def _prices(data: RunData) -> list[Block]:
         Column(title="Date"),
     )
     rows = tuple(_price_row(name, price) for name, price in priced)
-    return [Table(columns=columns, rows=rows, caption="Prices that held, in USD per million tokens")]
+    return [Table(columns=columns, rows=rows, caption="Prices used, in USD per million tokens")]
 
 
 def _price_row(name: str, price: Price) -> tuple[Value, ...]:
@@ -219,30 +148,30 @@ def _price_row(name: str, price: Price) -> tuple[Value, ...]:
 
 def failures(data: RunData) -> Section:
     if not data.failures:
-        text = "Nothing failed." if data.summary.complete else "Nothing that was run failed."
+        text = "Nothing failed." if data.summary.complete else "Nothing failed so far."
         return Section(id="failures", title="Failures", blocks=(Text(text=text),))
     columns = (
         Column(title="Outcome"),
         Column(title="Class"),
-        Column(title="Whose doing"),
+        Column(title="Cause"),
         Column(title="Trials", align="end"),
         Column(title="Subjects"),
-        Column(title="For example"),
+        Column(title="Example"),
     )
     ordered = sorted(data.failures.items(), key=lambda item: -item[1].subjects.total())
     rows = tuple(_failure_row(kind, count) for kind, count in ordered)
     return Section(
         id="failures",
         title="Failures",
-        blocks=(Table(columns=columns, rows=rows, caption="What did not pass, by class"),),
+        blocks=(Table(columns=columns, rows=rows, caption="Trials that did not pass, by class"),),
     )
 
 
 def _failure_row(kind: FailureClass, count: FailureCount) -> tuple[Value, ...]:
-    whose = {
-        Verdict.INFRA: "ours or the provider's",
-        Verdict.BUDGET: "the run's limits",
-        Verdict.GRADER: "the scorer's",
+    causes = {
+        Verdict.INFRA: "infrastructure or provider",
+        Verdict.BUDGET: "limits of the run",
+        Verdict.GRADER: "scorer",
     }
     most = count.subjects.most_common(4)
     more = f" and {len(count.subjects) - 4} more" if len(count.subjects) > 4 else ""
@@ -250,10 +179,10 @@ def _failure_row(kind: FailureClass, count: FailureCount) -> tuple[Value, ...]:
     return (
         Datum(text=kind.verdict, tone=tone_of(kind.verdict)),
         kind.name,
-        whose.get(kind.verdict, "the subject's"),
+        causes.get(kind.verdict, "subject"),
         Datum(text=f"{count.subjects.total():,}", sort=count.subjects.total()),
         subjects,
-        Datum(text=count.example or "open one", href=f"#t={count.trial}"),
+        Datum(text=count.example or "open a trial", href=f"#t={count.trial}"),
     )
 
 
@@ -282,14 +211,14 @@ _MOST_SESSIONS = 20
 
 
 def _sessions(data: RunData) -> list[tuple[str, str]]:
-    """What each process that worked on the run said of itself."""
+    """Return the start and end marks of the processes that worked on the run."""
     return [
         ("Started" if mark.kind == "start" else "Ended", _facts(mark.facts)) for mark in data.marks[:_MOST_SESSIONS]
     ]
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
-    """A mark may come to say more; whatever it says is shown."""
+    """Return all facts of a mark, also those that newer versions add."""
     time = facts.get("time")
     told = [moment(time) if isinstance(time, int | float) else "at an unknown time"]
     for key, value in facts.items():
@@ -313,7 +242,7 @@ def _spec(what: str, spec: SubjectSpec | ScorerSpec) -> Block:
 
 
 def headline(summary: Summary) -> str:
-    """The one sentence under the title."""
+    """Return the sentence below the title."""
     scores = [subject for subject in summary.judged if subject.score is not None and not subject.bound]
     if not scores:
         return "Nothing has been scored yet."

@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Usage, Verdict
-from bakeoff.report.html.gather import read_plan
+from bakeoff.report.html.run_data import read_plan
 from bakeoff.report.words import visible
 from bakeoff.storage.journal import record_at
 from bakeoff.storage.run_folder import RunFolder

@@ -4,16 +4,16 @@ import pytest
 
 from bakeoff.doors.pytest_plugin.reporting.plain import plain_lines
 from bakeoff.doors.pytest_plugin.reporting.terminal import _laid_out, rendered
-from bakeoff.report.outputs import Block, Column, Grid, Listing, Quote, heading, paragraph
+from bakeoff.report.blocks import Block, BulletList, Column, Quote, Table, heading, paragraph
 
-TABLE = Grid(
-    (Column("suite"), Column("cases", numeric=True), Column("rate", numeric=True, least_width=70), Column("why")),
+TABLE = Table(
+    (Column("suite"), Column("cases", align="end"), Column("rate", align="end", drop=1), Column("why")),
     (
         (Quote("test_it"), "5,000", "100.0 %", "–"),
         (Quote("a\x1b[31mlonger name"), "7", "3.0 %", Quote("because [bold] of :smile:")),
     ),
 )
-NOTES = Listing((("5 of 5 cases have a score",), ("interval: ", Quote("rule\nof three"))))
+NOTES = BulletList((("5 of 5 cases have a score",), ("interval: ", Quote("rule\nof three"))))
 
 
 @pytest.mark.parametrize("width", [66, 80, 100, 200])
@@ -28,7 +28,7 @@ def test_what_fits_looks_as_if_it_had_been_laid_out(blocks: list[Block], width: 
     [
         pytest.param(paragraph("word " * 30), id="too long"),
         pytest.param(paragraph(Quote("東京")), id="wide characters"),
-        pytest.param(Grid(TABLE.columns, ((Quote("x" * 90), "1", "1", "1"),)), id="wide table"),
+        pytest.param(Table(TABLE.columns, ((Quote("x" * 90), "1", "1", "1"),)), id="wide table"),
         pytest.param(heading("Evals"), id="another kind"),
     ],
 )

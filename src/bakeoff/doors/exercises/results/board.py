@@ -1,82 +1,163 @@
-"""The leaderboard of many result files: the latest word on each agent with each model and provider."""
+"""Rank agents by their result files: the latest file of each agent with each model and provider.
+
+The ranking is that of `bakeoff leaderboard`. A file whose run folder lies beside it is ranked by the run's journal,
+which knows the content of the exercises; any other file by its own numbers.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from bakeoff.doors.exercises.results.model import ResultFile, added_costs, safe_name, seconds_of
-from bakeoff.stats import Cell, Interval, score_interval
+from bakeoff.doors.exercises.results.model import ExerciseResult, ResultFile, added_costs, safe_name, seconds_of
+from bakeoff.doors.exercises.results.read import plan_of, records_of
+from bakeoff.record import Record
+from bakeoff.report.blocks import (
+    Column,
+    Datum,
+    Matrix,
+    MatrixCell,
+    Point,
+    Quote,
+    Report,
+    Section,
+    Table,
+    Text,
+    Tone,
+    Value,
+)
+from bakeoff.report.compare_arms import with_changes
+from bakeoff.report.leaderboard import rank_sources
+from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
+from bakeoff.report.scores import interval_datum, score_plots
+from bakeoff.report.words import UNKNOWN, cost, duration, visible
+from bakeoff.stats import Standing
+
+_NOT_METERED = "not metered"
+_NOBODY = "No agent has a result: controls and runs in which every trial was lost are not ranked."
+_NAME = 120
+_MOST_EXERCISES = 2000  # so that the page stays small
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AgentResult:
+    """A result file and its path."""
+
+    path: Path
+    result: ResultFile
+
+    @property
+    def run_folder(self) -> Path | None:
+        """Return the folder of the run that the file was computed from, if it lies beside the file."""
+        name = self.result.bakeoff.run if self.result.bakeoff else None
+        if not name or Path(name).name != name:  # a file must not lead out of its folder
+            return None
+        folder = self.path.parent / "runs" / name
+        return folder if folder.is_dir() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
     """One agent with one model of one provider, by its latest file."""
 
     key: str
-    result: ResultFile
-    interval: Interval | None
-    rank: int
-    tied_with: tuple[str, ...]  # the keys of those it cannot be told apart from
+    file: AgentResult
+    standing: Standing
+    tied_with: tuple[str, ...]  # the keys of the agents that cannot be told apart from it
 
     @property
-    def tied(self) -> bool:
-        return bool(self.tied_with)
+    def result(self) -> ResultFile:
+        return self.file.result
 
     @property
     def cost(self) -> float | None:
-        """Of all that was counted; a sum with an unknown in it is unknown."""
+        """Return the cost of all attempts, or None if a part of it is unknown."""
         total = added_costs([each.token_usage for each in self.result.results if each.token_usage])
         return None if total is None else round(total, 12)
 
 
-def leaderboard_json(results: Iterable[ResultFile]) -> dict[str, Any]:
-    """`lastUpdated`, `results` by agent and model, and `entries`. Those whose intervals overlap are tied."""
-    standings = standings_of(results)
-    return {
-        "lastUpdated": last_updated(standings),
-        "results": {standing.key: standing.result.as_json() for standing in standings},
-        "entries": [_entry(standing) for standing in standings],
-    }
+def rank_agents(files: Iterable[AgentResult]) -> tuple[Ranked, ...]:
+    """Rank the latest file of each agent, best first. A rank is one more than the number of agents that are better."""
+    latest = _latest(files)
+    named = dict(zip(_keys([file.result for file in latest]), latest, strict=True))
+    if not named:
+        return ()
+    board = rank_sources(Source(file.path, _reader(key, file)) for key, file in named.items())
+    standings = [entry.standing for entry in board.entries]
+    return tuple(
+        Ranked(one.subject, named[one.subject], one, tuple(other.subject for other in standings if _tied(one, other)))
+        for one in standings
+    )
 
 
-def standings_of(results: Iterable[ResultFile]) -> tuple[Standing, ...]:
-    """Best first. A rank counts those that are better beyond doubt.
-
-    Being told apart is not handed on: the second may be tied with the first and with the third, and they not.
-    """
-    latest = sorted(latest_of(results), key=lambda result: -result.summary.success_rate)
-    rated = [(key, result, _interval(result)) for key, result in zip(_keys(latest), latest, strict=True)]
-    standings = []
-    for key, result, interval in rated:
-        one = (result.summary.success_rate, interval)
-        others = [(name, (other.summary.success_rate, its)) for name, other, its in rated if name != key]
-        rank = 1 + sum(_better(other, one) for _, other in others)
-        tied = tuple(name for name, other in others if not _better(other, one) and not _better(one, other))
-        standings.append(Standing(key, result, interval, rank, tied))
-    return tuple(standings)
+def _tied(one: Standing, other: Standing) -> bool:
+    shared = not set(one.groups).isdisjoint(other.groups)
+    return one.subject != other.subject and (shared or one.undefined or other.undefined)
 
 
-def last_updated(standings: Iterable[Standing]) -> str | None:
-    stamps = [stamp for standing in standings if (stamp := standing.result.metadata.timestamp)]
-    return max(stamps, key=seconds_of) if stamps else None
+class _FileReader:
+    """Read one result file as the subject `key`."""
+
+    what = "a result file of agents"
+
+    def __init__(self, key: str, result: ResultFile) -> None:
+        plan = plan_of(result, key)
+        self._result = result
+        self._plan = with_changes(plan, subjects=(plan.subjects[0].model_copy(update={"name": key}),))
+
+    def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the signature of a reader
+        return True
+
+    def describe(self, path: Path) -> Description:
+        return Description(name=path.name, plan=self._plan, content_known=False)
+
+    def circumstances(self, path: Path) -> Circumstances:  # noqa: ARG002
+        return Circumstances()
+
+    def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
+        return records_of(self._result, self._plan)
 
 
-def latest_of(results: Iterable[ResultFile]) -> list[ResultFile]:
-    """One for each agent, model and provider; neither controls nor runs in which every trial was lost are ranked."""
-    latest: dict[tuple[str, str | None, str], ResultFile] = {}
-    for result in results:
-        if (result.bakeoff is not None and result.bakeoff.control) or _is_empty(result):
+class _JournalReader(_FileReader):
+    """Read one subject of a run folder as the subject `key`."""
+
+    def __init__(self, key: str, folder: Path, subject: str) -> None:
+        plan = RunFolderReader().describe(folder).plan
+        spec = next(spec for spec in plan.subjects if spec.name == subject)
+        self._folder, self._subject, self._key = folder, subject, key
+        self._plan = with_changes(plan, subjects=(spec.model_copy(update={"name": key}),))
+
+    def describe(self, path: Path) -> Description:
+        return Description(name=path.name, plan=self._plan)
+
+    def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
+        for record in RunFolderReader().read(self._folder):
+            if record.subject == self._subject:
+                yield record.model_copy(update={"subject": self._key})
+
+
+def _reader(key: str, file: AgentResult) -> _FileReader:
+    folder, added = file.run_folder, file.result.bakeoff
+    if folder is None or added is None or not RunFolderReader().recognises(folder):
+        return _FileReader(key, file.result)
+    subjects = {spec.name for spec in RunFolderReader().describe(folder).plan.subjects}
+    return _JournalReader(key, folder, added.subject) if added.subject in subjects else _FileReader(key, file.result)
+
+
+def _latest(files: Iterable[AgentResult]) -> list[AgentResult]:
+    """Return the latest file of each agent, model and provider, without controls and files without results."""
+    latest: dict[tuple[str, str | None, str], AgentResult] = {}
+    for file in files:
+        result = file.result
+        empty = not result.summary.total_count and not result.results
+        if empty or (result.bakeoff is not None and result.bakeoff.control):
             continue
         about = result.metadata
         key = (about.agent, about.model, about.provider)
-        if key not in latest or _when(result) >= _when(latest[key]):
-            latest[key] = result
+        if key not in latest or _when(result) >= _when(latest[key].result):
+            latest[key] = file
     return list(latest.values())
-
-
-def _is_empty(result: ResultFile) -> bool:
-    return not result.summary.total_count and not result.results
 
 
 def _when(result: ResultFile) -> float:
@@ -91,7 +172,7 @@ def _keys(results: Sequence[ResultFile]) -> list[str]:
         for key, result in zip(short, results, strict=True)
     ]
     keys: list[str] = []
-    for key in longer:  # names that differ only in what a key cannot hold are numbered: nobody is lost
+    for key in longer:  # number the names that differ only in characters that a key cannot hold
         number = 1
         while (numbered := key if number == 1 else f"{key}-{number}") in keys:
             number += 1
@@ -99,24 +180,27 @@ def _keys(results: Sequence[ResultFile]) -> list[str]:
     return keys
 
 
-def _interval(result: ResultFile) -> Interval | None:
-    cells = []
-    for each in result.results:
-        tries = each.attempts or (each,)
-        passed = float(sum(one.overall_success for one in tries))
-        cells.append(Cell(len(tries), passed, passed))
-    if not result.results:
-        solved, count = result.summary.success_count, result.summary.total_count
-        cells = [Cell(1, float(place < solved), float(place < solved)) for place in range(count)]
-    return score_interval(cells)
+def last_updated(board: Iterable[Ranked]) -> str | None:
+    """Return the latest timestamp of all files."""
+    stamps = [stamp for one in board if (stamp := one.result.metadata.timestamp)]
+    return max(stamps, key=seconds_of) if stamps else None
 
 
-def _entry(standing: Standing) -> dict[str, Any]:
-    about, summary, interval = standing.result.metadata, standing.result.summary, standing.interval
+def leaderboard_json(board: Sequence[Ranked]) -> dict[str, Any]:
+    """Return `lastUpdated`, the `results` by agent and model, and the ranked `entries`."""
     return {
-        "rank": standing.rank,
-        "tied": standing.tied,
-        "tiedWith": list(standing.tied_with),
+        "lastUpdated": last_updated(board),
+        "results": {one.key: one.result.as_json() for one in board},
+        "entries": [_entry(one) for one in board],
+    }
+
+
+def _entry(one: Ranked) -> dict[str, Any]:
+    about, summary, interval = one.result.metadata, one.result.summary, one.standing.interval
+    return {
+        "rank": one.standing.best,
+        "tied": bool(one.tied_with),
+        "tiedWith": list(one.tied_with),
         "agent": about.agent,
         "version": about.version or "unknown",
         "model": about.model or "default",
@@ -126,14 +210,164 @@ def _entry(standing: Standing) -> dict[str, Any]:
         "avgExecutionTime": summary.avg_duration,
         "problemsSolved": summary.success_count,
         "totalProblems": summary.total_count,
-        "cost": standing.cost,
+        "cost": one.cost,
         "lastUpdated": about.timestamp,
     }
 
 
-def _better(one: tuple[float, Interval | None], other: tuple[float, Interval | None]) -> bool:
-    """Whether the evidence says so: intervals that overlap leave it open."""
-    (rate, interval), (other_rate, other_interval) = one, other
-    if interval is None or other_interval is None:
-        return False
-    return rate > other_rate and not interval.overlaps(other_interval)
+def describe_board(board: Sequence[Ranked]) -> Report:
+    """Describe the ranking, score against cost and time, and the exercise × agent matrix."""
+    exercises = _exercises(board)
+    sections = (_ranking(board), _tradeoffs(board), _matrix(board, exercises)) if board else (_nobody(),)
+    tiles = (
+        ("Agents", f"{len(board):,}", "with each model and provider"),
+        ("Exercises", f"{len(exercises):,}", "known by name"),
+        ("Updated", visible((last_updated(board) or UNKNOWN)[:10]), "UTC"),
+    )
+    shown = tuple(section for section in sections if section)
+    return Report("Leaderboard of agents", shown, headline=_headline(board), tiles=tiles)
+
+
+def _nobody() -> Section:
+    return Section("ranking", "Ranking", (Text(_NOBODY),))
+
+
+def _headline(board: Sequence[Ranked]) -> str:
+    first = [one for one in board if one.standing.best == 1]
+    names = ", ".join(visible(one.key, 60) for one in first[:10])
+    if not first:
+        return ""
+    if len(first) == 1:
+        return f"First: {names} with {first[0].result.summary.success_rate:.1f} %."
+    return f"{len(first):,} agents may be first: {names}{' and more' if len(first) > 10 else ''}."
+
+
+def _ranking(board: Sequence[Ranked]) -> Section:
+    titles = (
+        Column("Rank", align="end", help="one more than the number of better agents; = marks ties"),
+        Column("Agent"),
+        Column("Version", drop=3),
+        Column("Model"),
+        Column("Provider", drop=2),
+        Column("Success", align="end", help="of all attempts"),
+        Column("95 % interval", align="end", short="95 %\ninterval"),
+        Column("Solved", align="end", help="exercises, in every attempt"),
+        Column("Time", align="end", help="the mean of an attempt"),
+        Column("Cost", align="end", help="of all attempts"),
+        Column("Updated", drop=4),
+        Column("Run", help="patches and logs of every attempt", page_only=True),
+    )
+    notes = (
+        "A rank is one more than the number of agents that are better; = marks agents that cannot be told apart from "
+        "another, case by case, with p-values adjusted by Holm's method.",
+        "An exercise is solved if every attempt at it was. The time is the mean of an attempt, the cost that of all.",
+    )
+    return Section("ranking", "Ranking", (Table(titles, tuple(map(_row, board)), "Agents, best first", notes),))
+
+
+def _row(one: Ranked) -> tuple[Value, ...]:
+    about, summary = one.result.metadata, one.result.summary
+    rate, seconds = summary.success_rate, summary.avg_duration / 1000
+    rank = one.standing.best
+    return (
+        Datum(f"={rank}" if one.tied_with else str(rank), sort=rank, note=_ties(one)),
+        Datum(Quote(about.agent), tone="strong"),
+        Quote(about.version or "unknown"),
+        Quote(about.model or "default"),
+        Quote(about.provider),
+        Datum(f"{rate:.1f} %", sort=rate, tone="strong"),
+        interval_datum(min(1.0, rate / 100), one.standing.interval),
+        Datum(f"{summary.success_count:,}/{summary.total_count:,}", sort=summary.success_count),
+        Datum(duration(seconds) if seconds else UNKNOWN, sort=seconds or None),
+        Datum(_cost_text(one), sort=one.cost),
+        Datum((about.timestamp or UNKNOWN)[:10], sort=about.timestamp),
+        _run(one),
+    )
+
+
+def _ties(one: Ranked) -> str:
+    names = ", ".join(visible(key, 60) for key in one.tied_with[:10])
+    more = " and more" if len(one.tied_with) > 10 else ""
+    return f"cannot be told apart from {names}{more}" if names else ""
+
+
+def _cost_text(one: Ranked) -> str:
+    """Return the cost; the cost of an agent that bypasses the meter is unknown."""
+    added = one.result.bakeoff
+    return _NOT_METERED if added is not None and added.metered is False else cost(one.cost)
+
+
+def _run(one: Ranked) -> Value:
+    """Return a link to the run's page if it lies beside the result file, or else to the GitHub run."""
+    about, added = one.result.metadata, one.result.bakeoff
+    if added is not None and added.run:
+        folder = one.file.run_folder
+        return Datum(Quote(added.run), source=str(folder) if folder else None)
+    if not about.run_url:
+        return None
+    try:
+        return Datum(Quote(about.run_id or "run"), href=about.run_url)
+    except ValueError:  # not a link that a page may have
+        return Quote(about.run_url)
+
+
+def _tradeoffs(board: Sequence[Ranked]) -> Section | None:
+    priced = tuple(_point(one, paid) for one in board if (paid := _cost_per_attempt(one)) is not None)
+    timed = tuple(
+        _point(one, milliseconds / 1000) for one in board if (milliseconds := one.result.summary.avg_duration)
+    )
+    return score_plots(priced, timed, frozenset())
+
+
+def _cost_per_attempt(one: Ranked) -> float | None:
+    """Return the mean cost, or None if a part of it is unknown: an agent must not look cheap for that."""
+    attempts = sum(_solved(each)[1] for each in one.result.results)
+    known = one.cost is not None and _cost_text(one) != _NOT_METERED
+    return one.cost / attempts if known and one.cost is not None and attempts else None
+
+
+def _point(one: Ranked, x: float) -> Point:
+    interval = one.standing.interval
+    return Point(
+        x=x,
+        y=min(1.0, one.result.summary.success_rate / 100),
+        label=visible(one.key, _NAME),
+        y_interval=(interval.low, interval.high) if interval else None,
+    )
+
+
+def _exercises(board: Sequence[Ranked]) -> dict[str, list[ExerciseResult | None]]:
+    """Return every exercise that an agent tried, with the result of each agent in the order of the board."""
+    tried = [{each.exercise: each for each in one.result.results} for one in board]
+    names = dict.fromkeys(name for results in tried for name in results)
+    return {name: [results.get(name) for results in tried] for name in sorted(names)}
+
+
+def _solved(result: ExerciseResult) -> tuple[int, int]:
+    """Return the number of attempts that solved the exercise, and of all attempts."""
+    tries = result.attempts or (result,)
+    return sum(one.overall_success for one in tries), len(tries)
+
+
+def _matrix(board: Sequence[Ranked], exercises: dict[str, list[ExerciseResult | None]]) -> Section | None:
+    if not exercises:
+        return None
+    matrix = Matrix(
+        corner="Exercise",
+        columns=tuple(visible(one.key, _NAME) for one in board),
+        rows=tuple(
+            (visible(name, _NAME), tuple(map(_cell, cells)))
+            for name, cells in list(exercises.items())[:_MOST_EXERCISES]
+        ),
+        caption="Attempts that solved each exercise",
+    )
+    return Section("exercises", "Exercises", (matrix,))
+
+
+def _cell(result: ExerciseResult | None) -> MatrixCell | None:
+    if result is None:
+        return None
+    solved, tries = _solved(result)
+    tone: Tone = "pass" if solved == tries else "partial" if solved else "fail"
+    why = result.agent_error or result.test_error or ""
+    return MatrixCell(f"{solved}/{tries}", tone, "" if solved == tries else visible(why, 300))

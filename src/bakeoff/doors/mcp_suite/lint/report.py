@@ -17,7 +17,7 @@ from bakeoff.doors.mcp_suite.lint.tools import Cost, cost_findings, costs_of, ho
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.servers import told_apart
-from bakeoff.report.outputs import Block, Grid, Listing, Quote, Words, columns, heading, paragraph
+from bakeoff.report.blocks import Block, BulletList, Quote, Table, Words, columns, heading, paragraph
 from bakeoff.subjects.variables import with_variables
 
 _ORDER = {rule: at for at, rule in enumerate(RULES)}
@@ -120,19 +120,19 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
     shown = [finding for finding in report.findings if notes or finding.level != "note"]
     if shown:
         rows = tuple((one.level, one.rule, Quote(one.place), Quote(one.what)) for one in shown[:_MOST_ROWS])
-        yield Grid(columns("level", "rule", "where", "what"), rows)
+        yield Table(columns("level", "rule", "where", "what"), rows)
         if len(shown) > _MOST_ROWS:
             yield paragraph(f"and {len(shown) - _MOST_ROWS:,} more, which --json and --sarif have")
         yield heading("How to mend it", level=3)
         broken = dict.fromkeys(finding.rule for finding in shown)
-        yield Listing(tuple((f"{rule}: {RULES[rule].why} {RULES[rule].how}",) for rule in broken))
+        yield BulletList(tuple((f"{rule}: {RULES[rule].why} {RULES[rule].how}",) for rule in broken))
     if report.costs:
         yield heading("Tokens of the tool lists in every request, estimated", level=3)
         yield _costs(report)
     yield paragraph(_summary(report, hidden=len(report.findings) - len(shown)))
 
 
-def _costs(report: LintReport) -> Grid:
+def _costs(report: LintReport) -> Table:
     providers = list(dict.fromkeys(cost.provider for cost in report.costs))
     by_server = {cost.server: cost.tools for cost in report.costs}
     tokens = {(cost.server, cost.provider): cost.tokens for cost in report.costs}
@@ -140,7 +140,7 @@ def _costs(report: LintReport) -> Grid:
     for server, count in by_server.items():
         counts = [f"{tokens[server, provider]:,}" for provider in providers]
         rows.append((Quote(server), f"{count:,}", *counts))
-    return Grid(columns("server", "tools>", *(f"{provider}>" for provider in providers)), tuple(rows))
+    return Table(columns("server", "tools>", *(f"{provider}>" for provider in providers)), tuple(rows))
 
 
 def _summary(report: LintReport, hidden: int) -> str:

@@ -12,10 +12,24 @@ from bakeoff.doors.mcp_suite.results.report import Built, ModelNumbers, Report, 
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
+from bakeoff.report.blocks import (
+    Block,
+    BulletList,
+    Column,
+    Datum,
+    Quote,
+    Section,
+    Table,
+    Tone,
+    Value,
+    Words,
+    columns,
+    heading,
+    paragraph,
+)
+from bakeoff.report.blocks import Report as PageReport
 from bakeoff.report.markdown import to_markdown
-from bakeoff.report.outputs import Block, Grid, Listing, Quote, Words, columns, heading, paragraph
-from bakeoff.report.sections import Column, Datum, Section, Table, Tone, Value
-from bakeoff.report.whole_files import whole_file, whole_text
+from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.words import UNKNOWN, cost, duration, percent, visible
 from bakeoff.storage.run_folder import RunFolder
 
@@ -35,7 +49,7 @@ def describe(report: Report) -> tuple[Block, ...]:
             f"The suite {'passes' if summary.allPass else 'does not pass'} (rule: {summary.suiteRule})."
         ),
         *(
-            [Listing(tuple((Quote(warning),) for warning in report.bakeoff.warnings))]
+            [BulletList(tuple((Quote(warning),) for warning in report.bakeoff.warnings))]
             if report.bakeoff.warnings
             else []
         ),
@@ -47,17 +61,17 @@ def describe(report: Report) -> tuple[Block, ...]:
     )
 
 
-def _rates(report: Report) -> Grid:
+def _rates(report: Report) -> Table:
     models = [result.model for result in report.results[0].modelResults] if report.results else []
     rows: list[tuple[Words, ...]] = []
     for name, case in zip(report.bakeoff.cases, report.results, strict=True):
         rows.append((Quote(name), *(percent(result.passRate) for result in case.modelResults)))
-    return Grid(columns("case", *(f"{visible(model, 60)}>" for model in models)), tuple(rows))
+    return Table(columns("case", *(f"{visible(model, 60)}>" for model in models)), tuple(rows))
 
 
-def _models(report: Report) -> Grid:
+def _models(report: Report) -> Table:
     titles = columns("model", "score>", "95 % interval>", "rounds>", "lost>", "cost>", "tokens>", "p50>", "p90>")
-    return Grid(titles, tuple(map(_model, report.bakeoff.models)))
+    return Table(titles, tuple(map(_model, report.bakeoff.models)))
 
 
 def _model(numbers: ModelNumbers) -> tuple[Words, ...]:
@@ -83,7 +97,7 @@ def _confused(report: Report) -> Iterator[Block]:
     rows: list[tuple[Words, ...]] = [
         (Quote(pair.wanted), Quote(pair.called), str(pair.rounds), Quote(", ".join(pair.models))) for pair in pairs
     ]
-    yield Grid(columns("wanted", "called", "rounds>", "models"), tuple(rows))
+    yield Table(columns("wanted", "called", "rounds>", "models"), tuple(rows))
 
 
 def _failures(report: Report) -> Iterator[Block]:
@@ -96,7 +110,7 @@ def _failures(report: Report) -> Iterator[Block]:
     if not found:
         return
     yield heading("What did not pass", level=3)
-    yield Listing(tuple(found[:_MOST_FAILURES]))
+    yield BulletList(tuple(found[:_MOST_FAILURES]))
     if len(found) > _MOST_FAILURES:
         yield paragraph(f"And {len(found) - _MOST_FAILURES:,} more.")
 
@@ -178,15 +192,15 @@ def _write(folder: RunFolder, plan: Plan, built: Built, stamp: str) -> Iterator[
     evaluation = evaluation_of(plan)
     place = Path(evaluation.report)
     stem = f"test-report-{stamp}"
-    with whole_file(place / f"{stem}.json") as path:
+    with replace_file(place / f"{stem}.json") as path:
         path.write_bytes(built.report.to_json())
     yield place / f"{stem}.json"
-    with whole_text(place / f"{stem}.md") as file:
+    with replace_text(place / f"{stem}.md") as file:
         file.write(to_markdown(describe(built.report)))
     yield place / f"{stem}.md"
     yield write_run_page(folder, place / f"{stem}.html", sections=mcp_sections)
     log = place / f"{_plain(suite_name(Path(evaluation.file)))}-{stamp}.log"
-    with whole_text(log) as file:
+    with replace_text(log) as file:
         file.writelines(f"{line}\n" for line in log_lines(built.report))
     yield log
 
@@ -240,11 +254,11 @@ def write_combined(written: Sequence[Written], not_run: Sequence[str], folder: P
     """`combined-report-<time of the first>` as JSON, Markdown and a page; also of suites that could not be run."""
     reports = [one.report for one in written]
     stem = f"combined-report-{written[0].stamp}"
-    with whole_text(folder / f"{stem}.json") as file:
+    with replace_text(folder / f"{stem}.json") as file:
         json.dump(combined(reports, not_run), file, indent=2, ensure_ascii=False)
         file.write("\n")
     yield folder / f"{stem}.json"
-    with whole_text(folder / f"{stem}.md") as file:
+    with replace_text(folder / f"{stem}.md") as file:
         file.write(to_markdown(list(_blocks(written, not_run))))
     yield folder / f"{stem}.md"
     yield _write_page(written, not_run, folder / f"{stem}.html")
@@ -279,25 +293,26 @@ def _blocks(written: Sequence[Written], not_run: Sequence[str]) -> Iterator[Bloc
         for one in written
     ]
     rows += [(Quote(suite), _NOT_RUN, UNKNOWN) for suite in not_run]
-    yield Grid(columns("suite", "outcome", "cells>"), tuple(rows))
+    yield Table(columns("suite", "outcome", "cells>"), tuple(rows))
     for one in written:
         yield from describe(one.report)
 
 
 def _write_page(written: Sequence[Written], not_run: Sequence[str], path: Path) -> Path:
-    from bakeoff.report.html import Masthead, write_section_page
+    from bakeoff.report.html import write_report_page
 
     state = _state(written, not_run)
     cells = sum(one.report.summary.totalTests for one in written)
     good = sum(one.report.summary.passedTests for one in written)
     lacking = f"; {len(not_run)} {_NOT_RUN}" if not_run else ""
-    head = Masthead(
+    page = PageReport(
         title="MCP evaluation",
         headline=f"{good} of {cells} cells passed in {len(written) + len(not_run)} suites{lacking}",
         badge=_OUTCOMES[state],
         tone=_TONES[state],
+        sections=(_overview(written, not_run), *map(_section, range(len(written)), written)),
     )
-    return write_section_page(path, head, [_overview(written, not_run), *map(_section, range(len(written)), written)])
+    return write_report_page(path, page)
 
 
 def _state(written: Sequence[Written], not_run: Sequence[str]) -> State:
@@ -333,7 +348,9 @@ def _overview(written: Sequence[Written], not_run: Sequence[str]) -> Section:
 
 def _section(at: int, written: Written) -> Section:
     models = [numbers.model for numbers in written.report.bakeoff.models]
-    rows = [(visible(case), *map(_rate, cells)) for case, cells in written.outcome.by_case()]
+    rows: list[tuple[Value, ...]] = []
+    for case, cells in written.outcome.by_case():
+        rows.append((visible(case), *map(_rate, cells)))
     headings = (Column(title="Case"), *(Column(title=visible(model), align="end") for model in models))
     table = Table(columns=headings, rows=tuple(rows), caption="Pass rates")
     return Section(id=f"suite-{at}", title=visible(written.report.bakeoff.suite), blocks=(table,))

@@ -18,11 +18,11 @@ from bakeoff.doors.mcp_suite.prompt import system_prompt
 from bakeoff.doors.mcp_suite.results.report import expected_output, response_of, why
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Verdict
-from bakeoff.report.sections import Block, Code, Column, Datum, Fragment, Section, Table, Text, Tone, Value
+from bakeoff.report.blocks import Block, Code, Column, Datum, Fragment, Section, Table, Text, Tone, Value
 from bakeoff.report.words import percent, visible
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.gather import RunData
+    from bakeoff.report.html.run_data import RunData
 
 
 _PACKAGE = "bakeoff.doors.mcp_suite"

@@ -6,7 +6,7 @@ from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_UNHAPPY, Numbers, SuiteName, why_not
 from bakeoff.doors.pytest_plugin.reporting.shape import Summary
 from bakeoff.record import NO_USAGE
-from bakeoff.report.outputs import Block, Column, Grid, Listing, Quote, Words, columns, heading, paragraph
+from bakeoff.report.blocks import Block, BulletList, Column, Quote, Table, Words, columns, heading, paragraph
 from bakeoff.report.words import UNKNOWN, cost, duration, percent
 
 WORST = 3
@@ -19,13 +19,15 @@ def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
     """Suites, what their numbers are out of, the worst cases, the gates."""
     if summary.suites:
         yield _suites(summary)
-        yield Listing(tuple((note,) for note in notes(summary)))
+        yield BulletList(tuple((note,) for note in notes(summary)))
     if lowest := list(_lowest(summary, worst)):
         yield paragraph("Worst cases:")
-        yield Grid(columns("case", "score>", "why"), tuple(lowest))
+        yield Table(columns("case", "score>", "why"), tuple(lowest))
     if summary.gates:
         yield paragraph("Gates:")
-        yield Listing(tuple((f"{gate_word(gate.met)} {gate.option}: ", Quote(gate.sentence)) for gate in summary.gates))
+        yield BulletList(
+            tuple((f"{gate_word(gate.met)} {gate.option}: ", Quote(gate.sentence)) for gate in summary.gates)
+        )
 
 
 def page_blocks(summary: Summary, missed: list[EvalOutcome]) -> Iterator[Block]:
@@ -36,7 +38,7 @@ def page_blocks(summary: Summary, missed: list[EvalOutcome]) -> Iterator[Block]:
     yield from summary_blocks(summary, worst=0)
     if missed:
         yield heading("What did not pass", level=3)
-        yield Grid(columns("test", "score>", "threshold>", "input", "why"), tuple(map(_failure_row, missed)))
+        yield Table(columns("test", "score>", "threshold>", "input", "why"), tuple(map(_failure_row, missed)))
         left_out = summary.numbers.failed + summary.numbers.undecided - len(missed)
         if left_out > 0:
             yield paragraph(f"… and {left_out:,} more.")
@@ -47,26 +49,26 @@ def unhappy(summary: Summary) -> list[EvalOutcome]:
     return [*summary.tallies.missed, *summary.tallies.unjudged][:MOST_UNHAPPY]
 
 
-def _suites(summary: Summary) -> Grid:
+def _suites(summary: Summary) -> Table:
     paid = summary.numbers.usage.cost is not None
     used = bool(summary.numbers.usage.tokens)
     titles = (
         Column("suite"),
-        Column("cases", numeric=True),
-        Column("score", numeric=True),
-        Column("95 % interval", numeric=True),
-        Column("passed", numeric=True),
-        Column("rate", numeric=True, least_width=70),
-        Column("time", numeric=True, least_width=80),
-        *((Column("tokens", numeric=True, least_width=90),) if used else ()),
-        *((Column("cost", numeric=True, least_width=90),) if paid else ()),
+        Column("cases", align="end"),
+        Column("score", align="end"),
+        Column("95 % interval", align="end"),
+        Column("passed", align="end"),
+        Column("rate", align="end", drop=4),
+        Column("time", align="end", drop=3),
+        *((Column("tokens", align="end", drop=2),) if used else ()),
+        *((Column("cost", align="end", drop=1),) if paid else ()),
     )
     rows = [
         _row(Quote(_name(name, summary)), numbers, used=used, paid=paid) for name, numbers in summary.suites.items()
     ]
     if len(rows) > 1:
         rows.append(_row("all", summary.numbers, used=used, paid=paid))
-    return Grid(titles, tuple(rows))
+    return Table(titles, tuple(rows))
 
 
 def _name(name: SuiteName, summary: Summary) -> str:

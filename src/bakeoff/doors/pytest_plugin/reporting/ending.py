@@ -15,7 +15,7 @@ from bakeoff.doors.pytest_plugin.reporting.gates import NO_GATES, Gates, judge_g
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.shape import Summary, file_chunks, read_eval_file, summary_of
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.report.whole_files import refuse_unwritable, whole_file
+from bakeoff.report.output_files import refuse_unwritable, replace_file
 from bakeoff.storage.redaction import Redactor, secrets_in
 
 
@@ -120,7 +120,7 @@ def _annotations(summary: Summary, places: Places, environment: Mapping[str, str
 def write_json(
     outcomes: Iterable[EvalOutcome], summary: Summary, target: Path, fit: Callable[[EvalOutcome], EvalOutcome]
 ) -> str:
-    with whole_file(target) as path, path.open("wb") as file:
+    with replace_file(target) as path, path.open("wb") as file:
         file.writelines(file_chunks(outcomes, summary, fit))
     return f"wrote {target}"
 

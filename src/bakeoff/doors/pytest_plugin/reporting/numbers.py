@@ -240,7 +240,7 @@ def why_not(outcome: EvalOutcome) -> str:
     """In a few words, why a case is not perfect."""
     if outcome.problem:
         return outcome.problem[:_LONGEST_WHY]
-    from bakeoff.report.compare_cases import why
+    from bakeoff.report.reasons import why
 
     reasons = (why(record) for record in outcome.records)
     return next((reason for reason in reasons if reason), "")[:_LONGEST_WHY]

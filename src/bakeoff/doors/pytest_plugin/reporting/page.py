@@ -8,13 +8,13 @@ from bakeoff.doors.pytest_plugin.reporting.blocks import gate_word, notes
 from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_WORST, Numbers
 from bakeoff.doors.pytest_plugin.reporting.shape import Summary
 from bakeoff.doors.pytest_plugin.reporting.source import HeldEvals
+from bakeoff.report.blocks import Column, Datum, Section, Table, Tone, Value
 from bakeoff.report.html import write_source_page
-from bakeoff.report.html.detail import NAME
-from bakeoff.report.html.gather import RunData
-from bakeoff.report.html.scores import counted, interval_datum
-from bakeoff.report.html.section_page import PUBLIC
+from bakeoff.report.html.render import NAME
+from bakeoff.report.html.run_data import RunData
+from bakeoff.report.output_files import PUBLIC
 from bakeoff.report.readers import Source
-from bakeoff.report.sections import Column, Datum, Section, Table, Tone, Value
+from bakeoff.report.scores import counted, interval_datum
 from bakeoff.report.words import UNKNOWN, cost, duration, percent, visible
 
 

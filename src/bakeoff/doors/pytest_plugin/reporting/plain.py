@@ -1,13 +1,11 @@
 """The summary as plain lines, where it fits the terminal as it is: what lays out wrapped text takes long to load."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from bakeoff.report.outputs import Block, Blocks, Grid, Listing, Paragraph, Quote, Words
-from bakeoff.report.words import UNKNOWN, visible
+from bakeoff.report.blocks import Block, Blocks, BulletList, Table, Text
+from bakeoff.report.text_tables import fit_table, plain_text
+from bakeoff.report.words import UNKNOWN
 
-_LONGEST_QUOTE = 120
-_LONGEST = 2000
-_WIDE = 100  # columns from which a table has more air
 _NARROW = f"{UNKNOWN}·…"  # characters beyond ASCII that are known to take one column
 
 
@@ -18,7 +16,7 @@ def plain_lines(blocks: Blocks, width: int, *, coloured: bool = False) -> list[s
         found = _lines(block, width)
         if found is None or not all(len(line) <= width and _is_plain(line) for line in found):
             return None
-        if coloured and isinstance(block, Grid):
+        if coloured and isinstance(block, Table):
             found[0] = f"\x1b[1m{found[0]}\x1b[0m"
         lines += ["", *found] if number else found
     return lines
@@ -30,31 +28,24 @@ def _is_plain(line: str) -> bool:
 
 def _lines(block: Block, width: int) -> list[str] | None:
     match block:
-        case Paragraph():
-            return [_words(block.words)]
-        case Listing():
-            return [f"· {_words(item)}" for item in block.items]
-        case Grid():
+        case Text():
+            return [plain_text(block.text)]
+        case BulletList():
+            return [f"· {plain_text(item)}" for item in block.items]
+        case Table():
             return [line.rstrip() for line in _table(block, width)]
         case _:
             return None
 
 
-def _table(block: Grid, width: int) -> Iterator[str]:
-    shown = [place for place, column in enumerate(block.columns) if column.least_width <= width]
-    titles = [block.columns[place].title for place in shown]
-    rows = [titles, *([_words((row[place],)) for place in shown] for row in block.rows)]
+def _table(block: Table, width: int) -> Iterator[str]:
+    fitted = fit_table(block, width)
+    rows = [[column.title for column in fitted.columns], *([cell.text for cell in row] for row in fitted.rows)]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    between = "  " if width >= _WIDE else " "
     for row in rows:
         aligned = (
-            cell.rjust(wide) if block.columns[place].numeric else cell.ljust(wide)
-            for place, cell, wide in zip(shown, row, widths, strict=True)
+            cell.rjust(wide) if column.numeric else cell.ljust(wide)
+            for column, cell, wide in zip(fitted.columns, row, widths, strict=True)
         )
-        yield between.join(aligned)
-
-
-def _words(words: Sequence[Words]) -> str:
-    return "".join(
-        visible(word.text, _LONGEST_QUOTE) if isinstance(word, Quote) else visible(word, _LONGEST) for word in words
-    )
+        yield (" " * fitted.gap).join(aligned)
+    yield from fitted.notes

@@ -11,7 +11,7 @@ from bakeoff.doors.pytest_plugin.reporting.blocks import WORST, gate_word, summa
 from bakeoff.doors.pytest_plugin.reporting.ending import Ending
 from bakeoff.doors.pytest_plugin.reporting.lines import colour_of, item_line, no_command, tool_lines
 from bakeoff.doors.pytest_plugin.reporting.plain import plain_lines
-from bakeoff.report.outputs import Blocks
+from bakeoff.report.blocks import Blocks
 from bakeoff.report.words import visible
 
 _NARROWEST = 40

@@ -1,6 +1,6 @@
-"""A run folder, newest line first, or a result file, read once into all that its page shows.
+"""Read a run folder or a result file once, and collect everything that its page shows.
 
-Each record is handed on and forgotten."""
+Each record is passed on and not kept in memory."""
 
 import os
 from collections import Counter
@@ -20,6 +20,7 @@ from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.report.readers import Source
+from bakeoff.report.reasons import failure_class, failure_message
 from bakeoff.report.spread import Spread, Spreads
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.words import visible
@@ -28,7 +29,7 @@ from bakeoff.storage.journal import Damage, Entry, Mark, read_journal_backwards
 from bakeoff.storage.run_folder import RunFolder
 
 MOST_TRIALS = 10_000_000
-"""A plan may name more than any page could show; a hostile one may name more than memory could count."""
+"""The largest plan that a page can show. A hostile plan could name more trials than fit in memory."""
 
 _MOST_CLASSES = 200
 State = Literal["running", "complete", "incomplete"]
@@ -36,7 +37,7 @@ State = Literal["running", "complete", "incomplete"]
 
 @dataclass(slots=True)
 class Bill:
-    """What one subject's conversations cost, and would have cost with a prompt cache."""
+    """The cost of one subject's conversations, and their cost with a prompt cache."""
 
     price: Price | None = None
     conversations: int = 0
@@ -73,7 +74,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class FailureClass:
-    """Why trials did not pass, as far as that can be told without reading them."""
+    """A class of trials that did not pass."""
 
     verdict: Verdict
     name: str
@@ -88,7 +89,7 @@ class FailureCount:
 
 @dataclass(slots=True)
 class RunData:
-    """Everything a run's page is made of, but for the transcripts."""
+    """Everything that a run's page shows, except the transcripts."""
 
     name: str
     plan: Plan
@@ -103,16 +104,16 @@ class RunData:
     damaged: int  # lines that cannot be read
     first_damage: str
     foreign: int  # records of an earlier version of the plan
-    unscored: int  # trials that the plan's present scorers have not scored yet
+    unscored: int  # trials that the plan's current scorers have not scored yet
     torn: bool
-    folder: RunFolder | None = None  # where the records are, for the sections of doors
+    folder: RunFolder | None = None  # for the sections of doors
 
 
 Sink = Callable[[int, Record], None]
 
 
 class _Collector:
-    """Looks at what streams by."""
+    """Collect numbers while records stream by."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -130,7 +131,7 @@ class _Collector:
         self._prices: dict[str, Price | None] = {}
 
     def counted(self, entries: Iterator[Entry], sink: Sink) -> Iterator[Record]:
-        """The one record that counts for each trial; everything else is noted on the way."""
+        """Yield the record that counts for each trial, and count everything else."""
         seen = Bitmap(self.plan.size)
         for entry in entries:
             if isinstance(entry, Mark):
@@ -145,14 +146,14 @@ class _Collector:
                 elif not seen[trial.index]:
                     seen[trial.index] = True
                     if entry.attempted and entry.score_key != trial.score_key:
-                        self.unscored += 1  # an older mark would be of another kind
+                        self.unscored += 1  # an older record was scored by other scorers
                         continue
                     self._note(trial.index, entry)
                     sink(trial.index, entry)
                     yield entry
 
     def all_of(self, records: Iterable[Record], sink: Sink) -> Iterator[Record]:
-        """Records of which each counts."""
+        """Yield records that all count."""
         for record in records:
             trial = self.plan.find(record.case, record.subject, record.round)
             if trial is None:
@@ -187,7 +188,7 @@ class _Collector:
         kind = FailureClass(record.verdict, failure_class(record))
         if kind not in self._failures and len(self._failures) >= _MOST_CLASSES:
             kind = FailureClass(record.verdict, "others")
-        count = self._failures.setdefault(kind, FailureCount(example=failure_words(record), trial=index))
+        count = self._failures.setdefault(kind, FailureCount(example=failure_message(record), trial=index))
         count.subjects[record.subject] += 1
 
     def _note_score(self, record: Record) -> None:
@@ -210,26 +211,8 @@ class _Collector:
         return self._prices[key]
 
 
-def failure_class(record: Record) -> str:
-    """What a scorer calls it; else the type of the error, or the scorers that were not content."""
-    named = (score.metadata.get("failure_class") for score in record.scores)
-    if called := next((name for name in named if isinstance(name, str) and name), None):
-        return visible(called, 80)
-    if record.failure:
-        return visible(record.failure.type, 80)
-    unhappy = sorted({score.name for score in record.scores if score.value is not None and score.value < 1})
-    return visible(", ".join(unhappy), 80) or "unscored"
-
-
-def failure_words(record: Record) -> str:
-    if record.failure:
-        return visible(record.failure.message, 200)
-    unhappy = [score for score in record.scores if score.value is not None and score.value < 1] or record.scores
-    return visible(next((score.reason for score in unhappy if score.reason), ""), 200)
-
-
 def read_plan(folder: RunFolder) -> Plan:
-    """The plan of a folder that can be shown, or a sentence that says why not."""
+    """Return the plan of a folder, or raise an error that explains why it cannot be shown."""
     try:
         plan = folder.read_plan()
     except (OSError, RecursionError) as error:
@@ -248,8 +231,8 @@ def _refuse_unshowable(plan: Plan, what: str) -> None:
 
 
 @contextmanager
-def refusing(folder: RunFolder | Path) -> Iterator[None]:
-    """What a damaged or hostile folder leads to is told in a sentence: numbers beyond all sums, files that are gone."""
+def readable_errors(folder: RunFolder | Path) -> Iterator[None]:
+    """Turn the problems of damaged or hostile folders into error messages."""
     what = f"run {folder.label}" if isinstance(folder, RunFolder) else visible(str(folder), 300)
     try:
         yield
@@ -259,8 +242,8 @@ def refusing(folder: RunFolder | Path) -> Iterator[None]:
         raise RunFolderError(f"{what} cannot be shown: {visible(str(error), 300)}") from error
 
 
-def gather(folder: RunFolder, sink: Sink) -> RunData:
-    """All of a run. `sink` is given each record that counts, in no order, with its trial's place in the plan."""
+def read_run(folder: RunFolder, sink: Sink) -> RunData:
+    """Read a run. `sink` receives each record that counts, unordered, with its trial's index in the plan."""
     plan = read_plan(folder)
     collector = _Collector(plan)
     entries = read_journal_backwards(folder.journal_file) if folder.started else iter(())
@@ -270,8 +253,8 @@ def gather(folder: RunFolder, sink: Sink) -> RunData:
     return replace(data, folder=folder)
 
 
-def gather_source(source: Source, sink: Sink) -> RunData:
-    """All of a result file, from its records alone: nobody wrote down when it was started or interrupted."""
+def read_source(source: Source, sink: Sink) -> RunData:
+    """Read a result file. It has records only, without the times of starts and interruptions."""
     _refuse_unshowable(source.plan, visible(str(source.path), 300))
     collector = _Collector(source.plan)
     summary = summarise(source.plan, collector.all_of(source.records(), sink))

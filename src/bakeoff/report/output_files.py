@@ -1,4 +1,4 @@
-"""Files for other people and programs: there whole or not at all, and readable by everyone."""
+"""Write files for other people and programs: either completely or not at all."""
 
 import os
 import tempfile
@@ -7,37 +7,39 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from bakeoff.errors import UsageError
+from bakeoff.errors import BakeoffError, UsageError
 
-_PUBLIC = 0o644
+PUBLIC = 0o644
+"""The mode of files that a person asked for at a place of their choice: others may read them."""
 
 
 @contextmanager
-def whole_file(target: Path) -> Iterator[Path]:
-    """A file beside the target that takes its place at the end."""
+def replace_file(target: Path, mode: int = PUBLIC, error: type[BakeoffError] = UsageError) -> Iterator[Path]:
+    """Give a temporary file that replaces the target at the end. There is no fsync: reports can be remade."""
     temporary = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".new-", suffix=target.suffix, delete=False) as made:
             temporary = Path(made.name)
         yield temporary
-        temporary.chmod(_PUBLIC)
+        temporary.chmod(mode)
         temporary.replace(target)
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror or error}") from error
+    except OSError as problem:
+        raise error(f"{target} cannot be written: {problem.strerror or problem}") from problem
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def whole_text(target: Path) -> Iterator[TextIO]:
-    with whole_file(target) as path, path.open("w", encoding="utf-8", newline="") as file:
+def replace_text(target: Path) -> Iterator[TextIO]:
+    """Give a text file that replaces the target at the end."""
+    with replace_file(target) as path, path.open("w", encoding="utf-8", newline="") as file:
         yield file
 
 
 def refuse_unwritable(option: str, target: Path) -> None:
-    """Say before anything is paid for that its result would have no place."""
+    """Raise a `UsageError` before anything is paid for if the target of an option cannot be written."""
     if target.is_dir():
         raise UsageError(f"{option} {target} is a folder: name a file")
     above = next((folder for folder in target.absolute().parents if folder.exists()), Path("/"))

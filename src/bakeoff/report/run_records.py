@@ -1,4 +1,4 @@
-"""Records in the order of their plan, whatever order they come in, without holding them in memory."""
+"""Give records in the order of their plan, whatever order they come in, without holding them in memory."""
 
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -11,8 +11,8 @@ from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.report.summary import is_control
 
 
-class Shelf:
-    """Spills records to a temporary file that only we can read, and remembers where each lies and how it ended."""
+class RunRecords:
+    """Spill records to a private temporary file, and remember the place and the verdict of each."""
 
     def __init__(self, plan: Plan, records: Iterable[Record], *, share: float = 1.0) -> None:
         self.plan = plan
@@ -42,7 +42,7 @@ class Shelf:
 
     @property
     def judged(self) -> tuple[SubjectSpec, ...]:
-        """Those whom the run is about; all, where there are only controls."""
+        """Return the subjects without controls; all, if there are only controls."""
         specs = self.plan.subjects
         return tuple(spec for spec in specs if not self.is_control(spec)) or specs
 
@@ -50,7 +50,7 @@ class Shelf:
         return is_control(spec, bound=spec.name in self._bound)
 
     def verdicts(self, subject: str, case: str) -> list[Verdict]:
-        """How each finished round ended; nothing is read for this."""
+        """Return the verdict of each finished round, without reading the records."""
         return [verdict for _, _, verdict in self._places.get((subject, case), ())]
 
     def case_verdict(self, subject: str, case: str) -> CaseVerdict:
@@ -64,18 +64,18 @@ class Shelf:
         return [case for case in self.plan.cases if (subject, case.id) in self._places]
 
     def rounds(self, subject: str, case: str) -> Iterator[Record]:
-        """The finished rounds of one case, one at a time."""
+        """Yield the finished rounds of one case."""
         for _, place, _ in self._places.get((subject, case), ()):
             self._file.seek(place)
             yield Record.model_validate_json(self._file.readline())
 
     def of_subject(self, subject: str) -> Iterator[Record]:
-        """Case by case, round by round."""
+        """Yield one subject's records, case by case and round by round."""
         for case in self.plan.cases:
             yield from self.rounds(subject, case.id)
 
     def records(self) -> Iterator[Record]:
-        """Subject by subject."""
+        """Yield all records, subject by subject."""
         for subject in self.plan.subjects:
             yield from self.of_subject(subject.name)
 

@@ -1,18 +1,25 @@
-"""Where the marks of a plot stand: numbers in, places on a canvas out. The template only writes them down."""
+"""Compute the places of marks, ticks and labels on a plot. The templates only write them down."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from bakeoff.report.sections import Axis, Plot, Point, Unit
-from bakeoff.report.words import cost, duration, visible
+from pydantic import JsonValue
+
+from bakeoff.report.blocks import Axis, Difference, ForestPlot, Fragment, Plot, Point, Unit
+from bakeoff.report.words import UNKNOWN, cost, duration, visible
 
 WIDTH, HEIGHT = 480.0, 310.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 16.0, 14.0, 44.0
-SERIES = 8  # colours and shapes before they come round again
+SERIES = 8  # colours and shapes before they repeat
 _LABEL = 26  # characters beside a mark
-_CHARACTER, _LINE = 6.1, 13.0  # about how much room a label takes
+_CHARACTER, _LINE = 6.1, 13.0  # the approximate size of a label's characters and lines
+
+_MARGIN, _FOREST_TOP, _ROW, _FOREST_BOTTOM = 14.0, 8.0, 44.0, 40.0
+_FOREST_LABEL = 60  # characters above a line
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+MOST_ROWS = 60  # of a forest plot
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From a value to a place."""
+    """Map a value to a place on the canvas."""
 
     low: float
     high: float
@@ -74,6 +81,7 @@ class Scale:
 
 
 def draw(plot: Plot) -> Drawing:
+    """Return the places of everything that a plot shows."""
     xs = [value for point in plot.points for value in _extent(point.x, point.x_interval)]
     ys = [value for point in plot.points for value in _extent(point.y, point.y_interval)]
     across = _scale(xs, plot.x.unit, LEFT, WIDTH - RIGHT)
@@ -89,7 +97,7 @@ def draw(plot: Plot) -> Drawing:
 
 
 def written(value: float, unit: Unit) -> str:
-    """A value as it stands on an axis and in the table behind the plot."""
+    """Return a value as the table behind a plot shows it."""
     match unit:
         case "percent":
             return f"{100 * value:.3g} %"
@@ -104,7 +112,7 @@ def written(value: float, unit: Unit) -> str:
 
 
 def tick_text(value: float, unit: Unit) -> str:
-    """The same on an axis, where the values are round and there is little room."""
+    """Return a value for an axis, where values are round and space is short."""
     if value == 0 and unit in ("usd", "seconds"):
         return "0"
     if unit == "usd":
@@ -115,9 +123,9 @@ def tick_text(value: float, unit: Unit) -> str:
 
 
 def moment(seconds: float | None) -> str:
-    """A time in UTC, down to the minute."""
+    """Return a time in UTC, to the minute."""
     if seconds is None:
-        return "–"
+        return UNKNOWN
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError, OSError):
@@ -125,7 +133,7 @@ def moment(seconds: float | None) -> str:
 
 
 def _extent(value: float, interval: tuple[float, float] | None) -> tuple[float, ...]:
-    """What an axis must have room for. A whisker that all but reaches 0 must not stretch it to that: it is cut."""
+    """Return the values that an axis must show. A whisker that nearly reaches 0 must not stretch it."""
     if interval is None:
         return (value,)
     low, high = interval
@@ -139,7 +147,7 @@ def _scale(values: Sequence[float], unit: Unit, start: float, end: float) -> Sca
     if unit == "time":
         room = (high - low) * 0.04 or 43_200.0
         return Scale(low - room, high + room, start, end)
-    # Costs and times of models lie orders of magnitude apart; a straight scale would pile most of them up at 0.
+    # Costs and times of models differ by orders of magnitude; a linear scale would pile most of them up at 0.
     if low > 0 and high / low > 30:
         return Scale(low / 1.5, high * 1.8, start, end, log=True)
     return Scale(min(0.0, low), (high * 1.12) or 1.0, start, end)
@@ -158,7 +166,7 @@ def _ticks(scale: Scale, unit: Unit, most: int) -> list[float]:
 
 
 def _log_ticks(scale: Scale, most: int) -> list[float]:
-    """Powers of ten; where these are few, their multiples too."""
+    """Return powers of ten; where these are few, their multiples too."""
     powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
     inside: list[float] = []
     for multiples in ((1, 2, 5), (1, 3), (1,)):
@@ -170,13 +178,13 @@ def _log_ticks(scale: Scale, most: int) -> list[float]:
 
 
 def _nice(step: float) -> float:
-    """The next of 1, 2, 5 × a power of ten."""
+    """Round a step up to 1, 2 or 5 × a power of ten."""
     power = 10.0 ** math.floor(math.log10(step)) if step > 0 else 1.0
     return next(power * nice for nice in (1, 2, 5, 10) if power * nice >= step * 0.999)
 
 
 def _stairs(points: Sequence[Point], across: Scale, up: Scale) -> str:
-    """The efficient frontier: what the best score is for that much money, as a staircase."""
+    """Return the efficient frontier, the best score for each amount of money, as a staircase."""
     best = sorted({(across(point.x), up(point.y)) for point in points if point.frontier})
     corners: list[tuple[float, float]] = []
     for x, y in best:
@@ -192,7 +200,7 @@ def _spots(plot: Plot, across: Scale, up: Scale) -> tuple[Spot, ...]:
     taken: list[tuple[float, float, float, float]] = [
         (across(point.x) - 7, up(point.y) - 7, across(point.x) + 7, up(point.y) + 7) for point in plot.points
     ]
-    taken += [  # a label would hide a whisker
+    taken += [  # so that no label hides a whisker
         (ends[0], up(point.y) - 4, ends[1], up(point.y) + 4)
         for point in plot.points
         if (ends := _whisker(point.x_interval, across))
@@ -225,7 +233,7 @@ def _spots(plot: Plot, across: Scale, up: Scale) -> tuple[Spot, ...]:
 def _label_place(
     x: float, y: float, label: str, taken: list[tuple[float, float, float, float]]
 ) -> tuple[float, float, str]:
-    """The first free place around the mark: right, left, then further up and down."""
+    """Return the first free place around the mark: right, left, then further up and down."""
     width = len(label) * _CHARACTER
     for shift in (0.0, -_LINE, _LINE, -2 * _LINE, 2 * _LINE, -3 * _LINE, 3 * _LINE):
         for anchor, left in (("start", x + 10), ("end", x - 10 - width)):
@@ -259,4 +267,83 @@ def _between(interval: tuple[float, float], unit: Unit) -> str:
 
 
 def interval_words(interval: tuple[float, float] | None, unit: Unit) -> str:
-    return "–" if interval is None else _between(interval, unit)
+    return UNKNOWN if interval is None else _between(interval, unit)
+
+
+def forest(plot: ForestPlot) -> Fragment:
+    """Return the drawing and the table of its numbers. Only the first rows are drawn; the table has all of them."""
+    rows, margin = plot.rows, plot.margin
+    reach = _reach(rows, margin)
+
+    def at(share: float) -> float:
+        part = min(1.0, max(-1.0, share / reach))
+        return round(_MARGIN + (WIDTH - 2 * _MARGIN) * (1 + part) / 2, 1)
+
+    def ends(interval: tuple[float, float] | None) -> list[JsonValue]:
+        return [at(interval[0]), at(interval[1])] if interval else []
+
+    drawn = [row for row in rows if row.value is not None][:MOST_ROWS]
+    bottom = _FOREST_TOP + _ROW * len(drawn) + 6
+    data: dict[str, JsonValue] = {
+        "title": plot.title,
+        "caption": plot.caption,
+        "width": WIDTH,
+        "height": bottom + _FOREST_BOTTOM,
+        "left": _MARGIN,
+        "right": WIDTH - _MARGIN,
+        "top": _FOREST_TOP,
+        "bottom": bottom,
+        "zero": at(0.0),
+        "margin": ends((-margin, margin)) if margin else [],
+        "ticks": [[at(share), _points(share) if share else "0"] for share in _forest_ticks(reach)],
+        "rows": [
+            {
+                "label": visible(row.label, _FOREST_LABEL),
+                "y": _FOREST_TOP + _ROW * place + 31,
+                "value": at(row.value or 0.0),
+                "interval": ends(row.interval),
+                "inner": ends(row.inner),
+                "kind": _kind(row),
+            }
+            for place, row in enumerate(drawn)
+        ],
+        "numbers": [
+            [
+                visible(row.label),
+                _points(row.value),
+                _points_between(row.interval),
+                _points_between(row.inner),
+                row.verdict,
+            ]
+            for row in rows
+        ],
+    }
+    return Fragment(package="bakeoff.report.html", template="forest.html", data=data)
+
+
+def _reach(rows: Sequence[Difference], margin: float | None) -> float:
+    """Return how far the scale goes to either side of zero: a little further than anything drawn."""
+    ends = [abs(end) for row in rows for end in (row.value or 0.0, *(row.interval or ()))]
+    furthest: float = max([*ends, 1.5 * (margin or 0.0), 0.05])
+    return min(1.0, 1.12 * furthest)
+
+
+def _forest_ticks(reach: float) -> list[float]:
+    step = next((step for step in _STEPS if reach / step <= 4), _STEPS[-1])
+    most = int(reach / step)
+    return [number * step for number in range(-most, most + 1)]
+
+
+def _kind(row: Difference) -> str:
+    """Return the side of zero that the whole interval lies on."""
+    if row.interval is None or row.interval[0] <= 0 <= row.interval[1]:
+        return "open"
+    return "better" if row.interval[0] > 0 else "worse"
+
+
+def _points(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{100 * share:+.3g}"
+
+
+def _points_between(interval: tuple[float, float] | None) -> str:
+    return "undefined" if interval is None else f"{_points(interval[0])} to {_points(interval[1])}"

@@ -1,0 +1,386 @@
+"""The blocks that every report is made of, independent of how they are shown.
+
+A report is described once, as data. `terminal`, `markdown` and `html` each render the same blocks:
+
+    Report    a title, a verdict and sections          Section   a titled group of blocks; sections may be nested
+    Text  Heading  BulletList  Table  Matrix  Facts  Code  Plot  ForestPlot  Fragment
+
+Wrap text from outside (names, outputs, reasons) in a `Quote`. Each renderer makes quotes harmless in its own way:
+control characters become visible everywhere, Markdown uses code spans, pages escape. Only pages show plots and
+fragments.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+Tone = Literal["plain", "muted", "strong", "pass", "partial", "fail", "timeout", "lost", "none"]
+"""The meaning of a value. Each tone has a colour and, where it stands alone, a shape: colour is never the only sign."""
+
+Unit = Literal["number", "percent", "usd", "seconds", "time"]
+Align = Literal["start", "end"]
+
+_BARS = "▁▂▃▄▅▆▇█"
+_LONGEST_SPARKLINE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Text that comes from outside, such as a subject's name or output."""
+
+    text: str
+
+
+Words = str | Quote
+Phrase = Words | tuple[Words, ...]
+"""A sentence or a cell: one piece of text, or several that are joined."""
+
+
+def pieces(phrase: Phrase) -> tuple[Words, ...]:
+    """Return the parts of a phrase."""
+    return phrase if isinstance(phrase, tuple) else (phrase,)
+
+
+def joined(phrase: Phrase) -> str:
+    """Return a phrase as plain text, with quotes as they are."""
+    return "".join(part.text if isinstance(part, Quote) else part for part in pieces(phrase))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A share with its interval, drawn on a track from 0 to 1."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Datum:
+    """One value of a table: its text, its sort key, and what pages add to it."""
+
+    text: Phrase
+    sort: float | str | None = None
+    tone: Tone = "plain"
+    href: str | None = None
+    source: str | None = None  # the run folder or file of the numbers; pages link to it where it exists
+    span: Span | None = None
+    trail: tuple[float, ...] = ()  # shares over time, oldest first, drawn as a small line
+    note: str = ""  # a tooltip, also read aloud
+    short: str = ""  # the text on a narrow terminal; the whole text then follows below the table
+
+    def __post_init__(self) -> None:
+        _check_link(self.href)
+
+
+Value = Datum | Quote | str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. `drop` orders what narrow terminals leave out: the highest number goes first, 0 stays."""
+
+    title: str
+    align: Align = "start"
+    help: str = ""
+    short: str = ""  # the title on a narrow terminal, over several lines
+    drop: int = 0
+    optional: bool = False  # a terminal does not mention that it left this column out
+    page_only: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        return self.align == "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table. Every row has one value per column; the first column names the row."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    caption: str = ""
+    notes: tuple[Phrase, ...] = ()
+    text_rows: int | None = None  # the number of rows that terminals and Markdown show; None: all
+
+
+@dataclass(frozen=True, slots=True)
+class IndexColumn:
+    """An additional column of the index. `values` are by run name; runs without a value show a dash."""
+
+    id: str
+    title: str
+    values: Mapping[str, Datum]
+    align: Align = "start"
+
+    def __post_init__(self) -> None:
+        _check_id(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    title: str
+    unit: Unit = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One mark of a plot. Intervals are (low, high)."""
+
+    x: float
+    y: float
+    label: str
+    x_interval: tuple[float, float] | None = None
+    y_interval: tuple[float, float] | None = None
+    frontier: bool = False  # no other point is both better and cheaper
+    href: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_link(self.href)
+        if not all(map(isfinite, (self.x, self.y, *(self.x_interval or ()), *(self.y_interval or ())))):
+            raise ValueError(f"{self.label!r:.100}: a point needs finite numbers, not ({self.x}, {self.y})")
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A plot, drawn as SVG with its numbers in a table behind it."""
+
+    title: str
+    x: Axis
+    y: Axis
+    points: tuple[Point, ...]
+    kind: Literal["scatter", "line"] = "scatter"
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Candidate minus baseline, as shares. Equivalence is read from `inner`, the narrower interval."""
+
+    label: str
+    value: float | None
+    interval: tuple[float, float] | None = None
+    inner: tuple[float, float] | None = None
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForestPlot:
+    """Differences with their intervals around zero, drawn one below the other."""
+
+    title: str
+    rows: tuple[Difference, ...]
+    margin: float | None = None
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    text: str
+    tone: Tone = "none"
+    note: str = ""
+    href: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_link(self.href)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Rows × columns of small coloured cells, each with a text and a shape of its own."""
+
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[MatrixCell | None, ...]], ...]
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph."""
+
+    text: Phrase
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    text: Phrase
+    level: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class BulletList:
+    items: tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Preformatted text from outside. The language `diff` marks added and removed lines."""
+
+    text: str
+    language: str = ""
+    title: str = ""
+    folded: bool = True  # pages show the title only until it is clicked
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A template of another package, `templates/<template>`, filled with data and always auto-escaped."""
+
+    package: str
+    template: str
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    id: str
+    title: Phrase
+    blocks: tuple["Block", ...]
+    lead: str = ""
+    page_only: bool = False
+    in_menu: bool = True
+
+    def __post_init__(self) -> None:
+        _check_id(self.id)
+
+
+Block = Text | Heading | BulletList | Table | Matrix | Facts | Code | Plot | ForestPlot | Fragment | Section
+Blocks = Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A whole report. `tiles` are the key figures at the top of a page: label, value, explanation."""
+
+    title: Phrase
+    sections: tuple[Section, ...]
+    badge: str = ""
+    tone: Tone = "plain"  # of the badge
+    headline: Phrase = ""
+    tiles: tuple[tuple[str, str, str], ...] = ()
+
+
+def heading(*words: Words, level: int = 2) -> Heading:
+    return Heading(words, level)
+
+
+def paragraph(*words: Words) -> Text:
+    return Text(words)
+
+
+def columns(*titles: str) -> tuple[Column, ...]:
+    """Return columns with these titles; a title that ends in `>` is for numbers."""
+    return tuple(Column(title.removesuffix(">"), "end" if title.endswith(">") else "start") for title in titles)
+
+
+def text_blocks(content: Report | Blocks) -> list[Block]:
+    """Return the flat list of blocks that terminals and Markdown show, with headings for sections."""
+    if not isinstance(content, Report):
+        return list(_flat(content, level=3))
+    badge = (f"{content.badge}: ",) if content.badge else ()
+    title = Heading((*badge, *pieces(content.title)))
+    headline = [Text(content.headline)] if content.headline else []
+    return [title, *headline, *_flat(content.sections, level=3)]
+
+
+def _flat(blocks: Blocks, level: int) -> Iterator[Block]:
+    for block in blocks:
+        match block:
+            case Section():
+                if inside := [] if block.page_only else [*_flat(block.blocks, level + 1)]:
+                    yield Heading(block.title, level)
+                    yield from [Text(block.lead)] if block.lead else []
+                    yield from inside
+            case Table():
+                yield from _text_table(block)
+            case Matrix():
+                yield _matrix_table(block)
+            case Plot() | ForestPlot() | Fragment():
+                pass
+            case _:
+                yield block
+
+
+def _text_table(table: Table) -> Iterator[Block]:
+    places = [place for place, column in enumerate(table.columns) if not column.page_only]
+    rows = table.rows[: table.text_rows]
+    if rows:
+        yield replace(
+            table,
+            columns=tuple(table.columns[place] for place in places),
+            rows=tuple(tuple(row[place] for place in places) for row in rows),
+            notes=(),
+            text_rows=None,
+        )
+    if hidden := len(table.rows) - len(rows):
+        yield Text(f"… and {hidden:,} more; the page and --json list all of them.")
+    if table.notes:
+        yield BulletList(table.notes)
+
+
+def _matrix_table(matrix: Matrix) -> Table:
+    titles = (Column(matrix.corner), *(Column(name, align="end") for name in matrix.columns))
+    rows: list[tuple[Value, ...]] = []
+    for name, cells in matrix.rows:
+        rows.append((Quote(name), *("–" if cell is None else cell.text for cell in cells)))
+    return Table(titles, tuple(rows), matrix.caption)
+
+
+def as_datum(value: Value) -> Datum:
+    """Return any value of a table as a `Datum`, with its sort key."""
+    match value:
+        case Datum():
+            return value
+        case None:
+            return Datum("–", tone="muted")
+        case Quote():
+            return Datum(value, sort=value.text)
+        case str():
+            return Datum(value, sort=value)
+        case int():
+            return Datum(f"{value:,}", sort=value)
+        case _:
+            return Datum(f"{value:,.4g}", sort=value)
+
+
+def sparkline(shares: Sequence[float]) -> str:
+    """Draw the last twenty shares between 0 and 1 as small bars, always on the whole scale so that rows compare."""
+    return "".join(_BARS[min(7, max(0, int(8 * share)))] for share in shares[-_LONGEST_SPARKLINE:])
+
+
+def frontier(points: tuple[Point, ...], excluded: frozenset[str] = frozenset()) -> tuple[Point, ...]:
+    """Return the same points, marking those that no other beats in both y (higher) and x (lower)."""
+    # A score of 0 is never efficient, however little it costs.
+    candidates = [point for point in points if point.label not in excluded and point.y > 0]
+
+    def beaten(point: Point) -> bool:
+        return any(
+            other.x <= point.x and other.y >= point.y and (other.x, other.y) != (point.x, point.y)
+            for other in candidates
+        )
+
+    best = {id(point) for point in candidates if not beaten(point)}
+    return tuple(replace(point, frontier=id(point) in best) for point in points)
+
+
+def _check_link(href: str | None) -> None:
+    if href is None:
+        return
+    parts = urlsplit(href)
+    foreign = parts.scheme not in ("", "http", "https") or (parts.netloc and not parts.scheme)
+    if foreign or "\\" in href or not href.isprintable() or href != href.strip():
+        raise ValueError(f"{href!r} is not a link: use #place, a relative path or http(s)")
+
+
+def _check_id(text: str) -> None:
+    if not text.replace("-", "").replace("_", "").isalnum() or not text.isascii():
+        raise ValueError(f"{text!r} is not an id: use letters, digits, - and _")

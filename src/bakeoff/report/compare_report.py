@@ -1,0 +1,402 @@
+"""Describe a comparison: the verdict, the difference with its interval, and every case."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from bakeoff.report.blocks import (
+    Block,
+    Code,
+    Column,
+    Datum,
+    Difference,
+    ForestPlot,
+    Phrase,
+    Quote,
+    Report,
+    Section,
+    Table,
+    Text,
+    Tone,
+    Value,
+    columns,
+)
+from bakeoff.report.compare import ArmFacts, CompareReport, PairReport
+from bakeoff.report.compare_cases import CaseChange, CaseDetail, Outcome, Side
+from bakeoff.report.scores import SCORE_COLUMNS, cost_per_trial, score_cells
+from bakeoff.report.words import UNKNOWN, cost, duration, percent, replay_note, sentence, visible
+from bakeoff.stats import GateVerdict, Interval
+
+_TONES: dict[GateVerdict, Tone] = {
+    GateVerdict.IMPROVED: "pass",
+    GateVerdict.EQUIVALENT: "pass",
+    GateVerdict.REGRESSED: "fail",
+    GateVerdict.UNDECIDABLE: "partial",
+}
+_OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
+    "loss": ("worse", "fail"),
+    "not scored": ("not scored", "lost"),
+    "win": ("better", "pass"),
+    "tie": ("same", "muted"),
+}
+_GATES = {0: "open", 1: "shut", 3: "undecided"}
+_MOST_CASES = 50  # that text shows
+
+
+def describe_comparison(report: CompareReport) -> Report:
+    """Describe all pairs. Differences of texts come last, because they are what a short output leaves out first."""
+    several = len(report.pairs) > 1
+    sections = [_differences(report)] if several else []
+    details: list[Section] = []
+    for number, pair in enumerate(report.pairs, 1):
+        sections += _pair_sections(report, pair, number, several=several)
+        details += _details(pair, number, several=several)
+    return _overview(report, (*sections, *details)) if several else _single(report.pairs[0], (*sections, *details))
+
+
+def points(share: float | None) -> str:
+    """Return a difference of scores in percentage points, with its sign."""
+    return UNKNOWN if share is None else f"{100 * share:+.1f}"
+
+
+def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
+    compared, ruling = pair.comparison, pair.ruling
+    outcomes = f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}" if compared.paired else UNKNOWN
+    scores = _change(percent(compared.baseline), percent(compared.candidate)).replace(" %", "\u00a0%")
+    tiles = (
+        ("Difference", f"{points(compared.difference)} points", _interval_tile(compared.interval)),
+        ("Better · same · worse", outcomes, _pairing_tile(pair)),
+        ("Score", scores, "over the compared cases"),
+        ("p", _p_value(pair), compared.test),
+        ("Cost of a trial", _cost_change(pair), ""),
+        ("Gate", _GATES[pair.exit_code], f"exit {pair.exit_code}"),
+    )
+    badge, tone = _verdict(pair), _TONES[ruling.verdict]
+    return Report(_title(pair), sections, badge, tone, _ruling(pair, adjusted=False), tiles)
+
+
+def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
+    first = report.pairs[0]
+    judged = [pair for pair in report.pairs if not pair.control]
+    verdicts = Counter(pair.ruling.verdict for pair in judged)
+    headline = "1 subject is in both."
+    if len(judged) != 1:
+        headline = f"{len(judged):,} subjects are in both; p-values are adjusted by Holm's method."
+    if controls := len(report.pairs) - len(judged):
+        headline += f" {controls:,} more are controls, which do not influence the gate."
+    tiles = [(verdict.value.capitalize(), f"{verdicts[verdict]:,}", "") for verdict in GateVerdict]
+    tiles.append(("Gate", _GATES[report.exit_code], f"exit {report.exit_code}"))
+    title = (Quote(first.candidate.source), " against ", Quote(first.baseline.source))
+    return Report(title, sections, headline=headline, tiles=tuple(tiles))
+
+
+def _verdict(pair: PairReport) -> str:
+    """Return the verdict with the remarks that a reader must not overlook."""
+    compared = pair.comparison
+    remarks = ["control"] if pair.control else []
+    remarks += ["unpaired"] if not compared.paired and compared.difference is not None else []
+    return pair.ruling.verdict.value.capitalize() + (f" ({', '.join(remarks)})" if remarks else "")
+
+
+def _title(pair: PairReport) -> Phrase:
+    old, new = pair.baseline, pair.candidate
+    if old.subject == new.subject:
+        return Quote(new.subject), " in ", Quote(new.source), " against ", Quote(old.source)
+    return Quote(new.subject), " against ", Quote(old.subject)
+
+
+def _ruling(pair: PairReport, *, adjusted: bool) -> str:
+    holm = " (p adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
+    gate = sentence(pair.gate.removeprefix("undecidable: "))
+    exit_code = "" if pair.control else f" Exit code {pair.exit_code}."
+    return f"{sentence(pair.ruling.sentence + holm)} {gate}{exit_code}"
+
+
+def _interval_tile(interval: Interval | None) -> str:
+    return "interval undefined" if interval is None else f"95 %: {_ends_text(interval)}"
+
+
+def _ends_text(interval: Interval) -> str:
+    return f"{points(interval.low)} to {points(interval.high)}"
+
+
+def _pairing_tile(pair: PairReport) -> str:
+    if pair.comparison.paired:
+        return f"of {pair.comparison.cases:,} cases in pairs"
+    return "unpaired" if pair.comparison.difference is not None else "nothing to compare"
+
+
+def _p_value(pair: PairReport) -> str:
+    return UNKNOWN if pair.ruling.p_value is None else f"{pair.ruling.p_value:.2g}"
+
+
+def _cost_change(pair: PairReport) -> str:
+    return _change(cost(cost_per_trial(pair.baseline.summary)), cost(cost_per_trial(pair.candidate.summary)))
+
+
+def _change(was: str, now: str) -> str:
+    return was if was == now else f"{was} → {now}"
+
+
+def _differences(report: CompareReport) -> Section:
+    """Show all pairs in one plot and one table."""
+    titles = (
+        Column("Subject"),
+        Column("Verdict"),
+        Column("Points", align="end"),
+        Column("95 % interval", align="end", drop=5),
+        Column("p", align="end", help="adjusted by Holm's method"),
+        Column("Better", align="end", drop=3),
+        Column("Same", align="end", drop=2),
+        Column("Worse", align="end", drop=4),
+        Column("Cost of a trial", align="end", drop=6),
+    )
+    rows = tuple(_pair_row(pair, number) for number, pair in enumerate(report.pairs, 1))
+    plot = _forest(report, [(pair, pair.candidate.subject) for pair in report.pairs])
+    table = Table(titles, rows, "Every subject that both have")
+    return Section("differences", "Differences", (plot, table))
+
+
+def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
+    compared = pair.comparison
+    now = cost_per_trial(pair.candidate.summary)
+    return (
+        Datum(Quote(pair.candidate.subject), href=f"#pair-{number}"),
+        Datum(_verdict(pair), tone=_TONES[pair.ruling.verdict]),
+        Datum(points(compared.difference), sort=compared.difference),
+        Datum(_ends_text(compared.interval) if compared.interval else "undefined"),
+        Datum(_p_value(pair), sort=pair.ruling.p_value),
+        *(Datum(f"{count:,}", sort=count) for count in (compared.wins, compared.ties, compared.losses)),
+        Datum(_cost_change(pair), sort=now),
+    )
+
+
+def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> ForestPlot:
+    paired = all(pair.comparison.paired for pair in report.pairs)
+    return ForestPlot(
+        f"{'Paired difference' if paired else 'Difference'}, candidate minus baseline",
+        tuple(
+            Difference(
+                label=label,
+                value=pair.comparison.difference,
+                interval=_ends(pair.comparison.interval),
+                inner=_ends(pair.comparison.inner),
+                verdict=_verdict(pair),
+            )
+            for pair, label in pairs
+        ),
+        report.margin,
+        _plot_caption(report.margin),
+    )
+
+
+def _ends(interval: Interval | None) -> tuple[float, float] | None:
+    return (interval.low, interval.high) if interval else None
+
+
+def _plot_caption(margin: float | None) -> str:
+    caption = "The line is the 95 % interval; its thick part is the 90 % interval that decides on equivalence."
+    return f"{caption} Shaded: within ±{100 * margin:g} points." if margin else caption
+
+
+def _pair_sections(report: CompareReport, pair: PairReport, number: int, *, several: bool) -> Iterator[Section]:
+    """Describe one pair: both sides, each case, and the conditions that differ."""
+    prefix: Phrase = (f"{visible(pair.candidate.subject, 60)}: ") if several else ""
+    suffix = f"-{number}" if several else ""
+    yield _sides(report, pair, number, several=several)
+    if pair.cases:
+        yield _cases(pair, number, f"cases{suffix}", f"{prefix}Cases", in_menu=not several)
+    yield _conditions(pair, f"circumstances{suffix}", f"{prefix}Not the same on both sides", in_menu=not several)
+    if any(names for _, names in _unmatched(pair)):
+        yield _unmatched_section(pair, f"unmatched{suffix}", f"{prefix}Cases without a partner", in_menu=not several)
+
+
+def _sides(report: CompareReport, pair: PairReport, number: int, *, several: bool) -> Section:
+    titles = (Column("Side"), Column("Subject"), *SCORE_COLUMNS, Column("Run", drop=7))
+    rows = (_side("Baseline", pair.baseline), _side("Candidate", pair.candidate))
+    table = Table(titles, rows, "Both sides", tuple(map(sentence, _how_compared(pair))))
+    if several:
+        adjusted = not pair.control and sum(not one.control for one in report.pairs) > 1
+        title = (f"{_verdict(pair)}: ", Quote(pair.candidate.subject))
+        return Section(f"pair-{number}", title, (Text(_ruling(pair, adjusted=adjusted)), table))
+    plot = _forest(report, [(pair, f"{points(pair.comparison.difference)} points")])
+    return Section("difference", "Difference", (plot, table))
+
+
+def _side(role: str, facts: ArmFacts) -> tuple[Value, ...]:
+    return (
+        Datum(f"{role} *" if facts.bound else role, tone="strong"),
+        Quote(facts.subject),
+        *score_cells(facts.summary, facts.threshold),
+        Datum(Quote(facts.source), source=facts.path),
+    )
+
+
+def _how_compared(pair: PairReport) -> Iterator[str]:
+    compared = pair.comparison
+    yield _pairing(pair)
+    if compared.paired:
+        scores = f"the baseline scored {percent(compared.baseline)}, the candidate {percent(compared.candidate)}"
+        yield f"over the {compared.cases} compared cases {scores}"
+    if compared.interval is not None:
+        yield f"interval: {compared.interval.method}; test: {compared.test}"
+    if compared.paired:
+        yield _detectable(pair.detectable)
+    if pair.advice:
+        yield pair.advice
+    if pair.by_id_alone:
+        yield "cases were paired by their ids only, because a journal without a plan does not have their content"
+    for role, facts in (("baseline", pair.baseline), ("candidate", pair.candidate)):
+        yield from _caveats(role, facts)
+
+
+def _detectable(difference: float | None) -> str:
+    if difference is None:
+        return "the smallest difference that this comparison can find cannot be estimated"
+    if difference > 1:
+        return "this comparison is too small to find any difference with a power of 80 %"
+    return f"this comparison finds a true difference of {100 * difference:.1f} points with a power of 80 %"
+
+
+def _pairing(pair: PairReport) -> str:
+    compared = pair.comparison
+    if compared.paired:
+        outcomes = f"{compared.wins} better, {compared.ties} the same, {compared.losses} worse"
+        return f"{compared.cases} cases in pairs: {outcomes}"
+    sides = (("baseline", compared.baseline), ("candidate", compared.candidate))
+    if empty := [name for name, score in sides if score is None]:
+        return f"no trial of the {' and the '.join(empty)} was scored: there is nothing to compare"
+    problem = "no case was scored on both sides" if pair.cases else "no case is the same on both sides"
+    return f"{problem}: the comparison is unpaired, which is less sensitive"
+
+
+def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
+    summary = facts.summary
+    if facts.damaged:
+        yield f"{facts.damaged} damaged lines of the {role}'s journal are not counted"
+    if summary.missing:
+        yield f"{summary.missing} of the {role}'s {summary.planned} trials were not run"
+    if summary.replayed:
+        yield f"of the {role}, {replay_note(summary.replayed, summary.finished)}"
+    if facts.bound:
+        yield f"* the {role} was given the hidden answers on purpose"
+
+
+def _conditions(pair: PairReport, place: str, title: str, *, in_menu: bool) -> Section:
+    if not pair.mismatches:
+        same = Text("No known condition differs.", tone="muted")
+        return Section(place, title, (same,), in_menu=in_menu)
+    rows = tuple(
+        (found.field.replace("_", " "), _known(found.baseline), _known(found.candidate)) for found in pair.mismatches
+    )
+    table = Table(columns("Condition", "Baseline", "Candidate"), rows, title)
+    lead = "These may explain a difference between the scores."
+    return Section(place, title, (table,), lead, in_menu=in_menu)
+
+
+def _known(value: str | None) -> Value:
+    return Datum("unknown", tone="muted") if value is None else Quote(value)
+
+
+def _unmatched(pair: PairReport) -> tuple[tuple[str, list[str]], ...]:
+    """Return the cases without a partner, by reason."""
+    compared = pair.comparison
+    # A case that both have and only one side scored is listed with the cases.
+    listed = {*compared.changed, *(case.case for case in pair.cases)}
+    return (
+        (f"with changed content, and so not {'compared' if compared.paired else 'paired'}", list(compared.changed)),
+        ("only in the baseline", [key.id for key in compared.baseline_only if key.id not in listed]),
+        ("only in the candidate", [key.id for key in compared.candidate_only if key.id not in listed]),
+    )
+
+
+def _unmatched_section(pair: PairReport, place: str, title: str, *, in_menu: bool) -> Section:
+    rows = tuple((Quote(name), reason) for reason, names in _unmatched(pair) for name in names)
+    lead = "; ".join(f"{len(names):,} {reason}" for reason, names in _unmatched(pair) if names)
+    table = Table(columns("Case", "Reason"), rows, title, text_rows=_MOST_CASES)
+    return Section(place, title, (table,), sentence(lead), in_menu=in_menu)
+
+
+def _cases(pair: PairReport, number: int, place: str, title: str, *, in_menu: bool) -> Section:
+    titles = (
+        Column("Case"),
+        Column("Outcome"),
+        Column("Baseline", align="end"),
+        Column("Candidate", align="end"),
+        Column("Points", align="end"),
+        Column("Cost", align="end", help="of a round", drop=4),
+        Column("Time", align="end", help="of a round", drop=3),
+        Column("Tokens", align="end", help="of a round", drop=2),
+        Column("Tool calls", align="end", help="of a round", drop=1),
+        Column("Reason", help="why the candidate did not pass", page_only=True),
+    )
+    order = list(_OUTCOMES)
+    cases = sorted(pair.cases, key=lambda case: (order.index(case.outcome), case.difference or 0.0))
+    details = {detail.case: _detail_id(number, at) for at, detail in enumerate(pair.details)}
+    rows = tuple(_case_row(case, details.get(case.case)) for case in cases)
+    counts = Counter(case.outcome for case in pair.cases)
+    lead = ", ".join(f"{counts[name]:,} {word}" for name, (word, _) in _OUTCOMES.items() if counts[name])
+    changed = len(cases) - counts["tie"]
+    table = Table(titles, rows, "Every case that both have, losses first", text_rows=min(changed, _MOST_CASES))
+    return Section(place, title, (table,), sentence(lead), in_menu=in_menu)
+
+
+def _case_row(case: CaseChange, detail: str | None) -> tuple[Value, ...]:
+    old, new = case.baseline, case.candidate
+    word, tone = _OUTCOMES[case.outcome]
+    changes = (
+        (_change(cost(old.cost), cost(new.cost)), new.cost),
+        (_change(duration(old.seconds), duration(new.seconds)), new.seconds),
+        (_change(f"{old.tokens:,}", f"{new.tokens:,}"), min(new.tokens, 2**53)),
+        (_change(_calls(old), _calls(new)), new.tool_calls),
+    )
+    return (
+        Datum(Quote(case.case), href=f"#{detail}" if detail else None),
+        Datum(word, tone=tone),
+        Datum(percent(old.score), sort=old.score),
+        Datum(percent(new.score), sort=new.score),
+        Datum(points(case.difference), sort=case.difference, tone="strong"),
+        *(Datum(text, sort=sort) for text, sort in changes),
+        Quote(new.why),
+    )
+
+
+def _calls(side: Side) -> str:
+    return f"{side.tool_calls:,.1f}".removesuffix(".0")
+
+
+def _details(pair: PairReport, number: int, *, several: bool) -> Iterator[Section]:
+    if not pair.details:
+        return
+    cases = {case.case: case for case in pair.cases}
+    blocks = tuple(
+        _detail(detail, cases[detail.case], _detail_id(number, at)) for at, detail in enumerate(pair.details)
+    )
+    prefix = f"{visible(pair.candidate.subject, 60)}: " if several else ""
+    lead = "For each case, the first round that ended differently. The largest losses come first."
+    place = f"changes-{number}" if several else "changes"
+    yield Section(place, f"{prefix}What changed", blocks, lead, in_menu=not several)
+
+
+def _detail_id(number: int, at: int) -> str:
+    return f"change-{number}-{at + 1}"
+
+
+def _detail(detail: CaseDetail, case: CaseChange, place: str) -> Section:
+    old, new = case.baseline, case.candidate
+    rows = (
+        ("Verdicts", _verdicts(old), _verdicts(new)),
+        ("Reason", Quote(old.why) if old.why else UNKNOWN, Quote(new.why) if new.why else UNKNOWN),
+        ("Cost", cost(old.cost), cost(new.cost)),
+        ("Time", duration(old.seconds), duration(new.seconds)),
+    )
+    blocks: list[Block] = [Table(columns("Property", "Baseline", "Candidate"), rows, visible(case.case))]
+    blocks += [
+        Code("\n".join(change.lines), "diff", visible(change.what), folded=at > 0)
+        for at, change in enumerate(detail.changes)
+    ]
+    about = f"{points(case.difference)} points, round {detail.round + 1:,}"
+    return Section(place, Quote(case.case), tuple(blocks), about)
+
+
+def _verdicts(side: Side) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in side.verdicts.items()) or "not run"

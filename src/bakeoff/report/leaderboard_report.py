@@ -1,0 +1,196 @@
+"""Describe a leaderboard: ranks and tied groups, score against cost and time, and the run of each number."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
+from bakeoff.report.leaderboard import Entry, Leaderboard
+from bakeoff.report.scores import SCORE_COLUMNS, score_cells, score_plots, score_point
+from bakeoff.report.words import UNKNOWN, cost, percent, replay_note, span, visible
+
+_WHY_LEFT_OUT = "a control, or without a scored trial"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_MOST_NAMED = 20
+
+
+def describe_leaderboard(board: Leaderboard) -> Report:
+    """Describe the ranking and the runs behind it; tied groups and plots are on the page only."""
+    sections = (_ranking(board), _groups(board), _tradeoffs(board), _provenance(board), _left_out(board))
+    return Report(
+        "Leaderboard", tuple(section for section in sections if section), headline=_headline(board), tiles=_tiles(board)
+    )
+
+
+def _headline(board: Leaderboard) -> str:
+    first = [entry.standing for entry in board.entries if entry.standing.best == 1 and not entry.standing.undefined]
+    if not first:
+        return "No two subjects could be compared: they share too few cases."
+    if len(first) == 1:
+        [best] = first
+        return f"First: {visible(best.subject, 60)} with {percent(best.score)} ({span(best.interval)})."
+    return f"{len(first):,} subjects may be first: {_names([standing.subject for standing in first])}."
+
+
+def _tiles(board: Leaderboard) -> tuple[tuple[str, str, str], ...]:
+    entries = board.entries
+    spent = [entry.summary.spent.cost for entry in entries if entry.summary.spent.cost is not None]
+    groups = {group for entry in entries for group in entry.standing.groups}
+    return (
+        ("Subjects", f"{len(entries):,}", f"{len(board.left_out):,} left out"),
+        ("Groups", f"{len(groups):,}", "of tied subjects"),
+        ("Runs", f"{len({entry.path for entry in entries}):,}", "the latest of each subject"),
+        ("Scored", f"{sum(entry.summary.scored for entry in entries):,}", "trials"),
+        ("Spent", cost(sum(spent)) if spent else UNKNOWN, "by these subjects in these runs"),
+        ("Updated", max((day(entry.updated) for entry in entries if entry.updated), default=UNKNOWN), "UTC"),
+    )
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(visible(name, 60) for name in names[:_MOST_NAMED]) + more
+
+
+def _ranking(board: Leaderboard) -> Section:
+    titles = (
+        Column("Subject"),
+        Column("Rank", align="end", help="every place that is consistent with the data"),
+        Column("Group", help="subjects that share a letter cannot be told apart"),
+        *SCORE_COLUMNS,
+        Column("Per trial", align="end", help="the mean cost of a finished trial", short="Per\ntrial", drop=7),
+    )
+    rows = tuple(_row(entry) for entry in board.entries)
+    table = Table(titles, rows, "Subjects, best first", tuple(_notes(board)))
+    return Section("ranking", "Ranking", (table,))
+
+
+def _row(entry: Entry) -> tuple[Value, ...]:
+    standing = entry.standing
+    groups = " ".join(map(letter, standing.groups)) or UNKNOWN
+    return (
+        Datum(Quote(standing.subject), sort=standing.subject, tone="strong"),
+        Datum(entry.rank, sort=standing.best),
+        Datum(groups, sort=standing.groups[0] if standing.groups else None),
+        *score_cells(entry.summary, entry.threshold),
+        Datum(cost(entry.cost_per_trial), sort=entry.cost_per_trial),
+    )
+
+
+def day(seconds: float | None) -> str:
+    """Return a date in UTC; a time outside the calendar is unknown."""
+    try:
+        return UNKNOWN if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN
+
+
+def letter(number: int) -> str:
+    """Return the letter of a group."""
+    return _LETTERS[number - 1] if number <= len(_LETTERS) else f"({number})"
+
+
+def _notes(board: Leaderboard) -> Iterator[Phrase]:
+    yield "Subjects that share a letter cannot be told apart; the rank is every place that is consistent with the data."
+    skipped = f" ({board.selfchecks:,} self-check{'s' * (board.selfchecks != 1)} left out)" if board.selfchecks else ""
+    yield f"The latest complete run of each subject counts{skipped}."
+    if any(entry.standing.undefined for entry in board.entries):
+        yield "A subject without rank and group shares fewer than two cases with every other subject."
+    if board.strangers:
+        yield "Some subjects were not tried on the same cases: their scores are hardly comparable."
+    if board.by_id_alone:
+        yield "Some cases were paired by their ids only, because a journal without a plan does not have their content."
+    for entry in board.entries:
+        if not entry.whole:
+            counts = f"{entry.summary.scored:,} of {entry.summary.planned:,} trials of the latest one count"
+            yield Quote(entry.standing.subject), f" has no complete run: {counts}."
+    if replayed := sum(entry.summary.replayed for entry in board.entries):
+        note = replay_note(replayed, sum(entry.summary.finished for entry in board.entries))
+        yield f"{note}: their cost and time are those of the recording."
+    if board.left_out:
+        names = [part for name in board.left_out[:10] for part in (Quote(name), ", ")][:-1]
+        yield (f"Left out ({_WHY_LEFT_OUT}): ", *names)
+    for problem in board.unreadable[:10]:
+        yield ("Not read: ", Quote(problem))
+
+
+def _groups(board: Leaderboard) -> Section | None:
+    """List the members of each group, unless there is only one subject."""
+    members: dict[int, list[Entry]] = {}
+    for entry in board.entries:
+        for group in entry.standing.groups:
+            members.setdefault(group, []).append(entry)
+    if len(board.entries) < 2 or not members:
+        return None
+    rows = tuple(_group_row(group, members[group]) for group in sorted(members))
+    titles = columns("Group", "Cannot be told apart", "Subjects>", "Ranks>", "Scores>")
+    lead = (
+        "Every pair was compared case by case, with p-values adjusted by Holm's method. A subject may be in two groups."
+    )
+    table = Table(titles, rows, "Groups of subjects that cannot be told apart")
+    return Section("groups", "Tied groups", (table,), lead, page_only=True)
+
+
+def _group_row(group: int, entries: list[Entry]) -> tuple[Value, ...]:
+    best, worst = min(entry.standing.best for entry in entries), max(entry.standing.worst for entry in entries)
+    scores = [entry.standing.score for entry in entries]
+    low, high = percent(min(scores)), percent(max(scores))
+    names = _names([entry.standing.subject for entry in entries])
+    return (
+        Datum(letter(group), sort=group, tone="strong"),
+        names if len(entries) > 1 else Datum(f"{names} differs from all others", tone="muted"),
+        len(entries),
+        Datum(str(best) if best == worst else f"{best}–{worst}", sort=best),
+        Datum(high if low == high else f"{low} – {high}", sort=max(scores)),
+    )
+
+
+def _tradeoffs(board: Leaderboard) -> Section | None:
+    priced = tuple(
+        score_point(entry.summary, paid, entry.cost_interval)
+        for entry in board.entries
+        if (paid := entry.cost_per_trial) is not None
+    )
+    timed = tuple(
+        score_point(entry.summary, seconds, entry.time_interval)
+        for entry in board.entries
+        if (seconds := entry.summary.seconds) is not None
+    )
+    return score_plots(priced, timed, frozenset())
+
+
+def _provenance(board: Leaderboard) -> Section:
+    titles = (
+        Column("Subject"),
+        Column("Run"),
+        Column("Model", drop=1),
+        Column("History", help="its scores in every run that was read, oldest first"),
+        Column("Cases", align="end"),
+        Column("Trials", align="end"),
+        Column("Last trial"),
+    )
+    rows = tuple(
+        (
+            Datum(Quote(entry.standing.subject), tone="strong"),
+            Datum(Quote(entry.source), source=entry.path),
+            Quote(entry.model) if entry.model else None,
+            _history(entry),
+            entry.summary.cases,
+            entry.summary.finished,
+            Datum(day(entry.updated), sort=entry.updated),
+        )
+        for entry in board.entries
+    )
+    return Section("provenance", "Runs and history", (Table(titles, rows, "The run of each subject's numbers"),))
+
+
+def _history(entry: Entry) -> Datum:
+    runs = f"{len(entry.history):,} {'run' if len(entry.history) == 1 else 'runs'}"
+    trail = tuple(min(1.0, max(0.0, score)) for score in entry.history)
+    scores = ", ".join(percent(score) for score in entry.history[-_MOST_NAMED:])
+    return Datum(runs, sort=len(entry.history), trail=trail if len(trail) > 1 else (), note=scores)
+
+
+def _left_out(board: Leaderboard) -> Section | None:
+    rows: list[tuple[Value, ...]] = [(Quote(name), _WHY_LEFT_OUT) for name in board.left_out]
+    rows += [(visible(problem, 500), "cannot be read") for problem in board.unreadable]
+    table = Table(columns("Name", "Reason"), tuple(rows), "Not ranked")
+    return Section("left-out", "Left out", (table,), page_only=True) if rows else None

@@ -1,0 +1,119 @@
+"""Describe a run's summary: the table of scores, its notes, and the trials that did not pass."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from bakeoff.record import NO_USAGE, Record, Verdict
+from bakeoff.report.blocks import Block, Column, Datum, Quote, Section, Table, Text, columns, heading, paragraph
+from bakeoff.report.reasons import why
+from bakeoff.report.run_records import RunRecords
+from bakeoff.report.scores import BOUND_NOTE, SCORE_COLUMNS, counted, name_datum, score_cells
+from bakeoff.report.summary import SubjectSummary, Summary
+from bakeoff.report.words import judging_note, replay_note, sentence, visible
+
+MOST_FAILURES = 20
+HAPPY = (Verdict.PASS, Verdict.RECORDED)
+_FEW_ROUNDS = 2  # so few rounds show no more than the score
+
+
+def describe_run(name: str, summary: Summary, records: RunRecords) -> tuple[Block, ...]:
+    """Return the table of scores with its denominators, and the first trials that did not pass."""
+    failures = [*islice(failed_records(records), MOST_FAILURES + 1)]
+    return (
+        heading("Bakeoff: ", Quote(name)),
+        summary_table(summary),
+        _failures(failures) if failures else paragraph(_without_failures(summary)),
+    )
+
+
+def summary_table(summary: Summary) -> Table:
+    """Return each subject's score with its interval and every denominator."""
+    by_round = summary.rounds > _FEW_ROUNDS and any(one.by_round for one in summary.subjects)
+    rounds = (Column("By round", drop=7, optional=True),) if by_round else ()
+    missing = Column("Not run", align="end", short="Not\nrun", drop=4)
+    tokens = Column("Tokens", align="end", drop=10, optional=True)
+    rows = tuple(
+        (
+            name_datum(one),
+            *score_cells(one, summary.threshold),
+            counted(one.missing),
+            *((_by_round(one),) if by_round else ()),
+            Datum(f"{one.spent.tokens:,}", sort=min(one.spent.tokens, 2**53)),
+        )
+        for one in summary.subjects
+    )
+    caption = "Score, interval and every denominator, by subject"
+    return Table((Column("Subject"), *SCORE_COLUMNS, missing, *rounds, tokens), rows, caption, tuple(_notes(summary)))
+
+
+def _by_round(summary: SubjectSummary) -> Datum:
+    return Datum("", trail=tuple(min(1.0, max(0.0, score)) for score in summary.by_round if score is not None))
+
+
+def _notes(summary: Summary) -> Iterator[str]:
+    subjects = summary.subjects
+    size = (_count(summary.cases, "case"), _count(len(subjects), "subject"), _count(summary.rounds, "round"))
+    yield f"{' × '.join(size)}; {_pass_rule(summary)}."
+    yield "The score is the mean over cases; lost trials and trials that were not run are not in it."
+    if methods := sorted({one.interval.method for one in subjects if one.interval}):
+        yield f"Interval: {', '.join(methods)}."
+    if any(one.interval is None for one in subjects):
+        yield "Undefined: fewer than two cases were scored."
+    if any(one.verdicts.get(Verdict.TIMEOUT) for one in subjects):
+        yield "A timeout counts against the subject: it scores 0."
+    if any(one.bound for one in subjects):
+        yield BOUND_NOTE
+    if summary.only_controls:
+        yield "Every subject is a control, which tests the cases."
+    elif any(one.control for one in subjects):
+        yield "Controls test the cases; their failures are not listed."
+    if summary.replayed:
+        yield _replays(summary)
+    if summary.judging != NO_USAGE:
+        yield sentence(judging_note(summary.judging.tokens, summary.judging.cost))
+
+
+def _pass_rule(summary: Summary) -> str:
+    if summary.own_rules:
+        return "a case passes by its own rule over all its rounds"
+    if summary.threshold is None:
+        return "there is no threshold: scores are only recorded"
+    return f"a trial passes at a score of {summary.threshold:g} or more"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _replays(summary: Summary) -> str:
+    by = ", ".join(f"{visible(one.subject, 40)} {one.replayed:,}" for one in summary.subjects[:20] if one.replayed)
+    return f"{replay_note(summary.replayed, summary.finished)} ({by}): their cost and time are those of the recording."
+
+
+def failed_records(records: RunRecords) -> Iterator[Record]:
+    """Yield the failed rounds of the cases that did not pass, in order, without controls."""
+    for subject in records.judged:
+        for case in records.cases_of(subject.name):
+            if not records.case_verdict(subject.name, case.id).happy:
+                rounds = records.rounds(subject.name, case.id)
+                yield from (record for record in rounds if record.verdict not in HAPPY)
+
+
+def _without_failures(summary: Summary) -> str:
+    finished = sum(subject.finished for subject in summary.judged)
+    planned = sum(subject.planned for subject in summary.judged)
+    if not finished:
+        return "Nothing has been run yet."
+    if summary.threshold is None:
+        return "Everything that ran was scored. No threshold was set, so nothing passed or failed."
+    return "Everything passed." if finished == planned else "Everything that ran passed."
+
+
+def _failures(failures: list[Record]) -> Section:
+    rows = tuple(
+        (str(record.verdict), Quote(record.case), Quote(record.subject), str(record.round + 1), Quote(why(record)))
+        for record in failures[:MOST_FAILURES]
+    )
+    table = Table(columns("Verdict", "Case", "Subject", "Round>", "Reason"), rows)
+    more = (Text("… and more."),) if len(failures) > MOST_FAILURES else ()
+    return Section("failures", "What did not pass", (table, *more))

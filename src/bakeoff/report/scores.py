@@ -1,0 +1,106 @@
+"""The columns, cells and plots of scores that all reports share."""
+
+from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Section, Span, Value, frontier
+from bakeoff.report.spread import Range
+from bakeoff.report.summary import SubjectSummary
+from bakeoff.report.words import UNKNOWN, cost, duration, percent, span, visible
+from bakeoff.stats import Interval
+
+BOUND_NOTE = "* was given the hidden answers on purpose."
+_NAME = 200
+
+SCORE_COLUMNS = (
+    Column("Score", align="end", help="the mean over cases of the mean over rounds"),
+    Column("95 % interval", align="end", short="95 %\ninterval", drop=2),
+    Column("Passed/scored", align="end", short="Passed/\nscored"),
+    Column("Lost", align="end", help="to budget, infra or grader: not the subject's fault, not in its score", drop=3),
+    Column("Cost", align="end", help="of all trials, retries included", drop=5),
+    Column("Time", align="end", help="the mean of a scored trial", drop=6),
+)
+"""The numbers of one subject; `score_cells` has their values."""
+
+
+def score_cells(summary: SubjectSummary, threshold: float | None) -> tuple[Value, ...]:
+    """Return a subject's values for `SCORE_COLUMNS`."""
+    return (
+        Datum(percent(summary.score), sort=summary.score, tone="strong"),
+        interval_datum(summary.score, summary.interval),
+        passed_datum(summary, threshold),
+        losses(summary),
+        Datum(cost(summary.spent.cost), sort=summary.spent.cost),
+        Datum(duration(summary.seconds), sort=summary.seconds),
+    )
+
+
+def name_datum(summary: SubjectSummary) -> Datum:
+    """Return a subject's name; an asterisk marks subjects that were given the answers."""
+    note = BOUND_NOTE[2:-1] if summary.bound else ""
+    mark = " *" if summary.bound else " (control)" if summary.control else ""
+    return Datum((Quote(summary.subject), mark), sort=summary.subject, tone="strong", note=note)
+
+
+def interval_datum(score: float | None, interval: Interval | None) -> Datum:
+    """Return an interval as figures and as a drawing with the score."""
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return Datum(
+        span(interval),
+        sort=low,
+        span=None if score is None else Span(score, low, high),
+        note=interval.method if interval else "fewer than two cases were scored",
+    )
+
+
+def passed_datum(summary: SubjectSummary, threshold: float | None) -> Datum:
+    """Return the trials that passed, of those that were scored. Without a threshold nothing passes or fails."""
+    passed = UNKNOWN if threshold is None else f"{summary.passed:,}"
+    return Datum(f"{passed}/{summary.judged:,}", sort=summary.passed)
+
+
+def losses(summary: SubjectSummary) -> Datum:
+    """Return each kind of loss by name, because they have different causes."""
+    if not summary.lost:
+        return counted(0)
+    kinds = ", ".join(f"{count:,} {verdict}" for verdict, count in summary.lost.items())
+    total = sum(summary.lost.values())
+    return Datum(kinds, sort=total, tone="lost", short=f"{total:,}")
+
+
+def counted(number: int) -> Datum:
+    """Return a count that should be 0."""
+    return Datum(f"{number:,}", sort=number, tone="lost" if number else "muted")
+
+
+def score_plots(priced: tuple[Point, ...], timed: tuple[Point, ...], bound: frozenset[str]) -> Section | None:
+    """Plot scores against cost and time, each with its frontier; subjects in `bound` are not on the frontier."""
+    score = Axis("score", "percent")
+    plots = (
+        Plot("Score and cost", Axis("cost of a trial", "usd"), score, frontier(priced, bound)),
+        Plot("Score and time", Axis("time of a trial", "seconds"), score, frontier(timed, bound)),
+    )
+    blocks = tuple(plot for plot in plots if any(point.x for point in plot.points))
+    if not blocks:
+        return None
+    lead = "The line joins the efficient subjects: no other scored as much for less. Whiskers are 95 % intervals."
+    if bound:
+        lead += " Subjects that know the answers are not on it."
+    if blocks[0].x.unit != "usd":
+        lead += " Nothing was paid." if priced else " No costs are known."
+    return Section("tradeoffs", "Score, cost and time", blocks, lead)
+
+
+def score_point(subject: SubjectSummary, x: float, x_interval: Range | None) -> Point:
+    """Return the mark of a subject."""
+    interval = subject.interval
+    return Point(
+        x=x,
+        y=subject.score or 0.0,
+        label=visible(subject.subject, _NAME),
+        x_interval=x_interval,
+        y_interval=(interval.low, interval.high) if interval else None,
+    )
+
+
+def cost_per_trial(subject: SubjectSummary) -> float | None:
+    """Return the mean cost of a finished trial, or None if no cost is known."""
+    tried = subject.finished
+    return subject.spent.cost / tried if tried and subject.spent.cost is not None else None

@@ -1,0 +1,118 @@
+"""Fit tables to the width of a terminal, without importing what draws them.
+
+Names and denominators are never left out. If the width is too small, drawings go first, then texts become short, then
+columns go in the order of `Column.drop`. Losses that disappear that way are listed below the table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Tone, as_datum, pieces, sparkline
+from bakeoff.report.words import visible
+
+WIDE = 100
+"""The width from which a table has two spaces between its columns."""
+
+_LONGEST_QUOTE = 200
+_LONGEST_TEXT = 2000
+_FOLDED = 24  # the width that a text column gets before other columns are dropped for it
+_BAR = 10
+_DROPPED_BEFORE_COMPACT = 8
+_BARS = Column("", drop=_DROPPED_BEFORE_COMPACT + 1, optional=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCell:
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A table as lines of text have room for it, and the notes that follow it."""
+
+    columns: tuple[Column, ...]  # with the titles to show
+    rows: tuple[tuple[TextCell, ...], ...]
+    gap: int
+    notes: tuple[str, ...] = ()
+
+
+def plain_text(phrase: Phrase) -> str:
+    """Return a phrase on one line, with control characters made visible."""
+    return "".join(
+        visible(part.text, _LONGEST_QUOTE) if isinstance(part, Quote) else visible(part, _LONGEST_TEXT)
+        for part in pieces(phrase)
+    )
+
+
+def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> TextTable:
+    """Return the fullest version of a table that fits; where none does, the smallest, whose names are folded."""
+    rows = [[as_datum(value) for value in row] for row in table.rows]
+    columns = list(table.columns)
+    if any(datum.span for row in rows for datum in row):
+        columns.append(_BARS)
+        rows = [[*row, _bar(row)] for row in rows]
+    shown, compact, gap = list(range(len(columns))), False, 2 if width >= WIDE else 1
+    while _width(columns, rows, shown, gap, measure, compact=compact) > width:
+        droppable = max(shown, key=lambda place: columns[place].drop)
+        if not compact and columns[droppable].drop <= _DROPPED_BEFORE_COMPACT:
+            compact = True
+        elif columns[droppable].drop:
+            shown.remove(droppable)
+        else:
+            break
+    return TextTable(
+        columns=tuple(Column(_title(columns[place], compact=compact), columns[place].align) for place in shown),
+        rows=tuple(
+            tuple(TextCell(_text(row[place], compact=compact), row[place].tone) for place in shown) for row in rows
+        ),
+        gap=gap,
+        notes=tuple(_notes(columns, rows, shown, compact=compact)),
+    )
+
+
+def _width(
+    columns: list[Column],
+    rows: list[list[Datum]],
+    shown: list[int],
+    gap: int,
+    measure: Callable[[str], int],
+    *,
+    compact: bool,
+) -> int:
+    def needed(place: int) -> int:
+        column = columns[place]
+        title = max(map(measure, _title(column, compact=compact).split("\n")))
+        widest = max([title, *(measure(_text(row[place], compact=compact)) for row in rows)])
+        return widest if column.numeric or column is _BARS else min(widest, _FOLDED)
+
+    return sum(map(needed, shown)) + gap * (len(shown) - 1)
+
+
+def _title(column: Column, *, compact: bool) -> str:
+    return column.short if compact and column.short else visible(column.title, _LONGEST_QUOTE)
+
+
+def _text(datum: Datum, *, compact: bool) -> str:
+    text = datum.short if compact and datum.short else plain_text(datum.text)
+    return " ".join(filter(None, (sparkline(datum.trail), text)))
+
+
+def _bar(row: list[Datum]) -> Datum:
+    share = next((datum.span.value for datum in row if datum.span), 0.0)
+    full = min(_BAR, max(0, round(_BAR * share)))
+    return Datum(
+        "█" * full + "░" * (_BAR - full), tone="fail" if share < 0.5 else "partial" if share < 0.75 else "pass"
+    )
+
+
+def _notes(columns: list[Column], rows: list[list[Datum]], shown: list[int], *, compact: bool) -> list[str]:
+    """List the losses that are not in the table, and the columns that a wider terminal would show."""
+    found, hidden = [], []
+    for place, column in enumerate(columns):
+        gone = place not in shown
+        lost = [row for row in rows if row[place].tone == "lost" and (gone or (compact and row[place].short))]
+        found += [f"{column.title} of {plain_text(row[0].text)}: {plain_text(row[place].text)}" for row in lost]
+        if gone and not column.optional and any(row[place].tone not in ("lost", "muted") for row in rows):
+            hidden.append(column.title)
+    return [*found, *([f"A wider terminal also shows: {', '.join(hidden)}"] if hidden else [])]
