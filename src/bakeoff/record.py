@@ -24,6 +24,8 @@ SCHEMA = 1
 
 
 class Verdict(StrEnum):
+    """The verdict of one trial, derived from its record."""
+
     PASS = "pass"  # noqa: S105 - a verdict, not a password
     FAIL = "fail"
     TIMEOUT = "timeout"

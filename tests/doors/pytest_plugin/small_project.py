@@ -11,7 +11,7 @@ from bakeoff.doors.pytest_plugin.gather import gathered
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 
 # A session in this process forgets the modules that it was the first to load. Loaded here, they are loaded once.
-for _module in ("items", "keeping", "to_eval", "reporting.ending", "reporting.terminal"):
+for _module in ("collecting", "run_writer", "to_eval", "reporting.ending", "reporting.terminal"):
     import_module(f"bakeoff.doors.pytest_plugin.{_module}")
 import_module("scipy.special")
 
@@ -78,7 +78,7 @@ class SmallProject:
     def run_apart(self, *arguments: str, record: Sequence[str] = ("--eval-no-record",)) -> Seen:
         """In a process of its own, where nothing of this one can help or hinder."""
         given = [*PLUGIN, "-W", "error", *record, *arguments]
-        return Seen(self.pytester.runpytest_subprocess(*given, timeout=60), [])
+        return Seen(self.pytester.runpytest_subprocess(*given, timeout=600), [])
 
 
 @pytest.fixture

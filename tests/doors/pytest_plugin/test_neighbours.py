@@ -239,6 +239,9 @@ def pytest_unconfigure():
     (loaded,) = [line for line in done.stdout.splitlines() if line.startswith("['bakeoff")]
     assert eval(loaded) == [
         "bakeoff",
+        "bakeoff._kernel",
+        "bakeoff._kernel.choices",
+        "bakeoff._kernel.lazy_imports",
         "bakeoff._version",
         "bakeoff.doors",
         "bakeoff.doors.pytest_plugin",
@@ -248,7 +251,6 @@ def pytest_unconfigure():
         "bakeoff.doors.pytest_plugin.reporting",
         "bakeoff.doors.pytest_plugin.reporting.hooks",
         "bakeoff.errors",
-        "bakeoff._kernel.lazy_imports",
     ]
     assert not (project.path / ".bakeoff").exists()
 

@@ -1,1 +1,1 @@
-"""Door 3: evals as pytest tests. It only translates between pytest and the core."""
+"""Run evals as pytest tests. This door only translates between pytest and the core."""

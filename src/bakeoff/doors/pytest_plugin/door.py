@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class PytestDoor(Door):
     """The evals of a pytest session. Commands show them like any run; only pytest can run them again."""
 
-    def registry(self, plan: "Plan", options: "RunOptions") -> NoReturn:  # noqa: ARG002 - the shape of a door
+    def registry(self, plan: "Plan", options: "RunOptions") -> NoReturn:  # noqa: ARG002 - the signature of a door
         raise UsageError(
             f"plan {plan.name!r} holds evals, whose tasks and scorers are functions of a project: "
             "run pytest there to run them again (`pytest --lf` for those that failed)"

@@ -1,9 +1,9 @@
-"""What the evals of a session came to, on the one process that reports: the controller under xdist, else the only one.
+"""Gather the outcomes of a session in the process that reports: the controller under xdist, otherwise the only one.
 
 A process that runs items adds outcomes under the node id of their test, and `pytest_runtest_logreport` takes them from
-there, so that a test that is run again counts once. On a worker they go to the controller as JSON on the report.
+there, so that a test that is run again counts once. A worker sends them to the controller as JSON on the report.
 
-For reports, inside or after any hook that is given a report:
+Reports call these inside or after any hook that is given a report:
 
     gathered(config)             every outcome so far, in the order in which pytest reported them
     outcomes_of(config, report)  those of the report that is being logged (also in `pytest_report_teststatus`)
@@ -21,15 +21,14 @@ if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
 
 _ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
 _AT_ONCE = 64  # outcomes that are packed together
-_MOST_DIGITS = 1000  # of a number, of which anything but a text can be made
-_FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for an attempt that does not count
+_MOST_DIGITS = 1000  # a longer number becomes a text
+_FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count
 
 
 class Outcomes(Sequence["EvalOutcome"]):
-    """Outcomes in the order added, kept as JSON that is packed: a hundredth of the memory, and nothing for the garbage
-    collector to visit.
+    """Hold outcomes in the order added, as compressed JSON: it takes a hundredth of the memory of objects.
 
-    Each is read back when it is asked for, so go through them once rather than often.
+    Each is parsed when it is asked for, so iterate once rather than often.
     """
 
     def __init__(self) -> None:
@@ -70,7 +69,7 @@ def _read(kept: bytes | str) -> "EvalOutcome":
 
     try:
         return EvalOutcome.model_validate_json(kept)
-    except ValidationError:  # a number of more digits than are read: pydantic writes it, and does not take it back
+    except ValidationError:  # pydantic writes a number of any length, but does not read a very long one
         return EvalOutcome.model_validate(json.loads(kept, parse_int=_number))
 
 
@@ -87,20 +86,20 @@ class Gathered:
         self._logged: tuple[object, Sequence[EvalOutcome]] = (None, ())
 
     def begin(self, nodeid: str) -> None:
-        """A test runs; what an earlier try of it left, and nobody logged, does not count."""
+        """Forget what an earlier try of a test left without being logged."""
         self._made.pop(nodeid, None)
 
     def add(self, nodeid: str, outcome: "EvalOutcome") -> None:
-        """An outcome whose report is still to come."""
+        """Add an outcome whose report is still to come."""
         self._made.setdefault(nodeid, []).append(outcome)
 
     def attach(self, report: pytest.TestReport) -> None:
-        """On a worker: let the report carry what belongs to it."""
+        """Add the outcomes of a report to it, on a worker."""
         if made := self._made.pop(report.nodeid, None):
             setattr(report, _ON_REPORT, [outcome.model_dump_json(exclude_defaults=True) for outcome in made])
 
     def take(self, report: pytest.TestReport) -> None:
-        """On the process that reports: keep what belongs to a report that is being logged."""
+        """Keep the outcomes of a report that is being logged, on the process that reports."""
         found = self._made.pop(report.nodeid, None) or _carried(report)
         self._logged = (report, found)
         if report.outcome in _FINAL:
@@ -120,7 +119,7 @@ _KEY = pytest.StashKey[Gathered]()
 
 
 def gathering(config: pytest.Config) -> Gathered:
-    """The session's one place for outcomes."""
+    """Return the outcomes of the session and of the tests that run."""
     found = config.stash.get(_KEY, None)
     if found is None:
         found = config.stash[_KEY] = Gathered()
@@ -128,10 +127,10 @@ def gathering(config: pytest.Config) -> Gathered:
 
 
 def gathered(config: pytest.Config) -> Outcomes:
-    """Every outcome so far, in the order reported; empty on a worker."""
+    """Return every outcome so far, in the order reported; none on a worker."""
     return gathering(config).outcomes
 
 
 def outcomes_of(config: pytest.Config, report: Any) -> "Sequence[EvalOutcome]":
-    """The outcomes of the report that is being logged; none of any other."""
+    """Return the outcomes of the report that is being logged; none for any other."""
     return gathering(config).of(report)

@@ -1,6 +1,6 @@
-"""`isolate=True`: a task in a process of its own, which is killed with all it started when its time is up.
+"""Call a task in a process of its own (`isolate=True`), which is killed with all its children when its time is up.
 
-The process imports the file of the function and looks the function up by its name; arguments and answer are copied.
+The process imports the file of the function and finds the function by its name; arguments and answer are copied.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ _PICKLING = (
     TypeError,
     ValueError,
     RecursionError,
-)  # what pickle is known to raise
+)  # pickle may raise any of these
 
 
 class IsolatedError(SubjectError):
-    """What a task raised in a process of its own; the message is the traceback from there."""
+    """A task raised in its own process. The message is the traceback from there."""
 
 
 async def call_isolated(function: "partial[Any]") -> Transcript:
-    """The answer of a function that another process calls."""
+    """Call a function in another process, and return its answer as a transcript."""
     request = _request(function)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -50,7 +50,7 @@ async def call_isolated(function: "partial[Any]") -> Transcript:
         answer, _ = await process.communicate(request)
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # also what outlived it
+            os.killpg(process.pid, signal.SIGKILL)  # its children too
         await process.wait()
     return _read(answer, process.returncode)
 
@@ -69,7 +69,7 @@ def _request(function: "partial[Any]") -> bytes:
         arguments = pickle.dumps((function.args, function.keywords))
     except _PICKLING as error:
         raise InfraError(
-            f"isolate=True: what {name} is given cannot be handed to another process: {error}", permanent=True
+            f"isolate=True: the arguments of {name} cannot be sent to another process: {error}", permanent=True
         ) from error
     return pickle.dumps((module, str(Path(file).absolute()), name, arguments))
 
@@ -84,13 +84,13 @@ def _read(answer: bytes, code: int | None) -> Transcript:
         raise InfraError(text.decode(errors="replace"), permanent=True)
     if kind == b"raised":
         raise IsolatedError(text.decode(errors="replace"))
-    raise SubjectError(f"the process of the task ended with exit code {code} before it had answered")
+    raise SubjectError(f"the process of the task ended with exit code {code} before it answered")
 
 
 def serve() -> None:
-    """In the child: call the function that is asked for, and write what came of it."""
+    """Call the requested function and write its answer. This is the main function of the child process."""
     answers = os.dup(1)
-    os.dup2(2, 1)  # what the task prints is no answer
+    os.dup2(2, 1)  # keep what the task prints apart from the answer
     kind, text = _answer(sys.stdin.buffer.read())
     with os.fdopen(answers, "wb") as file:
         file.write(kind + b"\n" + text[:_LONGEST_ANSWER])
@@ -98,7 +98,7 @@ def serve() -> None:
 
 def _answer(request: bytes) -> tuple[bytes, bytes]:
     from bakeoff._kernel.threads import call
-    from bakeoff.doors.pytest_plugin.tasks import transcript_of
+    from bakeoff.doors.pytest_plugin.adapters import transcript_of
     from bakeoff.replay.process import replaying_as_inherited
 
     module, file, name, arguments = pickle.loads(request)  # noqa: S301 - from the process that started this one
@@ -119,7 +119,7 @@ def _answer(request: bytes) -> tuple[bytes, bytes]:
 
 
 class _Raised:
-    """Keeps what a task raises, as text: exceptions cannot always be copied."""
+    """Keep what a task raises, as text: not every exception can be copied."""
 
     text = ""
 
@@ -134,7 +134,7 @@ class _Raised:
 
 
 def _own_frames(trace: Any) -> Any:
-    """Without the frames that called the task."""
+    """Leave out the frames that called the task."""
     here = Path(__file__).parents[2]
     outside = (here, Path(asyncio.__file__).parent)
     while trace.tb_next and any(Path(trace.tb_frame.f_code.co_filename).is_relative_to(path) for path in outside):
@@ -153,7 +153,7 @@ def _found(module: str, file: str, name: str) -> Callable[..., Any]:
 
 
 def _imported(module: str, file: str) -> Any:
-    """The module by its name where that gives the same file, as it does for what is installed; else by the file."""
+    """Import a module by its name if that gives the same file, as for an installed one; otherwise by the file."""
     if module != "__main__":
         with suppress(ImportError):
             found = importlib.import_module(module)

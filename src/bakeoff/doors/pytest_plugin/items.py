@@ -1,8 +1,7 @@
-"""Evals as pytest's items: one for each row, light where the suite needs no fixtures."""
+"""Run evals as pytest items: one for each row, light where the suite needs no fixtures."""
 
 import asyncio
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,156 +9,50 @@ import _pytest
 import pluggy
 import pytest
 from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
+from _pytest.logging import caplog_records_key
 from _pytest.mark.structures import NodeKeywords
+from _pytest.runner import call_and_report
 
 import bakeoff
-from bakeoff.doors.pytest_plugin.columns import MOST
 from bakeoff.doors.pytest_plugin.failures import EvalFailed, failure_of, headline
 from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.groups import Group
 from bakeoff.doors.pytest_plugin.judging import outcome_of, undecided
-from bakeoff.doors.pytest_plugin.loops import run_here
-from bakeoff.doors.pytest_plugin.rows import Row, printable, read_rows
+from bakeoff.doors.pytest_plugin.rows import Row
 from bakeoff.doors.pytest_plugin.session import session_of
-from bakeoff.doors.pytest_plugin.short import nobody_else_makes_reports, run_shortly
-from bakeoff.doors.pytest_plugin.suite import Described, EvalSuite
-from bakeoff.errors import UsageError
+from bakeoff.doors.pytest_plugin.suite import EvalSuite
 
 if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-    from bakeoff.doors.pytest_plugin.parallel import Ticket
+    from bakeoff.doors.pytest_plugin.parallel import PendingCase
 
 _STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
-_DIRECT = "get_direct_param_fixture_func"  # what pytest calls the function behind a value of parametrize
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
-"""What a task may raise to tell pytest something, instead of giving an output."""
+"""What a task may raise to tell pytest something, instead of returning an output."""
 
-_FOR_ALL = (KeyboardInterrupt, pytest.exit.Exception)
-"""What ends the session, wherever it is raised."""
-
-_FOR_SETUP = ("skip", "skipif", "xfail")  # marks that pytest judges before a test is asked
+_JUDGED_IN_SETUP = ("skip", "skipif", "xfail")  # marks
 
 _FRAMES_OF_OTHERS = tuple(
     str(Path(module.__file__ or "").parent) for module in (bakeoff, _pytest, pluggy, asyncio)
-)  # where a traceback begins that is shown to the author of a task
-
-
-def collect(collector: Any, name: str, suite: EvalSuite) -> list[pytest.Item]:
-    """The items of a suite. What is wrong with its data is the failure of an item, and so stops nothing else."""
-    described = suite._bakeoff
-    # The user's code may raise anything where it is asked; pytest keeps that as it does for tests.
-    asked = pytest.CallInfo.from_call(lambda: _asked(described, collector.path.parent), "collect", _FOR_ALL)
-    rows, skipped = ([Row("data", {})], None) if asked.excinfo else asked.result
-    error = asked.excinfo.value if asked.excinfo else None
-    templates = list(collector._genfunctions(name, suite))
-    columns = len(templates) <= MOST
-    groups = [
-        (template, _group(collector, template, described, rows, skipped, error, columns=columns))
-        for template in templates
-    ]
-    return [item for template, group in groups for item in _items(collector, template, group)]
-
-
-def _asked(described: Described, folder: Path) -> tuple[list[Row], str | None]:
-    """The rows, and why they are skipped if they are."""
-    skip = described.skip_if() if callable(described.skip_if) else described.skip_if
-    skip = run_here(skip) if inspect.isawaitable(skip) else skip
-    if skip:
-        return [Row("skipped", {})], skip if isinstance(skip, str) else "skip_if"
-    return _rows(described, folder), None
-
-
-def _rows(described: Described, folder: Path) -> list[Row]:
-    try:
-        return read_rows(described.data, folder)
-    except UsageError as error:
-        return [Row("data", {}, str(error))]
-
-
-def _group(
-    collector: Any,
-    template: pytest.Function,
-    described: Described,
-    rows: list[Row],
-    skipped: str | None,
-    error: BaseException | None,
-    *,
-    columns: bool,
-) -> Group:
-    code = getattr(inspect.unwrap(described.function), "__code__", None)
-    inside = code is not None and code.co_filename == str(collector.path)
-    file = template.session._node_location_to_relpath(collector.path)
-    before = template.getmodpath().removesuffix(template.name)  # the class, if there is one
-    location = (file, code.co_firstlineno - 1 if inside and code else None, before)
-    holder = collector.newinstance if isinstance(collector, pytest.Class) and described.given_a_case else None
-    base, _, parameters = template.name.partition("[")
-    shared = "" if columns or not parameters else f"{parameters[:-1]}-"  # what tells cases apart, and not subjects
-    around = (printable(f"{collector.nodeid}::{base}[{shared}"), "]")
-    column = printable(parameters[:-1]) if columns else ""
-    serial = _serial_because(template)
-    return Group(described, rows, location, collector.path, around, column, holder, serial, skipped, error)
-
-
-def _serial_because(template: pytest.Function) -> str | None:
-    """Why cases of a suite cannot run side by side: a fixture that each of them has to have for itself."""
-    info = template._fixtureinfo
-    asked_for = {*info.argnames, *(name for mark in template.iter_markers("usefixtures") for name in mark.args)}
-    if "request" in asked_for:
-        return "it asks for 'request'"
-    for name in info.names_closure:
-        definitions = info.name2fixturedefs.get(name)
-        if not definitions or definitions[-1].scope != "function":
-            continue
-        function = definitions[-1].func
-        if getattr(function, "__name__", "") == _DIRECT:
-            continue
-        if name in asked_for:
-            return f"it asks for the function-scoped fixture {name!r}"
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            return f"the function-scoped fixture {name!r} has something to do after each case"
-    return None
-
-
-def _items(collector: Any, template: pytest.Function, group: Group) -> Iterator[pytest.Item]:
-    base, _, parameters = template.name.partition("[")
-    opening = f"{base}[{parameters[:-1]}-" if parameters else f"{base}["
-    marks = template.own_markers
-    for row in group.rows:
-        name = f"{opening}{row.id}]"
-        if template.fixturenames:
-            yield EvalFunction.from_parent(
-                collector,
-                name=name,
-                callspec=getattr(template, "callspec", None),
-                fixtureinfo=template._fixtureinfo,
-                originalname=base,
-                group=group,
-                row=row,
-            )
-        else:
-            item: EvalItem = EvalItem.from_parent(collector, name=name, group=group, row=row)
-            if marks:
-                item.own_markers.extend(marks)
-                item.keywords.update((mark.name, mark) for mark in marks)
-            yield item
+)  # left out at the start of a traceback
 
 
 class Eval(pytest.Item):
-    """What both kinds of items do."""
+    """The common part of both kinds of items."""
 
     group: Group
     row: Row
 
     def _arguments(self) -> Mapping[str, Any]:
-        """The fixtures that the function asks for."""
+        """Return the fixtures that the function asks for."""
         return {}
 
     def _holder(self) -> Any:
         return None
 
     def may_be_skipped(self) -> bool:
-        """By a mark of its own, such as a conftest gives: nobody pays for what pytest may not ask for."""
-        return any(mark.name in _FOR_SETUP for mark in self.own_markers)
+        """Return whether a mark of its own, such as one from a conftest, may keep pytest from running it."""
+        return any(mark.name in _JUDGED_IN_SETUP for mark in self.own_markers)
 
     def runtest(self) -> None:
         group, row = self.group, self.row
@@ -169,18 +62,19 @@ class Eval(pytest.Item):
         if row.problem is not None:
             self._end(undecided(self.nodeid, group.suite, row, group.described.settings, row.problem))
             return
-        ticket = session_of(self.config).result(self, self._arguments(), self._holder())
-        for error in ticket.errors.values():
+        case = session_of(self.config).result(self, self._arguments(), self._holder())
+        for error in case.errors.values():
             if isinstance(error, _FOR_PYTEST):
                 raise error
-        self._end(self._outcome(ticket), ticket.errors)
+        self._end(self._outcome(case), case.errors)
 
-    def _outcome(self, ticket: "Ticket") -> "EvalOutcome":
+    def _outcome(self, case: "PendingCase") -> "EvalOutcome":
         described = self.group.described
-        if ticket.broken is not None:
-            return undecided(self.nodeid, self.group.suite, self.row, described.settings, str(ticket.broken))
-        records = sorted(ticket.records, key=lambda record: record.round)
-        column = self.group.parameters, session_of(self.config).subject_to_tell(self.session, self.group.parameters)
+        if case.broken is not None:
+            return undecided(self.nodeid, self.group.suite, self.row, described.settings, str(case.broken))
+        records = sorted(case.records, key=lambda record: record.round)
+        subject = session_of(self.config).subject_to_tell(self.session, self.group.parameters)
+        column = self.group.parameters, subject
         return outcome_of(self.nodeid, self.group.suite, self.row, described.settings, records, column)
 
     def _end(self, outcome: "EvalOutcome", errors: Mapping[int, BaseException] | None = None) -> None:
@@ -198,7 +92,7 @@ class Eval(pytest.Item):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """As pytest has it, without working out for each row what all rows have in common."""
+        """Return pytest's location, without computing for each row what all rows have in common."""
         file, line, before = self.group.location
         return file, line, before + self.name
 
@@ -210,32 +104,32 @@ class Eval(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, EvalFailed):
-            return self._told(excinfo.value)
+            return self._repr_eval_failed(excinfo.value)
         chosen = self.config.getoption("tbstyle", "auto")
         return self._repr_failure_py(excinfo, style=style or ("long" if chosen == "auto" else chosen))
 
-    def _told(self, failed: EvalFailed) -> ReprExceptionInfo:
-        """A failure as text, in the shape that goes from a worker to the controller as it is."""
+    def _repr_eval_failed(self, failed: EvalFailed) -> ReprExceptionInfo:
+        """Return a failure as text, in a form that travels unchanged from a worker to the controller."""
         line = self.group.location[1]
         crash = ReprFileLocation(str(self.group.file), (line or 0) + 1, headline(failed.outcome))
         entry = ReprEntryNative([f"{text}\n" for text in str(failed).splitlines()])
         return ReprExceptionInfo(reprtraceback=ReprTraceback([entry], None, style="native"), reprcrash=crash)
 
     def _traceback_filter(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
-        """From the first frame of the user's own."""
+        """Start the traceback at the first frame of the user's code."""
         trace = excinfo.traceback
         if self.config.getoption("fulltrace", False):
             return trace
         for place, entry in enumerate(trace):
             if not str(entry.path).startswith(_FRAMES_OF_OTHERS) and "threading.py" not in str(entry.path):
                 return type(trace)(trace[place:]).filter(excinfo)
-        return type(trace)(trace[-1:])  # it was called wrongly: no line of the user's own is in it
+        return type(trace)(trace[-1:])  # the call itself was wrong: no frame is the user's
 
 
-class _Later:
-    """An attribute that is made when it is first asked for, and kept with others of its kind.
+class _Lazy:
+    """An attribute that is made when it is first used, and kept in the item's `kept`.
 
-    There may be many thousands of items, one of which runs: most of the time, most of them need none of these.
+    There may be many thousands of items, of which one runs: most of them never need these attributes.
     """
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
@@ -257,20 +151,20 @@ class _Later:
         item.kept = {**(item.kept or {}), self._name: value}
 
 
-_OUTLIVES_ITS_RUN = ("own_markers", "user_properties")
+_KEPT_AFTER_THE_RUN = ("own_markers", "user_properties")
 
 
 class EvalItem(Eval):
-    """An eval that needs no fixtures. It is made without what pytest may never ask it for."""
+    """An eval that needs no fixtures. It is made without the attributes that pytest may never use."""
 
     kept: dict[str, Any] | None = None
-    fixturenames: Sequence[str] = ()  # what conftests ask of every item
-    keywords = _Later(NodeKeywords)
-    own_markers = _Later(lambda _: [])
-    extra_keyword_matches = _Later(lambda _: set())
-    stash = _Later(lambda _: pytest.Stash())
-    _report_sections = _Later(lambda _: [])
-    user_properties = _Later(lambda _: [])
+    fixturenames: Sequence[str] = ()  # conftests may ask every item for it
+    keywords = _Lazy(NodeKeywords)
+    own_markers = _Lazy(lambda _: [])
+    extra_keyword_matches = _Lazy(lambda _: set())
+    stash = _Lazy(lambda _: pytest.Stash())
+    _report_sections = _Lazy(lambda _: [])
+    user_properties = _Lazy(lambda _: [])
 
     def __init__(self, *, group: Group, row: Row, name: str, parent: Any) -> None:
         self.name = name
@@ -307,18 +201,15 @@ class EvalItem(Eval):
     def cls(self) -> Any:
         return getattr(self.getparent(pytest.Class), "obj", None)
 
-    def run_shortly(self, nextitem: pytest.Item | None) -> bool:
-        return run_shortly(self, nextitem)
-
     def may_be_skipped(self) -> bool:
         return self.kept is not None and super().may_be_skipped()
 
     def take_over(self) -> None:
-        """Become the item that runs."""
+        """Become the item that runs: the one before it drops what is needed only while it runs."""
         group = self.group
         if group.last is not None and group.last is not self:
             kept = group.last.kept or {}
-            group.last.kept = {name: kept[name] for name in _OUTLIVES_ITS_RUN if kept.get(name)} or None
+            group.last.kept = {name: kept[name] for name in _KEPT_AFTER_THE_RUN if kept.get(name)} or None
         group.last = self
 
     def setup(self) -> None:
@@ -328,10 +219,41 @@ class EvalItem(Eval):
     def _holder(self) -> Any:
         return self.group.holder() if self.group.serial and self.group.holder else None
 
+    def run_call_phase_only(self, nextitem: pytest.Item | None) -> bool:
+        """Run without setup and teardown if nobody would notice; return False if the whole protocol is needed.
+
+        pytest goes through three phases for each test and reports each of them. Between two cases of a suite without
+        fixtures, two of the phases do nothing.
+        """
+        if nextitem is None or nextitem.parent is not self.parent or not self._has_nothing_to_set_up():
+            return False
+        hooks, session = self.ihook, self.session
+        hooks.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
+        self.take_over()
+        self.stash[caplog_records_key] = {}  # pytest's setup phase would have added it
+        call_and_report(self, "call")
+        if session.shouldfail or session.shouldstop:
+            call_and_report(self, "teardown", nextitem=None)
+        hooks.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
+        return True
+
+    def _has_nothing_to_set_up(self) -> bool:
+        group = self.group
+        if group.unnoticed is None:
+            group.unnoticed = group.skipped is None and _nobody_would_notice(self)
+        if not group.unnoticed or super().may_be_skipped():
+            return False
+        stack = self.session._setupstate.stack
+        return next(reversed(stack), None) is self.parent and not any(failed for _, failed in stack.values())
+
     def passing_report(self, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
-        """As pytest makes it of a phase that went well; what all rows have in common is there once."""
+        """Return the report of a phase that went well, as pytest makes it; None if others want to make it.
+
+        The parts that all rows have in common are shared.
+        """
         if self.group.reports is None:
-            self.group.reports = nobody_else_makes_reports(self)
+            makers = self.ihook.pytest_runtest_makereport
+            self.group.reports = _all_known(makers, _KNOWN["pytest_runtest_makereport"], wrappers=False)
         if not self.group.reports:
             return None
         if self.group.keywords is None:
@@ -361,7 +283,7 @@ class EvalFunction(Eval, pytest.Function):
         self.group = group
         self.row = row
         wanted = f"{self.parent.nodeid}::{self.name}"  # type: ignore[union-attr]
-        if self.nodeid != wanted:  # pytest 9 makes it from the parameters, of which the row is none
+        if self.nodeid != wanted:  # pytest 9 makes it from the parameters, and the row is none of them
             self._id = type(self._id).parse(wanted)
 
     def _arguments(self) -> Mapping[str, Any]:
@@ -369,3 +291,37 @@ class EvalFunction(Eval, pytest.Function):
 
     def _holder(self) -> Any:
         return self.instance if self.group.holder else None
+
+
+_AROUND_A_PHASE = ("runner", "capture", "logging", "skipping", "threadexception", "unraisableexception")
+_KNOWN = {
+    "pytest_runtest_setup": _AROUND_A_PHASE,
+    "pytest_runtest_call": _AROUND_A_PHASE,
+    "pytest_runtest_teardown": _AROUND_A_PHASE,
+    "pytest_runtest_makereport": ("runner", "skipping", "tmpdir", "unittest"),
+    "pytest_runtest_logreport": ("main", "terminal", "logging", "cacheprovider"),
+}
+"""Modules of pytest, by hook, that do nothing in a phase in which nothing happens."""
+
+_SHOWING_PHASES = ("setuponly", "setupshow", "setupplan", "durations")  # options
+
+
+def _nobody_would_notice(item: EvalItem) -> bool:
+    """Return whether no option, mark or hook needs the phases in which nothing happens."""
+    option, hooks = item.config.option, item.ihook
+    asked_for = (getattr(option, name, None) for name in _SHOWING_PHASES)
+    if any(value is not None and value is not False for value in asked_for):  # 0 asks for all durations
+        return False
+    if any(mark.name in _JUDGED_IN_SETUP for node in item.listchain()[:-1] for mark in node.own_markers):
+        return False
+    return _all_known(hooks.pytest_runtest_protocol, ("runner",), wrappers=False) and all(
+        _all_known(getattr(hooks, name), known) for name, known in _KNOWN.items()
+    )
+
+
+def _all_known(hook: Any, known: tuple[str, ...], *, wrappers: bool = True) -> bool:
+    """Return whether each implementation of a hook is ours or in one of these modules of pytest."""
+    modules = (
+        each.function.__module__ for each in hook.get_hookimpls() if wrappers or not (each.wrapper or each.hookwrapper)
+    )
+    return all(name.startswith("bakeoff.") or name.removeprefix("_pytest.") in known for name in modules)

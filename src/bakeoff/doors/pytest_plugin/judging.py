@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bakeoff._kernel.json import as_json
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.rows import Row
-from bakeoff.doors.pytest_plugin.settings import Settings
+from bakeoff.doors.pytest_plugin.suite import Settings
 from bakeoff.plan import SubjectSpec
 from bakeoff.record import Record
 

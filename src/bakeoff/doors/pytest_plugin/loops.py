@@ -1,4 +1,4 @@
-"""Event loops that leave everybody else's alone: one for a moment in this thread, one for a session in its own."""
+"""Run event loops that leave those of others alone: a short one in this thread, or one in a thread of its own."""
 
 import asyncio
 import threading
@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-_GRACE_SECONDS = 5.0  # for what is cancelled to clear up
+_GRACE_SECONDS = 5.0  # for cancelled tasks to clean up
 
 
 def on_asyncio() -> bool:
-    """Whether a loop of asyncio runs in this thread: that of trio is none."""
+    """Return whether an asyncio loop runs in this thread. A trio loop is none."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -21,7 +21,7 @@ def on_asyncio() -> bool:
 
 
 def run_here(awaitable: Awaitable[Result]) -> Result:
-    """What an awaitable comes to, in this thread. Unlike `asyncio.run`, the thread's current loop stays what it was."""
+    """Return the result of an awaitable, in this thread. Unlike `asyncio.run`, this keeps the thread's current loop."""
     loop = asyncio.new_event_loop()
     try:
         return loop.run_until_complete(_awaited(awaitable))
@@ -34,7 +34,7 @@ async def _awaited(awaitable: Awaitable[Result]) -> Result:
 
 
 def _finish(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel what is left, let it clear up for a moment, and close."""
+    """Cancel the remaining tasks, give them a moment to clean up, and close the loop."""
     try:
         left = asyncio.all_tasks(loop)
         for task in left:
@@ -43,14 +43,14 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
             loop.run_until_complete(asyncio.wait(left, timeout=_GRACE_SECONDS))
         for task in left:
             if task.done() and not task.cancelled():
-                task.exception()  # it was given up: nobody is going to ask for it
+                task.exception()  # mark it as retrieved: nobody will ask for it
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
 
 
 class LoopThread:
-    """An event loop that runs beside pytest, from its first use until it is closed."""
+    """Run an event loop beside pytest, from its first use until it is closed."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -58,7 +58,7 @@ class LoopThread:
         self._kept: set[asyncio.Task[Any]] = set()  # a loop holds its tasks only weakly
 
     def spawn(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Begin a task. The coroutine is made on the loop, so that none is left unawaited where that has ended."""
+        """Start a task. The coroutine is made on the loop, so that none is left unawaited if the loop has ended."""
         self.call(lambda: self._begin(coroutine))
 
     def _begin(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -67,21 +67,21 @@ class LoopThread:
         task.add_done_callback(self._kept.discard)
 
     def call(self, callback: Callable[[], object]) -> None:
-        """Have something called on the loop; once it is closed, nothing is."""
+        """Call a function on the loop. Once the loop is closed, this does nothing."""
         loop = self._loop or self._start()
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(callback)
 
     def is_here(self) -> bool:
-        """Whether this is called on the loop."""
+        """Return whether the caller runs on the loop."""
         return on_asyncio() and asyncio.get_running_loop() is self._loop
 
     async def awaited(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """What a coroutine comes to on the loop, for who waits on another one."""
+        """Run a coroutine on the loop and await its result on another one."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop or self._start()))
 
     def result(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Wait for what a coroutine comes to on the loop; being interrupted cancels it."""
+        """Run a coroutine on the loop and wait for its result. An interrupt cancels it."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop or self._start())
         try:
             return future.result()
@@ -103,7 +103,7 @@ class LoopThread:
             _finish(loop)
 
     def close(self) -> None:
-        """Cancel what is running, and end the thread. What ignores its cancellation is left behind."""
+        """Cancel all tasks, and end the thread. A task that ignores its cancellation is left behind."""
         if self._loop is None or self._thread is None:
             return
         with suppress(RuntimeError):

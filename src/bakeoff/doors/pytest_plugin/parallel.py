@@ -1,36 +1,39 @@
-"""The cases of one suite, carried out side by side on the session's loop while pytest reports them in order."""
+"""Run the cases of one suite side by side on the session's event loop, while pytest reports them in order."""
 
 import asyncio
+import json
+import os
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.json import as_json
-from bakeoff.doors.pytest_plugin.columns import SUBJECT
+from bakeoff.doors.pytest_plugin.adapters import Errors, refuse_incomplete
 from bakeoff.doors.pytest_plugin.judging import shown_input
 from bakeoff.doors.pytest_plugin.loops import LoopThread
-from bakeoff.doors.pytest_plugin.replaying import replay_round
 from bakeoff.doors.pytest_plugin.rows import Row, graded_by
-from bakeoff.doors.pytest_plugin.scoring import refuse_incomplete
-from bakeoff.doors.pytest_plugin.settings import Settings
-from bakeoff.doors.pytest_plugin.shared import SharedResources
-from bakeoff.doors.pytest_plugin.tasks import Errors
+from bakeoff.doors.pytest_plugin.subjects import SUBJECT
+from bakeoff.doors.pytest_plugin.suite import Settings
+from bakeoff.engine.budget import Budget
+from bakeoff.engine.pool import TrialPool
 from bakeoff.engine.registry import ResolvedPlan
-from bakeoff.engine.resources import Opened, open_resources
+from bakeoff.engine.resources import SharedResources, open_resources
 from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import Sandbox, Scorer, Subject
+from bakeoff.protocols import BUDGET, Sandbox, Scorer, Subject
 from bakeoff.record import Failure, Phase, Record, Usage
 from bakeoff.replay.store import recordings_resource
 
-RUN = Plan(
+EMPTY_PLAN = Plan(
     name=SUBJECT,
     cases=(),
     subjects=(SubjectSpec(kind="eval", name=SUBJECT),),
@@ -38,256 +41,296 @@ RUN = Plan(
     door="pytest",
     sparse=True,
 )
-"""What the evals of a session are kept as, but for cases and subjects. Suites have thresholds and scorers of their own,
-which their records tell; here they would only make the records of two suites look like those of two plans."""
+"""The plan of every session, without its cases and subjects. The scorers of the suites are not part of it: with them,
+the records of two suites would look like those of two plans."""
 
-_AHEAD = 256  # finished cases that may wait to be reported
+_MOST_AHEAD = 256  # finished cases that wait to be reported
+
+
+class SessionBudget(Budget):
+    """A budget that the threads of a session share, and under xdist its workers too.
+
+    Each worker appends its spending to one file, and reads there what the others have spent.
+    """
+
+    def __init__(self, options: RunOptions, ledger: Path | None = None) -> None:
+        super().__init__(options)
+        self._lock = threading.Lock()
+        self._ledger = ledger
+        self._read_to = 0
+
+    def add(self, usage: Usage) -> None:
+        if self._ledger is None:
+            with self._lock:
+                super().add(usage)
+            return
+        line = json.dumps(usage.model_dump(exclude_defaults=True)).encode() + b"\n"
+        descriptor = os.open(self._ledger, os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+
+    def exceeded(self) -> str | None:
+        if self._ledger is not None:
+            with self._lock, self._ledger.open("rb") as file:
+                file.seek(self._read_to)
+                for line in file:
+                    if line.endswith(b"\n"):
+                        super().add(Usage.model_validate_json(line))
+                        self._read_to += len(line)
+        return super().exceeded()
 
 
 @dataclass(slots=True, eq=False)
-class Ticket:
-    """One case that was ordered, and what has come of it."""
+class PendingCase:
+    """A case that was submitted, and its results so far."""
 
     place: int  # among the rows
-    number: int  # among what was ordered
-    records: list[Record]
+    number: int  # among the submitted cases
     missing: int  # rounds that are not finished
-    errors: dict[int, BaseException] = field(default_factory=dict)  # what the task raised, by round
-    broken: BakeoffError | None = None  # the whole crew is
-    bell: threading.Event | None = None
+    records: list[Record] = field(default_factory=list)
+    errors: dict[int, BaseException] = field(default_factory=dict)  # raised by the task, by round
+    broken: BakeoffError | None = None  # why the whole suite could not be run
+    finished: threading.Event | None = None
 
     @property
     def done(self) -> bool:
         return self.missing == 0 or self.broken is not None
 
     def wait(self) -> None:
-        """From pytest's thread. What is finished already costs no change of threads."""
+        """Wait on pytest's thread until the case is done. A case that is done already costs no switch of threads."""
         if not self.done:
-            self.bell = threading.Event()
-            if not self.done:  # it may have been finished before the bell was there to be rung
-                self.bell.wait()
+            self.finished = threading.Event()
+            if not self.done:  # it may have become done before the event was there
+                self.finished.wait()
 
-    def ring(self) -> None:
-        if self.bell is not None:
-            self.bell.set()
+    def notify(self) -> None:
+        if self.finished is not None:
+            self.finished.set()
 
 
 class _Cases(Sequence[Case]):
-    """Cases made when they are asked for: thousands of rows need not be thousands of them at a time."""
+    """Make cases when they are asked for: thousands of rows need not be thousands of cases at a time."""
 
-    def __init__(self, production: "Production") -> None:
-        self._production = production
+    def __init__(self, trials: "SuiteTrials") -> None:
+        self._trials = trials
 
     def __len__(self) -> int:
-        return len(self._production.rows)
+        return len(self._trials.rows)
 
     def __getitem__(self, place: Any) -> Any:
-        row = self._production.rows[place]
-        return Case(id=self._production.case_id(row), **_said(row))
+        row = self._trials.rows[place]
+        return Case(id=self._trials.case_id(row), **_texts(row))
 
 
-def _said(row: Row) -> dict[str, Any]:
+def _texts(row: Row) -> dict[str, Any]:
     return {"prompt": shown_input(row), "expected": as_json(row.values.get("expected"))}
 
 
-def _carried_out(case: Case, row: Row, limits: Limits) -> Case:
-    """The case as subject and scorers are given it: in its own words, and with what it is graded with."""
-    if files := graded_by(row.values):
-        return Case(id=case.id, limits=limits, **_said(row), **files)
-    return case.model_copy(update={"limits": limits, **_said(row)})
-
-
 @dataclass(frozen=True, slots=True)
-class Production:
-    """A suite as the core sees it: a subject, scorers, cases, and how they are run."""
+class SuiteTrials:
+    """The trials of a suite, in the terms of the core."""
 
-    name: str
     rows: Sequence[Row]
-    around: tuple[str, str]  # what stands before and after a row's id in the id of its case
+    around: tuple[str, str]  # the parts of a case's id before and after the row's id
     subject: Subject
     scorers: Mapping[str, Scorer]
     settings: Settings
     rounds: int
-    options: RunOptions = field(default_factory=RunOptions)
-    column: SubjectSpec = RUN.subjects[0]
-    shared: SharedResources | None = None  # None: this is not carried out on the session's loop
+    options: RunOptions
+    budget: Budget
+    spec: SubjectSpec
+    shared: SharedResources | None = None  # None: open resources for these trials alone
 
     def case_id(self, row: Row) -> str:
         return f"{self.around[0]}{row.id}{self.around[1]}"
 
     def jobs(self) -> Callable[[int, int], Job]:
-        """What is to be done for a row in a round.
+        """Return a function that makes the job of a row, by its place, in a round.
 
-        Keys are those of the plan that all evals of a session are kept as, of which limits and files are no part.
+        The keys of a trial are those of the session's plan, which has neither limits nor files.
         """
-        plan = RUN.model_copy(update={"cases": _Cases(self), "subjects": (self.column,), "rounds": self.rounds})
-        seconds = self.settings.timeout
-        limits = Limits(attempt_seconds=seconds, score_seconds=seconds)
+        plan = EMPTY_PLAN.model_copy(update={"cases": _Cases(self), "subjects": (self.spec,), "rounds": self.rounds})
+        limits = Limits(attempt_seconds=self.settings.timeout, score_seconds=self.settings.timeout)
 
         def job(place: int, round_: int) -> Job:
             trial = plan.trial(round_ * len(self.rows) + place)
-            return Job(replace(trial, case=_carried_out(trial.case, self.rows[place], limits)))
+            row = self.rows[place]
+            if files := graded_by(row.values):
+                case = Case(id=trial.case.id, limits=limits, **_texts(row), **files)
+            else:
+                case = trial.case.model_copy(update={"limits": limits, **_texts(row)})
+            return Job(replace(trial, case=case))
 
         return job
 
     def resolve(self) -> ResolvedPlan:
+        plan = EMPTY_PLAN.model_copy(update={"threshold": self.settings.rule.threshold})
         rows = {self.case_id(row): row.values for row in self.rows}
-        plan = RUN.model_copy(update={"threshold": self.settings.threshold})  # that of the suite's records
-        return ResolvedPlan(plan, {self.column.name: self.subject}, {}, self.scorers, rows=rows)
+        return ResolvedPlan(plan, {self.spec.name: self.subject}, {}, self.scorers, rows=rows)
 
-    def opened(self, resolved: ResolvedPlan) -> AbstractAsyncContextManager[Opened]:
+    @asynccontextmanager
+    async def pool(self, width: int, commit: Callable[[Record], Any]) -> AsyncIterator[TrialPool]:
+        """Open the resources of the scorers, and a pool that runs the jobs."""
         refuse_incomplete(self.scorers)
-        wanted, given = list(resolved.resources()), recordings_resource(self.options)
-        return self.shared.lent(wanted, given) if wanted and self.shared else open_resources(wanted, given)
-
-    def runner(self, resolved: ResolvedPlan, resources: Opened) -> TrialRunner:
-        return TrialRunner(resolved, self.options, partial(_sandbox, self.options), resources, RunControl())
+        resolved = self.resolve()
+        wanted, given = list(resolved.resources()), {**recordings_resource(self.options), BUDGET: self.budget}
+        async with AsyncExitStack() as stack:
+            if wanted and self.shared:
+                resources = await self.shared.open(wanted, given)
+            else:
+                resources = await stack.enter_async_context(open_resources(wanted, given))
+            runner = _EvalRunner(resolved, self.options, partial(_sandbox, self.options), resources, RunControl())
+            async with TrialPool(runner, self.budget, width=width, commit=commit).open() as pool:
+                yield pool
 
     async def records(self) -> list[Record]:
-        """Every round of the first case, on the loop that asks."""
-        job, resolved = self.jobs(), self.resolve()
-        async with self.opened(resolved) as resources:
-            runner = self.runner(resolved, resources)
-            return [await _round(runner, job(0, round_), round_) for round_ in range(self.rounds)]
+        """Run every round of the first case, one after another, on the loop of the caller."""
+        records: list[Record] = []
+
+        async def commit(record: Record) -> None:
+            records.append(record)
+
+        job = self.jobs()
+        async with self.pool(1, commit) as pool:
+            for round_ in range(self.rounds):
+                await pool.submit(job(0, round_))
+        return records
 
 
-async def _round(runner: TrialRunner, job: Job, round_: int) -> Record:
-    """One round of one case. What its recordings lack is its own failure, and that of no other case."""
-    record = None
-    try:
-        with replay_round(round_):
-            record = await runner.run(job, _not_limited)
-    except InfraError as error:
-        if record is None:
-            raise
-        lost = Failure(kind="infra", type="InfraError", message=str(error), permanent=True)
-        seconds = record.attempt.seconds if record.attempt else 0.0
-        return record.model_copy(update={"attempt": Phase(seconds=seconds, failure=lost), "scores": ()})
-    return record
+class _EvalRunner(TrialRunner):
+    """Run a trial with the recordings of its round. A missing recording fails this trial alone."""
+
+    async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        record = None
+        try:
+            with _replay_round(job.trial.round):
+                record = await TrialRunner.run(self, job, spend)
+        except InfraError as error:
+            if record is None:
+                raise
+            missing = Failure(kind="infra", type="InfraError", message=str(error), permanent=True)
+            seconds = record.attempt.seconds if record.attempt else 0.0
+            return record.model_copy(update={"attempt": Phase(seconds=seconds, failure=missing), "scores": ()})
+        return record
+
+
+def _replay_round(number: int) -> AbstractContextManager[Any]:
+    """Return the context in which the calls of an application are replayed as those of this round."""
+    replay = sys.modules.get("bakeoff.replay.application")  # not imported while replay is off
+    return nullcontext() if replay is None or replay.active_store() is None else replay.ReplayRound(number)
 
 
 def _sandbox(options: RunOptions) -> Sandbox:
-    """For a scorer that runs commands; most do not, and need not wait for what it takes."""
+    """Return the sandbox for a scorer that runs commands. Most run none, and need not wait for the import."""
     from bakeoff.engine.run import sandbox_of
 
     return sandbox_of(options)()
 
 
-def _not_limited(usage: Usage) -> None:
-    """A suite has no budget: what is spent stands in its records."""
+class SuiteExecution:
+    """Run submitted cases in their order, at most `width` trials at a time.
 
+    pytest's thread submits cases and waits for them; everything else happens on the loop.
+    """
 
-class Crew:
-    """Works through what is ordered, case by case in that order, no more trials at a time than `width`."""
-
-    def __init__(self, loop: LoopThread, production: Production, errors: Errors, width: int) -> None:
+    def __init__(self, loop: LoopThread, trials: SuiteTrials, errors: Errors, width: int) -> None:
         self._loop = loop
-        self._production = production
+        self._trials = trials
         self._errors = errors
         self._width = width
-        self._ordered = 0
-        self._open: set[Ticket] = set()  # not finished; kept on the loop alone
-        self._todo: deque[tuple[Ticket, int]] = deque()
-        self._more: asyncio.Event | None = None  # set when there may be something to do, or to end for
-        self._last = False  # nothing more will be ordered
+        self._submitted = 0
+        self._unfinished: dict[str, PendingCase] = {}  # by case id; used on the loop only
+        self._todo: deque[tuple[PendingCase, int]] = deque()  # with the round
+        self._changed: asyncio.Event | None = None  # there may be something to do, or to end for
+        self._last = False  # nothing more will be submitted
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
-        self._finished = 0  # cases; counted on the loop alone
-        self._reached = 0  # the case that pytest is at; set by its thread alone
+        self._finished = 0  # cases; counted on the loop only
+        self._reached = 0  # the case that pytest is at; set on pytest's thread only
         self._full = False
 
-    def order(self, places: Iterable[int], *, last: bool) -> list[Ticket]:
-        """From pytest's thread: have these cases done; `last` says that there will be no others."""
-        before = self._ordered
-        tickets = [
-            Ticket(place, number, [], self._production.rounds) for number, place in enumerate(places, before + 1)
-        ]
-        self._ordered += len(tickets)
-        self._loop.call(lambda: self._accept(tickets, last=last))
+    def submit(self, places: Iterable[int], *, last: bool) -> list[PendingCase]:
+        """Run the cases of these rows. `last` says that no other cases will be submitted."""
+        before = self._submitted
+        cases = [PendingCase(place, number, self._trials.rounds) for number, place in enumerate(places, before + 1)]
+        self._submitted += len(cases)
+        self._loop.call(lambda: self._accept(cases, last=last))
         if not before:
-            self._loop.spawn(self._work)
-        return tickets
+            self._loop.spawn(self._run)
+        return cases
 
-    def take(self, ticket: Ticket) -> None:
-        """From pytest's thread: wait for a case. Those ordered before it count as reported, even if skipped."""
-        self._reached = max(self._reached, ticket.number)
-        if self._full and self._ahead <= _AHEAD // 2:
+    def wait_for(self, case: PendingCase) -> None:
+        """Wait for a case. Those submitted before it count as reported, even if pytest skipped them."""
+        self._reached = max(self._reached, case.number)
+        if self._full and self._ahead <= _MOST_AHEAD // 2:
             self._full = False
             self._loop.call(self._wake)
-        ticket.wait()
+        case.wait()
 
     @property
     def _ahead(self) -> int:
         return self._finished - self._reached
 
     def stop(self) -> None:
-        """From pytest's thread: give up what was not taken."""
+        """Cancel what is not finished."""
         self._stopped = True
-        self._loop.call(self._cancel)
+        self._loop.call(lambda: self._task and self._task.cancel())
 
-    def _accept(self, tickets: Sequence[Ticket], *, last: bool) -> None:
-        self._open.update(tickets)
-        self._todo.extend((ticket, round_) for ticket in tickets for round_ in range(self._production.rounds))
+    def _accept(self, cases: Sequence[PendingCase], *, last: bool) -> None:
+        rows, case_id = self._trials.rows, self._trials.case_id
+        self._unfinished.update((case_id(rows[case.place]), case) for case in cases)
+        self._todo.extend((case, round_) for case in cases for round_ in range(self._trials.rounds))
         self._last = last
         self._wake()
 
     def _wake(self) -> None:
-        if self._more is not None:
-            self._more.set()
+        if self._changed is not None:
+            self._changed.set()
 
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         self._task = asyncio.current_task()
         if self._stopped:
             return
-        self._more = asyncio.Event()
+        self._changed = asyncio.Event()
         try:
-            await self._carry_out()
+            await self._submit_to_pool(self._changed)
         except BakeoffError as error:
             self._break(error)
-        except BaseExceptionGroup as group:
-            self._break(InfraError(f"the suite could not go on: {group.exceptions[0]!r}", permanent=True))
+        except Exception as error:
+            self._break(InfraError(f"the suite could not go on: {error!r}", permanent=True))
+            raise
         finally:
-            self._break(InfraError("it was given up before it was finished", permanent=True))
+            self._break(InfraError("it was cancelled before it was finished", permanent=True))
+
+    async def _submit_to_pool(self, changed: asyncio.Event) -> None:
+        job = self._trials.jobs()
+        async with self._trials.pool(self._width, self._finish) as pool:
+            while self._todo or not self._last:
+                while self._todo and self._ahead < _MOST_AHEAD:
+                    case, round_ = self._todo.popleft()
+                    await pool.submit(job(case.place, round_))
+                if self._last and not self._todo:
+                    return
+                self._full = bool(self._todo)
+                changed.clear()
+                await changed.wait()
 
     def _break(self, error: BakeoffError) -> None:
-        """Nobody may wait for ever."""
-        for ticket in self._open:
-            ticket.broken = ticket.broken or error
-            ticket.ring()
+        """End every case that is not finished with this error, so that pytest does not wait for ever."""
+        for case in self._unfinished.values():
+            case.broken = case.broken or error
+            case.notify()
 
-    async def _carry_out(self) -> None:
-        production = self._production
-        job, resolved = production.jobs(), production.resolve()
-        async with production.opened(resolved) as resources:
-            runner = production.runner(resolved, resources)
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(self._width):
-                    workers.create_task(self._worker(job, runner))
-
-    async def _worker(self, job: Callable[[int, int], Job], runner: TrialRunner) -> None:
-        assert self._more is not None
-        while True:
-            while self._todo and self._ahead < _AHEAD:
-                ticket, round_ = self._todo.popleft()
-                self._finish(ticket, await _round(runner, job(ticket.place, round_), round_))
-            if self._last and not self._todo:
-                self._more.set()
-                return
-            self._full = bool(self._todo)
-            self._more.clear()
-            await self._more.wait()
-
-    def _finish(self, ticket: Ticket, record: Record) -> None:
+    async def _finish(self, record: Record) -> None:
+        case = self._unfinished[record.case]
         error = self._errors.pop((record.case, record.round), None)
         if error is not None:
-            ticket.errors[record.round] = error
-        ticket.records.append(record)
-        ticket.missing -= 1
-        if ticket.missing == 0:
+            case.errors[record.round] = error
+        case.records.append(record)
+        case.missing -= 1
+        if case.missing == 0:
             self._finished += 1
-            self._open.discard(ticket)
-            ticket.ring()
+            del self._unfinished[record.case]
+            case.notify()

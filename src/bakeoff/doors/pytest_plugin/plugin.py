@@ -1,5 +1,8 @@
-"""The pytest plugin. Every pytest run in a project that has bakeoff installed loads this module, most without an eval:
-it imports only pytest, and everything else when there is an eval."""
+"""Connect evals with pytest.
+
+Every pytest run in a project that has bakeoff installed loads this module, most of them without an eval. So it imports
+only pytest, and everything else when there is an eval.
+"""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -7,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bakeoff.doors.pytest_plugin.gather import gathering
-from bakeoff.doors.pytest_plugin.options import add_options
+from bakeoff.doors.pytest_plugin.options import SPENDING_FILE, add_options, is_limited, replay_mode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bakeoff.doors.pytest_plugin.keeping import RunKeeper
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+    from bakeoff.doors.pytest_plugin.run_writer import RunWriter
     from bakeoff.doors.pytest_plugin.to_eval import ToEval
 
-_SUITES = "bakeoff.doors.pytest_plugin.suite"  # whoever has written an eval has imported it
-_SESSIONS = "bakeoff.doors.pytest_plugin.session"
-_TAKEN_BY_OTHERS = ("asyncio", "anyio", "trio", "twisted", "tornado")
+_SUITE_MODULE = "bakeoff.doors.pytest_plugin.suite"  # imported by every file with a suite
+_SESSION_MODULE = "bakeoff.doors.pytest_plugin.session"
+_ASYNC_MARKS = ("asyncio", "anyio", "trio", "twisted", "tornado")
 """Marks of plugins that run async tests."""
 
 
@@ -34,15 +37,15 @@ def pytest_configure(config: pytest.Config) -> None:
     from bakeoff.doors.pytest_plugin.reporting.hooks import register
 
     register(config)
-    config.pluginmanager.register(EvalHooks(config), "bakeoff-evals")  # after the reports, so as to be asked first
+    config.pluginmanager.register(EvalHooks(config), "bakeoff-evals")  # after the reports: the last is called first
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[pytest.Item] | None:
-    suites = sys.modules.get(_SUITES)
+    suites = sys.modules.get(_SUITE_MODULE)
     if suites is None or not isinstance(obj, suites.EvalSuite) or not collector.funcnamefilter(name):
         return None
-    from bakeoff.doors.pytest_plugin.items import collect
+    from bakeoff.doors.pytest_plugin.collecting import collect
 
     return collect(collector, name, obj)
 
@@ -57,12 +60,12 @@ def to_eval(request: pytest.FixtureRequest) -> "ToEval":
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Async tests that use `to_eval` run without another plugin; one that is another's is left to it."""
+    """Run async tests that use `to_eval`, unless a mark leaves them to another plugin."""
     import inspect
 
     if "to_eval" not in pyfuncitem.fixturenames or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    if any(pyfuncitem.get_closest_marker(name) for name in _TAKEN_BY_OTHERS):
+    if any(pyfuncitem.get_closest_marker(name) for name in _ASYNC_MARKS):
         return None
     from bakeoff.doors.pytest_plugin.loops import run_here
 
@@ -72,17 +75,32 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 class EvalHooks:
-    """The hooks that need to know the session's configuration."""
+    """The hooks that need the session's configuration."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._worker = hasattr(config, "workerinput")
-        self._keeps = not config.getoption("eval_no_record")
-        self._keeper: RunKeeper | None = None
+        self._is_worker = hasattr(config, "workerinput")
+        self._keeps_runs = not config.getoption("eval_no_record")
+        self._writer: RunWriter | None = None
+        self._spending: Any = None  # the file in which the workers of xdist count what they spend
+        self._over_budget = 0  # cases
+        self._limit_reached = ""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give all workers of xdist one file to count their spending in, if that is limited."""
+        if not is_limited(self._config):
+            return
+        if self._spending is None:
+            import tempfile
+
+            self._spending = tempfile.NamedTemporaryFile(prefix="bakeoff-spending-")  # noqa: SIM115 - closed at the end
+            self._config.add_cleanup(self._spending.close)
+        node.workerinput[SPENDING_FILE] = self._spending.name
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        shortly = getattr(item, "run_shortly", None)
-        return (shortly and shortly(nextitem)) or None
+        run = getattr(item, "run_call_phase_only", None)
+        return (run and run(nextitem)) or None
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
         passing = getattr(item, "passing_report", None) if call.excinfo is None else None
@@ -93,25 +111,31 @@ class EvalHooks:
         if report.when != "call":
             return
         gathered = gathering(self._config)
-        if self._worker:
+        if self._is_worker:
             gathered.attach(report)
             return
         gathered.take(report)
-        if (outcomes := gathered.of(report)) and self._keeps:
-            self._keep(outcomes)
+        if not (outcomes := gathered.of(report)):
+            return
+        if is_limited(self._config):
+            self._count_over_budget(outcomes)
+        if self._keeps_runs:
+            if self._writer is None:
+                from bakeoff.doors.pytest_plugin.run_writer import RunWriter
 
-    def _keep(self, outcomes: "Sequence[EvalOutcome]") -> None:
-        if self._keeper is None:
-            from bakeoff.doors.pytest_plugin.keeping import RunKeeper
+                self._writer = RunWriter(self._config)
+            for outcome in outcomes:
+                self._writer.add(outcome)
 
-            self._keeper = RunKeeper(self._config)
+    def _count_over_budget(self, outcomes: "Sequence[EvalOutcome]") -> None:
         for outcome in outcomes:
-            self._keeper.add(outcome)
+            failures = (record.failure for record in outcome.records)
+            if stopped := next((failure for failure in failures if failure and failure.kind == "budget"), None):
+                self._over_budget += 1
+                self._limit_reached = stopped.message
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Replay is on before the first fixture, so that it does not matter which eval is the first."""
-        from bakeoff.doors.pytest_plugin.options import replay_mode
-
+        """Start replay before the first fixture, so that it does not matter which eval is the first."""
         if replay_mode(self._config) == "off" or self._config.option.collectonly:
             return
         if any(hasattr(item, "group") or "to_eval" in getattr(item, "fixturenames", ()) for item in session.items):
@@ -120,7 +144,7 @@ class EvalHooks:
             session_of(self._config)
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-        if config.get_verbosity() <= 0 or _SUITES not in sys.modules:
+        if config.get_verbosity() <= 0 or _SUITE_MODULE not in sys.modules:
             return []
         from bakeoff.doors.pytest_plugin.groups import serial_notes
 
@@ -128,20 +152,23 @@ class EvalHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Also after -x and Ctrl-C: what was not reported is cancelled before fixtures go."""
-        if _SESSIONS in sys.modules:
+        """Cancel what was not reported before fixtures are torn down, also after -x and Ctrl-C."""
+        if _SESSION_MODULE in sys.modules:
             from bakeoff.doors.pytest_plugin.session import close_session
 
             close_session(self._config)
-        if self._keeper is not None:
+        if self._writer is not None:
             stopped = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-            self._keeper.finish(interrupted=stopped or bool(session.shouldfail or session.shouldstop))
+            self._writer.finish(interrupted=stopped or bool(session.shouldfail or session.shouldstop))
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self._keeper is None:
+        if self._over_budget:
+            cases = "1 case is" if self._over_budget == 1 else f"{self._over_budget} cases are"
+            terminalreporter.write_line(f"evals: {cases} undecided (budget): {self._limit_reached}", yellow=True)
+        if self._writer is None:
             return
-        if self._keeper.problem is not None:
-            terminalreporter.write_line(f"evals: this run is not kept: {self._keeper.problem}", yellow=True)
-        elif self._keeper.path is not None and self._config.get_verbosity() > 0:
-            terminalreporter.write_line(f"evals: this run is kept in {self._keeper.path}")
+        if self._writer.problem is not None:
+            terminalreporter.write_line(f"evals: this run is not kept: {self._writer.problem}", yellow=True)
+        elif self._writer.path is not None and self._config.get_verbosity() > 0:
+            terminalreporter.write_line(f"evals: this run is kept in {self._writer.path}")

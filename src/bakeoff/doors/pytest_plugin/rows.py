@@ -1,4 +1,4 @@
-"""The rows of a suite, from wherever its author keeps them. One that cannot be used is kept with what is wrong."""
+"""Read the rows of a suite. A row that cannot be used is kept, with its problem."""
 
 import csv
 import inspect
@@ -27,7 +27,7 @@ _SUFFIXES = ".jsonl, .json, .csv, .yaml or .yml"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case. `id` is its name in pytest's ids; with a `problem` it cannot be run."""
+    """One row. `id` is its name in pytest's ids; with a `problem` it cannot be run."""
 
     id: str
     values: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Row:
 
 
 class EvalCase:
-    """What a test function sees of its row: `case.input`, and every other value by its name."""
+    """Give a test function its row: `case.input`, and every other value by its name."""
 
     __slots__ = ("_row",)
 
@@ -77,15 +77,20 @@ class EvalCase:
 
 
 def read_rows(data: Data, folder: Path) -> list[Row]:
-    """Every row with an id of its own. Raises UsageError where there is nothing to take rows from."""
+    """Return every row, each with an id of its own. Raise UsageError if there is nothing to read rows from.
+
+    Args:
+        data: what `eval_suite` was given.
+        folder: where relative paths start.
+    """
     found = list(_placed(data, folder))
     if not found:
-        raise UsageError("there is no data: an eval without cases shows nothing; give at least one row")
+        raise UsageError("there is no data, so the eval would test nothing: give at least one row")
     return _named(found)
 
 
 def _placed(data: Any, folder: Path) -> Iterator[tuple[str, Any]]:
-    """Each row after the words for its place."""
+    """Yield each row, after a text that says where it is."""
     if isinstance(data, str | PathLike):
         yield from _from_file(folder / data)
         return
@@ -136,7 +141,7 @@ def _json(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 class _Unreadable(str):
-    """Why a row is none."""
+    """Why a row cannot be read."""
 
     __slots__ = ()
 
@@ -163,7 +168,7 @@ def _csv(path: Path) -> Iterator[tuple[str, Any]]:
             where = f"{path.name}:{max(line, 2)}"
             if None in cells:
                 yield where, _Unreadable("it has more cells than the first line has names")
-            else:  # a cell left empty says nothing
+            else:  # an empty cell gives no value
                 yield where, {name: cell for name, cell in cells.items() if cell not in (None, "")}
 
 
@@ -178,7 +183,7 @@ def _yaml(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
-    """Explicit names are the author's, and must differ; others are made from the input, and made to differ."""
+    """Give each row an id. Names given by the author must differ; others are made from the input, and made unique."""
     taken: set[str] = set()
     places: dict[str, str] = {}  # of explicit names
     met: Counter[str] = Counter()
@@ -191,7 +196,7 @@ def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
         if name is not None and problem is None:
             first = places.setdefault(name, where)
             if first != where:
-                problem = f"the name {name!r} is already that of {first}: rename one"
+                problem = f"the name {name!r} is already used by {first}: rename one"
         unique = wanted
         while unique in taken:
             met[wanted] += 1
@@ -217,7 +222,7 @@ def _problem(row: Any) -> str | None:
 
 
 def graded_by(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What `Command` grades with: `hidden` files, and beside them `files` and the `answer_file`."""
+    """Return what `Command` grades with: `hidden` files, and with them `files` and the `answer_file`."""
     if not isinstance(values.get("hidden"), Mapping):
         return {}
     return {name: values[name] for name in ("hidden", "files", "answer_file") if name in values}
@@ -236,7 +241,7 @@ def _problem_of_files(row: Mapping[str, Any]) -> str | None:
 
 
 def printable(text: str) -> str:
-    """On one line, and without what a terminal would obey."""
+    """Return the text on one line, with control characters escaped."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 

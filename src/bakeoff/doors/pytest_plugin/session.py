@@ -1,171 +1,218 @@
-"""Evals of one pytest process: the loop they run on, and which cases are begun before pytest asks for them."""
+"""Run the evals of one pytest process: on one event loop, and ahead of pytest where their suites allow."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bakeoff.doors.pytest_plugin.columns import columns_of
-from bakeoff.doors.pytest_plugin.groups import Group
+from bakeoff.doors.pytest_plugin.adapters import (
+    Call,
+    Errors,
+    EvalSubject,
+    call_with_case,
+    call_with_row,
+    named_scorers,
+    refuse_incomplete,
+)
+from bakeoff.doors.pytest_plugin.groups import Group, GroupItem
 from bakeoff.doors.pytest_plugin.loops import LoopThread, on_asyncio
-from bakeoff.doors.pytest_plugin.options import concurrency_of, rounds_of, run_options
-from bakeoff.doors.pytest_plugin.parallel import Crew, Production, Ticket
-from bakeoff.doors.pytest_plugin.replaying import start_replay
-from bakeoff.doors.pytest_plugin.scoring import named_scorers, refuse_incomplete
-from bakeoff.doors.pytest_plugin.shared import SharedResources
-from bakeoff.doors.pytest_plugin.tasks import Call, Errors, EvalSubject, call_with_case, call_with_row
+from bakeoff.doors.pytest_plugin.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
+from bakeoff.doors.pytest_plugin.parallel import PendingCase, SessionBudget, SuiteExecution, SuiteTrials
+from bakeoff.doors.pytest_plugin.rows import Row
+from bakeoff.doors.pytest_plugin.subjects import subjects_of
+from bakeoff.doors.pytest_plugin.suite import Settings
+from bakeoff.engine.resources import SharedResources
 from bakeoff.plan import SubjectSpec
-from bakeoff.protocols import Resource
+from bakeoff.protocols import Subject
 from bakeoff.record import Record
-
-if TYPE_CHECKING:
-    from bakeoff.doors.pytest_plugin.items import Eval
 
 _KEY = pytest.StashKey["EvalSession"]()
 
 
 def session_of(config: pytest.Config) -> "EvalSession":
-    """The one of this process, opened when it is first asked for."""
+    """Return the session of this process, opened when it is first asked for."""
     found = config.stash.get(_KEY, None)
     if found is None:
         found = config.stash[_KEY] = EvalSession(config)
         config.add_cleanup(found.close)
-        start_replay(config, run_options(config))
+        if found.options.replay != "off":
+            from bakeoff.replay.process import replaying
+
+            replay = ExitStack()
+            replay.enter_context(replaying(found.options.replay, found.options.recordings, found.options.redactor()))
+            config.add_cleanup(replay.close)
     return found
 
 
 def close_session(config: pytest.Config) -> None:
-    """Cancel what has not been reported."""
+    """Cancel the cases that have not been reported."""
     if (found := config.stash.get(_KEY, None)) is not None:
         found.close()
 
 
 @dataclass(slots=True, eq=False)
 class _Running:
-    """A group whose cases are being carried out."""
+    """A group whose cases are being run."""
 
-    crew: Crew
+    execution: SuiteExecution
     arguments: Mapping[str, Any]  # the fixtures that they were given
-    ordered: set[str] = field(default_factory=set)  # rows
-    tickets: dict[str, Ticket] = field(default_factory=dict)  # by row; one that is taken is gone
+    submitted: set[str] = field(default_factory=set)  # rows
+    pending: dict[str, PendingCase] = field(default_factory=dict)  # by row; removed when pytest reports the case
 
-    def serves(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether fixtures are still the same objects: pytest may have torn one down and made another."""
+    def has(self, arguments: Mapping[str, Any]) -> bool:
+        """Return whether the fixtures are still the same objects: pytest may have made new ones."""
         return self.arguments.keys() == arguments.keys() and all(
             self.arguments[name] is value for name, value in arguments.items()
         )
 
-    def order(self, group: Group, items: "Iterable[Eval]", *, last: bool) -> None:
-        rows = [item.row.id for item in items if item.row.id not in self.ordered and item.row.problem is None]
+    def submit(self, group: Group, items: Iterable[GroupItem], *, last: bool) -> None:
+        rows = [item.row.id for item in items if item.row.id not in self.submitted and item.row.problem is None]
         if rows:
-            tickets = self.crew.order([group.places[row] for row in rows], last=last)
-            self.ordered.update(rows)
-            self.tickets.update(zip(rows, tickets, strict=True))
+            cases = self.execution.submit([group.places[row] for row in rows], last=last)
+            self.submitted.update(rows)
+            self.pending.update(zip(rows, cases, strict=True))
 
 
 class EvalSession:
-    """Opened with the first eval that runs, closed when pytest is done."""
+    """The evals of one pytest process. It opens with the first eval, and closes when pytest is done."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self.options = run_options(config)
+        spending = getattr(config, "workerinput", {}).get(SPENDING_FILE)
+        self._budget = SessionBudget(self.options, Path(spending) if spending else None)
         self.loop = LoopThread()
-        self.shared = SharedResources()
+        self._shared = SharedResources()
         self._running: dict[Group, _Running] = {}
-        self._selected: dict[Group, list[Eval]] | None = None
-        self._schedule = _schedule_of(config)
-        self._columns: dict[str, SubjectSpec] | None = None
+        self._selected: dict[Group, list[GroupItem]] | None = None
+        self._scheduled = _xdist_schedule(config)
+        self._subjects: dict[str, SubjectSpec] | None = None
         self._told: set[str] = set()
 
     def close(self) -> None:
         for running in self._running.values():
-            running.crew.stop()
+            running.execution.stop()
         self._running.clear()
-        if self.shared.used:
-            self.loop.result(self.shared.close())
-            self.shared = SharedResources()
+        if self._shared.used:
+            self.loop.result(self._shared.close())
+            self._shared = SharedResources()
         self.loop.close()
 
-    async def records(self, production: Production) -> list[Record]:
-        """Of one case, on the loop of the test that asks; where that is not of asyncio, on the session's."""
-        ours = replace(production, shared=self.shared)
+    def trials(
+        self,
+        session: pytest.Session,
+        parameters: str,
+        rows: list[Row],
+        around: tuple[str, str],
+        subject: Subject,
+        scorers: Iterable[Callable[..., Any]],
+        settings: Settings,
+    ) -> SuiteTrials:
+        """Return the trials of these rows, with the options, budget and resources of the session."""
+        options = self.options
+        named = named_scorers(scorers, null_as_zero=settings.rule.null_as_zero, offline=options.replay == "strict")
+        return SuiteTrials(
+            rows=rows,
+            around=around,
+            subject=subject,
+            scorers=named,
+            settings=settings,
+            rounds=rounds_of(self._config, settings),
+            options=options,
+            budget=self._budget,
+            spec=self.subjects(session)[parameters],
+            shared=self._shared,
+        )
+
+    async def records(self, trials: SuiteTrials) -> list[Record]:
+        """Run one case on the loop of the test that asks; if that is not an asyncio loop, on the session's."""
         if not on_asyncio():
-            from anyio import to_thread  # only a test on another kind of loop needs it, which has loaded it
+            from anyio import to_thread  # only a test on another kind of loop needs it, and has loaded it
 
-            return await to_thread.run_sync(lambda: self.loop.result(ours.records()))
+            return await to_thread.run_sync(lambda: self.loop.result(trials.records()))
         if self.loop.is_here():
-            return await ours.records()
-        await self._keep_open(production)
-        return await production.records()
+            return await trials.records()
+        # A loop of the test's own needs its own clients. What is behind them, such as an embedded model, stays open on
+        # the session's loop, so that it need not be started for each test.
+        if wanted := list(trials.resolve().resources()):
+            refuse_incomplete(trials.scorers)
+            await self.loop.awaited(self._shared.open(wanted, {}))
+        return await replace(trials, shared=None).records()
 
-    async def _keep_open(self, production: Production) -> None:
-        """A loop of the test's own needs clients of its own; what is behind them, such as an embedded model, need not
-        be started anew for each."""
-        if wanted := list(production.resolve().resources()):
-            refuse_incomplete(production.scorers)
-            await self.loop.awaited(self._lent(wanted))
-
-    async def _lent(self, wanted: list[Resource]) -> None:
-        async with self.shared.lent(wanted, {}):
-            pass
-
-    def result(self, item: "Eval", arguments: Mapping[str, Any], holder: Any) -> Ticket:
-        """What a case came to. Where its suite allows, those after it are begun too."""
+    def result(self, item: GroupItem, arguments: Mapping[str, Any], holder: Any) -> PendingCase:
+        """Run a case and return it when it is done. If its suite allows, the cases after it are started too."""
         group = item.group
         if group.serial is not None:
-            return self._alone(item, arguments, lambda: holder)
+            return self._run_alone(item, arguments, lambda: holder)
         running = self._running.get(group)
-        if running is None or not running.serves(arguments):
+        if running is None or not running.has(arguments):
             if running is not None:
-                running.crew.stop()
-            running = self._running[group] = _Running(self._crew(item, arguments, group.holder), arguments)
-            running.order(group, self._foreseen(item), last=self._schedule is None)
-        elif self._schedule is not None:
-            running.order(group, self._foreseen(item), last=False)
-        ticket = running.tickets.pop(item.row.id, None)
-        if ticket is None:  # it is run again
-            return self._alone(item, arguments, group.holder)
-        running.crew.take(ticket)
-        return ticket
+                running.execution.stop()
+            running = self._running[group] = _Running(self._execution(item, arguments, group.holder), arguments)
+            running.submit(group, self._upcoming(item), last=self._scheduled is None)
+        elif self._scheduled is not None:
+            running.submit(group, self._upcoming(item), last=False)
+        case = running.pending.pop(item.row.id, None)
+        if case is None:  # pytest runs it again
+            return self._run_alone(item, arguments, group.holder)
+        running.execution.wait_for(case)
+        return case
 
-    def _alone(self, item: "Eval", arguments: Mapping[str, Any], holder: Callable[[], Any] | None) -> Ticket:
-        crew = self._crew(item, arguments, holder)
-        (ticket,) = crew.order([item.group.places[item.row.id]], last=True)
+    def _run_alone(
+        self, item: GroupItem, arguments: Mapping[str, Any], holder: Callable[[], Any] | None
+    ) -> PendingCase:
+        execution = self._execution(item, arguments, holder)
+        (case,) = execution.submit([item.group.places[item.row.id]], last=True)
         try:
-            crew.take(ticket)
+            execution.wait_for(case)
         finally:
-            if not ticket.done:
-                crew.stop()
-        return ticket
+            if not case.done:
+                execution.stop()
+        return case
 
-    def _foreseen(self, item: "Eval") -> "Iterator[Eval]":
-        """This item and those of its group that this process is to run after it, as far as that is known."""
+    def _execution(
+        self, item: GroupItem, arguments: Mapping[str, Any], holder: Callable[[], Any] | None
+    ) -> SuiteExecution:
+        errors: Errors = {}
+        group = item.group
+        described, settings = group.described, group.described.settings
+        subject = EvalSubject(_caller(group, arguments, holder), errors, settings.isolate)
+        trials = self.trials(
+            item.session, group.parameters, group.rows, group.around, subject, described.scorers, settings
+        )
+        return SuiteExecution(self.loop, trials, errors, concurrency_of(self._config, settings))
+
+    def _upcoming(self, item: GroupItem) -> Iterator[GroupItem]:
+        """Yield this item, and those of its group that this process will run after it, as far as that is known."""
         yield item
-        if self._schedule is None:
+        if self._scheduled is None:
             ours = self._selection(item.session)[item.group]
             later = islice(ours, ours.index(item) + 1, None)
             yield from (each for each in later if not each.may_be_skipped())
             return
-        scheduled: Iterator[Any] = (item.session.items[index] for index in self._schedule())
+        scheduled: Iterator[Any] = (item.session.items[index] for index in self._scheduled())
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
         yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
 
-    def columns(self, session: pytest.Session) -> Mapping[str, SubjectSpec]:
-        """The subjects of this session, by parameters."""
-        if self._columns is None:
-            self._columns = columns_of(self._selection(session))
-        return self._columns
+    def subjects(self, session: pytest.Session) -> Mapping[str, SubjectSpec]:
+        """Return the subjects of this session, by their parameters."""
+        if self._subjects is None:
+            self._subjects = subjects_of(self._selection(session))
+        return self._subjects
 
     def subject_to_tell(self, session: pytest.Session, parameters: str) -> SubjectSpec | None:
-        """The subject, where this process has not told it to whoever keeps the run."""
+        """Return the subject the first time, and None later: each process tells it once to the process that reports."""
         if parameters in self._told:
             return None
         self._told.add(parameters)
-        return self.columns(session)[parameters]
+        return self.subjects(session)[parameters]
 
-    def _selection(self, session: pytest.Session) -> "dict[Group, list[Eval]]":
-        """What was not deselected, by groups, in the order in which it will be run."""
+    def _selection(self, session: pytest.Session) -> dict[Group, list[GroupItem]]:
+        """Return the items that were not deselected, by group, in the order in which they will run."""
         if self._selected is None:
             self._selected = {}
             for item in session.items:
@@ -173,30 +220,9 @@ class EvalSession:
                     self._selected.setdefault(group, []).append(item)  # type: ignore[arg-type]
         return self._selected
 
-    def _crew(self, item: "Eval", arguments: Mapping[str, Any], holder: Callable[[], Any] | None) -> Crew:
-        errors: Errors = {}
-        group, session = item.group, item.session
-        described, config = group.described, self._config
-        settings, options = described.settings, run_options(config)
-        production = Production(
-            name=described.name,
-            rows=group.rows,
-            around=group.around,
-            subject=EvalSubject(_caller(group, arguments, holder), errors, settings.isolate),
-            scorers=named_scorers(
-                described.scorers, null_as_zero=settings.null_as_zero, offline=options.replay == "strict"
-            ),
-            settings=settings,
-            rounds=rounds_of(config, settings),
-            options=options,
-            column=self.columns(session)[group.parameters],
-            shared=self.shared,
-        )
-        return Crew(self.loop, production, errors, concurrency_of(config, settings))
-
 
 def _caller(group: Group, arguments: Mapping[str, Any], holder: Callable[[], Any] | None) -> Callable[[str], Call]:
-    """How the function is called for a case."""
+    """Return a function that prepares the call for a case, by its id."""
     function, rows = group.described.function, {group.case_id(row): row for row in group.rows}
     if not group.described.given_a_case:
         return lambda case: call_with_row(function, rows[case])
@@ -205,10 +231,10 @@ def _caller(group: Group, arguments: Mapping[str, Any], holder: Callable[[], Any
     return lambda case: call_with_case(function, rows[case], arguments, holder())
 
 
-def _schedule_of(config: pytest.Config) -> Callable[[], list[int]] | None:
-    """On a worker of xdist: which items it has been given to run, by their places. None where all are this process's.
+def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:
+    """Return a function that lists the items that xdist has given this worker, by index. None without xdist.
 
-    xdist keeps them in a queue that it means to be looked at under its lock; without one, only the next is known.
+    xdist keeps them in a queue that may be read under its lock; a queue without a lock tells nothing.
     """
     if not hasattr(config, "workerinput"):
         return None

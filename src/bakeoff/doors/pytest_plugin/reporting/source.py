@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bakeoff._version import __version__
-from bakeoff.doors.pytest_plugin.columns import SUBJECT, name_of
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import file_part
 from bakeoff.doors.pytest_plugin.reporting.shape import EvalFile, read_eval_file
+from bakeoff.doors.pytest_plugin.subjects import SUBJECT, subject_name
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.readers import Circumstances, Description
@@ -114,7 +114,7 @@ def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
     """Of each its subject and its case, of which no two are the same."""
     by_subject: dict[str, list[int]] = {}
     for place, outcome in enumerate(outcomes):
-        name = visible(name_of(outcome.parameters), _LONGEST_NAME).strip() or SUBJECT
+        name = visible(subject_name(outcome.parameters), _LONGEST_NAME).strip() or SUBJECT
         by_subject.setdefault(name, []).append(place)
     found = [("", "")] * len(outcomes)
     for name, places in by_subject.items():

@@ -1,7 +1,7 @@
-"""The subjects of a session's run: the functions under test, once for each set of pytest's parameters.
+"""Name the subjects of a session's run: the functions under test, once for each set of pytest's parameters.
 
 A function has no stable identity beyond its module, its qualified name and its source: these are a subject's key.
-Suites with the same parameters, such as the names of models, share a subject, and so a column of the matrix.
+Suites with the same parameters, such as the names of models, share a subject, so that their scores stand together.
 """
 
 import inspect
@@ -17,23 +17,26 @@ if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.groups import Group
 
 SUBJECT = "evals"
-"""What is tested without parameters: the project as it is."""
+"""The name of the subject without parameters: the project as it is."""
 
-MOST = 20
-"""Sets of parameters of a suite that are subjects of their own; where there are more, they are rather cases."""
+MOST_SUBJECTS = 20
+"""A suite with more sets of parameters than this treats them as cases, not as subjects."""
 
 
-def name_of(parameters: str) -> str:
+def subject_name(parameters: str) -> str:
+    """Return the name of the subject with these parameters, as pytest writes them in the id of a test."""
     return parameters if parameters and parameters != SUBJECT else f"[{parameters}]" if parameters else SUBJECT
 
 
-def columns_of(groups: "Iterable[Group]") -> dict[str, SubjectSpec]:
-    """By their parameters; there is always one for what has none."""
+def subjects_of(groups: "Iterable[Group]") -> dict[str, SubjectSpec]:
+    """Return the subjects by their parameters. There is always one without."""
     functions: dict[str, dict[str, JsonValue]] = {"": {}}
     for group in groups:
         functions.setdefault(group.parameters, {})[group.around[0].rstrip("[")] = _identity(group.described.function)
     return {
-        parameters: SubjectSpec(kind="eval", name=name_of(parameters), options={"functions": found} if found else {})
+        parameters: SubjectSpec(
+            kind="eval", name=subject_name(parameters), options={"functions": found} if found else {}
+        )
         for parameters, found in functions.items()
     }
 
@@ -42,7 +45,7 @@ def _identity(function: Callable[..., Any]) -> dict[str, JsonValue]:
     inside = inspect.unwrap(function)
     try:
         source = fingerprint(inspect.getsource(inside))[:16]
-    except (OSError, TypeError):  # made at run time, or no function at all
+    except (OSError, TypeError):  # made at run time, or not a function
         source = "unknown"
     kind = type(inside)
     return {

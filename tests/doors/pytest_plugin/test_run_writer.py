@@ -51,7 +51,7 @@ def test_a_session_is_a_run_that_other_commands_show_and_compare(bakeoff: Bakeof
     assert "test_it[b]" in shown.stdout
     resumed = bakeoff("resume", "latest", "--results", ".bakeoff")
     assert resumed.returncode == 2
-    assert "run pytest there to carry them out again" in resumed.stderr
+    assert "run pytest there to run them again" in resumed.stderr
 
 
 MODELS = """

@@ -1,0 +1,191 @@
+"""Give the core the task and the scorers of a suite as its subject and scorers."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+from bakeoff._kernel.threads import call
+from bakeoff.doors.pytest_plugin.rows import EvalCase, Row
+from bakeoff.engine.registry import NO_NEEDS
+from bakeoff.errors import GraderError, InfraError, SubjectError
+from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
+from bakeoff.record import Score, Transcript
+
+_ENDS_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
+"""Errors that would end the thread that all cases share."""
+
+Call = partial[Any]
+Errors = dict[tuple[str, int], BaseException]
+"""What tasks raised, by case and round: pytest shows it with its own traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSubject:
+    """Call the function under test. What it raises is its own failure, and is kept for pytest to show."""
+
+    calls: Callable[[str], Call]  # returns the call for a case, by its id
+    errors: Errors = field(default_factory=dict)
+    isolate: bool = False
+    raises_its_own_errors: ClassVar[bool] = True
+
+    async def attempt(self, task: Task) -> Transcript:
+        function = self.calls(task.case_id)
+        try:
+            if self.isolate:
+                from bakeoff.doors.pytest_plugin.isolation import call_isolated
+
+                return await call_isolated(function)
+            try:
+                answer = await call(function)
+            except _ENDS_A_LOOP as error:
+                raise SubjectError(f"the task raised {type(error).__name__}: {error}") from error
+            return transcript_of(answer)
+        except BaseException as error:
+            self.errors[task.case_id, task.round] = error
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyOutput:
+    """Return an output that exists already."""
+
+    output: Any
+
+    async def attempt(self, task: Task) -> Transcript:  # noqa: ARG002 - the signature of a subject
+        return transcript_of(self.output)
+
+
+def transcript_of(answer: Any) -> Transcript:
+    """Return what a task returned as a transcript. Raise SubjectError if it cannot be scored."""
+    if isinstance(answer, str):
+        return Transcript(output=answer)
+    if answer is None:
+        raise SubjectError("the task returned None: return the output to score")
+    if isinstance(answer, Transcript):
+        return answer
+    from bakeoff.sdk_results import recognise
+
+    result = recognise(answer)
+    if result is None:
+        kind = type(answer)
+        raise SubjectError(
+            f"the task returned an object of {kind.__module__}.{kind.__qualname__}, which is unknown: "
+            "return a str, a TaskResult, data, or the result object of a known SDK"
+        )
+    return result.transcript()
+
+
+def call_with_case(function: Callable[..., Any], row: Row, arguments: Mapping[str, Any], holder: Any = None) -> Call:
+    """Return the call of a test function with its case and fixtures; `holder` is the object of a method."""
+    bound = () if holder is None else (holder,)
+    return partial(function, *bound, case=EvalCase(_own_copy(row)), **arguments)
+
+
+def call_with_row(task: Callable[..., Any], row: Row) -> Call:
+    """Return the call of a task with its input and, of the rest of the row, what it has parameters for."""
+    row = _own_copy(row)
+    rest = {name: value for name, value in row.values.items() if name != "input"}
+    return partial(task, row.input, **_accepted(task, rest)) if rest else partial(task, row.input)
+
+
+def _own_copy(row: Row) -> Row:
+    """Copy the containers of a row. A task that appends to its messages must not change what the next round, another
+    model and the scorers are given."""
+    return Row(row.id, _copied(row.values), row.problem)
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if type(value) is list else value
+
+
+def _accepted(task: Callable[..., Any], rest: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        parameters = inspect.signature(task).parameters.values()
+    except (TypeError, ValueError):  # some builtins have no signature
+        return {}
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return rest
+    named = {each.name for each in list(parameters)[1:] if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
+    return {name: value for name, value in rest.items() if name in named}
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteScorer:
+    """Call a scorer of the user. What it raises is its own failure, and ends nothing else."""
+
+    function: Callable[[ScoreInput], Any]
+    name: str
+    null_as_zero: bool = False
+    offline: bool = False  # only recordings may answer
+
+    def lacks(self) -> list[str]:
+        """Return what is missing for the scorer to use the network, a sentence each."""
+        function: object = self.function
+        return function.lacks() if isinstance(function, NeedsNetwork) and not self.offline else []
+
+    @property
+    def needs(self) -> Needs:
+        needs: Needs = getattr(self.function, "needs", NO_NEEDS)
+        return needs
+
+    async def __call__(self, given: ScoreInput) -> Scored:
+        try:
+            scored: Scored = await call(self.function, given)
+        except _ENDS_A_LOOP as error:
+            raise GraderError(f"the scorer raised {type(error).__name__}: {error}") from error
+        if not self.null_as_zero:
+            return scored
+        if scored is None:
+            return Score(name=self.name, value=0.0, reason="unscored, counted as 0")
+        if isinstance(scored, Score) and scored.value is None and scored.failure is None:
+            reason = f"unscored, counted as 0: {scored.reason}" if scored.reason else "unscored, counted as 0"
+            return scored.model_copy(update={"value": 0.0, "reason": reason})
+        return scored
+
+
+def named_scorers(
+    functions: Iterable[Callable[..., Any]], *, null_as_zero: bool, offline: bool = False
+) -> dict[str, Scorer]:
+    """Return the scorers by name. A second one of the same name gets a number.
+
+    Args:
+        functions: the scorers of the user.
+        null_as_zero: count a missing score as 0.
+        offline: let only recordings answer.
+    """
+    scorers: dict[str, Scorer] = {}
+    for function in functions:
+        name = unique = _scorer_name(function)
+        number = 1
+        while unique in scorers:
+            number += 1
+            unique = f"{name}-{number}"
+        scorers[unique] = SuiteScorer(_offline(function) if offline else function, unique, null_as_zero, offline)
+    return scorers
+
+
+def _offline(scorer: Any) -> Any:
+    return scorer.offline() if isinstance(scorer, NeedsNetwork) else scorer
+
+
+def _scorer_name(function: Callable[..., Any]) -> str:
+    for name in (getattr(function, "name", None), getattr(function, "__name__", None)):
+        if isinstance(name, str) and name.strip() and name.isprintable():
+            return "scorer" if name == "<lambda>" else name
+    return type(function).__name__
+
+
+def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
+    """Raise InfraError if a scorer lacks a key or an address: once, before a task is called."""
+    lacking = [
+        f"scorer {name!r}: {lack}"
+        for name, scorer in scorers.items()
+        if isinstance(scorer, SuiteScorer)
+        for lack in scorer.lacks()
+    ]
+    if lacking:
+        raise InfraError("; ".join(lacking), permanent=True)

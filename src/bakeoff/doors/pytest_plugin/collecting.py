@@ -1,0 +1,115 @@
+"""Collect the items of a suite: one for each row and each set of pytest's parameters."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.doors.pytest_plugin.groups import Group
+from bakeoff.doors.pytest_plugin.items import EvalFunction, EvalItem
+from bakeoff.doors.pytest_plugin.loops import run_here
+from bakeoff.doors.pytest_plugin.rows import Row, printable, read_rows
+from bakeoff.doors.pytest_plugin.subjects import MOST_SUBJECTS
+from bakeoff.doors.pytest_plugin.suite import Described, EvalSuite
+from bakeoff.errors import UsageError
+
+_DIRECT = "get_direct_param_fixture_func"  # pytest's name of the function behind a value of parametrize
+_ENDS_THE_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
+
+
+def collect(collector: Any, name: str, suite: EvalSuite) -> list[pytest.Item]:
+    """Return the items of a suite. A problem with its data fails one item, and so stops nothing else."""
+    described = suite._bakeoff
+    # The user's code may raise anything; pytest keeps it as it does for tests.
+    read = pytest.CallInfo.from_call(
+        lambda: _read_suite(described, collector.path.parent), "collect", _ENDS_THE_SESSION
+    )
+    rows, skipped = ([Row("data", {})], None) if read.excinfo else read.result
+    error = read.excinfo.value if read.excinfo else None
+    templates = list(collector._genfunctions(name, suite))
+    as_subjects = len(templates) <= MOST_SUBJECTS
+    items: list[pytest.Item] = []
+    for template in templates:
+        group = _group(collector, template, described, rows, as_subjects=as_subjects)
+        group.skipped, group.error = skipped, error
+        items += _items(collector, template, group)
+    return items
+
+
+def _read_suite(described: Described, folder: Path) -> tuple[list[Row], str | None]:
+    """Return the rows, and the reason if they are skipped."""
+    skip = described.skip_if() if callable(described.skip_if) else described.skip_if
+    skip = run_here(skip) if inspect.isawaitable(skip) else skip
+    if skip:
+        return [Row("skipped", {})], skip if isinstance(skip, str) else "skip_if"
+    try:
+        return read_rows(described.data, folder), None
+    except UsageError as error:
+        return [Row("data", {}, str(error))], None
+
+
+def _group(
+    collector: Any, template: pytest.Function, described: Described, rows: list[Row], *, as_subjects: bool
+) -> Group:
+    code = getattr(inspect.unwrap(described.function), "__code__", None)
+    inside = code is not None and code.co_filename == str(collector.path)
+    file = template.session._node_location_to_relpath(collector.path)
+    before = template.getmodpath().removesuffix(template.name)  # the class, if there is one
+    base, _, parameters = template.name.partition("[")
+    in_case = f"{parameters[:-1]}-" if parameters and not as_subjects else ""  # parameters that tell cases apart
+    return Group(
+        described,
+        rows,
+        location=(file, code.co_firstlineno - 1 if inside and code else None, before),
+        file=collector.path,
+        around=(printable(f"{collector.nodeid}::{base}[{in_case}"), "]"),
+        parameters=printable(parameters[:-1]) if as_subjects else "",
+        holder=collector.newinstance if isinstance(collector, pytest.Class) and described.given_a_case else None,
+        serial=_serial_because(template),
+    )
+
+
+def _serial_because(template: pytest.Function) -> str | None:
+    """Return why cases cannot run side by side: a fixture that each of them needs for itself. None if they can."""
+    info = template._fixtureinfo
+    asked_for = {*info.argnames, *(name for mark in template.iter_markers("usefixtures") for name in mark.args)}
+    if "request" in asked_for:
+        return "it asks for 'request'"
+    for name in info.names_closure:
+        definitions = info.name2fixturedefs.get(name)
+        if not definitions or definitions[-1].scope != "function":
+            continue
+        function = definitions[-1].func
+        if getattr(function, "__name__", "") == _DIRECT:
+            continue
+        if name in asked_for:
+            return f"it asks for the function-scoped fixture {name!r}"
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            return f"the function-scoped fixture {name!r} has something to do after each case"
+    return None
+
+
+def _items(collector: Any, template: pytest.Function, group: Group) -> Iterator[pytest.Item]:
+    base, _, parameters = template.name.partition("[")
+    opening = f"{base}[{parameters[:-1]}-" if parameters else f"{base}["
+    marks = template.own_markers
+    for row in group.rows:
+        name = f"{opening}{row.id}]"
+        if template.fixturenames:
+            yield EvalFunction.from_parent(
+                collector,
+                name=name,
+                callspec=getattr(template, "callspec", None),
+                fixtureinfo=template._fixtureinfo,
+                originalname=base,
+                group=group,
+                row=row,
+            )
+        else:
+            item: EvalItem = EvalItem.from_parent(collector, name=name, group=group, row=row)
+            if marks:
+                item.own_markers.extend(marks)
+                item.keywords.update((mark.name, mark) for mark in marks)
+            yield item

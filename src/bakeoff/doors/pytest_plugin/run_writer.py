@@ -1,0 +1,109 @@
+"""Keep the evals of a session as a run: a folder that `bakeoff report`, `compare` and `runs` read like any other."""
+
+from pathlib import Path
+
+import pytest
+from pydantic_core import to_json
+
+from bakeoff._kernel.files import write_atomically
+from bakeoff.doors.pytest_plugin.options import results_folder
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.parallel import EMPTY_PLAN
+from bakeoff.engine.run_journal import RunJournal
+from bakeoff.errors import RunFolderError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Case, SubjectSpec
+from bakeoff.record import Record
+from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
+
+MOST_KEPT = 20
+"""Runs that stay in the default folder."""
+
+
+class RunWriter:
+    """Write the journal as outcomes are reported, and the plan at the end, when all cases are known."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._results = results_folder(config)
+        self._prune = config.getoption("eval_results") is None
+        self._folder: RunFolder | None = None
+        self._journal: RunJournal | None = None
+        self._redactor = RunOptions().redactor()
+        self._cases: dict[str, bytes] = {}  # by id, as JSON: a thousand cases take less memory than as objects
+        self._subjects: dict[str, SubjectSpec] = {}
+        self._rounds = 1
+        self.problem: str | None = None
+
+    @property
+    def path(self) -> Path | None:
+        return self._folder.path if self._folder else None
+
+    def add(self, outcome: EvalOutcome) -> None:
+        """Keep an outcome. If it cannot be written, `problem` says so, and later outcomes are ignored."""
+        if not outcome.records or self.problem is not None:
+            return
+        if (subject := outcome.subject) is not None:
+            self._subjects[subject.name] = subject
+        self._rounds = max(self._rounds, len(outcome.records))
+        try:
+            journal = self._journal or self._start()
+            case = _case(outcome)
+            if self._redactor.finds(case):
+                outcome = self._redactor.model(outcome)
+                case = _case(outcome)
+                outcome = outcome.model_copy(update={"records": self._with_keys_of(case, outcome.records)})
+            for record in outcome.records:
+                journal.append(record)
+        except RunFolderError as error:
+            self.problem = str(error)
+            return
+        self._cases.setdefault(outcome.records[0].case, case)
+
+    def _with_keys_of(self, case: bytes, records: tuple[Record, ...]) -> tuple[Record, ...]:
+        """Return the records with the keys of a case that redaction has changed: they are found by these."""
+        subject = self._subjects.get(records[0].subject) or EMPTY_PLAN.subjects[0]
+        rounds = 1 + max(record.round for record in records)
+        changes = {"cases": (Case.model_validate_json(case),), "subjects": (subject,), "rounds": rounds}
+        plan = EMPTY_PLAN.model_copy(update=changes)
+        trials = [plan.trial(record.round) for record in records]
+        return tuple(
+            record.model_copy(update={"attempt_key": trial.attempt_key, "score_key": trial.score_key})
+            for record, trial in zip(records, trials, strict=True)
+        )
+
+    def _start(self) -> RunJournal:
+        folder = self._folder = new_run_folder(self._results, EMPTY_PLAN.name)
+        if self._prune:
+            write_atomically(folder.path.parent / ".gitignore", b"*\n")
+        self._journal = RunJournal(folder, self._redactor)
+        self._journal.start(EMPTY_PLAN, sandbox=None)  # without a plan, nobody could read what a killed session leaves
+        return self._journal
+
+    def finish(self, *, interrupted: bool) -> None:
+        """Write the end of the journal and the whole plan, and delete old runs of the default folder."""
+        if self._folder is None or self._journal is None:
+            return
+        cases = tuple(Case.model_validate_json(self._cases.pop(name)) for name in list(self._cases))
+        subjects = tuple(self._subjects.values()) or EMPTY_PLAN.subjects
+        plan = EMPTY_PLAN.model_copy(update={"cases": cases, "subjects": subjects, "rounds": self._rounds})
+        try:
+            with self._journal as journal:
+                journal.end("interrupted" if interrupted else "finished")
+            self._folder.write_plan(plan, self._redactor)
+            if self._prune:
+                self._delete_old_runs()
+        except (RunFolderError, OSError) as error:
+            self.problem = self.problem or str(error)
+
+    def _delete_old_runs(self) -> None:
+        name = EMPTY_PLAN.name
+        runs = [run for run in run_folders(self._results) if run.name.endswith(name) or f"-{name}-" in run.name]
+        for run in runs[:-MOST_KEPT]:
+            if not run.is_being_written():
+                run.delete()
+
+
+def _case(outcome: EvalOutcome) -> bytes:
+    expected = {} if outcome.expected is None else {"expected": outcome.expected}
+    judged = {"tags": {"suite": outcome.suite}, "pass_rule": outcome.rule.model_dump(exclude_defaults=True)}
+    return to_json({"id": outcome.records[0].case, "prompt": outcome.input, **expected, **judged})

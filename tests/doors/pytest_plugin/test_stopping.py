@@ -1,0 +1,144 @@
+"""Cases that take too long, and sessions that end early."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .small_project import PLUGIN, SmallProject, project
+
+pytest_plugins = ["pytester"]
+__all__ = ["project"]
+
+
+TIMEOUTS = """
+cancelled = []
+
+@eval_suite(data=rows("slow", "quick"), scorers=[right], timeout=0.3{options})
+{kind} test_it(case):
+    if case.input == "slow":
+        {wait}
+    return f"<{{case.input}}>"
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "wait", "options"),
+    [
+        ("async def", "await asyncio.sleep(60)", ""),
+        ("def", "threading.Event().wait(60)", ""),
+        ("async def", "await asyncio.sleep(60)", ", threshold=None"),
+        ("async def", "time.sleep(0.5)", ""),  # it blocks, so that nobody can stop it in time
+    ],
+)
+def test_a_case_that_takes_too_long_is_reported_in_time(
+    project: SmallProject, kind: str, wait: str, options: str
+) -> None:
+    project.write(TIMEOUTS.format(kind=kind, wait=wait, options=options))
+    seen = project.run()
+    assert seen.counts() == {"passed": 1, "failed": 1}
+    assert "not finished after 0.3 s" in seen.text
+    assert "CancelledError" not in seen.text
+    assert seen.outcome("slow").score == 0.0
+
+
+def test_an_isolated_task_that_takes_too_long_is_killed_with_what_it_started(project: SmallProject) -> None:
+    project.write("""
+import subprocess, sys
+
+@eval_suite(data=rows("slow", "quick", "raises", "dies"), scorers=[right], timeout=8, isolate=True)
+def test_it(case):
+    if case.input == "slow":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        open("pids", "w").write(f"{os.getpid()} {child.pid}")
+        time.sleep(60)
+    if case.input == "raises":
+        raise ValueError("in the child")
+    if case.input == "dies":
+        os._exit(7)
+    print("this is no answer")
+    return f"<{case.input}>"
+""")
+    seen = project.run()
+    assert seen.counts() == {"passed": 1, "failed": 3}
+    assert "not finished after 8 s" in seen.text
+    assert "ValueError: in the child" in seen.text
+    assert "the process of the task ended with exit code 7 before it answered" in seen.text
+    assert "isolation.py" not in seen.text
+    for pid in (project.path / "pids").read_text().split():
+        assert not _runs(int(pid))
+
+
+def _runs(pid: int) -> bool:
+    """A process that has ended and waits to be reaped does not run."""
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_what_cannot_be_isolated_is_said(project: SmallProject) -> None:
+    project.write("""
+@pytest.fixture(scope="module")
+def lock(): return threading.Lock()
+
+@eval_suite(data=rows("a"), scorers=[right], isolate=True)
+def test_lock(case, lock): ...
+
+test_lambda = describe_eval("s", data=rows("a"), task=lambda input: input, scorers=[right], isolate=True)
+""")
+    seen = project.run()
+    assert seen.counts() == {"failed": 2}
+    assert "isolate=True: the arguments of test_lock cannot be sent to another process" in seen.text
+    assert "another process cannot find '<lambda>' by its name: define it at the top of a module" in seen.text
+
+
+STOPPING = """
+@eval_suite(data=rows(*range(40)), scorers=[right], concurrency=8)
+async def test_it(case):
+    with open("began.txt", "a") as file:
+        file.write(f"{case.input}\\n")
+    try:
+        if case.input >= 3:
+            await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        with open("cancelled.txt", "a") as file:
+            file.write(f"{case.input}\\n")
+        raise
+    return "<0>"
+"""
+
+
+@pytest.mark.parametrize(("option", "failed"), [("-x", 1), ("--maxfail=2", 2)])
+def test_stopping_early_cancels_what_was_not_reported(project: SmallProject, option: str, failed: int) -> None:
+    project.write(STOPPING)
+    seen = project.run_apart(option)
+    assert seen.counts() == {"passed": 1, "failed": failed}
+    began = (project.path / "began.txt").read_text().split()
+    cancelled = (project.path / "cancelled.txt").read_text().split()
+    assert sorted(set(began) - {"0", "1", "2"}, key=int) == sorted(cancelled, key=int)
+    assert len(began) < 40
+    assert seen.result.stderr.str() == ""
+    assert "never awaited" not in seen.text
+
+
+def test_ctrl_c_cancels_what_was_not_reported(project: SmallProject) -> None:
+    project.write(STOPPING.replace("case.input >= 3", "case.input >= 1"))
+    command = [sys.executable, "-X", "dev", "-W", "error", "-m", "pytest", *PLUGIN, "--eval-no-record"]
+    process = subprocess.Popen(command, cwd=project.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    printed = []
+    for line in process.stdout:  # the first case is reported when the others are being waited for
+        printed.append(line)
+        if "PASSED" in line or "1.00" in line or "." in line.partition("test_it.py")[2]:
+            break
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=60)[0]
+    text = "".join(printed) + rest
+    assert process.returncode == 2
+    assert "KeyboardInterrupt" in text
+    assert "never awaited" not in text
+    assert "Task was destroyed" not in text
+    assert "ResourceWarning" not in text
+    began = set((project.path / "began.txt").read_text().split()) - {"0"}
+    assert began == set((project.path / "cancelled.txt").read_text().split())
