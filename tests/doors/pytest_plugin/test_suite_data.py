@@ -118,7 +118,7 @@ test_list = describe_eval("list", data=["text", {"input": 1, 2: 3}, {"input": "g
         "rows.jsonl:3: this is not JSON: Expecting value: line 1 column 1 (char 0)",
         "rows.jsonl:4: the name 7 is not a text that can be shown",
         "rows.csv:3: it has more cells than the first line has names",
-        "rows.csv:4: the name 'x' is already that of rows.csv:2: rename one",
+        "rows.csv:4: the name 'x' is already used by rows.csv:2: rename one",
         "rows.yaml:2: 'just text' is not a row: write it as {'input': …, 'expected': …}",
         "row 1: 'text' is not a row: write it as {'input': …, 'expected': …}",
         "row 2: the key 2 is not a text",
@@ -127,7 +127,7 @@ test_list = describe_eval("list", data=["text", {"input": 1, 2: 3}, {"input": "g
 
 
 NO_ROWS = {
-    "data=[]": "there is no data: an eval without cases shows nothing",
+    "data=[]": "there is no data, so the eval would test nothing",
     "data='none.jsonl'": "none.jsonl cannot be read: No such file or directory",
     "data='rows.txt'": "rows are read from .jsonl, .json, .csv, .yaml or .yml",
     "data=lambda: 7": "data is 7: give a list of rows, a function that returns one, or a file",

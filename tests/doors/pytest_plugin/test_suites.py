@@ -43,7 +43,7 @@ def test_the_first_example_runs_as_it_is_written(project: SmallProject) -> None:
 
 
 WRONG = {
-    "scorers=[]": "no scorer was given: nothing could be said of the output",
+    "scorers=[]": "`scorers` is empty, so no output could be scored",
     "scorers=[Contains]": "scorer Contains is a class: make an object of it, `Contains(...)`",
     "scorers=['exact']": "scorer 'exact' cannot be called: give a function",
     "scorers=[right], threshold=7": "threshold 7 is not between 0 and 1, or None",
@@ -243,8 +243,8 @@ test_task = describe_eval("task", data=rows("task"), task=task, scorers=[right],
 
 
 ANSWERS = {
-    "object()": "returned an object of builtins.object, which is not known here",
-    "None": "the task returned None: return the output that is to be scored",
+    "object()": "returned an object of builtins.object, which is unknown",
+    "None": "the task returned None: return the output to score",
     "sys.exit(3)": "the task raised SystemExit: 3",
     "interrupt()": "the task raised KeyboardInterrupt",
 }

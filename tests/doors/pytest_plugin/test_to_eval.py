@@ -64,7 +64,7 @@ from bakeoff import UsageError
 @pytest.mark.parametrize("wrong, said", [
     ({"scorer": right}, "give either a `task` or an `output`"),
     ({"scorer": right, "task": str, "output": "x"}, "give either a `task` or an `output`"),
-    ({"output": "x"}, "no scorer was given"),
+    ({"output": "x"}, "`scorers` is empty"),
     ({"output": "x", "scorer": right, "gate": "best"}, "gate 'best' is not one of"),
 ])
 async def test_it(to_eval, wrong, said):

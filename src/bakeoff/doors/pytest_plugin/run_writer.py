@@ -12,7 +12,7 @@ from bakeoff.doors.pytest_plugin.parallel import EMPTY_PLAN
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, SubjectSpec
+from bakeoff.plan import Case, PassRule, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 
@@ -83,9 +83,14 @@ class RunWriter:
         """Write the end of the journal and the whole plan, and delete old runs of the default folder."""
         if self._folder is None or self._journal is None:
             return
-        cases = tuple(Case.model_validate_json(self._cases.pop(name)) for name in list(self._cases))
+        cases: list[Case] = []
+        rules: dict[PassRule | None, PassRule | None] = {}
+        for name in list(self._cases):
+            case = Case.model_validate_json(self._cases.pop(name))
+            rule = rules.setdefault(case.pass_rule, case.pass_rule)  # thousands of cases share a few
+            cases.append(case.model_copy(update={"pass_rule": rule}))
         subjects = tuple(self._subjects.values()) or EMPTY_PLAN.subjects
-        plan = EMPTY_PLAN.model_copy(update={"cases": cases, "subjects": subjects, "rounds": self._rounds})
+        plan = EMPTY_PLAN.model_copy(update={"cases": tuple(cases), "subjects": subjects, "rounds": self._rounds})
         try:
             with self._journal as journal:
                 journal.end("interrupted" if interrupted else "finished")
