@@ -1,20 +1,22 @@
 """Declare `bakeoff agents`. Imports nothing heavy, to keep start-up fast."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
+from typer import Argument, Option
 
 from bakeoff.cli.flags import (
     AsJson,
     EndingFlags,
+    Flags,
     Jobs,
     NoOpen,
     ReportFlags,
     Results,
     RunFlags,
     Sandbox,
+    flag,
     values_of,
     with_flags,
 )
@@ -33,77 +35,43 @@ agents.add_typer(image, name="image")
 
 AgentFiles = Annotated[
     list[Path] | None,
-    typer.Option("--agent-file", metavar="FILE", help="A YAML file that describes an agent of your own. Repeatable."),
+    Option("--agent-file", metavar="FILE", help="A YAML file that describes an agent of your own. Repeatable."),
+]
+PrintInstructions = Annotated[
+    bool, Option("--print-instructions", help="Print the prompts of the exercises and run nothing.")
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExerciseFlags:
+class ExerciseFlags(Flags):
     """Which exercises, and how they are tested. The fields are those of `ExercisesRequest`."""
 
-    exercises: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The checkout of a track, or one exercise. Default: the bundled exercises."),
-    ] = None
-    wanted: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exercise", metavar="NAME", help="Names of exercises, separated by commas, or a number. Repeatable."
-        ),
-    ] = None
-    test_timeout: Annotated[
-        float,
-        typer.Option(min=1, max=604_800, metavar="SECONDS", help="The time limit of one run of an exercise's tests."),
-    ] = 60.0
-    test_command: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="The test command, instead of the track's; its exit code decides."),
-    ] = None
-    unskip: Annotated[
-        bool, typer.Option("--unskip/--no-unskip", help="Also run the tests that a track marks as skipped.")
-    ] = True
+    exercises: Path | None = flag(
+        None, "The checkout of a track, or one exercise. Default: the bundled exercises.", metavar="DIR"
+    )
+    wanted: list[str] | None = flag(None, "Names of exercises, separated by commas, or a number.", "--exercise")
+    test_timeout: float = flag(
+        60.0, "The time limit of one run of an exercise's tests.", min=1, max=604_800, metavar="SECONDS"
+    )
+    test_command: str | None = flag(
+        None, "The test command, instead of the track's; its exit code decides.", metavar="COMMAND"
+    )
+    unskip: bool = flag(True, "Also run the tests that a track marks as skipped.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFlags(ExerciseFlags):
     """Which agents, and how they are asked."""
 
-    agents: Annotated[
-        list[str] | None,
-        typer.Option("--agent", metavar="NAME", help="An agent, such as claude, oracle, nop or cheat. Repeatable."),
-    ] = None
-    models: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="NAME", help="A model for every agent. Default: the agent's own. Repeatable."),
-    ] = None
-    providers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--provider", metavar="NAME", help="A provider for every agent. Default: the agent's own. Repeatable."
-        ),
-    ] = None
+    agents: list[str] | None = flag(None, "An agent, such as claude, oracle, nop or cheat.", "--agent")
+    models: list[str] | None = flag(None, "A model for every agent. Default: the agent's own.", "--model")
+    providers: list[str] | None = flag(None, "A provider for every agent. Default: the agent's own.", "--provider")
     agent_files: AgentFiles = None
-    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="How often to try each exercise.")] = 1
-    timeout: Annotated[
-        float,
-        typer.Option(min=1, max=604_800, metavar="SECONDS", help="The time limit of an agent on one exercise."),
-    ] = 300.0
-    test_only: Annotated[
-        bool, typer.Option("--test-only", help="Run no agent; only test the files that are there.")
-    ] = False
-    custom_instruction: Annotated[str | None, typer.Option(metavar="TEXT", help="Text to append to every prompt.")] = (
-        None
-    )
-    use_login: Annotated[
-        bool,
-        typer.Option("--use-login", help="Give agents the login files from your home folder that their YAML lists."),
-    ] = False
-    network: Annotated[bool, typer.Option("--network", help="Let metered agents reach more than their provider.")] = (
-        False
-    )
-    show_progress: Annotated[bool, typer.Option("--show-progress", help="Show what agents change while they work.")] = (
-        False
-    )
+    rounds: int = flag(1, "How often to try each exercise.", min=1)
+    timeout: float = flag(300.0, "The time limit of an agent on one exercise.", min=1, max=604_800, metavar="SECONDS")
+    test_only: bool = flag(False, "Run no agent; only test the files that are there.")
+    custom_instruction: str | None = flag(None, "Text to append to every prompt.", metavar="TEXT")
+    use_login: bool = flag(False, "Give agents the login files from your home folder that their YAML lists.")
+    network: bool = flag(False, "Let metered agents reach more than their provider.")
+    show_progress: bool = flag(False, "Show what agents change while they work.")
 
 
 @agents.command("run")
@@ -111,9 +79,7 @@ class AgentFlags(ExerciseFlags):
 def agents_run(
     *,
     wanted: AgentFlags,
-    print_instructions: Annotated[
-        bool, typer.Option("--print-instructions", help="Print the prompts of the exercises and run nothing.")
-    ] = False,
+    print_instructions: PrintInstructions = False,
     flags: RunFlags = _RUN_FLAGS,
     no_open: NoOpen = False,
     ending: EndingFlags,
@@ -155,8 +121,7 @@ def agents_list(agent_files: AgentFiles = None, as_json: AsJson = False) -> None
 def agents_leaderboard(
     *,
     files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="Result files, or folders of them. Default: all in --results."),
+        list[Path] | None, Argument(metavar="FILE", help="Result files, or folders of them. Default: all in --results.")
     ] = None,
     results: Results = Path("results"),
     shown_as: ReportFlags,
@@ -169,15 +134,15 @@ def agents_leaderboard(
 
 @image.command("build")
 def agents_image_build(
-    engine: Annotated[ContainerEngine | None, typer.Option(help="Default: the one that is installed.")] = None,
-    tag: Annotated[str, typer.Option(help="The name of the image.")] = "bakeoff-agents",
+    engine: Annotated[ContainerEngine | None, Option(help="Default: the one that is installed.")] = None,
+    tag: Annotated[str, Option(help="The name of the image.")] = "bakeoff-agents",
     agents: Annotated[
         list[str] | None,
-        typer.Option("--agent", metavar="NAME", help="An agent to install. Default: all from a registry. Repeatable."),
+        Option("--agent", metavar="NAME", help="An agent to install. Default: all from a registry. Repeatable."),
     ] = None,
     agent_files: AgentFiles = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the command and the Containerfile, and build nothing.")
+        bool, Option("--dry-run", help="Print the command and the Containerfile, and build nothing.")
     ] = False,
 ) -> None:
     """Build an image with Node, Python, git and agents."""

@@ -3,18 +3,22 @@
 import io
 import os
 import sys
-import tempfile
-import traceback
-from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
 INTERNAL = 70  # "internal software error" in sysexits.h; no exit code of a run
 
 
-def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def report_crash(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
     """Write the traceback to a file, say where it is, and end the process. For `sys.excepthook`."""
     if isinstance(error, BrokenPipeError):
         os._exit(READER_GONE)
+    import tempfile  # not loaded at start-up: few programs crash
+    import traceback
+
     with tempfile.NamedTemporaryFile(
         "w", prefix="bakeoff-crash-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
     ) as file:

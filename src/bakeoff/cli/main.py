@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
+from typer import Argument, Option
 
 from bakeoff._kernel.choices import Gate
 from bakeoff._version import __version__
@@ -64,7 +65,7 @@ def _print_version(wanted: bool) -> None:
 def bakeoff(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001 - the callback prints it
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Find out which model, coding agent, MCP server or prompt is better, by how much and at what cost.
@@ -130,13 +131,13 @@ def rescore(
     results: Results = Path("results"),
     scorer: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="SCORER",
             help='A scorer to use instead of those of the run: a kind (`exact`) or JSON (`{"kind": …}`). Repeatable.',
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also score attempts that these scorers have scored before.")
+        bool, Option("--all", help="Also score attempts that these scorers have scored before.")
     ] = False,
     jobs: Jobs = 8,
     sandbox: Sandbox = "auto",
@@ -153,24 +154,20 @@ def rescore(
 @with_flags
 def compare(
     *,
-    baseline: Annotated[str, typer.Argument(help="The folder or name of a run, `latest`, or a result file.")],
+    baseline: Annotated[str, Argument(help="The folder or name of a run, `latest`, or a result file.")],
     candidate: Annotated[
-        str | None, typer.Argument(help="The same. Leave it out to compare two subjects of one run.")
+        str | None, Argument(help="The same. Leave it out to compare two subjects of one run.")
     ] = None,
     results: Results = Path("results"),
-    subject_a: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The subject to take from the baseline.")
-    ] = None,
-    subject_b: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The subject to take from the candidate.")
-    ] = None,
+    subject_a: Annotated[str | None, Option(metavar="NAME", help="The subject to take from the baseline.")] = None,
+    subject_b: Annotated[str | None, Option(metavar="NAME", help="The subject to take from the candidate.")] = None,
     gate: Annotated[
-        Gate, typer.Option(help="`regression` is met if the candidate is not worse by more than the margin.")
+        Gate, Option(help="`regression` is met if the candidate is not worse by more than the margin.")
     ] = "verdict",
     margin: Annotated[
-        float | None, typer.Option(min=0, max=1, help="The largest difference that does not matter, such as 0.05.")
+        float | None, Option(min=0, max=1, help="The largest difference that does not matter, such as 0.05.")
     ] = None,
-    details: Annotated[int, typer.Option(min=0, metavar="N", help="How many changed cases to show in full.")] = 5,
+    details: Annotated[int, Option(min=0, metavar="N", help="How many changed cases to show in full.")] = 5,
     shown_as: ReportFlags,
     exit_zero: ExitZero = False,
 ) -> None:
@@ -188,10 +185,10 @@ def compare(
 @with_flags
 def selfcheck(
     *,
-    run: Annotated[str | None, typer.Argument(help="The run whose plan to use. Default: the plan of the demo.")] = None,
+    run: Annotated[str | None, Argument(help="The run whose plan to use. Default: the plan of the demo.")] = None,
     results: Results = Path("results"),
-    subject: Annotated[str | None, typer.Option(metavar="NAME", help="The subject of the plan to run.")] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="The rounds of each of the two runs.")] = None,
+    subject: Annotated[str | None, Option(metavar="NAME", help="The subject of the plan to run.")] = None,
+    rounds: Annotated[int | None, Option(min=1, metavar="N", help="The rounds of each of the two runs.")] = None,
     jobs: Jobs = 4,
     sandbox: Sandbox = "auto",
     max_cost: MaxCost = None,
@@ -208,9 +205,7 @@ def selfcheck(
 @with_flags
 def leaderboard(
     *,
-    runs: Annotated[
-        list[str] | None, typer.Argument(metavar="RUN", help="Runs or result files. Default: all runs.")
-    ] = None,
+    runs: Annotated[list[str] | None, Argument(metavar="RUN", help="Runs or result files. Default: all runs.")] = None,
     results: Results = Path("results"),
     shown_as: ReportFlags,
 ) -> None:
@@ -224,9 +219,9 @@ def leaderboard(
 def export(
     run: RunName = "latest",
     results: Results = Path("results"),
-    format_: Annotated[ExportFormat, typer.Option("--format", help="The format to write.")] = "csv",
+    format_: Annotated[ExportFormat, Option("--format", help="The format to write.")] = "csv",
     output: Output = "-",
-    subject: Annotated[str | None, typer.Option(metavar="NAME", help="Export only this subject.")] = None,
+    subject: Annotated[str | None, Option(metavar="NAME", help="Export only this subject.")] = None,
 ) -> None:
     """Write a run in the format of another tool."""
     from bakeoff.cli.export import run_export
@@ -237,15 +232,13 @@ def export(
 @app.command()
 def merge(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="The files of `pytest --eval-json`, one for each shard.")
+        list[Path], Argument(metavar="FILE", help="The files of `pytest --eval-json`, one for each shard.")
     ],
     output: Output = "-",
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a self-contained page.")] = None,
-    min_pass_rate: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Like --eval-min-pass-rate of pytest.")
-    ] = None,
-    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Like --eval-min-score of pytest.")] = None,
-    baseline: Annotated[Path | None, typer.Option(metavar="FILE", help="Like --eval-baseline of pytest.")] = None,
+    html: Annotated[Path | None, Option(metavar="FILE", help="Also write a self-contained page.")] = None,
+    min_pass_rate: Annotated[float | None, Option(min=0, max=1, help="Like --eval-min-pass-rate of pytest.")] = None,
+    min_score: Annotated[float | None, Option(min=0, max=1, help="Like --eval-min-score of pytest.")] = None,
+    baseline: Annotated[Path | None, Option(metavar="FILE", help="Like --eval-baseline of pytest.")] = None,
 ) -> None:
     """Merge the eval results of the shards of one pytest run. Exits with 1 if a gate is not met."""
     from bakeoff.cli.merge import run_merge
@@ -256,11 +249,11 @@ def merge(
 @app.command()
 def report(
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar="RUN", help="Runs or result files. Default: the latest run.")
+        list[str] | None, Argument(metavar="RUN", help="Runs or result files. Default: the latest run.")
     ] = None,
     results: Results = Path("results"),
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The page to write, for a single run.")
+        Path | None, Option("--output", "-o", metavar="FILE", help="The page to write, for a single run.")
     ] = None,
     no_open: NoOpen = False,
 ) -> None:
@@ -274,7 +267,7 @@ def report(
 def index(
     results: Results = Path("results"),
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The page to write. Default: index.html.")
+        Path | None, Option("--output", "-o", metavar="FILE", help="The page to write. Default: index.html.")
     ] = None,
     no_open: NoOpen = False,
 ) -> None:
@@ -295,7 +288,7 @@ def build(results: Results = Path("results"), no_open: NoOpen = False) -> None:
 @app.command()
 def view(
     results: Results = Path("results"),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 picks a free one.")] = 0,
+    port: Annotated[int, Option(min=0, max=65535, help="The port to listen on; 0 picks a free one.")] = 0,
     no_open: NoOpen = False,
 ) -> None:
     """Serve the pages on this machine, and follow runs while they go on."""
@@ -332,7 +325,7 @@ def runs_check(run: RunName = "latest", results: Results = Path("results"), as_j
 def runs_delete(
     run: RunName,
     results: Results = Path("results"),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete a run and everything in its folder."""
     from bakeoff.cli.runs import delete_run
@@ -343,9 +336,9 @@ def runs_delete(
 @models.command("list")
 def models_list(
     provider: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only models of this provider, such as local, gateway or openai.")
+        str | None, Option(metavar="NAME", help="Only models of this provider, such as local, gateway or openai.")
     ] = None,
-    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only models with this text in the name.")] = None,
+    search: Annotated[str | None, Option(metavar="TEXT", help="Only models with this text in the name.")] = None,
     refresh: Refresh = False,
     as_json: AsJson = False,
 ) -> None:
@@ -357,7 +350,7 @@ def models_list(
 
 @models.command("prices")
 def models_prices(
-    names: Annotated[list[str], typer.Argument(metavar="MODEL", help="Models, such as anthropic/claude-sonnet-4.")],
+    names: Annotated[list[str], Argument(metavar="MODEL", help="Models, such as anthropic/claude-sonnet-4.")],
     refresh: Refresh = False,
     as_json: AsJson = False,
 ) -> None:
@@ -369,7 +362,7 @@ def models_prices(
 
 @models.command("pull")
 def models_pull(
-    name: Annotated[str, typer.Argument(metavar="MODEL", help="A local model from `bakeoff models list`.")],
+    name: Annotated[str, Argument(metavar="MODEL", help="A local model from `bakeoff models list`.")],
 ) -> None:
     """Download a model that runs on this machine, so that runs need no network."""
     from bakeoff.cli.models import pull_model

@@ -1,13 +1,13 @@
 """Declare `bakeoff mcp`. Imports nothing heavy, to keep start-up fast."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
+from typer import Argument, Option
 
-from bakeoff.cli.flags import AsJson, EndingFlags, NoOpen, PlanFlags, values_of, with_flags
+from bakeoff.cli.flags import AsJson, EndingFlags, Flags, NoOpen, PlanFlags, flag, values_of, with_flags
 
 FailOn: TypeAlias = Literal["error", "warning", "never"]
 
@@ -17,54 +17,34 @@ mcp = typer.Typer(
 
 ConfigPath = Annotated[
     Path | None,
-    typer.Argument(
+    Argument(
         metavar="PATH",
         help="A YAML file, or a folder of them. Default: the nearest configuration here or in a folder above.",
     ),
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationFlags:
+class EvaluationFlags(Flags):
     """Which part of a configuration. The fields are those of `EvaluationRequest`."""
 
     path: ConfigPath = None
-    prompts: Annotated[
-        list[str] | None,
-        typer.Option("--prompt", metavar="TEXT", help="Only cases with this text in the prompt. Repeatable."),
-    ] = None
-    models: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="NAME", help="Only this model of modelsToTest. Repeatable."),
-    ] = None
-    cases: Annotated[
-        list[str] | None,
-        typer.Option("--case", metavar="NAME", help="Only cases with this name, number or tag. Repeatable."),
-    ] = None
-    rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Overrides testRound.")] = None
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Overrides concurrencyLimit.")] = None
-    report: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the reports.")] = Path("mcp-report")
+    prompts: list[str] | None = flag(None, "Only cases with this text in the prompt.", "--prompt", metavar="TEXT")
+    models: list[str] | None = flag(None, "Only this model of modelsToTest.", "--model")
+    cases: list[str] | None = flag(None, "Only cases with this name, number or tag.", "--case")
+    rounds: int | None = flag(None, "Overrides testRound.", min=1)
+    jobs: int | None = flag(None, "Overrides concurrencyLimit.", min=1)
+    report: Path = flag(Path("mcp-report"), "The folder of the reports.", metavar="DIR")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerFlags:
+class ServerFlags(Flags):
     """Which servers: those of a configuration, or some that are named directly."""
 
     path: ConfigPath = None
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--server", metavar="NAME", help="Only this server of the configuration. Repeatable."),
-    ] = None
-    commands: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--command", metavar="TEXT", help="The command of a server, instead of a configuration. Repeatable."
-        ),
-    ] = None
-    urls: Annotated[
-        list[str] | None,
-        typer.Option("--url", metavar="URL", help="The URL of a server, instead of a configuration. Repeatable."),
-    ] = None
+    only: list[str] | None = flag(None, "Only this server of the configuration.", "--server")
+    commands: list[str] | None = flag(
+        None, "The command of a server, instead of a configuration.", "--command", metavar="TEXT"
+    )
+    urls: list[str] | None = flag(None, "The URL of a server, instead of a configuration.", "--url", metavar="URL")
 
 
 @mcp.command("evaluate")
@@ -93,11 +73,9 @@ def mcp_lint(
     *,
     servers: ServerFlags,
     as_json: AsJson = False,
-    sarif: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write SARIF, for code hosts.")] = None,
-    fail_on: Annotated[
-        FailOn, typer.Option(help="The lowest level of a finding that makes the exit code 1.")
-    ] = "error",
-    notes: Annotated[bool, typer.Option(help="Show notes, the lowest level of findings.")] = True,
+    sarif: Annotated[Path | None, Option(metavar="FILE", help="Also write SARIF, for code hosts.")] = None,
+    fail_on: Annotated[FailOn, Option(help="The lowest level of a finding that makes the exit code 1.")] = "error",
+    notes: Annotated[bool, Option(help="Show notes, the lowest level of findings.")] = True,
 ) -> None:
     """Find what makes tools hard for a model to understand or to use. Needs no model."""
     from bakeoff.cli.mcp_tools import Servers, lint
@@ -111,12 +89,12 @@ def mcp_generate(
     *,
     servers: ServerFlags,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model that words the prompts. Default: templates.")
+        str | None, Option(metavar="NAME", help="The model that words the prompts. Default: templates.")
     ] = None,
-    per_tool: Annotated[int, typer.Option(min=1, max=10, metavar="N", help="At most this many cases per tool.")] = 2,
+    per_tool: Annotated[int, Option(min=1, max=10, metavar="N", help="At most this many cases per tool.")] = 2,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The configuration to add the cases to. Default: stdout."),
+        Option("--output", "-o", metavar="FILE", help="The configuration to add the cases to. Default: stdout."),
     ] = None,
 ) -> None:
     """Draft test cases from the schemas of the tools."""
@@ -127,11 +105,11 @@ def mcp_generate(
 
 @mcp.command("init")
 def mcp_init(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")] = Path(),
+    directory: Annotated[Path, Argument(metavar="DIR", help="The folder to write to.")] = Path(),
     example: Annotated[
-        str, typer.Option(metavar="NAME", help="getting-started, several-servers, custom-provider or directory-suite.")
+        str, Option(metavar="NAME", help="getting-started, several-servers, custom-provider or directory-suite.")
     ] = "getting-started",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    force: Annotated[bool, Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
     """Write an example that runs as it is."""
     from bakeoff.cli.mcp_tools import init

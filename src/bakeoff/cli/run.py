@@ -1,56 +1,37 @@
 """Declare `bakeoff run` and `bakeoff verify`. Imports nothing heavy, to keep start-up fast."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from bakeoff.cli.flags import EndingFlags, Jobs, NoOpen, RunFlags, Sandbox, values_of, with_flags
+from bakeoff.cli.flags import EndingFlags, Flags, Jobs, NoOpen, RunFlags, Sandbox, flag, values_of, with_flags
 from bakeoff.options import RunOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteFlags:
+class SuiteFlags(Flags):
     """Which suites. The fields are those of `ComponentsRequest`."""
 
-    suites: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The folder of suites. Default: `tests` if it has suites, else the bundled."),
-    ] = None
-    only: Annotated[
-        list[str] | None, typer.Option("--suite", metavar="NAME", help="Use only this suite. Repeatable.")
-    ] = None
+    suites: Path | None = flag(
+        None, "The folder of suites. Default: `tests` if it has suites, else the bundled.", metavar="DIR"
+    )
+    only: list[str] | None = flag(None, "Use only this suite.", "--suite")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentsFlags(SuiteFlags):
     """Which suites and models, and how the models are asked."""
 
-    models: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="NAME", help="A model, such as local:smollm2, oracle or nop. Repeatable."),
-    ] = None
-    mcp: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SERVER",
-            help="none, http[:URL], stdio[:COMMAND], or several joined by ` + `. Repeat to compare.",
-        ),
-    ] = None
-    test_tool: Annotated[bool, typer.Option(help="Let models run the tests before they submit.")] = True
-    pricing: Annotated[bool, typer.Option(help="Compute what the calls cost.")] = True
-    hide_tests: Annotated[bool, typer.Option("--hide-tests", help="Leave the tests out of the prompt.")] = False
-    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="How often to try each suite.")] = 1
-    max_steps: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Replies of a model per trial. Default: 10, or 2 for a local model."),
-    ] = None
-    temperature: Annotated[
-        float | None, typer.Option(min=0, help="The temperature of the models. Default: their own.")
-    ] = None
-    seed: Annotated[int | None, typer.Option(help="The seed of the first round; later rounds count up.")] = None
-    max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="The longest reply, in tokens.")] = None
+    models: list[str] | None = flag(None, "A model, such as local:smollm2, oracle or nop.", "--model")
+    mcp: list[str] | None = flag(
+        None, "none, http[:URL], stdio[:COMMAND], or several joined by ` + `.", metavar="SERVER"
+    )
+    test_tool: bool = flag(True, "Let models run the tests before they submit.")
+    pricing: bool = flag(True, "Compute what the calls cost.")
+    hide_tests: bool = flag(False, "Leave the tests out of the prompt.")
+    rounds: int = flag(1, "How often to try each suite.", min=1)
+    max_steps: int | None = flag(None, "Replies of a model per trial. Default: 10, or 2 for a local model.", min=1)
+    temperature: float | None = flag(None, "The temperature of the models. Default: their own.", min=0)
+    seed: int | None = flag(None, "The seed of the first round; later rounds count up.")
+    max_tokens: int | None = flag(None, "The longest reply, in tokens.", min=1)
 
 
 @with_flags
