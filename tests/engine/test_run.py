@@ -71,7 +71,7 @@ async def test_a_sandbox_that_is_not_there_is_told_before_a_folder_is_made(tmp_p
 
 async def test_a_results_folder_that_cannot_be_made_is_said_so(tmp_path: Path, carry_out: CarryOut) -> None:
     (tmp_path / "results").write_text("a file is in the way")
-    with pytest.raises(RunFolderError, match=r"cannot be made: .*; choose another place for results"):
+    with pytest.raises(RunFolderError, match=r"cannot be made: .*; choose another folder for results"):
         await carry_out(plan_of(), registry=registry_of(Probe()))
 
 

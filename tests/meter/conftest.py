@@ -14,9 +14,9 @@ from bakeoff._kernel.choices import ReplayMode
 from bakeoff._kernel.clock import Clock
 from bakeoff.errors import BudgetError
 from bakeoff.meter import Meter, OpenMeter, TrialMeter, Upstream
-from bakeoff.models.gate import Patience
 from bakeoff.models.prices import Price
 from bakeoff.models.providers import BUILT_IN
+from bakeoff.models.rate_limit import RetryPolicy
 from bakeoff.plan import Limits
 from bakeoff.protocols import BUDGET, Place, Task
 from bakeoff.record import NO_USAGE, Usage
@@ -31,7 +31,7 @@ CANARY = "sk-canary-7f3a9b1c5d2e8f60"
 PRICE = Price(input=Decimal("0.0001"), output=Decimal("0.0002"), key="tiny", source="config")
 """A usual answer (10 in, 5 out) costs 0.002."""
 
-QUICK = Patience(first_seconds=0.01, longest_seconds=0.02, total_seconds=1.0)
+QUICK = RetryPolicy(first_seconds=0.01, longest_seconds=0.02, total_seconds=1.0)
 
 
 @dataclass

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.models.cache_simulation import TokenCache, simulate, simulate_suites
+from bakeoff.models.cache_simulation import simulate, simulate_suites
 from bakeoff.models.prices import Price, Tier
 from bakeoff.record import Usage
 
@@ -116,13 +116,9 @@ def test_a_step_with_a_long_prompt_pays_the_rates_of_its_tier() -> None:
     assert simulate(steps(1000, 1500), price).simulated_cost == (WRITE * 1000 + 60 * 1000 + 750 * 500) / UNIT
 
 
-def test_the_cache_tells_its_state_after_each_step() -> None:
-    cache = TokenCache(SONNET)
-    told = []
-    for prompt in (1000, 1500, 700):
-        cache.add(prompt, 5)
-        told.append((cache.prefix, cache.hits, cache.writes, cache.output))
-    assert told == [(1000, 0, 1000, 5), (1500, 1000, 1500, 10), (1500, 2500, 1500, 15)]
+def test_a_shorter_prompt_reads_the_whole_prefix_and_writes_nothing() -> None:
+    simulation = simulate([Usage(input=prompt, output=5) for prompt in (1000, 1500, 700)], SONNET)
+    assert (simulation.hits, simulation.writes, simulation.output) == (2500, 1500, 15)
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=12))

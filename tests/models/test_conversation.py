@@ -124,7 +124,7 @@ async def test_numbers_that_json_does_not_know_are_told_and_the_model_goes_on(
     record = await ask(kind="agent", registry=offering(add=add))
     assert record.verdict is Verdict.PASS, record.failure
     [call] = calls_of(record)
-    assert call.error == "the arguments are not JSON, which knows no NaN and no infinity"
+    assert call.error == "the arguments are not JSON, which has no NaN and no infinity"
     assert call.arguments == arguments
     assert "the arguments are not JSON" in told(provider)[0]
 

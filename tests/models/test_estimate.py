@@ -3,8 +3,8 @@
 from decimal import Decimal
 
 from bakeoff.models.estimate import estimate_plan
-from bakeoff.models.names import ModelName
 from bakeoff.models.prices import Price
+from bakeoff.models.providers import ModelName
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Usage
 

@@ -104,7 +104,7 @@ async def test_a_script_without_a_reply_is_not_the_models_failure(converse: Conv
     ("content", "says"),
     [
         (None, "cannot be read: No such file"),
-        ("{", "makes no sense"),
+        ("{", "is invalid"),
         ('{"replies": [{"sya": "yes"}]}', r"replies\.0\.sya"),
         ('{"replies": [{"say": 5}]}', r"replies\.0\.say"),
     ],
@@ -175,7 +175,7 @@ async def test_a_reply_that_is_no_text_is_not_the_models_failure(
     record = await asking(lambda _: Custom(lambda system, message: reply))
     assert record.verdict is Verdict.INFRA
     assert record.failure is not None
-    assert f"create_message returned {type(reply).__name__}, not a text" in record.failure.message
+    assert f"create_message returned {type(reply).__name__}, not a string" in record.failure.message
 
 
 async def test_an_error_of_a_provider_of_ones_own_is_infra(asking: Callable[..., Awaitable[Record]]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pydantic import JsonValue
 
 from bakeoff.engine.registry import default_registry
-from bakeoff.models.wire import is_loopback
+from bakeoff.models.clients import is_loopback
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Tool
 from bakeoff.record import Record, Verdict

@@ -154,7 +154,7 @@ class Repeating(LineReader):
         ([{}, {}], "round 1 of case 'case-0' with subject 'them' is there more than once"),
         ([{"case": "case-9"}], "round 1 of case 'case-9' with subject 'them' is not in the plan"),
         ([{"round": 1}], "round 2 of case 'case-0' with subject 'them' is not in the plan"),
-        ([{"spent": Usage(cost=1e308)}], "cost of more than 1e+15 is nothing that was measured"),
+        ([{"spent": Usage(cost=1e308)}], "cost of more than 1e+15 is too large to be a measurement"),
     ],
 )
 def test_a_reader_that_tells_of_other_trials_than_its_plan_has_is_refused(

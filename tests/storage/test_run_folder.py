@@ -68,7 +68,7 @@ def test_a_run_that_is_not_there_is_said_so_with_what_is(tmp_path: Path) -> None
     folder = planned(tmp_path, "only")
     with pytest.raises(RunFolderError, match=f'no run "onl" under .*; did you mean {folder.name}\\?'):
         find_run(tmp_path, "onl")
-    with pytest.raises(RunFolderError, match="`bakeoff runs list` shows what is there"):
+    with pytest.raises(RunFolderError, match="`bakeoff runs list` shows all runs"):
         find_run(tmp_path, "zzz")
 
 
@@ -113,7 +113,7 @@ def test_the_last_record_of_each_trial_of_the_plan_counts(tmp_path: Path, make_r
 
 def test_a_place_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
-    with pytest.raises(RunFolderError, match="cannot be made: Not a directory; choose another place for results"):
+    with pytest.raises(RunFolderError, match="cannot be made: Not a directory; choose another folder for results"):
         new_run_folder(tmp_path, "x")
 
 

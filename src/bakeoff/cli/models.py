@@ -17,7 +17,6 @@ from bakeoff.cli.console import add_row, err, out, table
 from bakeoff.cli.run_plan import PASSED, UNDECIDED
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
-from bakeoff.models.names import GATEWAY, ModelName, parse_model_name
 from bakeoff.models.prices import (
     GENAI,
     Price,
@@ -27,7 +26,7 @@ from bakeoff.models.prices import (
     genai_provider_of,
     models_of_genai,
 )
-from bakeoff.models.providers import Provider, known_providers
+from bakeoff.models.providers import GATEWAY, ModelName, Provider, known_providers, parse_model_name
 from bakeoff.report.words import UNKNOWN, visible
 
 _OUR_NAMES = {"x-ai": "xai"}  # providers that have another name in genai-prices

@@ -13,9 +13,8 @@ from bakeoff.doors.components.request import JOINED
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.models.embedded.weights import KNOWN, check_name, is_here
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
-from bakeoff.models.names import GATEWAY, ModelName, parse_model_name
 from bakeoff.models.prices import Price, format_mtok_cost, models_of_genai
-from bakeoff.models.providers import known_providers
+from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
 from bakeoff.report.words import UNKNOWN, visible
 
 _CONTROLS = {"oracle": "control: submits the reference", "nop": "control: does nothing"}

@@ -25,8 +25,8 @@ from bakeoff.meter.upstreams import (
     refusal,
 )
 from bakeoff.meter.wire_formats import data_in
-from bakeoff.models.gate import Busy
 from bakeoff.models.prices import Price
+from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.record import Step
 from bakeoff.replay.http import HttpAnswer
 from bakeoff.replay.metered import RecordedExchange
@@ -189,7 +189,7 @@ class Exchange:
     async def _ask(self) -> None:
         trial, upstream = self.trial, self.asked.upstream
         try:
-            await trial.gate(upstream).pass_through(self._try, trial.clock)
+            await trial.gate(upstream).run(self._try, trial.clock)
             if self.question is None:
                 trial.free_failure = None
         except InfraError as error:
@@ -227,7 +227,7 @@ class Exchange:
                 raise StreamCut from error
             raise self._lost(error) from error
 
-    def _lost(self, error: httpx2.HTTPError) -> Busy | InfraError:
+    def _lost(self, error: httpx2.HTTPError) -> ProviderBusy | InfraError:
         """Return the error for a lost connection. A provider that began to answer is paid, on each retry again."""
         name, what = self.asked.upstream.name, type(error).__name__
         if not 200 <= self.status < 300:
@@ -240,10 +240,10 @@ class Exchange:
         message = f"{name} answered {self.status} and broke off: {what}"
         return self._busy(message) if self.broken < _MOST_BROKEN else InfraError(message)
 
-    def _busy(self, message: str, **how: Any) -> Busy | InfraError:
+    def _busy(self, message: str, **how: Any) -> ProviderBusy | InfraError:
         """Return an error that is retried, unless the trial has already waited for this provider in vain."""
         patient = self.trial.patient and (self.question is not None or self.trial.free_failure is None)
-        return Busy(message, **how) if patient else InfraError(message)
+        return ProviderBusy(message, **how) if patient else InfraError(message)
 
     def _body(self) -> bytes:
         """Return the request body. Chat streams report counts only on request, so they are requested."""

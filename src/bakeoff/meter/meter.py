@@ -13,10 +13,10 @@ from bakeoff.meter.listener import listen, sweep
 from bakeoff.meter.reservations import Reservations
 from bakeoff.meter.trial import TrialMeter
 from bakeoff.meter.upstreams import Upstream
-from bakeoff.models.gate import USUAL_MOST, Gate, Patience
+from bakeoff.models.clients import http_client
 from bakeoff.models.gateway import PriceBook
 from bakeoff.models.prices import Price
-from bakeoff.models.wire import http_client
+from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RateLimiter, RetryPolicy
 from bakeoff.protocols import Place, Task
 from bakeoff.replay.store import recordings_of
 from bakeoff.storage.redaction import Redactor
@@ -29,8 +29,8 @@ METER = "meter"
 class Meter:
     """The resource."""
 
-    patience: Patience = field(default_factory=Patience)
-    most_in_flight: int = USUAL_MOST  # requests to one provider, over all trials
+    patience: RetryPolicy = field(default_factory=RetryPolicy)
+    most_in_flight: int = DEFAULT_MAX_IN_FLIGHT  # requests to one provider, over all trials
 
     @property
     def key(self) -> str:
@@ -52,7 +52,7 @@ class OpenMeter:
     def __init__(self, settings: Meter, stack: AsyncExitStack) -> None:
         self._settings = settings
         self._stack = stack
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[str, RateLimiter] = {}
         self._clients: dict[str, httpx2.AsyncClient] = {}
         self._keys: dict[str, str] = {}
         self._prices: dict[tuple[str, str], Price | None] = {}
@@ -93,9 +93,9 @@ class OpenMeter:
     def client(self, upstream: Upstream) -> httpx2.AsyncClient:
         return self._clients[upstream.base_url]
 
-    def gate(self, upstream: Upstream) -> Gate:
+    def gate(self, upstream: Upstream) -> RateLimiter:
         settings = self._settings
-        return self._gates.setdefault(upstream.base_url, Gate(settings.most_in_flight, settings.patience))
+        return self._gates.setdefault(upstream.base_url, RateLimiter(settings.most_in_flight, settings.patience))
 
     async def price(self, upstream: Upstream, model: str) -> Price | None:
         """Return the price of a model; None where it is unknown. The first lookup may need the network."""

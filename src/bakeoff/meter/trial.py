@@ -19,8 +19,8 @@ from bakeoff.meter.exchange import Asked
 from bakeoff.meter.listener import FORWARDER, HOST, SOCKET
 from bakeoff.meter.trial_log import LoggedExchange, TrialLog
 from bakeoff.meter.upstreams import Upstream
-from bakeoff.models.gate import Gate
 from bakeoff.models.prices import Price, price_from_genai
+from bakeoff.models.rate_limit import RateLimiter
 from bakeoff.protocols import BUDGET, Task
 from bakeoff.record import Step, Transcript, Usage
 from bakeoff.replay.metered import KIND, RecordedExchange, exchange_key
@@ -119,7 +119,7 @@ class TrialMeter:
         waited = self.task.clock.waited
         return self.task.clock if waited < MOST_EXCUSED_SECONDS else Clock(MOST_EXCUSED_SECONDS)
 
-    def gate(self, upstream: Upstream) -> Gate:
+    def gate(self, upstream: Upstream) -> RateLimiter:
         return self.meter.gate(upstream)
 
     def client(self, upstream: Upstream) -> httpx2.AsyncClient:

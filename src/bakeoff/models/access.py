@@ -1,9 +1,9 @@
-"""A provider's models as a resource that a run opens once: one client, one gate, shared by all trials."""
+"""Open a provider once per run: all trials share its HTTP client, rate limiter and prices."""
 
 import asyncio
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
@@ -13,43 +13,43 @@ from pydantic_ai.models import Model
 
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import UsageError
-from bakeoff.models.gate import USUAL_MOST, Gate, Patience
+from bakeoff.models.clients import Endpoint, build_model, http_client
 from bakeoff.models.gateway import PriceBook
 from bakeoff.models.in_process import scripted_model, simple_model
-from bakeoff.models.names import ModelName
 from bakeoff.models.prices import Price
-from bakeoff.models.providers import Provider, ProviderSettings, SimpleProvider, made_by
-from bakeoff.models.wire import Endpoint, build_model, http_client
+from bakeoff.models.providers import ModelName, Provider, ProviderSettings, SimpleProvider, made_by
+from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RateLimiter, RetryPolicy
 
 
 class OpenProvider:
-    """A provider that can be asked."""
+    """A provider whose models can be called."""
 
-    def __init__(self, provider: Provider, gate: Gate, build: Callable[[str], Model]) -> None:
-        self.gate = gate
+    def __init__(self, provider: Provider, limiter: RateLimiter, build: Callable[[str], Model]) -> None:
+        self.limiter = limiter
         self._price_name = provider.prices or provider.name
         self._build = build
         self._models: dict[str, Model] = {}
         self._prices: dict[str, Price | None] = {}
         self._book = PriceBook()
-        self._pricing = asyncio.Lock()  # all trials want to know at the same time
+        self._pricing = asyncio.Lock()  # all trials ask for the price at the same time
 
     def rebuild(self, build: Callable[[str], Model]) -> None:
-        """Ask at another place from now on."""
+        """Build models in another way from now on, because the address changed."""
         self._build = build
         self._models.clear()
 
     def model(self, name: str) -> Model:
+        """Return the model, which is built on the first call."""
         if name not in self._models:
             self._models[name] = self._build(name)
         return self._models[name]
 
     def knows_price(self, name: str) -> bool:
-        """Whether `price` has its answer already."""
+        """Return True if `price` answers without waiting."""
         return name in self._prices
 
     async def price(self, name: str) -> Price | None:
-        """None where nobody knows a price. The first time may need the network, so it waits in a thread."""
+        """Return the model's price, or None if it is unknown. The first call may use the network, in a thread."""
         if name in self._prices:
             return self._prices[name]
         async with self._pricing:
@@ -59,8 +59,8 @@ class OpenProvider:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """A count that makes no sense is noted in the record, and an old model is asked on purpose: no need to warn."""
+def _without_warnings() -> Iterator[None]:
+    """Silence warnings of pydantic-ai: the record notes invalid counts, and old models are chosen on purpose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UsageExtractionFailedWarning)
         warnings.filterwarnings("ignore", "The model .* is deprecated", DeprecationWarning)
@@ -68,54 +68,52 @@ def _quietly() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)  # without slots: what is asked for in every call is worked out once
+@dataclass(frozen=True)  # no slots: cached properties are read in every call
 class ProviderAccess:
-    """The resource. Models of one provider share it; each embedded model has a server, and so an access, of its own.
+    """The resource of a provider. Subjects with the same `key` share it.
 
-    So does whoever asks for another address or another patience under the same name.
+    Each embedded model has a server, and so an access, of its own. So has each address and each retry policy.
     """
 
     name: ModelName
     provider: Provider
     environment: Mapping[str, str] = field(repr=False)
     idle_seconds: float | None = None
-    most_in_flight: int = USUAL_MOST
-    patience: Patience = field(default_factory=Patience)
+    most_in_flight: int = DEFAULT_MAX_IN_FLIGHT
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
 
     @cached_property
     def endpoint(self) -> str:
-        """Which address is meant, without telling it: there may be a password inside."""
+        """Return a short hash of the address, which may hold a password."""
         url = self.provider.url(self.environment)
         return fingerprint(url)[:8] if url else ""
 
     @cached_property
     def key(self) -> str:
+        """Return the key of the resource in this process."""
         provider = self.provider
-        own = self.name.model if provider.wire == "embedded" else ""
-        # By identity: two functions may have one name, and the key is for this process only.
-        made = (id(provider.factory), dict(provider.options))
-        reached = fingerprint(provider.url(self.environment), provider.keys, made)
-        manner = fingerprint(self.idle_seconds, self.most_in_flight, asdict(self.patience))
-        return f"provider:{provider.name}/{own}/{reached[:8]}/{manner[:8]}"
-
-    def open(self) -> AbstractAsyncContextManager[OpenProvider]:
-        match self.provider.wire:
-            case "embedded":
-                return self._open_embedded()
-            case "scripted" | "custom":
-                return self._open_in_process()
-            case _:
-                return self._open_remote()
-
-    def _gate(self) -> Gate:
-        return Gate(self.most_in_flight, self.patience)
+        model = self.name.model if provider.wire == "embedded" else ""
+        made = (id(provider.factory), dict(provider.options))  # by identity: two functions may have one name
+        address = fingerprint(provider.url(self.environment), provider.keys, made)
+        limits = fingerprint(self.idle_seconds, self.most_in_flight, asdict(self.retry_policy))
+        return f"provider:{provider.name}/{model}/{address[:8]}/{limits[:8]}"
 
     @asynccontextmanager
-    async def _open_remote(self) -> AsyncIterator[OpenProvider]:
-        endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
-        with _quietly():
-            async with http_client(endpoint.base_url, self.idle_seconds) as client:
-                yield OpenProvider(self.provider, self._gate(), self._builder(endpoint, client))
+    async def open(self) -> AsyncIterator[OpenProvider]:
+        """Open the provider's client or server, and close it afterwards."""
+        match self.provider.wire:
+            case "embedded":
+                async with self._open_embedded() as opened:
+                    yield opened
+            case "scripted" | "custom":
+                limiter = RateLimiter(self.most_in_flight, self.retry_policy)
+                yield OpenProvider(self.provider, limiter, self._in_process_model)
+            case _:
+                endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
+                limiter = RateLimiter(self.most_in_flight, self.retry_policy)
+                with _without_warnings():
+                    async with http_client(endpoint.base_url, self.idle_seconds) as client:
+                        yield OpenProvider(self.provider, limiter, self._builder(endpoint, client))
 
     @asynccontextmanager
     async def _open_embedded(self) -> AsyncIterator[OpenProvider]:
@@ -125,34 +123,30 @@ class ProviderAccess:
         async with embedded.open() as server, http_client(server.base_url, self.idle_seconds) as client:
 
             async def revive() -> None:
-                again = await embedded.ensure_alive()  # its port may have been taken meanwhile
+                again = await embedded.ensure_alive()  # its port may have changed
                 opened.rebuild(self._builder(Endpoint(again.base_url, again.api_key), client))
 
-            gate = Gate(self.most_in_flight, self.patience, revive=revive)
-            opened = OpenProvider(self.provider, gate, self._builder(Endpoint(server.base_url, server.api_key), client))
+            limiter = RateLimiter(self.most_in_flight, self.retry_policy, revive=revive)
+            builder = self._builder(Endpoint(server.base_url, server.api_key), client)
+            opened = OpenProvider(self.provider, limiter, builder)
             yield opened
-
-    @asynccontextmanager
-    async def _open_in_process(self) -> AsyncIterator[OpenProvider]:
-        yield OpenProvider(self.provider, self._gate(), self._in_process_model)
 
     def _builder(self, endpoint: Endpoint, client: httpx2.AsyncClient) -> Callable[[str], Model]:
         return lambda model: build_model(self.provider, model, endpoint, client)
 
     def _in_process_model(self, model: str) -> Model:
-        if self.provider.wire == "scripted":
+        provider = self.provider
+        if provider.wire == "scripted":
             return scripted_model(model)
-        assert self.provider.factory is not None, "a custom provider is made with its factory"
-        made = made_by(
-            self.provider.factory,
-            ProviderSettings(
-                model, self.provider.key(self.environment), self.provider.url(self.environment), self.provider.options
-            ),
+        assert provider.factory is not None, "a custom provider has a factory"
+        settings = ProviderSettings(
+            model, provider.key(self.environment), provider.url(self.environment), provider.options
         )
+        made = made_by(provider.factory, settings)
         if isinstance(made, Model):
             return made
         if isinstance(made, SimpleProvider):
             return simple_model(made, model)
         raise UsageError(
-            f"provider {self.provider.name!r} made a {type(made).__name__}: it needs `create_message(system, message)`"
+            f"provider {provider.name!r} made a {type(made).__name__}: it needs `create_message(system, message)`"
         )

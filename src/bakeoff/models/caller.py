@@ -1,10 +1,12 @@
-"""One attempt's way to a model: every call passes the gate, is priced, told to the run, and recorded or replayed."""
+"""Call a model on behalf of one trial: limited, priced, reported to the run, and recorded or replayed."""
 
 import json
+import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from pydantic import TypeAdapter, model_validator
 from pydantic_ai import exceptions as ai
@@ -24,45 +26,44 @@ from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.json import clean
 from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Tracing
-from bakeoff.errors import BudgetError, InfraError, UsageError
+from bakeoff.errors import BudgetError, ContextOverflow, InfraError, SubjectTimeout, TrialError, UsageError
 from bakeoff.models.access import OpenProvider
-from bakeoff.models.faults import fault, refusal
-from bakeoff.models.gate import Busy
-from bakeoff.models.names import ModelName
 from bakeoff.models.prices import Price, cost_of
-from bakeoff.models.text import well_formed_json
+from bakeoff.models.providers import ModelName
+from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
 from bakeoff.replay.model_calls import model_call_key
 from bakeoff.replay.store import Key, Recording, Store
 
-_CONVENTIONAL = {
+_OPENTELEMETRY_NAMES = {
     "google": "gcp.gemini",
     "gemini": "gcp.gemini",
     "mistral": "mistral_ai",
     "xai": "x_ai",
     "openai-responses": "openai",
 }
-"""What OpenTelemetry calls providers that we call otherwise."""
-
-_NOT_PASSED_ON = {"not_passed_on": True}  # marks what the provider said in the model's place
+_REFUSED_BY_PROVIDER = {"not_passed_on": True}  # the metadata of a refusal that did not come from the model
 _FREE = Usage(requests=1, cost=0.0)
-
-_MOST_TOKENS = 100_000_000
-"""No model reads or writes so much in one request: a provider that says so has miscounted."""
-
-
+_MAX_TOKENS = 100_000_000  # of one request: a provider that reports more has miscounted
 _RESPONSE: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
+
+_MAY_PASS = (ai.ModelRateLimitError, ai.ModelUnavailableError, ai.ModelServerError, ai.ModelConnectionError)
+_OVERLOADED = (ai.ModelRateLimitError, ai.ModelOverloadedError)
+_MAY_PASS_STATUS = (408, 409, 425)  # timed out waiting for us, conflict, too early
+# llama.cpp, LM Studio and Ollama have no error code for this.
+_TOO_LONG = re.compile(r"context (size|length|window)|exceed_context_size|(prompt|input) is too long", re.IGNORECASE)
+_REFUSAL_CODES = {"content_filter", "content_policy_violation", "invalid_prompt", "data_inspection_failed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said to one call, and how long it took to say it once it was asked."""
+    """The answer of a model to one call. `seconds` counts from the request to the complete answer."""
 
     response: ModelResponse
     usage: Usage
     seconds: float
-    measured: bool  # the provider said what was used, and it can be believed
+    measured: bool  # the provider reported a plausible usage
     replayed: bool
     price: Price | None = None
 
@@ -103,37 +104,34 @@ class RecordedCall(Recording):
 
 @dataclass(slots=True)
 class Caller:
-    """Asks one model on behalf of one trial."""
+    """Call one model for one trial."""
 
     name: ModelName
-    provider: OpenProvider | None  # None where only recordings may answer
+    provider: OpenProvider | None  # None: only recordings may answer
     task: Task
     settings: ModelSettings
-    price: Price | None = None  # given; otherwise the provider's is looked up
-    priced: bool = True  # False: nobody asks what calls cost
+    price: Price | None = None  # None: look up the provider's
+    priced: bool = True  # False: costs are not needed
     stream: bool = False
-    remote: bool = True  # answers come over a wire, which may break
-    endpoint: str = ""  # tells recordings of one model at two addresses apart
+    remote: bool = True  # answers come over a network and may break off
+    endpoint: str = ""  # distinguishes recordings of one model at two addresses
     recordings: Store = field(default_factory=Store)
     _out_of_budget: BudgetError | None = None
 
     async def ask(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Answer:
-        """The model's next message. What it cost is told to the run before this returns.
+        """Return the model's next message. Its cost is reported to the run before this returns.
 
-        An answer that used up the budget is paid for, so it is given; only the next question is refused.
+        An answer that uses up the budget is still returned, because it is paid for. The next call raises BudgetError.
         """
         if self._out_of_budget is not None:
             raise self._out_of_budget
         if self.recordings.mode == "off":
-            answer = await self._ask(messages, parameters)
-            self._spend(answer.usage)
-            return answer
+            return await self._ask(messages, parameters)
         key = self._key(messages, parameters)
         if (recorded := self.recordings.find(key, RecordedCall)) is not None:
             self.task.count(recorded.usage)
             return Answer(recorded.response, recorded.usage, recorded.seconds, recorded.measured, True, recorded.price)
         answer = await self._ask(messages, parameters)
-        self._spend(answer.usage)  # before anything that can fail: it is paid for
         if self.recordings.writes:
             self.recordings.keep(key, RecordedCall.of(key, answer))
         return answer
@@ -152,47 +150,49 @@ class Caller:
             output=parameters.output_object.json_schema if parameters.output_object else None,
         )
 
-    def _spend(self, usage: Usage) -> None:
-        try:
-            self.task.spend(usage)
-        except BudgetError as error:
-            self._out_of_budget = error
-
     async def _ask(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Answer:
-        if self.provider is None:
-            raise InfraError(f"{self.name}: replay is strict, so nothing but recordings may answer", permanent=True)
         provider = self.provider
+        if provider is None:
+            raise InfraError(f"{self.name}: replay is strict, so nothing but recordings may answer", permanent=True)
         price = await self._price(provider)
 
         async def call() -> tuple[ModelResponse, float]:
-            model = self._model(provider)  # for each try: a server that died may be back at another address
-            with self.tracing.span(f"chat {self.name.model}", self._about_request(), "CLIENT") as span:
+            model = self._model(provider)  # for each try: a restarted server may have another address
+            with self.tracing.span(f"chat {self.name.model}", self._request_attributes(), "CLIENT") as span:
                 started = perf_counter()
                 response = await self._call(model, messages, parameters)
                 if self.tracing is not OFF:
-                    span.note(_about_response(response))
+                    span.note(_response_attributes(response))
                 return response, perf_counter() - started
 
-        response, seconds = await provider.gate.pass_through(call, self.task.clock)
-        usage = _FREE if response.metadata == _NOT_PASSED_ON else usage_of(response.usage, price)
-        return Answer(response, usage or Usage(requests=1), seconds, usage is not None, False, price)
+        response, seconds = await provider.limiter.run(call, self.task.clock)
+        usage = _FREE if response.metadata == _REFUSED_BY_PROVIDER else usage_of(response.usage, price)
+        answer = Answer(response, usage or Usage(requests=1), seconds, usage is not None, False, price)
+        try:
+            self.task.spend(answer.usage)  # before anything can fail: it is paid for
+        except BudgetError as error:
+            self._out_of_budget = error
+        return answer
 
     async def _price(self, provider: OpenProvider) -> Price | None:
-        if not self.priced or self.price is not None or provider.knows_price(self.name.model):
-            return (self.price or await provider.price(self.name.model)) if self.priced else None
+        if not self.priced:
+            return None
+        if self.price is not None or provider.knows_price(self.name.model):
+            return self.price or await provider.price(self.name.model)
         with self.task.clock.paused():  # the list of prices may have to be fetched
             return await provider.price(self.name.model)
 
     @property
     def tracing(self) -> Tracing:
+        """Return the run's tracing."""
         tracing: Tracing = self.task.resources.get(TRACING, OFF)
         return tracing
 
-    def _about_request(self) -> Attributes:
+    def _request_attributes(self) -> Attributes:
         asked = {name: self.settings.get(name) for name in ("temperature", "max_tokens", "seed")}
         return {
             "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": _CONVENTIONAL.get(self.name.provider, self.name.provider),
+            "gen_ai.provider.name": _OPENTELEMETRY_NAMES.get(self.name.provider, self.name.provider),
             "gen_ai.request.model": self.name.model,
             **{f"gen_ai.request.{name}": value for name, value in asked.items() if isinstance(value, int | float)},
         }
@@ -200,7 +200,7 @@ class Caller:
     def _model(self, provider: OpenProvider) -> Model:
         try:
             return provider.model(self.name.model)
-        except UsageError as error:  # of a provider of the user's own, which is only made when it is needed
+        except UsageError as error:  # from a user's provider, which is only made when it is needed
             raise InfraError(str(error), permanent=True) from error
 
     async def _call(
@@ -212,11 +212,14 @@ class Caller:
         except (ai.AgentRunError, ai.UserError) as error:
             refused = refusal(error)
             if refused is None:
-                raise fault(error, name) from error
-            return ModelResponse(parts=[TextPart(refused)], finish_reason="content_filter", metadata=_NOT_PASSED_ON)
-        if self.remote and not _is_whole(response):
-            raise Busy(f"{name}: the stream ended before the answer did")
-        return _with_json(_sendable(response))
+                raise trial_error(error, name) from error
+            refused_part = TextPart(refused)
+            return ModelResponse(parts=[refused_part], finish_reason="content_filter", metadata=_REFUSED_BY_PROVIDER)
+        # SDKs may stream unasked, and take a stream that broke off for a complete answer.
+        complete = response.finish_reason is not None or (response.provider_details or {}).get("finish_reason")
+        if self.remote and not complete:
+            raise ProviderBusy(f"{name}: the stream ended before the answer did")
+        return sendable(response)
 
     async def _request(
         self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
@@ -227,12 +230,12 @@ class Caller:
         async with model_request_stream(
             model, messages, model_settings=settings, model_request_parameters=parameters
         ) as stream:
-            async for _ in stream:  # the client's idle limit runs between events
+            async for _ in stream:  # the client's idle limit applies between events
                 pass
             return stream.get()
 
 
-def _about_response(response: ModelResponse) -> Attributes:
+def _response_attributes(response: ModelResponse) -> Attributes:
     usage = usage_of(response.usage, None)
     return {
         "gen_ai.response.model": response.model_name,
@@ -243,70 +246,87 @@ def _about_response(response: ModelResponse) -> Attributes:
     }
 
 
-def _sendable(response: ModelResponse) -> ModelResponse:
-    """A model's text may hold half of a surrogate pair, which JSON can spell and no request can carry back."""
-    changes = [_mended(part) for part in response.parts]
+def sendable(response: ModelResponse) -> ModelResponse:
+    """Return the response so that it can be stored and sent back to the provider.
+
+    Lone surrogates are escaped. Tool arguments with NaN or infinity become a text under `INVALID_JSON_KEY`.
+    """
+    changes = [_changes(part) for part in response.parts]
     details = clean(response.provider_details)
     if not any(changes) and details == response.provider_details:
-        return response  # as nearly every one: copying each would be the most that a quick answer costs
+        return response  # nearly always: a copy would be the main cost of a quick answer
     parts = [replace(part, **changed) for part, changed in zip(response.parts, changes, strict=True)]
     return replace(response, parts=parts, provider_details=details)
 
 
-def _mended(part: ModelResponsePart) -> dict[str, Any]:
-    """What has to be put differently; mostly nothing."""
-    said = {name: getattr(part, name, None) for name in ("content", "args", "tool_name", "tool_call_id")}
-    mended = {name: clean(value) for name, value in said.items() if isinstance(value, str | dict)}
-    if isinstance(said["args"], str):
-        mended["args"] = clean(well_formed_json(said["args"]))
-    return {name: value for name, value in mended.items() if value != said[name]}
+def _changes(part: ModelResponsePart) -> dict[str, Any]:
+    """Return the fields of a part that need another value."""
+    given = {name: getattr(part, name, None) for name in ("content", "tool_name", "tool_call_id")}
+    wanted = {name: clean(value) for name, value in given.items() if isinstance(value, str | dict)}
+    if isinstance(part, ToolCallPart):
+        given["args"], wanted["args"] = part.args, _sendable_arguments(part)
+    return {name: value for name, value in wanted.items() if value != given[name]}
 
 
-def _with_json(response: ModelResponse) -> ModelResponse:
-    """Arguments with NaN or infinity go on as a text: they can neither be kept nor be sent back as what they are."""
-    if all(map(_is_json, response.parts)):
-        return response
-    return replace(response, parts=[part if _is_json(part) else _as_text(part) for part in response.parts])
-
-
-def _is_json(part: ModelResponsePart) -> bool:
-    if not isinstance(part, ToolCallPart):
-        return True
+def _sendable_arguments(part: "ToolCallPart[Any]") -> str | dict[str, Any] | None:
+    arguments: Any = part.args
+    if isinstance(arguments, str) and "\\ud" in arguments.lower():
+        with suppress(ValueError, RecursionError):
+            arguments = json.dumps(clean(json.loads(arguments)))
+    arguments = clean(arguments)
     try:
-        json.dumps(part.args_as_dict(), allow_nan=False)
+        json.dumps(replace(part, args=arguments).args_as_dict(), allow_nan=False)
     except ValueError:
-        return False
-    return True
+        return {INVALID_JSON_KEY: arguments if isinstance(arguments, str) else json.dumps(arguments)}
+    return arguments  # type: ignore[no-any-return]
 
 
-def _as_text(part: ModelResponsePart) -> ModelResponsePart:
-    called = cast("ToolCallPart[Any]", part)  # nothing else has arguments
-    text = called.args if isinstance(called.args, str) else json.dumps(called.args)
-    return replace(called, args={INVALID_JSON_KEY: text})
+def trial_error(error: ai.AgentRunError | ai.UserError, model: str) -> TrialError | ProviderBusy:
+    """Return what a provider's error means for the trial.
+
+    `ProviderBusy` may pass. A prompt that is too long, or an answer that takes too long, is the subject's failure.
+    Everything else is the provider's failure or ours: a quota, a wrong key, an unknown model, an unreadable answer.
+    """
+    message = f"{model}: {error}"
+    if isinstance(error, ai.ModelContextWindowExceededError):
+        return ContextOverflow(message)
+    if isinstance(error, ai.ModelRequestTimeout):
+        return SubjectTimeout(message)
+    if isinstance(error, ai.ModelRequestRejectedError) and _TOO_LONG.search(message):
+        return ContextOverflow(message)
+    if isinstance(error, ai.ModelQuotaExceededError | ai.ModelRequestRejectedError | ai.UserError):
+        return InfraError(message, permanent=True)
+    if isinstance(error, _MAY_PASS):
+        seconds = getattr(error, "retry_after", None)
+        retry_after = None if seconds is None else float(seconds)
+        return ProviderBusy(message, retry_after=retry_after, overloaded=isinstance(error, _OVERLOADED))
+    if isinstance(error, ai.ModelHTTPError) and error.status_code < 500 and error.status_code not in _MAY_PASS_STATUS:
+        return InfraError(message, permanent=True)
+    return ProviderBusy(message)
 
 
-def _is_whole(response: ModelResponse) -> bool:
-    """Whether the model came to an end. SDKs may stream unasked, and take what came for all there was."""
-    return response.finish_reason is not None or bool((response.provider_details or {}).get("finish_reason"))
+def refusal(error: ai.AgentRunError | ai.UserError) -> str | None:
+    """Return the provider's words if it refused to pass the prompt to the model. That counts as an answer."""
+    if not isinstance(error, ai.ModelRequestRejectedError) or error.provider_error_code not in _REFUSAL_CODES:
+        return None
+    said = error.body.get("message") if isinstance(error.body, dict) else None
+    return str(said or error)
 
 
 def usage_of(usage: RequestUsage, price: Price | None) -> Usage | None:
-    """The provider's count as ours, with what it costs; None where it gave none, or one that cannot be true."""
-    counts = {
+    """Return the provider's count with its cost, or None if it gave no count or an impossible one."""
+    counts: dict[str, Any] = {  # providers send anything
         "input": usage.input_tokens,
         "output": usage.output_tokens,
         "cache_read": usage.cache_read_tokens,
         "cache_write": usage.cache_write_tokens,
         "reasoning": usage.output_reasoning_tokens or usage.details.get("reasoning_tokens", 0),
     }
-    if usage.unmeasured_requests or not all(_believable(count) for count in counts.values()):
+    plausible = all(isinstance(count, int) and 0 <= count <= _MAX_TOKENS for count in counts.values())
+    if usage.unmeasured_requests or not plausible:
         return None
     counted = Usage(requests=1, **counts)
     if counted.tokens == 0 or counted.cache_read + counted.cache_write > counted.input:
         return None
     reported = None if usage.cost is None else float(usage.cost)
     return counted.model_copy(update={"cost": cost_of(counted, price) if price else reported})
-
-
-def _believable(count: object) -> bool:
-    return isinstance(count, int) and 0 <= count <= _MOST_TOKENS

@@ -1,81 +1,42 @@
-"""Checking model names before anything runs: everything that is wrong with any of them, in one error."""
+"""Check before a run that a model can be called: its key, address, files and name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 import httpx2
 
-from bakeoff.errors import InfraError, PlanError, UsageError
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.models.clients import client_problem
 from bakeoff.models.gateway import gateway_base, kept_models, refresh_models
 from bakeoff.models.in_process import read_script
-from bakeoff.models.names import GATEWAY, ModelName, parse_model_name
-from bakeoff.models.providers import Provider, known_providers
-from bakeoff.models.wire import client_problem
-
-
-def check_models(
-    names: Iterable[str],
-    environment: Mapping[str, str],
-    *,
-    added: Mapping[str, Provider] | None = None,
-) -> list[ModelName]:
-    """The names, parsed; or one error that lists each unknown provider, missing key and unknown model."""
-    providers = known_providers(added)
-    parsed: list[ModelName] = []
-    problems: list[str] = []
-    for text in names:
-        try:
-            name = known_model_name(text, providers)
-        except UsageError as error:
-            problems.append(str(error))
-            continue
-        parsed.append(name)
-        problems += what_is_missing(name, providers[name.provider], environment)
-    if problems:
-        raise PlanError(problems)
-    return parsed
-
-
-def known_model_name(text: str, providers: Mapping[str, Provider]) -> ModelName:
-    """The name, parsed, of a provider that there is."""
-    name = parse_model_name(text)
-    if name.provider not in providers:
-        near = get_close_matches(name.provider, providers, n=1)
-        hint = f"did you mean {near[0]}:{name.model}?" if near else f"there are {', '.join(sorted(providers))}"
-        raise UsageError(f"model {text!r}: unknown provider {name.provider!r}; {hint}")
-    return name
+from bakeoff.models.providers import GATEWAY, ModelName, Provider
 
 
 def what_is_missing(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> list[str]:
-    """Why the model could not be asked: a key, an address, weights; or it is a model that its provider has not got."""
-    problem = _problem(name, provider, environment) or _unknown_model(name, provider, environment)
+    """Return why the model cannot be called, in one sentence, or an empty list if it can.
+
+    The reason may be a missing key, address or weights file, or a name that the provider does not know.
+    """
+    problem = _key_problem(provider, environment) or _address_problem(provider, environment)
+    problem = problem or _file_problem(name.model, provider) or _unknown_model(name, provider, environment)
     return [f"model {str(name)!r}: {problem}"] if problem else []
 
 
-def _problem(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:
-    if provider.keys and provider.key_required and provider.key(environment) is None:
-        return f"no key: set {' or '.join(provider.keys)}, in the environment, in .env or in .env.local"
-    problem = _unsendable_key(provider, environment) or _wrong_address(provider, provider.url(environment))
-    if problem:
-        return problem
-    try:
-        _check_file(name.model, provider)
-    except UsageError as error:
-        return str(error)
-    return None
-
-
-def _unsendable_key(provider: Provider, environment: Mapping[str, str]) -> str | None:
+def _key_problem(provider: Provider, environment: Mapping[str, str]) -> str | None:
     for name in provider.keys:
         if key := environment.get(name, "").strip():
-            fits = key.isascii() and key.isprintable()
-            return None if fits else f"the key in {name} holds a line break or a letter outside ASCII: remove it"
+            if key.isascii() and key.isprintable():
+                return None
+            return f"the key in {name} contains a line break or a character outside ASCII: remove it"
+    if provider.keys and provider.key_required:
+        return f"no key: set {' or '.join(provider.keys)} in the environment, in .env or in .env.local"
     return None
 
 
-def _wrong_address(provider: Provider, url: str | None) -> str | None:
+def _address_problem(provider: Provider, environment: Mapping[str, str]) -> str | None:
     if provider.wire not in ("openai", "responses", "anthropic", "google"):
-        return None  # what another makes of its address is its own business
+        return None
+    url = provider.url(environment)
     if url is None:
         return f"no address: set {provider.base_url_variable}"
     if not url.startswith(("http://", "https://")):
@@ -87,19 +48,21 @@ def _wrong_address(provider: Provider, url: str | None) -> str | None:
     return client_problem(url) if host else f"its address {url!r} names no host"
 
 
-def _check_file(model: str, provider: Provider) -> None:
-    """Some models are files, which may be missing or of no use."""
-    match provider.wire:
-        case "embedded":
+def _file_problem(model: str, provider: Provider) -> str | None:
+    try:
+        if provider.wire == "embedded":
             from bakeoff.models.embedded.weights import check_name
 
             check_name(model)
-        case "scripted":
+        elif provider.wire == "scripted":
             read_script(model)
+    except UsageError as error:
+        return str(error)
+    return None
 
 
 def _unknown_model(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:
-    """The kept list is believed when it has the model; that it has not may be news, so the gateway is asked again."""
+    """Look the model up in the gateway's list. Fetch a new list if the stored one lacks the model."""
     if name.provider != GATEWAY or provider.wire == "custom":
         return None
     try:
@@ -111,9 +74,9 @@ def _unknown_model(name: ModelName, provider: Provider, environment: Mapping[str
     except UsageError as error:
         return str(error)
     except InfraError:
-        return None  # without the list nobody can tell
+        return None  # unknown without the list
     if name.model in known:
         return None
     near = get_close_matches(name.model, known, n=3, cutoff=0.5)
-    hint = f"did you mean {', '.join(near)}?" if near else "`bakeoff models list` shows what there is"
+    hint = f"did you mean {', '.join(near)}?" if near else "`bakeoff models list` shows all models"
     return f"the gateway has no such model; {hint}"

@@ -1,4 +1,4 @@
-"""The tool loop: ask, carry out the tools that the model calls, tell it the results, ask again."""
+"""The tool loop: call the model, run the tools that it calls, send it the results, and repeat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,33 +34,35 @@ from bakeoff.record import NO_USAGE, Part, Reasoning, Step, Text, ToolCall, Tran
 
 @dataclass(slots=True)
 class Conversation:
-    """What has been said so far."""
+    """The messages and steps of a conversation so far."""
 
     messages: list[ModelMessage]
     steps: list[Step] = field(default_factory=list)
     price: Price | None = None  # of the last answer
     replayed: bool = False
-    unmeasured: int = 0  # answers whose provider did not say, or not believably, what they used
-    out_of_steps: bool = False  # the model was not done
+    unmeasured: int = 0  # answers without a plausible usage
+    out_of_steps: bool = False  # the model had not finished
 
     @property
     def usage(self) -> Usage:
+        """Return the usage of all steps."""
         return sum((step.usage for step in self.steps), NO_USAGE)
 
     def transcript(self) -> Transcript:
+        """Return the conversation as a transcript. Its output is the text of the last step."""
         last = self.steps[-1].parts if self.steps else ()
-        said = "".join(part.text for part in last if isinstance(part, Text))
-        return Transcript(output=said, steps=tuple(self.steps), usage=self.usage, metadata=self._worth_saying())
-
-    def _worth_saying(self) -> dict[str, JsonValue]:
-        return {
-            **({"price": self.price.model_dump(mode="json")} if self.price else {}),
-            **({"replayed": True} if self.replayed else {}),
-            **({"unmeasured": self.unmeasured} if self.unmeasured else {}),
-            **({"out_of_steps": True} if self.out_of_steps else {}),
+        output = "".join(part.text for part in last if isinstance(part, Text))
+        facts: dict[str, JsonValue] = {
+            "price": self.price.model_dump(mode="json") if self.price else None,
+            "replayed": self.replayed,
+            "unmeasured": self.unmeasured,
+            "out_of_steps": self.out_of_steps,
         }
+        metadata = {name: value for name, value in facts.items() if value}
+        return Transcript(output=output, steps=tuple(self.steps), usage=self.usage, metadata=metadata)
 
-    def hear(self, answer: Answer) -> None:
+    def add_answer(self, answer: Answer) -> None:
+        """Add an answer of the model."""
         self.messages.append(answer.response)
         self.price = answer.price
         self.replayed = self.replayed or answer.replayed
@@ -68,6 +70,7 @@ class Conversation:
 
 
 def begin(system: str | None, prompt: str) -> Conversation:
+    """Return a conversation that begins with a system prompt, if any, and a user prompt."""
     parts: list[ModelRequestPart] = [SystemPromptPart(system)] if system else []
     return Conversation([ModelRequest(parts=[*parts, UserPromptPart(prompt)])])
 
@@ -77,17 +80,17 @@ async def converse(
     talk: Conversation,
     tools: Sequence[Tool] = (),
     *,
-    most_steps: int = 1,
+    max_steps: int = 1,
     output_schema: dict[str, Any] | None = None,
 ) -> Conversation:
-    """Go on until the model calls no more tools, calls one that ends the attempt, or has used up its steps."""
+    """Continue until the model calls no tool, calls one that ends the attempt, or has used up its steps."""
     parameters = _parameters(tools, output_schema)
     by_name = {tool.name: tool for tool in tools}
-    for _ in range(most_steps):
+    for _ in range(max_steps):
         answer = await caller.ask(talk.messages, parameters)
-        talk.hear(answer)
+        talk.add_answer(answer)
         calls = [part for part in answer.response.parts if isinstance(part, ToolCallPart)]
-        done, over = await _use(calls, by_name, caller.tracing)
+        done, over = await _run_tools(calls, by_name, caller.tracing)
         talk.steps.append(_step(answer, done))
         if over or not calls:
             return talk
@@ -96,12 +99,17 @@ async def converse(
     return talk
 
 
-async def _use(calls: list[ToolCallPart], tools: dict[str, Tool], tracing: Tracing) -> tuple[list[ToolCall], bool]:
-    """Each call and what came of it, in order; calls after one that ends the attempt are not carried out."""
+async def _run_tools(
+    calls: list[ToolCallPart], tools: dict[str, Tool], tracing: Tracing
+) -> tuple[list[ToolCall], bool]:
+    """Run the calls in order. Return them with their results, and True if one of them ended the attempt.
+
+    Calls after the one that ends the attempt are not run.
+    """
     done: list[ToolCall] = []
     over = False
     for part in calls:
-        with tracing.span(f"execute_tool {part.tool_name}", _about(part)) as span:
+        with tracing.span(f"execute_tool {part.tool_name}", _attributes(part)) as span:
             done.append(await use_tool(part, None if over else tools.get(part.tool_name), over=over, known=tools))
             if done[-1].error is not None:
                 span.failed("ToolError")
@@ -109,7 +117,7 @@ async def _use(calls: list[ToolCallPart], tools: dict[str, Tool], tracing: Traci
     return done, over
 
 
-def _about(part: ToolCallPart) -> Attributes:
+def _attributes(part: ToolCallPart) -> Attributes:
     return {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": part.tool_name,
@@ -119,13 +127,13 @@ def _about(part: ToolCallPart) -> Attributes:
 
 
 async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: dict[str, Tool]) -> ToolCall:
-    """One call. What the model got wrong is told to it; what breaks on our side ends the trial."""
+    """Run one call. The model is told of its own mistakes; other errors end the trial."""
     called = ToolCall(name=part.tool_name, id=part.tool_call_id, started=time(), arguments=_given(part))
     if tool is None:
         reason = "the attempt was over" if over else f"there is no such tool; there are {', '.join(known) or 'none'}"
         return called.model_copy(update={"error": reason})
     if not isinstance(called.arguments, dict):
-        wanted = "JSON, which knows no NaN and no infinity" if _is_marked(part) else "a JSON object"
+        wanted = "JSON, which has no NaN and no infinity" if _is_invalid(part) else "a JSON object"
         return called.model_copy(update={"error": f"the arguments are not {wanted}"})
     started = perf_counter()
     try:
@@ -136,13 +144,13 @@ async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: 
     return called.model_copy(update={"result": result, "error": error, "duration_ms": took})
 
 
-def _is_marked(part: ToolCallPart) -> bool:
-    """Whether the caller found that these are no arguments that JSON has words for."""
+def _is_invalid(part: ToolCallPart) -> bool:
+    """Return True if the caller found arguments that JSON cannot represent."""
     return isinstance(part.args, dict) and INVALID_JSON_KEY in part.args
 
 
 def _given(part: ToolCallPart) -> JsonValue:
-    if isinstance(part.args, dict) and _is_marked(part):
+    if isinstance(part.args, dict) and _is_invalid(part):
         return str(part.args[INVALID_JSON_KEY])
     try:
         return part.args_as_dict(raise_if_invalid=True)
@@ -169,7 +177,7 @@ def _step(answer: Answer, calls: list[ToolCall]) -> Step:
                 parts.append(next(remaining))
     refused = (response.provider_details or {}).get("refusal")
     if refused and not any(isinstance(part, Text) for part in parts):
-        parts.append(Text(text=str(refused)))  # some providers do not count it as something said
+        parts.append(Text(text=str(refused)))  # some providers do not send it as text
     return Step(parts=tuple(parts), usage=answer.usage, finish_reason=response.finish_reason, seconds=answer.seconds)
 
 

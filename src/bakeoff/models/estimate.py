@@ -1,32 +1,32 @@
-"""What a plan will cost, before anything is spent: an estimate that says what it rests on."""
+"""Estimate what a plan will cost before it runs."""
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.models.names import ModelName, parse_model_name
 from bakeoff.models.prices import MILLION, Price, cost_of
+from bakeoff.models.providers import ModelName, parse_model_name
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Usage
 
-CHARS_PER_TOKEN = 4  # of English and of code, near enough for every current tokenizer
-OUTPUT_TOKENS = 500  # of one answer, where there is no history
-AGENT_STEPS = 4  # of a tool loop, where there is no history; each step sends all that was said before again
+CHARS_PER_TOKEN = 4  # for English and code: close enough for all current tokenizers
+OUTPUT_TOKENS = 500  # of one answer, without history
+AGENT_STEPS = 4  # of a tool loop, without history; each step sends all earlier messages again
 
 PriceOf = Callable[[ModelName], Price | None]
 
 
 class Estimate(FrozenModel):
-    """What one subject is likely to use."""
+    """The likely usage of one subject, and what the estimate is based on."""
 
     subject: str
     trials: int
-    usage: Usage  # with the cost, or None where the price is not known
+    usage: Usage  # its cost is None if the price is unknown
     basis: str
 
 
 def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | None = None) -> list[Estimate]:
-    """One estimate for each subject that asks a model. `history` is the mean usage of a subject's earlier trials."""
+    """Return an estimate for each subject that calls a model. `history` is the mean usage of its earlier trials."""
     asking = [spec for spec in plan.subjects if spec.kind in ("model", "agent")]
     return [_estimate(plan, spec, price_of, (history or {}).get(spec.name)) for spec in asking]
 
@@ -35,7 +35,9 @@ def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | No
     trials = plan.rounds * len(plan.cases)
     price = _own_price(spec) or price_of(parse_model_name(str(spec.options["model"])))
     if past is not None:
-        usage, basis = _times(past, trials), "the mean of earlier trials"
+        counts = past.model_dump(exclude={"cost"})
+        usage = Usage(**{name: count * trials for name, count in counts.items()})
+        basis = "the mean of earlier trials"
     else:
         usage, basis = _guess(plan, spec)
     return Estimate(
@@ -47,7 +49,7 @@ def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | No
 
 
 def _own_price(spec: SubjectSpec) -> Price | None:
-    """What the subject's option `price` says, which is per million tokens."""
+    """Return the price in the subject's option `price`, which is per million tokens."""
     given = spec.options.get("price")
     if not isinstance(given, dict):
         return None
@@ -72,14 +74,3 @@ def _guess(plan: Plan, spec: SubjectSpec) -> tuple[Usage, str]:
 
 def _at_most(limit: object, guess: int) -> int:
     return min(limit, guess) if isinstance(limit, int) else guess
-
-
-def _times(usage: Usage, factor: int) -> Usage:
-    return Usage(
-        requests=usage.requests * factor,
-        input=usage.input * factor,
-        output=usage.output * factor,
-        cache_read=usage.cache_read * factor,
-        cache_write=usage.cache_write * factor,
-        reasoning=usage.reasoning * factor,
-    )

@@ -1,6 +1,6 @@
-"""The Vercel AI Gateway's list of models with their prices: fetched, kept on disk with its date, and looked up.
+"""The Vercel AI Gateway's list of models and prices: fetched, stored in the cache with its date, and looked up.
 
-The list is public, so no key is sent for it.
+The list is public, so no key is sent.
 """
 
 import time
@@ -21,24 +21,26 @@ from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.names import GATEWAY
 from bakeoff.models.prices import GENAI, Price, parse_gateway_pricing, price_from_genai
+from bakeoff.models.providers import GATEWAY
 
 BASE_URL = "https://ai-gateway.vercel.sh"
 BASE_URL_VARIABLE = "AI_GATEWAY_BASE_URL"
-LOCAL = "local"  # runs on this machine, and nobody sends a bill
+LOCAL = "local"  # the embedded model, which costs nothing
 FRESH = timedelta(days=1)
 
-_LARGEST = 16 * 1024**2  # the real list is under one
-_SILENCE_SECONDS = 10.0
+_MAX_BYTES = 16 * 1024**2  # the real list has less than one MiB
+_READ_SECONDS = 10.0
 TOTAL_SECONDS = 30.0
 
 Say = Callable[[str], None]
 
 
 class GatewayModel(FrozenModel):
-    """One model, in the words of the REST API or of the AI SDK. The price is parsed only when it is asked for, so that
-    one model with a senseless price does not take the others' away."""
+    """One model, with the field names of the REST API or of the AI SDK.
+
+    The price is parsed only when it is asked for, so that one invalid price does not make the list unusable.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -57,9 +59,9 @@ class _Answer(FrozenModel):
 
 
 class GatewayModels(FrozenModel):
-    """The list as it was at one time."""
+    """The list at one time."""
 
-    model_config = ConfigDict(ser_json_inf_nan="strings")  # a price of NaN must not come back as no price
+    model_config = ConfigDict(ser_json_inf_nan="strings")  # a price of NaN must stay an invalid price
 
     base: str
     fetched: AwareDatetime
@@ -67,24 +69,26 @@ class GatewayModels(FrozenModel):
 
     @property
     def date(self) -> date:
+        """Return the UTC date of the list."""
         return self.fetched.astimezone(UTC).date()
 
     @property
     def is_fresh(self) -> bool:
-        # A date in the future is a wrong clock's, and no reason never to ask again.
+        """Return True if the list is less than a day old. A date in the future comes from a wrong clock."""
         return timedelta(0) <= datetime.now(UTC) - self.fetched < FRESH
 
     def find(self, model_id: str) -> GatewayModel | None:
+        """Return the model with that id."""
         return next((model for model in self.models if model.id == model_id), None)
 
     def price(self, model_id: str) -> Price | None:
-        """None where the model or its price is not listed; a senseless price is an error that names it."""
+        """Return the model's price, or None if it is not listed. Raise UsageError for an invalid price."""
         model = self.find(model_id)
         return None if model is None else parse_gateway_pricing(model.id, model.pricing, date=self.date)
 
 
 def gateway_base(environment: Mapping[str, str] | None = None) -> str:
-    """Where the gateway is, without the `/v1` that its API's addresses begin with."""
+    """Return the gateway's address without the `/v1` of its API."""
     given = (read_environment() if environment is None else environment).get(BASE_URL_VARIABLE) or BASE_URL
     base = given.rstrip("/").removesuffix("/v1")
     try:
@@ -94,12 +98,14 @@ def gateway_base(environment: Mapping[str, str] | None = None) -> str:
     if url.scheme not in ("http", "https") or not url.host:
         raise UsageError(f"{BASE_URL_VARIABLE}={given!r} does not begin with https://, as {BASE_URL} does")
     if url.userinfo:
-        raise UsageError(f"{BASE_URL_VARIABLE} has a password in it, which would end up in messages and files")
+        raise UsageError(
+            f"{BASE_URL_VARIABLE} contains a password, which would end up in messages and files: remove it"
+        )
     return base
 
 
 def gateway_models(base: str | None = None, say: Say | None = None) -> GatewayModels:
-    """The kept list if it is of today; else a new one; else, without a network, the kept one however old it is."""
+    """Return the stored list if it is fresh, else a new one, else (without network) the stored one of any age."""
     base = base or gateway_base()
     kept = kept_models(base)
     if kept is not None and kept.is_fresh:
@@ -109,23 +115,23 @@ def gateway_models(base: str | None = None, say: Say | None = None) -> GatewayMo
     except InfraError as error:
         if kept is None:
             raise
-        _tell(say, f"{error}\nthe gateway's models and prices are those of {kept.date}")
+        _tell(say, f"{error}\nusing the gateway's models and prices of {kept.date}")
         return kept
 
 
 def refresh_models(base: str | None = None, say: Say | None = None) -> GatewayModels:
-    """Ask the gateway and keep the answer; what was kept before is left alone if the answer is of no use."""
+    """Fetch the list and store it. The stored list stays unchanged if the answer is unusable."""
     base = base or gateway_base()
     models = fetch_models(base)
     try:
         write_atomically(_file(base), models.model_dump_json().encode())
     except OSError as error:
-        _tell(say, f"the gateway's list of models cannot be kept in {_file(base).parent}: {error.strerror or error}")
+        _tell(say, f"the gateway's list of models cannot be stored in {_file(base).parent}: {error.strerror or error}")
     return models
 
 
 def kept_models(base: str | None = None) -> GatewayModels | None:
-    """The list that was fetched last. A damaged file counts as none: the next fetch replaces it."""
+    """Return the stored list. Return None if there is none or it is damaged: the next fetch replaces it."""
     base = base or gateway_base()
     try:
         return GatewayModels.model_validate_json(_file(base).read_bytes())
@@ -143,7 +149,7 @@ def _tell(say: Say | None, message: str) -> None:
 
 
 def fetch_models(base: str, seconds: float = TOTAL_SECONDS) -> GatewayModels:
-    """Ask the gateway. Whatever it answers that is not a list of models is an `InfraError` that says what it was."""
+    """Fetch the list. Raise InfraError if the answer is not a list of models."""
     url = f"{base}/v1/models"
     body = _download(url, seconds)
     try:
@@ -151,7 +157,7 @@ def fetch_models(base: str, seconds: float = TOTAL_SECONDS) -> GatewayModels:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "it"
-        raise InfraError(f"{url} answered with something that is no list of models: {place}: {first['msg']}") from error
+        raise InfraError(f"{url} did not answer with a list of models: {place}: {first['msg']}") from error
     return GatewayModels(base=base, fetched=datetime.now(UTC), models=answer.models)
 
 
@@ -163,9 +169,9 @@ def _download(url: str, seconds: float) -> bytes:
             raise InfraError(f"{url} answered {response.status_code} {response.reason_phrase!r:.60}")
         for chunk in response.iter_bytes():
             body += chunk
-            if len(body) > _LARGEST:
-                raise InfraError(f"{url} answered with more than {_LARGEST // 1024**2} MiB")
-            # The client's own time limit is one for each read; a server that drips would never meet it.
+            if len(body) > _MAX_BYTES:
+                raise InfraError(f"{url} answered with more than {_MAX_BYTES // 1024**2} MiB")
+            # The client limits each read only; a server that sends byte by byte would never exceed that.
             if time.monotonic() > give_up:
                 raise InfraError(f"{url} did not finish its answer in {seconds:g} seconds")
     return bytes(body)
@@ -174,21 +180,21 @@ def _download(url: str, seconds: float) -> bytes:
 @contextmanager
 def _answer(url: str) -> Iterator[httpx2.Response]:
     try:
-        client = httpx2.Client(timeout=_SILENCE_SECONDS, headers={"User-Agent": f"bakeoff/{__version__}"})
+        client = httpx2.Client(timeout=_READ_SECONDS, headers={"User-Agent": f"bakeoff/{__version__}"})
     except (ValueError, ImportError, OSError, httpx2.InvalidURL) as error:
         raise UsageError(f"the proxy or certificate settings of the environment cannot be used: {error}") from error
     with client:
         try:
             with client.stream("GET", url) as response:
                 yield response
-        except (httpx2.HTTPError, UnicodeError, OverflowError) as error:  # the latter two: no host, or port, can be so
+        except (httpx2.HTTPError, UnicodeError, OverflowError) as error:  # the last two: an impossible host or port
             raise InfraError(f"{url} cannot be read: {type(error).__name__}: {error}") from error
 
 
 class PriceBook:
-    """Prices for one run: the gateway is asked once at most, and only if one of its models is looked up.
+    """Look up prices for one run. The gateway is asked once at most, and only for one of its models.
 
-    Looking up may wait for the network; on an event loop, do it in a thread.
+    A look-up may wait for the network: on an event loop, use a thread.
     """
 
     def __init__(self, *, base: str | None = None, say: Say | None = None) -> None:
@@ -200,18 +206,18 @@ class PriceBook:
         try:
             return gateway_models(self._base, self._say)
         except InfraError as error:
-            _tell(self._say, f"{error}\nprices come from {GENAI} instead")
+            _tell(self._say, f"{error}\nusing the prices of {GENAI} instead")
             return None
 
     def price(self, provider: str, model: str, when: datetime | None = None) -> Price | None:
-        """None where nobody knows a price."""
+        """Return the price, or None if it is unknown."""
         return known_price(self._gateway if provider == GATEWAY else None, provider, model, when)
 
 
 def known_price(gateway: GatewayModels | None, provider: str, model: str, when: datetime | None = None) -> Price | None:
-    """A price from the gateway's list and what needs no network.
+    """Return a price without using the network, or None if it is unknown.
 
-    A gateway model without a price in that list has its maker's: the gateway adds nothing to it.
+    A gateway model that has no price in the gateway's list costs what its maker asks: the gateway adds nothing.
     """
     if provider == LOCAL:
         return Price(input=Decimal(0), output=Decimal(0), key=model, source=LOCAL)
@@ -219,10 +225,3 @@ def known_price(gateway: GatewayModels | None, provider: str, model: str, when: 
         return price_from_genai(provider, model, when)
     maker, _, name = model.partition("/")
     return (gateway.price(model) if gateway else None) or price_from_genai(maker, name, when)
-
-
-def lookup_price(
-    provider: str, model: str, when: datetime | None = None, *, base: str | None = None, say: Say | None = None
-) -> Price | None:
-    """The gateway's own price for its models, else that of genai-prices. For several models, use a `PriceBook`."""
-    return PriceBook(base=base, say=say).price(provider, model, when)

@@ -1,4 +1,4 @@
-"""Models that live in this process: a provider of the user's own, and the scripted one that ships for tests."""
+"""Models in this process: custom providers, and the scripted model for tests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,13 +26,13 @@ from bakeoff.models.providers import SimpleProvider
 from bakeoff.record import Usage
 
 _UNMEASURED = RequestUsage(unmeasured_requests=1)
-"""Of a model that does not say what it used: a guess must not be booked."""
+"""The usage of a model that reports none: it is not guessed."""
 
 _Answer = Callable[[list[ModelMessage]], Awaitable[ModelResponse]]
 
 
 class _InProcess(Model):
-    """A function as a model. pydantic-ai's own would count the words of every prompt to guess what it used."""
+    """A model that is a function. pydantic-ai's FunctionModel would guess its usage by counting words."""
 
     def __init__(self, name: str, answer: _Answer) -> None:
         super().__init__()
@@ -49,22 +49,22 @@ class _InProcess(Model):
     async def request(
         self,
         messages: list[ModelMessage],
-        model_settings: ModelSettings | None,  # noqa: ARG002 - the seam's
+        model_settings: ModelSettings | None,  # noqa: ARG002 - the interface of Model
         model_request_parameters: ModelRequestParameters,  # noqa: ARG002
     ) -> ModelResponse:
         response = await self._answer(messages)
-        response.model_name = self._name  # nobody else has it yet
+        response.model_name = self._name  # not shared yet
         return response
 
 
 def simple_model(provider: SimpleProvider, name: str) -> Model:
-    """A provider that only turns two texts into one, as a model."""
+    """Return a model that calls `create_message` of a custom provider."""
 
     async def answer(messages: list[ModelMessage]) -> ModelResponse:
         reply = await call(provider.create_message, _text(messages, SystemPromptPart), _text(messages, UserPromptPart))
         if not isinstance(reply, str):
             raise InfraError(
-                f"model {name!r}: create_message returned {type(reply).__name__}, not a text", permanent=True
+                f"model {name!r}: create_message returned {type(reply).__name__}, not a string", permanent=True
             )
         return ModelResponse(parts=[TextPart(reply)], usage=_UNMEASURED)
 
@@ -77,12 +77,14 @@ def _text(messages: list[ModelMessage], kind: type[SystemPromptPart | UserPrompt
 
 
 class ScriptedCall(FrozenModel):
+    """A tool call of a scripted reply."""
+
     name: str
     arguments: dict[str, JsonValue] = {}
 
 
 class Reply(FrozenModel):
-    """What to say, and when: to a prompt that contains `to`, at that step (from 0) of a conversation."""
+    """A reply to a prompt that contains `to`, at one step of the conversation, counted from 0, or at any."""
 
     to: str = ""
     step: int | None = None
@@ -94,11 +96,12 @@ class Reply(FrozenModel):
 
 
 class ModelScript(FrozenModel):
-    """The first reply that fits is given."""
+    """The replies of a scripted model. The first one that fits is given."""
 
     replies: tuple[Reply, ...]
 
     def reply(self, prompt: str, step: int) -> Reply:
+        """Return the first reply that fits. Raise InfraError if there is none."""
         for reply in self.replies:
             if reply.to in prompt and reply.step in (None, step):
                 return reply
@@ -106,11 +109,23 @@ class ModelScript(FrozenModel):
 
 
 def scripted_model(script: str) -> Model:
-    """`scripted:FILE` replies as the JSON file says; `scripted:TEXT` says that text to everything."""
-    return _scripted(read_script(script), script)
+    """Return a model that replies as a JSON file says, or always with the same text.
+
+    `scripted:FILE.json` names the file, and `scripted:TEXT` is the text.
+    """
+    replies = read_script(script)
+
+    async def answer(messages: list[ModelMessage]) -> ModelResponse:
+        step = sum(isinstance(message, ModelResponse) for message in messages)
+        reply = replies.reply(_text(messages, UserPromptPart), step)
+        await asyncio.sleep(reply.seconds)
+        return _response(reply, step)
+
+    return _InProcess(script, answer)
 
 
 def read_script(script: str) -> ModelScript:
+    """Return the script of a file whose name ends in `.json`, or one that always replies with the text."""
     if not script.endswith(".json"):
         return ModelScript(replies=(Reply(say=script),))
     try:
@@ -120,17 +135,7 @@ def read_script(script: str) -> ModelScript:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "it"
-        raise UsageError(f"the script {script} makes no sense: {place}: {first['msg']}") from error
-
-
-def _scripted(script: ModelScript, name: str) -> Model:
-    async def answer(messages: list[ModelMessage]) -> ModelResponse:
-        step = sum(isinstance(message, ModelResponse) for message in messages)
-        reply = script.reply(_text(messages, UserPromptPart), step)
-        await asyncio.sleep(reply.seconds)
-        return _response(reply, step)
-
-    return _InProcess(name, answer)
+        raise UsageError(f"the script {script} is invalid: {place}: {first['msg']}") from error
 
 
 def _response(reply: Reply, step: int) -> ModelResponse:

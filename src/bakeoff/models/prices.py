@@ -1,4 +1,4 @@
-"""What tokens cost. Sums are made in decimals and become floats once, at the end, so that no digit is invented."""
+"""Prices of tokens. Sums are computed in decimals and become floats at the end, without rounding errors."""
 
 import datetime
 import re
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.models.names import GATEWAY
+from bakeoff.models.providers import GATEWAY
 from bakeoff.record import Usage
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ MILLION = 1_000_000
 GENAI = "genai-prices"
 
 PerToken = Annotated[Decimal, Field(ge=0, le=1)]
-"""USD. One dollar a token is beyond any price list: whoever writes 3 meant three dollars a million."""
+"""USD per token. No model costs a dollar a token: a price of 3 is meant per million."""
 
 
 class Rates(FrozenModel):
-    """USD per token. Where reading or writing a cache has no price of its own, the input price is paid."""
+    """USD per token. Without a price for reading or writing a cache, the input price applies."""
 
     input: PerToken
     output: PerToken
@@ -36,14 +36,16 @@ class Rates(FrozenModel):
 
     @property
     def read(self) -> Decimal:
+        """Return the price of a token read from the cache."""
         return self.input if self.cache_read is None else self.cache_read
 
     @property
     def write(self) -> Decimal:
+        """Return the price of a token written to the cache."""
         return self.input if self.cache_write is None else self.cache_write
 
     def per_mtok(self) -> dict[str, float]:
-        """USD per million tokens, under the names of a result file; a price that is not known is left out."""
+        """Return USD per million tokens, with the field names of a result file. Unknown prices are left out."""
         named = {
             "inputCostPerMTok": self.input,
             "outputCostPerMTok": self.output,
@@ -54,40 +56,40 @@ class Rates(FrozenModel):
 
 
 class Tier(Rates):
-    """What every token of a request costs once its prompt has more than `above` tokens."""
+    """The rates for every token of a request whose prompt has more than `above` tokens."""
 
     above: Annotated[int, Field(ge=0)]
 
 
 class Price(Rates):
-    """What a model costs, who said so, and when."""
+    """The price of a model, with its source and date."""
 
-    key: str  # under which the source lists it
+    key: str  # the model's name in the source
     source: str  # "gateway", "genai-prices", "local", "config"
     date: datetime.date | None = None
     tiers: tuple[Tier, ...] = ()
 
     def at(self, prompt_tokens: float) -> Rates:
-        """The rates of a request with a prompt of this length."""
+        """Return the rates for a request with a prompt of this length."""
         reached = [tier for tier in self.tiers if prompt_tokens > tier.above]
         return max(reached, key=lambda tier: tier.above, default=self)
 
 
 class Costs(FrozenModel):
-    """What was spent, in USD, on which tokens. `total_cost` has everything in it, cache writes included."""
+    """Costs in USD and the tokens they were paid for. `total_cost` includes cache writes."""
 
     input_cost: float
     output_cost: float
     cache_read_cost: float
     cache_write_cost: float
     total_cost: float
-    input_tokens: int  # billed at the input rate, so neither read from nor written to a cache
+    input_tokens: int  # billed at the input rate: neither read from a cache nor written to one
     output_tokens: int
     cached_input_tokens: int
     cache_write_tokens: int
 
     def as_total_cost(self) -> dict[str, float]:
-        """The `totalCost` of a result file."""
+        """Return the `totalCost` of a result file."""
         return {
             "inputCost": self.input_cost,
             "outputCost": self.output_cost,
@@ -100,99 +102,70 @@ class Costs(FrozenModel):
 
 
 def cost_of(usage: Usage, price: Price | None) -> float | None:
-    """What a request cost in USD; None where no price is known, which is not the same as nothing.
+    """Return what a request cost in USD, or None if the price is unknown.
 
-    For several requests in one usage the tier is that of their mean prompt: to be exact, price each and add.
+    If the usage covers several requests, the tier is chosen by their mean prompt. For exact costs, price each request.
     """
     return None if price is None else float(exact_cost(usage, price))
 
 
 def exact_cost(usage: Usage, price: Price) -> Decimal:
-    return _bill(usage, price).total
+    """Return what a request cost in USD."""
+    return sum((tokens * rate for tokens, rate in _billed(usage, price)), start=Decimal(0))
 
 
 def split_costs(requests: Iterable[Usage], price: Price | None) -> Costs | None:
-    """What requests cost together, by kind of token; None where no price is known."""
+    """Return what requests cost together, by kind of token, or None if the price is unknown."""
     if price is None:
         return None
-    bill = sum((_bill(usage, price) for usage in requests), start=_NOTHING)
+    tokens, costs = [0] * 4, [Decimal(0)] * 4
+    for usage in requests:
+        for kind, (count, rate) in enumerate(_billed(usage, price)):
+            tokens[kind] += count
+            costs[kind] += count * rate
     return Costs(
-        input_cost=float(bill.input),
-        output_cost=float(bill.output),
-        cache_read_cost=float(bill.read),
-        cache_write_cost=float(bill.write),
-        total_cost=float(bill.total),
-        input_tokens=bill.input_tokens,
-        output_tokens=bill.output_tokens,
-        cached_input_tokens=bill.read_tokens,
-        cache_write_tokens=bill.write_tokens,
+        input_cost=float(costs[0]),
+        output_cost=float(costs[1]),
+        cache_read_cost=float(costs[2]),
+        cache_write_cost=float(costs[3]),
+        total_cost=float(sum(costs)),
+        input_tokens=tokens[0],
+        output_tokens=tokens[1],
+        cached_input_tokens=tokens[2],
+        cache_write_tokens=tokens[3],
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Bill:
-    input_tokens: int = 0
-    output_tokens: int = 0
-    read_tokens: int = 0
-    write_tokens: int = 0
-    input: Decimal = Decimal(0)
-    output: Decimal = Decimal(0)
-    read: Decimal = Decimal(0)
-    write: Decimal = Decimal(0)
-
-    @property
-    def total(self) -> Decimal:
-        return self.input + self.output + self.read + self.write
-
-    def __add__(self, other: Self) -> "_Bill":
-        return _Bill(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            read_tokens=self.read_tokens + other.read_tokens,
-            write_tokens=self.write_tokens + other.write_tokens,
-            input=self.input + other.input,
-            output=self.output + other.output,
-            read=self.read + other.read,
-            write=self.write + other.write,
-        )
-
-
-_NOTHING = _Bill()
-
-
-def _bill(usage: Usage, price: Price) -> _Bill:
+def _billed(usage: Usage, price: Price) -> tuple[tuple[int, Decimal], ...]:
+    """Return the number and the rate of input tokens, output tokens, cache reads and cache writes."""
     rates = price.at(usage.input / max(1, usage.requests))
-    # A provider that counts cached tokens beside the prompt, not in it, must not earn a negative price.
+    # Some providers count cached tokens beside the prompt, not in it. That must not make a negative number.
     fresh = max(0, usage.input - usage.cache_read - usage.cache_write)
-    return _Bill(
-        input_tokens=fresh,
-        output_tokens=usage.output,
-        read_tokens=usage.cache_read,
-        write_tokens=usage.cache_write,
-        input=fresh * rates.input,
-        output=usage.output * rates.output,
-        read=usage.cache_read * rates.read,
-        write=usage.cache_write * rates.write,
+    return (
+        (fresh, rates.input),
+        (usage.output, rates.output),
+        (usage.cache_read, rates.read),
+        (usage.cache_write, rates.write),
     )
 
 
 def format_cost(dollars: float) -> str:
-    """The smaller, the more digits."""
+    """Format a cost in USD: the smaller it is, the more digits."""
     return _dollars(dollars, 2 if dollars == 0 or dollars >= 1 else 4 if dollars >= 0.01 else 6)
 
 
 def format_mtok_cost(dollars: float) -> str:
-    """A price per million tokens."""
+    """Format a price per million tokens in USD."""
     return "$0" if dollars == 0 else _dollars(dollars, 2 if dollars >= 0.01 else 4)
 
 
 def _dollars(amount: float, digits: int) -> str:
-    # Halves go up, as in JavaScript's toFixed, so that old and new reports of one run show the same.
+    # Round half up like JavaScript's toFixed, so that old and new reports of one run agree.
     with localcontext(rounding=ROUND_HALF_UP):
         return f"${Decimal(amount):.{digits}f}"
 
 
-# The AI SDK's name, which is the specification's, and the REST API's.
+# The field names of the AI SDK, then those of the REST API.
 _FIELDS = {
     "input": ("input",),
     "output": ("output",),
@@ -209,24 +182,20 @@ _NUMBER = re.compile(r"\d{1,30}(\.\d{1,60})?([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def parse_gateway_pricing(model_id: str, raw: object, *, date: datetime.date | None = None) -> Price | None:
-    """The price in a gateway's description of a model; None where there is none for both input and output tokens."""
+    """Return the price in a gateway's description of a model, or None unless input and output tokens have one."""
     if raw is None:
         return None
     if not isinstance(raw, Mapping):
         raise _no_price(model_id, "pricing", raw, "is not an object")
-    rates = {rate: _first(model_id, raw, names) for rate, names in _FIELDS.items()}
+    rates: dict[str, Decimal | None] = dict.fromkeys(_FIELDS)
+    for rate, names in _FIELDS.items():
+        given = next((name for name in names if raw.get(name) is not None), None)
+        rates[rate] = None if given is None else _amount(model_id, given, raw[given])
     if rates["input"] is None or rates["output"] is None:
         return None
     brackets = {rate: _brackets(model_id, name, raw.get(name)) for rate, name in _TIERS.items()}
     tiers = _tiers(brackets, rates)
     return Price.model_validate({**rates, "key": model_id, "source": GATEWAY, "date": date, "tiers": tiers})
-
-
-def _first(model_id: str, raw: Mapping[Any, Any], names: Iterable[str]) -> Decimal | None:
-    for name in names:
-        if raw.get(name) is not None:
-            return _amount(model_id, name, raw[name])
-    return None
 
 
 def _amount(model_id: str, field: str, value: object) -> Decimal:
@@ -240,7 +209,7 @@ def _amount(model_id: str, field: str, value: object) -> Decimal:
 
 
 def _brackets(model_id: str, field: str, raw: object) -> dict[int, Decimal]:
-    """Prices by the prompt length, in tokens, above which they hold."""
+    """Return prices by the prompt length, in tokens, above which they apply."""
     if raw is None:
         return {}
     if not isinstance(raw, list) or not all(isinstance(bracket, Mapping) for bracket in raw):
@@ -255,7 +224,7 @@ def _brackets(model_id: str, field: str, raw: object) -> dict[int, Decimal]:
 
 
 def _tiers(brackets: Mapping[str, Mapping[int, Decimal]], base: Mapping[str, Decimal | None]) -> tuple[Tier, ...]:
-    """Each rate has brackets of its own; where one of any rate begins, there begins a tier of all rates."""
+    """Return tiers of all rates. Each rate has brackets of its own, and each bracket begins a tier."""
     starts = sorted({above for rate in brackets.values() for above in rate if above >= 0})
     return tuple(
         Tier.model_validate({"above": start, **{rate: _reached(brackets[rate], start, base[rate]) for rate in base}})
@@ -274,8 +243,8 @@ def _no_price(model_id: str, field: str, value: object, problem: str) -> UsageEr
     )
 
 
-# What we, or the gateway, call a provider, where genai-prices calls it something else. Only whole names are matched:
-# its own search takes any name with `openai` in it for OpenAI, a server of one's own included.
+# Names of providers that differ in genai-prices. We match whole names only: the search of genai-prices takes every name
+# that contains `openai`, such as `openai-compatible`, for OpenAI.
 _GENAI_NAMES = {
     "amazon": "aws",
     "bedrock": "aws",
@@ -286,9 +255,9 @@ _GENAI_NAMES = {
 
 
 def price_from_genai(provider: str, model: str, when: datetime.datetime | None = None) -> Price | None:
-    """The standard price that held at that time (now, unless told), from the list that genai-prices ships.
+    """Return the standard price at that time (default: now) from the list that genai-prices ships.
 
-    None for what has no price per token alone: audio, embeddings, models with a fee for each request.
+    Return None if the model is unknown or is not priced per token alone, such as audio or fees per request.
     """
     known = _genai()
     name = _GENAI_NAMES.get(provider.lower(), provider.lower())
@@ -302,7 +271,7 @@ def price_from_genai(provider: str, model: str, when: datetime.datetime | None =
 
 
 def genai_provider_of(model: str) -> str | None:
-    """Whose a model is, going by its name alone."""
+    """Return the provider of a model, judged by the model's name alone."""
     try:
         return _genai().find_provider(model.lower(), None, None).id
     except LookupError:
@@ -311,7 +280,7 @@ def genai_provider_of(model: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model in the list that genai-prices ships."""
+    """A model in the list of genai-prices."""
 
     provider: str
     model: str
@@ -320,7 +289,7 @@ class KnownModel:
 
 
 def models_of_genai(when: datetime.datetime | None = None) -> Iterator[KnownModel]:
-    """All that genai-prices knows, with the prices that held at that time (now, unless told)."""
+    """Yield all models that genai-prices knows, with their prices at that time (default: now)."""
     moment = when or datetime.datetime.now(datetime.UTC)
     for provider in _genai().providers:
         for model in provider.models:
@@ -330,7 +299,7 @@ def models_of_genai(when: datetime.datetime | None = None) -> Iterator[KnownMode
 
 @cache
 def _genai() -> "DataSnapshot":
-    """The shipped list itself: what an updater elsewhere in this process may have fetched has another date."""
+    """Return the shipped list, never one that an updater in this process fetched: that has another date."""
     from genai_prices.data import providers
     from genai_prices.data_snapshot import DataSnapshot
 
@@ -339,9 +308,9 @@ def _genai() -> "DataSnapshot":
 
 @cache
 def genai_date() -> datetime.date | None:
-    """The day of the newest price in the shipped list, which bears no date of its own.
+    """Return the day of the newest price in the shipped list, which has no date of its own.
 
-    Only OpenRouter's are asked: they are noted when they are seen, while makers announce prices ahead of time.
+    Only OpenRouter's prices count: theirs are dated when they are seen, while makers announce prices in advance.
     """
     models = (model for provider in _genai().providers if provider.id == "openrouter" for model in provider.models)
     return max((day for model in models for day in _start_dates(model)), default=None)
@@ -369,7 +338,7 @@ def _genai_price(key: str, prices: "ModelPrice") -> Price | None:
 
 
 def _per_token(price: "Decimal | TieredPrices | None") -> Decimal | None:
-    """What is paid before the first tier is reached."""
+    """Return the price below the first tier."""
     if price is None:
         return None
     return (price if isinstance(price, Decimal) else price.base) / MILLION

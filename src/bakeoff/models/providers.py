@@ -1,8 +1,9 @@
-"""Who serves models: the providers that ship, and the ones that users add."""
+"""Providers of models: the built-in ones, those that users add, and the names of their models."""
 
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
@@ -10,20 +11,53 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from bakeoff.errors import UsageError
 
+GATEWAY = "gateway"
 Wire = Literal["openai", "responses", "anthropic", "google", "embedded", "scripted", "custom"]
+"""The API that a provider speaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """A provider, and the provider's name for the model."""
+
+    provider: str
+    model: str
+
+    def __str__(self) -> str:
+        routed = self.provider == GATEWAY and "/" in self.model
+        return self.model if routed else f"{self.provider}:{self.model}"
+
+
+def parse_model_name(text: str) -> ModelName:
+    """Parse `provider:model`, or `maker/model` for a model behind the gateway.
+
+    The first colon separates: the model may contain more, as in `ollama:qwen3:0.6b`. A slash before the first colon
+    makes it a gateway model, as in `openai/gpt-oss:free`.
+    """
+    name = text.strip()
+    provider, colon, model = (part.strip() for part in name.partition(":"))
+    maker, slash, made = provider.partition("/")
+    if slash and maker and made and (model or not colon):
+        return ModelName(GATEWAY, name)
+    if colon and provider and model and not slash:
+        return ModelName(provider.lower(), model)
+    raise UsageError(
+        f"{text!r} is not a model name: write `provider:model`, such as `local:smollm2`, "
+        "or `maker/model` for the gateway, such as `anthropic/claude-sonnet-4`"
+    )
 
 
 @runtime_checkable
 class SimpleProvider(Protocol):
-    """The least a custom provider must offer."""
+    """The least that a custom provider must offer."""
 
     def create_message(self, system: str, message: str) -> Any:
-        """The model's reply; may be a coroutine function."""
+        """Return the model's reply. May be a coroutine function."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """What a custom provider's factory is given."""
+    """The settings that the factory of a custom provider receives."""
 
     model: str
     api_key: str | None = None
@@ -32,27 +66,28 @@ class ProviderSettings:
 
 
 Factory = Callable[[ProviderSettings], Any] | Callable[[], Any] | SimpleProvider
-"""A `SimpleProvider`, or what makes one, from settings or from nothing: a class or a function. It may also make a
-pydantic-ai `Model`, for one who wants tools and usage too."""
+"""A `SimpleProvider`, or a class or function that makes one, with or without settings. It may also make a pydantic-ai
+`Model`, which supports tools and reports usage."""
 
 
-def check_factory(factory: object, who: str) -> None:
-    """Raise UsageError for what can neither be asked nor called."""
-    if not _is_ready(factory) and not callable(factory):
-        raise UsageError(f"{who}: {factory!r} has no `create_message(system, message)`, and is nothing that makes one")
-    if not _is_ready(factory) and not _takes(factory, 1) and not _takes(factory, 0):
-        raise UsageError(f"{who}: {factory!r} cannot be called with the settings alone, nor with nothing")
+def check_factory(factory: object, owner: str) -> None:
+    """Raise UsageError if the object is neither a provider nor makes one. `owner` begins the message."""
+    if not _is_provider(factory) and not callable(factory):
+        raise UsageError(f"{owner}: {factory!r} has no `create_message(system, message)` and cannot be called")
+    if not _is_provider(factory) and not _takes(factory, 1) and not _takes(factory, 0):
+        raise UsageError(f"{owner}: {factory!r} cannot be called with the settings alone, nor without arguments")
 
 
 def made_by(factory: Factory, settings: ProviderSettings) -> Any:
+    """Return the provider or model that the factory makes."""
     make: Any = factory
-    if _is_ready(make):
+    if _is_provider(make):
         return make
     return make(settings) if _takes(make, 1) else make()
 
 
-def _is_ready(factory: object) -> bool:
-    """Whether it can be asked as it is. A class has the method too, but no `self` for it."""
+def _is_provider(factory: object) -> bool:
+    """Return True if the object can be asked as it is. A class has the method, but no `self` for it."""
     return not isinstance(factory, type) and isinstance(factory, SimpleProvider)
 
 
@@ -61,14 +96,14 @@ def _takes(factory: Any, count: int) -> bool:
         signature(factory).bind(*[None] * count)
     except TypeError:
         return False
-    except ValueError:  # some that are written in C do not tell
+    except ValueError:  # some callables written in C have no signature
         return count == 1
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """How to reach one provider; any one of `keys` will do."""
+    """How to reach one provider. The first of `keys` that is set is used."""
 
     name: str
     wire: Wire
@@ -76,78 +111,55 @@ class Provider:
     base_url: str | None = None
     base_url_variable: str | None = None
     key_required: bool = True
-    prices: str | None = None  # what genai-prices calls it
+    prices: str | None = None  # its name in genai-prices
     factory: Factory | None = None
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # for the factory
 
     def key(self, environment: Mapping[str, str]) -> str | None:
+        """Return the API key from the environment."""
         return next((key for name in self.keys if (key := environment.get(name, "").strip())), None)
 
     def url(self, environment: Mapping[str, str]) -> str | None:
-        """The address, without the end that some documentation writes it with."""
+        """Return the base address, without the `/chat/completions` that some documentation adds."""
         given = environment.get(self.base_url_variable, "").strip() if self.base_url_variable else ""
         url = given or self.base_url
         return url and url.rstrip("/").removesuffix("/chat/completions")
 
 
-def _provider(name: str, wire: Wire, key: str, url: str, variable: str, prices: str | None = None) -> Provider:
-    return Provider(name, wire, tuple(key.split()), url, variable, prices=prices)
+def _hosted(name: str, wire: Wire, prefix: str, url: str, prices: str | None, *keys: str) -> Provider:
+    """Return a provider whose variables are `PREFIX_API_KEY`, or another of `keys`, and `PREFIX_BASE_URL`."""
+    return Provider(name, wire, (f"{prefix}_API_KEY", *keys), url, f"{prefix}_BASE_URL", prices=prices)
 
 
-def _server(name: str, prefix: str, url: str | None) -> Provider:
-    """A server of one's own, which may or may not ask for a key."""
+def _local_server(name: str, prefix: str, url: str | None) -> Provider:
+    """Return a server of the user's own, which may or may not require a key."""
     return Provider(name, "openai", (f"{prefix}_API_KEY",), url, f"{prefix}_BASE_URL", key_required=False)
 
 
-_GEMINI = _provider(
-    "google",
-    "google",
-    "GEMINI_API_KEY GOOGLE_API_KEY",
-    "https://generativelanguage.googleapis.com",
-    "GEMINI_BASE_URL",
-    "google",
-)
+_OPENAI_URL = "https://api.openai.com/v1"
+_GOOGLE_URL = "https://generativelanguage.googleapis.com"
 
 BUILT_IN: Mapping[str, Provider] = {
     provider.name: provider
     for provider in (
-        _provider(
-            "gateway",
-            "openai",
-            "AI_GATEWAY_API_KEY VERCEL_OIDC_TOKEN",
-            "https://ai-gateway.vercel.sh/v1",
-            "AI_GATEWAY_BASE_URL",
+        _hosted(GATEWAY, "openai", "AI_GATEWAY", "https://ai-gateway.vercel.sh/v1", None, "VERCEL_OIDC_TOKEN"),
+        _hosted("openai", "openai", "OPENAI", _OPENAI_URL, "openai"),
+        _hosted("openai-responses", "responses", "OPENAI", _OPENAI_URL, "openai"),
+        _hosted("anthropic", "anthropic", "ANTHROPIC", "https://api.anthropic.com", "anthropic"),
+        _hosted("google", "google", "GEMINI", _GOOGLE_URL, "google", "GOOGLE_API_KEY"),
+        _hosted("gemini", "google", "GEMINI", _GOOGLE_URL, "google", "GOOGLE_API_KEY"),
+        replace(
+            _hosted("deepseek", "openai", "DEEPSEEK", "https://api.deepseek.com", "deepseek"),
+            base_url_variable="DEEPSEEK_API_URL",
         ),
-        _provider("openai", "openai", "OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL", "openai"),
-        _provider(
-            "openai-responses", "responses", "OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL", "openai"
-        ),
-        _provider(
-            "anthropic",
-            "anthropic",
-            "ANTHROPIC_API_KEY",
-            "https://api.anthropic.com",
-            "ANTHROPIC_BASE_URL",
-            "anthropic",
-        ),
-        _GEMINI,
-        replace(_GEMINI, name="gemini"),
-        _provider("deepseek", "openai", "DEEPSEEK_API_KEY", "https://api.deepseek.com", "DEEPSEEK_API_URL", "deepseek"),
-        _provider(
-            "openrouter",
-            "openai",
-            "OPENROUTER_API_KEY",
-            "https://openrouter.ai/api/v1",
-            "OPENROUTER_BASE_URL",
-            "openrouter",
-        ),
-        _provider("groq", "openai", "GROQ_API_KEY", "https://api.groq.com/openai/v1", "GROQ_BASE_URL", "groq"),
-        _provider("mistral", "openai", "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "MISTRAL_BASE_URL", "mistral"),
-        _provider("xai", "openai", "XAI_API_KEY", "https://api.x.ai/v1", "XAI_BASE_URL", "x-ai"),
-        _server("ollama", "OLLAMA", "http://127.0.0.1:11434/v1"),
-        _server("lmstudio", "LMSTUDIO", "http://127.0.0.1:1234/v1"),
-        _server("vllm", "VLLM", "http://127.0.0.1:8000/v1"),
-        _server("openai-compatible", "OPENAI_COMPATIBLE", None),
+        _hosted("openrouter", "openai", "OPENROUTER", "https://openrouter.ai/api/v1", "openrouter"),
+        _hosted("groq", "openai", "GROQ", "https://api.groq.com/openai/v1", "groq"),
+        _hosted("mistral", "openai", "MISTRAL", "https://api.mistral.ai/v1", "mistral"),
+        _hosted("xai", "openai", "XAI", "https://api.x.ai/v1", "x-ai"),
+        _local_server("ollama", "OLLAMA", "http://127.0.0.1:11434/v1"),
+        _local_server("lmstudio", "LMSTUDIO", "http://127.0.0.1:1234/v1"),
+        _local_server("vllm", "VLLM", "http://127.0.0.1:8000/v1"),
+        _local_server("openai-compatible", "OPENAI_COMPATIBLE", None),
         Provider("local", "embedded"),
         Provider("scripted", "scripted"),
     )
@@ -155,15 +167,15 @@ BUILT_IN: Mapping[str, Provider] = {
 
 
 def provider_name(text: str) -> str:
-    """A name that can stand before the colon of `provider:model`, where case does not matter."""
+    """Return the text as the name of a provider, in lower case. Raise UsageError if it cannot precede a colon."""
     name = text.strip().lower()
     if not name or ":" in name or "/" in name:
-        raise UsageError(f"{text!r} cannot name a provider: leave out colons and slashes")
+        raise UsageError(f"{text!r} cannot be the name of a provider: leave out colons and slashes")
     return name
 
 
 def compatible(name: str, base_url: str, key_variable: str | None = None) -> Provider:
-    """A provider that speaks the OpenAI API somewhere else, as a config may declare."""
+    """Return a provider that speaks the OpenAI API at another address, as a configuration may declare."""
     return Provider(name, "openai", (key_variable,) if key_variable else (), base_url)
 
 
@@ -171,24 +183,38 @@ _registered: dict[str, Provider] = {}
 
 
 def register_provider(name: str, factory: Factory) -> Callable[[], None]:
-    """Add a provider for this process; call what is returned to take it back, and to have what it hid again."""
+    """Add a provider for this process.
+
+    `factory` is an object with `create_message(system, message)`, or a class or function that makes one. Call the
+    returned function to remove the provider and restore the one that it replaced.
+    """
     name = provider_name(name)
     check_factory(factory, f"provider {name!r}")
-    hidden = _registered.get(name)
+    replaced = _registered.get(name)
     provider = _registered[name] = Provider(name, "custom", factory=factory)
 
-    def take_back() -> None:
+    def remove() -> None:
         if _registered.get(name) is provider:
             _registered.pop(name)
-            if hidden is not None:
-                _registered[name] = hidden
+            if replaced is not None:
+                _registered[name] = replaced
 
-    return take_back
+    return remove
 
 
 def known_providers(added: Mapping[str, Provider] | None = None) -> dict[str, Provider]:
-    """All providers by name: built in, from installed packages, registered, added by a config; the later wins."""
+    """Return all providers by name: built in, from installed packages, registered, and added. Later ones win."""
     return {**BUILT_IN, **_from_entry_points(), **_registered, **(added or {})}
+
+
+def known_model_name(text: str, providers: Mapping[str, Provider]) -> ModelName:
+    """Parse a model name. Raise UsageError if its provider is unknown."""
+    name = parse_model_name(text)
+    if name.provider not in providers:
+        near = get_close_matches(name.provider, providers, n=1)
+        hint = f"did you mean {near[0]}:{name.model}?" if near else f"there are {', '.join(sorted(providers))}"
+        raise UsageError(f"model {text!r}: unknown provider {name.provider!r}; {hint}")
+    return name
 
 
 def _from_entry_points() -> dict[str, Provider]:

@@ -20,7 +20,7 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.words import visible
-from bakeoff.storage.journal import Damage, Entry, Mark, beyond_measure, read_journal, read_journal_backwards
+from bakeoff.storage.journal import Damage, Entry, Mark, implausible_number, read_journal, read_journal_backwards
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
 
 GROUP = "bakeoff.readers"
@@ -109,7 +109,7 @@ def _checked(path: Path, plan: Plan, records: Iterator[Record]) -> Iterator[Reco
             raise RunFolderError(f"{path}: {name} is not in the plan that was read from the same file")
         if trial.index in seen:
             raise RunFolderError(f"{path}: {name} is there more than once")
-        if found := beyond_measure(record):
+        if found := implausible_number(record):
             raise RunFolderError(f"{path}: {name}: {found}")
         seen.add(trial.index)
         yield record

@@ -16,8 +16,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
-from bakeoff.models.check import known_model_name
-from bakeoff.models.providers import known_providers
+from bakeoff.models.providers import known_model_name, known_providers
 from bakeoff.protocols import ScoreInput, Task
 from bakeoff.replay.store import recordings_of
 from bakeoff.scorers.json_match import read_json

@@ -146,7 +146,7 @@ def _sentence_transformers(name: str) -> Any:
 async def _asked(access: "ProviderAccess", texts: list[str]) -> list[Any]:
     import httpx2
 
-    from bakeoff.models.wire import http_client
+    from bakeoff.models.clients import http_client
 
     base, key = access.provider.url(access.environment), access.provider.key(access.environment)
     headers = {"Authorization": f"Bearer {key}"} if key else {}

@@ -1,1 +1,1 @@
-"""Everything that touches a run on disk."""
+"""Read and write the files of a run: journal, blobs, run folder, redaction."""

@@ -1,4 +1,4 @@
-"""Large texts, stored once under the hash of their content."""
+"""Store large texts once, under the hash of their content."""
 
 import hashlib
 import re
@@ -10,12 +10,12 @@ from bakeoff._kernel.files import write_atomically
 from bakeoff.errors import RunFolderError
 
 LONG = 4 * 1024
-"""Strings of more characters than this are worth a blob of their own."""
+"""Strings with more characters than this are moved into a blob."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 Place = list[str | int]
-"""The keys and indices that lead to a string inside JSON data."""
+"""The keys and indices of a string inside JSON data."""
 
 Reference = tuple[Place, str]
 
@@ -27,19 +27,21 @@ class Blobs:
     folder: Path
 
     def path(self, digest: str) -> Path:
+        """Return the file of a blob. Raise RunFolderError if the digest is not one."""
         if not _DIGEST.fullmatch(digest):
-            raise RunFolderError(f"{digest!r} is not the name of a blob")
+            raise RunFolderError(f"{digest!r} is not the digest of a blob")
         return self.folder / digest[:2] / digest
 
     def write(self, data: bytes) -> str:
+        """Store the data and return its digest. A damaged blob of the same name is written again."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
-        if not _holds(path, digest):
+        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             write_atomically(path, data)
         return digest
 
     def read(self, digest: str) -> str:
-        """A blob's text, or an error where it is missing or is not what its name says."""
+        """Return a blob's text. Raise RunFolderError if it is missing or damaged."""
         path = self.path(digest)
         if path.exists() and not path.is_file():  # reading a pipe would never end
             raise RunFolderError(f"blob {digest} cannot be read: it is not a file")
@@ -52,21 +54,16 @@ class Blobs:
         return data.decode()
 
     def take_out(self, data: Any) -> list[Reference]:
-        """Move every long string of JSON data, in place, into blobs; returns where each belongs."""
+        """Move every long string of JSON data into a blob, in place. Return the place and digest of each."""
         return [(place, self.write(text.encode())) for place, text in _cut_long_strings(data, [])]
 
     def put_back(self, data: Any, references: list[Reference]) -> None:
-        """Undo `take_out`, in place."""
+        """Undo `take_out` in place."""
         for (*parents, last), digest in references:
             target = data
             for key in parents:
                 target = target[key]
             target[last] = self.read(digest)
-
-
-def _holds(path: Path, digest: str) -> bool:
-    """Whether the blob is there and whole; a damaged one is written again."""
-    return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
 
 
 def _cut_long_strings(data: Any, place: Place) -> list[tuple[Place, str]]:

@@ -29,27 +29,31 @@ from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage
 from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.redaction import Redactor
 
-INLINE_BYTES = 16 * 1024  # a line this short is written as it is, without looking for long strings
+INLINE_BYTES = 16 * 1024  # records up to this length are written without moving long strings into blobs
 _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
-_DEEP = 100  # more brackets than this in a line, or more bytes than the next, and we make sure it can be read back
-_LONG_NUMBER = 4000
+# Records with more brackets or bytes than these are read back before they are written: they may be nested too deep,
+# or hold a number too long, for the reader.
+_MANY_BRACKETS = 100
+_MANY_BYTES = 4000
 _LOCK_TRIES, _LOCK_PAUSE = 20, 0.01
-_MOST = 10**15  # tokens, dollars or seconds of one record: nothing measured has more, and sums of these have an end
+_MAX_NUMBER = 10**15  # tokens, dollars or seconds of one record: no measurement exceeds this, and sums stay finite
 
 Line = dict[str, Any]
 Upgrade = Callable[[Line], Line]
 UPGRADES: Mapping[int, Upgrade] = {}
-"""From the schema version that a line was written with to the next one."""
+"""For each schema version, the function that turns a line of it into one of the next version."""
 
 
 class _Newer(RunFolderError):
-    pass
+    """A newer bakeoff wrote the line."""
 
 
 def upgrade(line: Line, version: int, upgrades: Mapping[int, Upgrade] = UPGRADES, newest: int = SCHEMA) -> Line:
-    """A line as the newest schema would have written it."""
+    """Return the line in the newest schema."""
     if version > newest:
-        raise _Newer(f"schema {version} is newer than this bakeoff's {newest}: upgrade bakeoff to read it")
+        raise _Newer(
+            f"schema {version} is newer than {newest}, the newest this bakeoff knows: upgrade bakeoff to read it"
+        )
     for step in range(version, newest):
         line = upgrades[step](line)
     return line
@@ -57,16 +61,16 @@ def upgrade(line: Line, version: int, upgrades: Mapping[int, Upgrade] = UPGRADES
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A line that could not be read."""
+    """A journal line that cannot be read."""
 
     line: int
     reason: str
-    newer: bool = False  # nothing is wrong with it but that a newer bakeoff wrote it
+    newer: bool = False  # the line is intact, but a newer bakeoff wrote it
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Spending as it arrived: the run's total so far, and what was added to it by which trial."""
+    """One spending: the usage of a trial, and the run's total including it."""
 
     total: Usage
     trial: str
@@ -75,7 +79,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A process began or ended its work on the run."""
+    """The start or end of a process that worked on the run."""
 
     kind: Literal["start", "end"]
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -85,13 +89,13 @@ Entry = Record | Spent | Mark | Damage
 
 
 def read_journal(path: Path) -> Iterator[Entry]:
-    """Every entry in the order written. A torn last line was never reported finished and is passed over."""
+    """Yield every entry in the order written. Skip an incomplete last line: it was never reported as finished."""
     for _, entry in read_journal_with_places(path):
         yield entry
 
 
 def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
-    """Every entry with the byte at which it begins, for `record_at`."""
+    """Yield every entry with the byte offset at which it begins, for `record_at`."""
     blobs = Blobs(path.parent / "blobs")
     place = 0
     with path.open("rb") as file:
@@ -103,54 +107,54 @@ def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
 
 
 def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entry]:
-    """Every entry, the last one first, so that the entry that counts for a trial is the first one met."""
+    """Yield every entry, the last one first. The first entry of a trial is then the one that counts."""
     blobs = Blobs(path.parent / "blobs")
     for raw in _lines_backwards(path, step):
         yield _read_line(raw, 0, blobs)
 
 
 def record_at(path: Path, place: int) -> Record:
-    """The record that begins at that byte."""
+    """Return the record that begins at the byte offset."""
     with path.open("rb") as file:
         file.seek(place)
         entry = _read_line(file.readline(), 0, Blobs(path.parent / "blobs"))
     if not isinstance(entry, Record):
-        raise RunFolderError(f"{path}: the record at byte {place} is gone")
+        raise RunFolderError(f"{path}: there is no record at byte {place} any more")
     return entry
 
 
-def beyond_measure(record: Record) -> str | None:
-    """A number that nobody can have measured, in words; sums over such numbers have no end."""
+def implausible_number(record: Record) -> str | None:
+    """Describe the first number of a record that is too large to be a measurement. Return None if there is none."""
     for usage in (record.spent, record.transcript.usage) if record.transcript else (record.spent,):
         if found := _beyond(usage):
             return found
     for name in ("prepare", "attempt", "score"):
         phase: Phase | None = getattr(record, name)
-        if phase is not None and not (abs(phase.seconds) <= _MOST and abs(phase.waited) <= _MOST):
-            return f"{name} of {max(abs(phase.seconds), abs(phase.waited)):g} seconds is nothing that was measured"
+        if phase is not None and not (abs(phase.seconds) <= _MAX_NUMBER and abs(phase.waited) <= _MAX_NUMBER):
+            return f"{name} of {max(abs(phase.seconds), abs(phase.waited)):g} seconds is too large to be a measurement"
     return None
 
 
 def _beyond(usage: Usage) -> str | None:
     if usage is NO_USAGE:
         return None
-    for name, number in usage.__dict__.items():  # every record passes here; pydantic's own way takes ten times as long
-        if number is not None and not -_MOST <= number <= _MOST:
-            return f"{name} of more than {_MOST:g} is nothing that was measured"
+    for name, number in usage.__dict__.items():  # called for every record: ten times as fast as model_dump
+        if number is not None and not -_MAX_NUMBER <= number <= _MAX_NUMBER:
+            return f"{name} of more than {_MAX_NUMBER:g} is too large to be a measurement"
     return None
 
 
 def _measured(record: Record) -> Record:
-    if found := beyond_measure(record):
+    if found := implausible_number(record):
         raise ValueError(found)
     return record
 
 
 def _lines_backwards(path: Path, step: int) -> Iterator[bytes]:
-    pieces: list[bytes] = []  # of a line whose beginning is still to be read, the last first; joined once
+    pieces: list[bytes] = []  # of a line whose beginning has not been read yet, the last piece first
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
-        torn = True  # what follows the last newline
+        torn = True  # until the text after the last newline has been dropped
         while end > 0:
             start = max(0, end - step)
             file.seek(start)
@@ -201,19 +205,19 @@ def _entry(line: Line, blobs: Blobs) -> Entry:
 
 
 class JournalWriter:
-    """Appends to one journal, alone: a lock keeps every other process out until it is closed.
+    """Append to one journal under a lock that keeps all other processes out until the writer is closed.
 
-    `append` and `append_record` only queue; `commit` makes what is queued durable in one write and one fsync, `flush`
-    writes it so that it outlives this process, if not the machine.
+    `append` and `append_record` only queue lines. `commit` makes the queued lines durable with one write and one fsync.
+    `flush` writes them without fsync: they survive the end of this process, but not a crash of the machine.
     """
 
-    def __init__(self, path: Path, redactor: Redactor) -> None:
+    def __init__(self, path: Path, redactor: Redactor, *, pause: Callable[[float], object] = time.sleep) -> None:
         self._blobs = Blobs(path.parent / "blobs")
         self._redactor = redactor
-        self._descriptor = _open_alone(path)
+        self._descriptor = _open_locked(path, pause)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._broken = False
-        self._queued: list[bytes | Line] = []  # a dict is a record so long that it needs blobs
+        self._queued: list[bytes | Line] = []  # a dict is a long record, whose long strings go into blobs
 
     def __enter__(self) -> Self:
         return self
@@ -238,19 +242,19 @@ class JournalWriter:
             self._queued.append(_PLAIN_RECORD + data + b"}\n")
 
     async def commit(self) -> None:
-        """Return when everything queued so far can no longer be lost."""
+        """Write the queued lines durably, in a thread, and return when they are on the disk."""
         queued, self._queued = self._queued, []
         if queued:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._write, queued)
 
     def flush(self) -> None:
-        """Write what is queued, from a program that has no loop to wait on and need not wait for the disk."""
+        """Write the queued lines without waiting for the disk. Needs no event loop."""
         queued, self._queued = self._queued, []
         if queued:
             self._write(queued, durable=False)
 
     def close(self) -> None:
-        """Write what is still queued and let others have the journal."""
+        """Write the queued lines and release the lock."""
         queued, self._queued = self._queued, []
         try:
             if queued and not self._broken:
@@ -268,10 +272,10 @@ class JournalWriter:
                 os.fsync(self._descriptor)
         except OSError as error:
             self._broken = True
-            os.ftruncate(self._descriptor, start)  # half a batch must not stand before the next one
+            os.ftruncate(self._descriptor, start)  # a batch is written completely or not at all
             raise RunFolderError(
-                f"the journal cannot be written: {error.strerror}. Everything reported finished is safe: "
-                "make room, then `bakeoff resume`"
+                f"the journal cannot be written: {error.strerror}. All trials reported as finished are safe: "
+                "free disk space, then run `bakeoff resume`"
             ) from error
 
     def _with_blobs(self, record: Line) -> bytes:
@@ -280,7 +284,7 @@ class JournalWriter:
 
 
 def _without_secrets(record: Record, redactor: Redactor) -> Record:
-    """What was said may have been cut anywhere; names never are, and a resumed run has to find them as they were."""
+    """Redact the record. Texts may have been cut anywhere; names are complete, and a resumed run must find them."""
     names = {name: redactor.text(getattr(record, name)) for name in ("case", "subject", "attempt_key", "score_key")}
     redacted = redactor.model(record, cut=True)
     pairs = zip(redacted.scores, record.scores, strict=True)
@@ -289,7 +293,7 @@ def _without_secrets(record: Record, redactor: Redactor) -> Record:
 
 
 def _storable(record: Record) -> bytes:
-    """The record as JSON that can be read back, whatever a subject put into it."""
+    """Return the record as JSON that can be read back, whatever a subject put into it."""
     try:
         return _readable(record)
     except (PydanticSerializationError, ValueError) as error:
@@ -298,15 +302,15 @@ def _storable(record: Record) -> bytes:
 
 
 def _readable(record: Record) -> bytes:
-    """The record as JSON; an error where that could not be read back: nested too deep, or a number too long."""
+    """Return the record as JSON. Raise ValueError if it could not be read back."""
     data = record.__pydantic_serializer__.to_json(record, exclude_defaults=True)
-    if len(data) > _LONG_NUMBER or data.count(b"[") + data.count(b"{") > _DEEP:
+    if len(data) > _MANY_BYTES or data.count(b"[") + data.count(b"{") > _MANY_BRACKETS:
         from_json(_PLAIN_RECORD + data + b"}")
     return data
 
 
 def _without_free_data(record: Record, reason: str) -> Record:
-    """The same outcome without the places where a subject or scorer may put any data it likes."""
+    """Return the record without the fields in which subjects and scorers put data of any kind."""
     note = {"not stored": reason}
     usage = record.transcript.usage if record.transcript else Usage()
     scores = tuple(score.model_copy(update={"reason": "", "metadata": note}) for score in record.scores)
@@ -322,31 +326,31 @@ def _without_failure_text(phase: Any) -> Any:
     return phase.model_copy(update={"failure": phase.failure.model_copy(update={"message": "", "detail": ""})})
 
 
-def _open_alone(path: Path) -> int:
-    """Open for appending under a lock, without the torn line that a crash may have left."""
+def _open_locked(path: Path, pause: Callable[[float], object]) -> int:
+    """Open the journal for appending under a lock. Remove the incomplete last line that a crash may have left."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
     except OSError as error:
         raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
     try:
-        _lock(descriptor)
+        _lock(descriptor, pause)
     except OSError as error:
         os.close(descriptor)
         raise RunFolderError(
-            f"run {path.parent.name} is being written by another process: wait for it, or stop it first"
+            f"another process is writing run {path.parent.name}: wait for it, or stop it first"
         ) from error
     _drop_torn_line(descriptor)
     sync_folder(path.parent)
     return descriptor
 
 
-def _lock(descriptor: int) -> None:
-    """Whoever asks whether a journal is being written holds a lock for a moment; that is not yet another writer."""
+def _lock(descriptor: int, pause: Callable[[float], object]) -> None:
+    """Lock the file. Retry for a moment: `RunFolder.is_being_written` holds the lock briefly to find out."""
     for _ in range(_LOCK_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            time.sleep(_LOCK_PAUSE)
+            pause(_LOCK_PAUSE)
         else:
             return
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Known secret values never reach the disk: every byte of a run folder passes through a `Redactor` first."""
+"""Keep secret values off the disk: everything that is written to a run folder passes through a `Redactor`."""
 
 import base64
 import json
@@ -14,42 +14,40 @@ from pydantic import BaseModel, JsonValue
 from pydantic_core import PydanticSerializationError
 
 SHORTEST = 8
-"""Shorter values are left alone: blanking every "test" or "1234" would destroy results and protect nothing."""
+"""The length of the shortest secret. Redacting every "test" or "1234" would destroy results and protect nothing."""
 
 CUT = "…"
-"""Stands where something was left out inside a text: what is left of a secret is seen beside it."""
+"""Marks where a text was shortened. The rest of a secret may stand beside it."""
 
 _SECRET_NAME = re.compile(
     r"apikey|privatekey|token|secret|password|passwd|passphrase|credential"
-    r"|(^|[_.-])(keys?|pat|pass|auth)([_.-]|\d*$)|_pwd$",  # whole words: PATH and KEYBOARD_LAYOUT are no secrets
+    r"|(^|[_.-])(keys?|pat|pass|auth)([_.-]|\d*$)|_pwd$",  # whole words: PATH and KEYBOARD_LAYOUT are not secret
     re.IGNORECASE,
 )
 _CUT_MARKS = (CUT.encode(), b"...")
-# A line's end, as it is or escaped, and what the next line is indented by.
+# Line ends, plain or escaped, with the indentation of the next line.
 _BREAK = re.compile(rb"(?:(?:[\r\n]|\\+[rn])[ \t]*)+")
 _BREAK_SIGNS = (b"\n", b"\\n", b"\r", b"\\r")
-_JSON_DEPTH = 3  # JSON inside JSON inside JSON: a tool result, in a transcript, in a journal
-_LONGEST_NUMBER = 1000  # bits; Python refuses to write out really long ones
+_JSON_DEPTH = 3  # such as a tool result in a transcript in a journal
+_LONGEST_NUMBER = 1000  # bits: Python refuses to format very long numbers
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables whose names say that their values are secret."""
+    """Return the variables whose names say that their values are secret."""
     return {name: value for name, value in environment.items() if value and _SECRET_NAME.search(name)}
 
 
 _SECRET_FIELD = re.compile(
     r"(?:proxy-)?authorization(?:_token)?|(?:x-)?api[_-]?key|(?:access|auth|refresh|bearer|api)[_-]?token|client[_-]?secret|password",
     re.IGNORECASE,
-)  # narrower than names of variables: what is asked with another `key` or `token` is another question
-
-
-_SCHEME = re.compile(r"^(?:bearer|basic|token) +", re.IGNORECASE)  # before a key; a password may well have blanks in it
+)  # narrower than names of variables: another `key` or `token` in a question may mean another question
+_SCHEME = re.compile(r"^(?:bearer|basic|token) +", re.IGNORECASE)  # a password itself may hold blanks
 
 
 def secrets_within(data: Any, place: str = "") -> dict[str, str]:
-    """Texts in data whose fields say that they are secret, by their places."""
+    """Return the texts in JSON data whose field names say that they are secret, by their paths."""
     if isinstance(data, dict):
         found: dict[str, str] = {}
         for name, item in data.items():
@@ -65,7 +63,7 @@ def secrets_within(data: Any, place: str = "") -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A secret, or a part of one, and where it stands."""
+    """The place of a secret, or of a part of one."""
 
     start: int
     end: int
@@ -73,10 +71,10 @@ class _Found:
 
 
 class Redactor:
-    """Replaces secret values by their names: as they are, JSON-escaped, URL-encoded, in base64 or in hex.
+    """Replace secret values by their names: plain, JSON-escaped, URL-encoded, in base64 and in hex.
 
-    Base64 and hex are also found where they are broken into lines. With `cut`, for what a program printed and someone
-    may have shortened, the rest of a secret at a text's edge or at a mark of shortening counts too.
+    Base64 and hex are found across line breaks too. With `cut`, for texts that may have been shortened, the rest of a
+    secret at the edge of a text or beside a `CUT` mark is replaced as well.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -88,9 +86,9 @@ class Redactor:
         self._encoded_edges = _edges(encoded)
 
     def finds(self, data: bytes) -> bool:
-        """Whether there may be anything to replace; never wrong when it says no, and fast, for most data has nothing.
+        """Return True if the data may hold a secret. Fast, and never wrong if it returns False.
 
-        The data may be JSON text: all that can be replaced in a string has a secret's first or last bytes in it.
+        The data may be JSON: every replaceable string contains the first or the last bytes of a secret.
         """
         if any(edge in data for edge in self._edges):
             return True
@@ -100,15 +98,17 @@ class Redactor:
         return any(edge in unbroken for edge in self._encoded_edges)
 
     def __call__(self, data: bytes, *, cut: bool = False) -> bytes:
+        """Return the data without secrets."""
         if not self.finds(data):
             return data
         return _replaced(data, _apart(self._found(data, cut=cut)))
 
     def text(self, text: str, *, cut: bool = False) -> str:
+        """Return the text without secrets."""
         return self(text.encode("utf-8", "surrogatepass"), cut=cut).decode("utf-8", "surrogatepass")
 
     def names_in(self, model: BaseModel) -> list[str]:
-        """Which secrets the data holds."""
+        """Return the names of the secrets in the data."""
         if not self._may_hold(model):
             return []
         found: set[str] = set()
@@ -121,14 +121,14 @@ class Redactor:
         return sorted(found)
 
     def _may_hold(self, model: BaseModel) -> bool:
-        """A quick look at the whole: it may see a secret where there is none, never the reverse."""
+        """Return True if the data may hold a secret, like `finds`."""
         try:
             return bool(self._forms) and self.finds(model.model_dump_json().encode())
         except PydanticSerializationError:  # lone surrogates
             return True
 
     def model(self, model: Model, *, cut: bool = False) -> Model:
-        """The same data without secrets. JSON is never redacted as text: in `\\nkey` the `n` belongs to the escape."""
+        """Return the data without secrets. Redacting its JSON is wrong: in `\\nkey` the `n` belongs to the escape."""
         return with_texts(model, partial(self.text, cut=cut))
 
     def _found(self, data: bytes, *, cut: bool) -> Iterator[_Found]:
@@ -158,7 +158,7 @@ def _places(form: bytes, data: bytes) -> Iterator[int]:
 
 
 def _rests(data: bytes, form: bytes, name: str) -> Iterator[_Found]:
-    """What is left of a form whose other end was cut off."""
+    """Yield the parts of a form whose other end was cut off."""
     for at in _places(form[:SHORTEST], data):
         marks = (data.find(mark, at + SHORTEST, at + len(form) + len(mark)) for mark in _CUT_MARKS)
         end = min((mark for mark in marks if mark >= 0), default=len(data))
@@ -177,7 +177,7 @@ def _has_breaks(data: bytes) -> bool:
 
 
 def _without_breaks(data: bytes) -> tuple[bytes, Callable[[int], int]]:
-    """The data as one line, and where in the original a byte of it was."""
+    """Return the data as one line, and a function from a place in it to the place in the original."""
     kept: list[int] = []  # bytes of the one line before each break
     removed = [0]
     for match in _BREAK.finditer(data):
@@ -187,7 +187,7 @@ def _without_breaks(data: bytes) -> tuple[bytes, Callable[[int], int]]:
 
 
 def _apart(found: Iterable[_Found]) -> Iterator[_Found]:
-    """In order, with those that overlap as one, under the name of the longest."""
+    """Yield the places in order. Overlapping ones become one, with the name of the longest."""
     whole: _Found | None = None
     longest = 0
     for each in sorted(found, key=lambda found: (found.start, -found.end)):
@@ -213,7 +213,7 @@ def _replaced(data: bytes, found: Iterable[_Found]) -> bytes:
 
 
 def with_texts(model: Model, change: Callable[[str], str]) -> Model:
-    """The same data with every text in it changed, keys of free data too; what only the code may say stays."""
+    """Return the model with every text changed, keys of free data included. Fields with literal types stay."""
     fields = {name: getattr(model, name) for name in type(model).model_fields}
     return model.model_copy(update={name: _changed(type(model), name, value, change) for name, value in fields.items()})
 
@@ -235,18 +235,18 @@ def _change(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_change(item, change) for item in value)
     if isinstance(value, float) or (type(value) is int and value.bit_length() < _LONGEST_NUMBER):
-        number = str(value)  # in free data: some secrets are numbers
+        number = str(value)  # some secrets in free data are numbers
         return value if (changed := change(number)) == number else changed
     return value
 
 
 def _label(name: str) -> str:
-    """Only what can stand inside a JSON string unescaped."""
+    """Return the name with only those characters that need no escape in JSON."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
 
 
 def _spelled(value: str) -> Iterator[bytes]:
-    """The value in letters of its own."""
+    """Yield the value plain, URL-encoded and JSON-escaped."""
     for text in {value, quote(value, safe=""), quote(value), quote_plus(value)}:
         yield from _escaped(text)
     for text in {quote(value, safe=""), quote_plus(value)}:
@@ -254,7 +254,7 @@ def _spelled(value: str) -> Iterator[bytes]:
 
 
 def _encoded(value: str) -> Iterator[bytes]:
-    """The value in letters that say nothing by themselves, which is why programs break them into lines anywhere."""
+    """Yield the value in hex and base64, which programs may break into lines anywhere."""
     raw = value.encode("utf-8", "surrogatepass")
     yield from (raw.hex().encode(), raw.hex().upper().encode())
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
@@ -262,7 +262,7 @@ def _encoded(value: str) -> Iterator[bytes]:
 
 
 def _escaped(text: str) -> Iterator[bytes]:
-    """The text at each depth of JSON-in-JSON, with and without `\\uXXXX` for what is not ASCII."""
+    """Yield the text at each depth of JSON in JSON, with and without `\\uXXXX` for characters outside ASCII."""
     levels = {text}
     for _ in range(_JSON_DEPTH + 1):
         yield from (level.encode("utf-8", "surrogatepass") for level in levels)
@@ -270,7 +270,7 @@ def _escaped(text: str) -> Iterator[bytes]:
 
 
 def _in_base64(raw: bytes, encode: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """The whole value, and the part that does not depend on its neighbours at each of the three alignments."""
+    """Yield the whole value, and at each of the three alignments the part that does not depend on its neighbours."""
     yield encode(raw)
     yield encode(raw).rstrip(b"=")
     for shift in range(3):

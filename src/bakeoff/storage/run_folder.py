@@ -1,4 +1,4 @@
-"""A run lives in one folder: `results/runs/<UTC stamp>-<slug>/` with its plan, journal, blobs, artefacts and logs."""
+"""Run folders: `results/runs/<UTC stamp>-<slug>/` with the plan, journal, blobs, artefacts and logs of one run."""
 
 import fcntl
 import json
@@ -30,13 +30,13 @@ from bakeoff.storage.journal import (
 from bakeoff.storage.redaction import Redactor
 
 LATEST = "latest"
-MOST_TRIALS = 10**9
-"""Of a plan whose records are read: one bit each has to fit into memory."""
+MAX_TRIALS = 10**9
+"""The largest plan whose records can be read: reading needs one bit of memory per trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """The layout of one run on disk."""
+    """One run on disk."""
 
     path: Path
 
@@ -46,7 +46,7 @@ class RunFolder:
 
     @property
     def label(self) -> str:
-        """The name for texts: bytes that are not UTF-8 reach Python as lone surrogates, and no format has those."""
+        """Return the name for texts, with bytes that are not UTF-8 escaped."""
         return self.path.name.encode(errors="backslashreplace").decode()
 
     @property
@@ -59,7 +59,7 @@ class RunFolder:
 
     @property
     def started(self) -> bool:
-        """Whether there is a journal. What is not a file is refused: reading a pipe would never end."""
+        """Return True if there is a journal. Raise RunFolderError for a pipe, whose reading never ends."""
         if self.journal_file.is_file():
             return True
         if self.journal_file.exists():
@@ -67,6 +67,7 @@ class RunFolder:
         return False
 
     def write_plan(self, plan: Plan, redactor: Redactor) -> None:
+        """Write the plan without secrets."""
         data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
         if redactor.finds(data):
             data = redactor.model(plan).model_dump_json(exclude_defaults=True, indent=1).encode()
@@ -76,6 +77,7 @@ class RunFolder:
             raise RunFolderError(f"{self.plan_file} cannot be written: {error.strerror}") from error
 
     def read_plan(self) -> Plan:
+        """Return the plan. Raise RunFolderError if there is none or it cannot be read."""
         try:
             return Plan.model_validate_json(self.plan_file.read_bytes())
         except FileNotFoundError as error:
@@ -88,20 +90,21 @@ class RunFolder:
             raise RunFolderError(f"{self.plan_file} cannot be read: {place}: {first['msg']}") from error
 
     def entries(self) -> Iterator[Entry]:
-        """What the journal holds; nothing where the run never started."""
+        """Yield the entries of the journal, or nothing if the run never started."""
         return read_journal(self.journal_file) if self.started else iter(())
 
     def entries_with_places(self) -> Iterator[tuple[int, Entry]]:
+        """Yield the entries of the journal with their byte offsets."""
         return read_journal_with_places(self.journal_file) if self.started else iter(())
 
     def latest_records(self, plan: Plan, damaged: list[Damage] | None = None) -> Iterator[Record]:
-        """The one record that counts for each trial of the plan that has one, newest first, in constant memory.
+        """Yield the record that counts for each finished trial of the plan, newest first.
 
-        A trial that the plan's present scorers have not scored yet has none: marks of two kinds are never mixed.
-        Lines that cannot be read are added to `damaged`, for those who want to tell of them.
+        Trials that the plan's current scorers have not scored are left out, so that scores of different scorers are
+        never mixed. Lines that cannot be read are added to `damaged`.
         """
-        if plan.size > MOST_TRIALS:
-            raise RunFolderError(f"{self.plan_file} has {plan.size:,} trials: at most {MOST_TRIALS:,} can be read")
+        if plan.size > MAX_TRIALS:
+            raise RunFolderError(f"{self.plan_file} has {plan.size:,} trials: at most {MAX_TRIALS:,} can be read")
         seen = Bitmap(plan.size)
         for entry in read_journal_backwards(self.journal_file) if self.started else ():
             if isinstance(entry, Damage) and damaged is not None:
@@ -114,17 +117,17 @@ class RunFolder:
                         yield entry
 
     def spent(self) -> Usage:
-        """All that the run has spent, also on trials that were killed before they could be recorded."""
+        """Return all that the run has spent, including trials that were killed before they were recorded."""
         entries = read_journal_backwards(self.journal_file) if self.started else ()
         return next((entry.total for entry in entries if isinstance(entry, Spent)), NO_USAGE)
 
     def beginning(self) -> Mapping[str, Any]:
-        """What the first process said of itself."""
+        """Return the facts that the first process wrote when it started the run."""
         first = next(self.entries(), None)
         return first.facts if isinstance(first, Mark) else {}
 
     def has_torn_line(self) -> bool:
-        """Whether the journal ends in the middle of a line."""
+        """Return True if the journal ends in the middle of a line."""
         if not self.started or self.journal_file.stat().st_size == 0:
             return False
         with self.journal_file.open("rb") as file:
@@ -132,7 +135,7 @@ class RunFolder:
             return file.read() != b"\n"
 
     def is_being_written(self) -> bool:
-        """Whether a process holds the journal now."""
+        """Return True if a process is writing the journal now."""
         if not self.started:
             return False
         try:
@@ -148,9 +151,10 @@ class RunFolder:
         return False
 
     def delete(self) -> None:
+        """Delete the folder, unless a process is writing it or it holds no plan."""
         if self.is_being_written():
             raise RunFolderError(f"run {self.name} is being written: stop it before you delete it")
-        self.read_plan()  # whatever has no plan of ours is not ours to remove
+        self.read_plan()  # a folder without a plan is no run of ours
         try:
             shutil.rmtree(self.path)
         except OSError as error:
@@ -158,7 +162,7 @@ class RunFolder:
 
 
 def new_run_folder(results: Path, title: str) -> RunFolder:
-    """A fresh folder; two that start in the same second get different names."""
+    """Make a new run folder. Runs that start in the same second get different names."""
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S")
     for number in range(1, 1000):
@@ -168,11 +172,11 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
             sync_folder(path.parent)
             sync_folder(path.parent.parent)
         except FileExistsError as error:
-            if not path.is_dir():  # something above it is in the way, such as a link that leads nowhere
+            if not path.is_dir():  # a parent is in the way, such as a dangling link
                 raise RunFolderError(f"{path} cannot be made: {error.filename} is in the way") from error
         except OSError as error:
             raise RunFolderError(
-                f"{path} cannot be made: {error.strerror}; choose another place for results"
+                f"{path} cannot be made: {error.strerror}; choose another folder for results"
             ) from error
         else:
             return RunFolder(path)
@@ -180,7 +184,7 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
 
 
 def run_folders(results: Path) -> list[RunFolder]:
-    """All runs, oldest first: their names begin with the time."""
+    """Return all runs, oldest first."""
     runs = results / "runs"
     if not runs.is_dir():
         return []
@@ -188,7 +192,7 @@ def run_folders(results: Path) -> list[RunFolder]:
 
 
 def find_run(results: Path, name: str) -> RunFolder:
-    """The run of that folder, that name, or `latest`."""
+    """Return the run with that folder or name, or the newest one for `latest`."""
     folders = run_folders(results)
     if name == LATEST:
         if not folders:
@@ -200,5 +204,5 @@ def find_run(results: Path, name: str) -> RunFolder:
         if (path / "plan.json").is_file():
             return RunFolder(path)
     near = [folder.name for folder in folders if name in folder.name]
-    hint = f"; did you mean {', '.join(near[-3:])}?" if near else "; `bakeoff runs list` shows what is there"
+    hint = f"; did you mean {', '.join(near[-3:])}?" if near else "; `bakeoff runs list` shows all runs"
     raise RunFolderError(f"no run {json.dumps(name)} under {results / 'runs'}{hint}")

@@ -14,12 +14,19 @@ from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, OpenHub, ServerSpec, parse_mcp_option
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
-from bakeoff.models.check import known_model_name, what_is_missing
+from bakeoff.models.check import what_is_missing
 from bakeoff.models.conversation import begin, converse
-from bakeoff.models.gate import USUAL_MOST, Patience
-from bakeoff.models.names import ModelName
 from bakeoff.models.prices import MILLION, Price
-from bakeoff.models.providers import Provider, check_factory, compatible, known_providers, provider_name
+from bakeoff.models.providers import (
+    ModelName,
+    Provider,
+    check_factory,
+    compatible,
+    known_model_name,
+    known_providers,
+    provider_name,
+)
+from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RetryPolicy
 from bakeoff.plan import SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Resource, Task, Tool
 from bakeoff.record import Transcript
@@ -67,7 +74,7 @@ class ModelOptions(FrozenModel):
     first_wait_seconds: PositiveFloat = Field(default=0.5, description="before the first retry; doubles each time")
     longest_wait_seconds: PositiveFloat = Field(default=30.0, description="the longest wait between two retries")
     most_in_flight: PositiveInt = Field(
-        default=USUAL_MOST, description="calls at one time; fewer if the provider is overloaded"
+        default=DEFAULT_MAX_IN_FLIGHT, description="calls at one time; fewer if the provider is overloaded"
     )
     stream: bool = False
     output_schema: dict[str, JsonValue] | None = Field(default=None, description="JSON Schema that the answer must fit")
@@ -115,9 +122,9 @@ class ModelSubject:
         added = {provider_name(name): _added(name, given, describe(spec)) for name, given in options.providers.items()}
         providers = known_providers(added)
         name = known_model_name(options.model, providers)
-        patience = Patience(options.first_wait_seconds, options.longest_wait_seconds, options.patience_seconds)
+        policy = RetryPolicy(options.first_wait_seconds, options.longest_wait_seconds, options.patience_seconds)
         idle = options.idle_seconds if options.stream else None
-        access = ProviderAccess(name, providers[name.provider], environment, idle, options.most_in_flight, patience)
+        access = ProviderAccess(name, providers[name.provider], environment, idle, options.most_in_flight, policy)
         return cls(name, options, access, most_steps)
 
     def lacks(self) -> list[str]:
@@ -144,7 +151,7 @@ class ModelSubject:
             self._caller(task),
             begin(self.options.system, task.prompt),
             self._tools(task),
-            most_steps=self.most_steps,
+            max_steps=self.most_steps,
             output_schema=self.options.output_schema,
         )
         return self._with_servers(talk.transcript(), task)

@@ -74,7 +74,7 @@ def test_no_model_is_an_error_that_says_what_to_type() -> None:
 
 
 def test_a_word_that_is_no_model_is_refused() -> None:
-    with pytest.raises(UsageError, match="'gpt' does not name a model"):
+    with pytest.raises(UsageError, match="'gpt' is not a model name"):
         plan_of(models=["gpt"])
     with pytest.raises(UsageError, match=r"--model 'a/\\x1b\[2J': use printable characters"):
         plan_of(models=["a/\x1b[2J"])

@@ -58,7 +58,7 @@ def test_suites_and_flags_say_what_is_run(bakeoff: Bakeoff, tmp_path: Path) -> N
     ("words", "told"),
     [
         ((), "no model was named: add --model, for instance --model local:smollm2"),
-        (("--model", "gpt"), "'gpt' does not name a model"),
+        (("--model", "gpt"), "'gpt' is not a model name"),
         (("--model", "oracle", "--suite", "addr"), "did you mean 'adder'?"),
         (("--model", "oracle", "--suites", "nowhere"), "suites folder nowhere cannot be read"),
         (("--model", "a/b", "--max-cost", "1", "--no-pricing"), "--max-cost needs prices"),

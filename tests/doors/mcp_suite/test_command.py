@@ -134,13 +134,13 @@ def test_a_cell_that_lost_rounds_leaves_undecided_is_not_shown_as_passed(
         providers={"tired": {"target": "provider_that_tires:Tired", "options": {"reply": call(**BMI)}}},
     )
     Path("suites/provider_that_tires.py").write_text(
-        "from bakeoff.models.gate import Busy\n"
+        "from bakeoff.models.rate_limit import ProviderBusy\n"
         "class Tired:\n"
         "    def __init__(self, settings):\n"
         "        self.replies = [settings.options['reply']]\n"
         "    def create_message(self, system, message):\n"
         "        if not self.replies:\n"
-        "            raise Busy('come back later')\n"
+        "            raise ProviderBusy('come back later')\n"
         "        return self.replies.pop()\n"
     )
     done = bakeoff("mcp", "evaluate", "suites", "--no-open")

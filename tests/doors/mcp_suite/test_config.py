@@ -182,9 +182,9 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     "truth as a text": (GOOD + "executeTools: yes\n", "13: executeTools: 'yes': has to be true or false"),
     "model without provider": (
         changed("local:smollm2", "smollm2"),
-        "3: modelsToTest[0]: 'smollm2' does not name a model: write `provider:model`",
+        "3: modelsToTest[0]: 'smollm2' is not a model name: write `provider:model`",
     ),
-    "model without name": (changed("local:smollm2", "'local:'"), "3: modelsToTest[0]: 'local:' does not name a model"),
+    "model without name": (changed("local:smollm2", "'local:'"), "3: modelsToTest[0]: 'local:' is not a model name"),
     "model as a number": (changed("local:smollm2", "4"), "3: modelsToTest[0]: 4: has to be a text: put it in quotes"),
     "model twice": (changed(MODEL, MODEL + MODEL), "4: modelsToTest[1]: 'local:smollm2' is listed twice: remove one"),
     "case that is a text": (
@@ -300,7 +300,7 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
         changed(CALL, CALL + "    gradingPrompt: Is it?\n"),
         "10: testCases[0].gradingPrompt: needs a `judge",
     ),
-    "judge without provider": (GOOD + "judge: clever\n", "13: judge: 'clever' does not name a model"),
+    "judge without provider": (GOOD + "judge: clever\n", "13: judge: 'clever' is not a model name"),
     "judge under test": (
         GOOD + "judge: local:smollm2\n",
         "13: judge: 'local:smollm2' is under test: name another model, or write `allowSelfGrading: true`",
@@ -384,7 +384,7 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "provider with a colon": (
         GOOD + "providers:\n  'a:b': 'http://x'\n",
-        "14: providers.a:b: 'a:b' cannot name a provider: leave out colons and slashes",
+        "14: providers.a:b: 'a:b' cannot be the name of a provider: leave out colons and slashes",
     ),
     "temperature below zero": (
         GOOD + "modelSettings: {temperature: -1}\n",

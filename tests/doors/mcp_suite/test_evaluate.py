@@ -12,8 +12,8 @@ import pytest
 from bakeoff.doors.mcp_suite.api import Progress, evaluate, evaluate_all
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.gate import Busy
 from bakeoff.models.providers import register_provider
+from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.options import RunOptions
 
 from ...mcp.conftest import nothing_is_left_running
@@ -384,7 +384,7 @@ def test_a_busy_provider_is_tried_as_often_as_the_suite_says(evaluated: Evaluate
 
         async def create_message(self, system: str, message: str) -> str:
             self.calls += 1
-            raise Busy("come back later")
+            raise ProviderBusy("come back later")
 
     broken = Broken()
     take_back = register_provider("broken", broken)

@@ -20,8 +20,7 @@ import pytest
 from bakeoff.engine.resources import open_resources
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded import EmbeddedServer, Endpoint
-from bakeoff.models.embedded.launch import Files, Running, runtime_folder
-from bakeoff.models.embedded.locks import is_held, locked
+from bakeoff.models.embedded.launch import Files, Running, is_held, locked, runtime_folder
 from bakeoff.models.embedded.server import connect
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
@@ -185,7 +184,7 @@ def test_a_server_that_another_process_left_half_started_is_waited_for(tmp_path:
     files = Files(tmp_path, launch.id)
     ready = Running("http://127.0.0.1:9/v1", "key", 1, supports_tools=True)
     with locked(files.alive):
-        late = threading.Timer(0.1, files.leave_word, [ready])
+        late = threading.Timer(0.1, files.write_state, [ready])
         late.start()
         assert connect(launch, files, 20) == ready
         late.join()
@@ -202,7 +201,7 @@ async def test_the_first_use_says_that_it_pulls(weights: Path, tmp_path: Path, m
     with pytest.raises(InfraError, match="could not be downloaded"):
         async with EmbeddedServer("smollm2", say=said.append).open():
             pass
-    assert said[0] == "the weights of smollm2 are not here yet: pulling them, this once"
+    assert said[0] == "the weights of smollm2 are missing: downloading them once"
 
 
 def test_weights_in_the_cache_are_enough_without_a_network(

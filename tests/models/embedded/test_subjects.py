@@ -21,9 +21,8 @@ from bakeoff._kernel.clock import Clock
 from bakeoff.engine.registry import default_registry
 from bakeoff.models.access import ProviderAccess
 from bakeoff.models.embedded.launch import runtime_folder
-from bakeoff.models.gate import Busy, Patience
-from bakeoff.models.names import ModelName
-from bakeoff.models.providers import BUILT_IN
+from bakeoff.models.providers import BUILT_IN, ModelName
+from bakeoff.models.rate_limit import ProviderBusy, RetryPolicy
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Tool
 from bakeoff.record import Record, Transcript
@@ -72,7 +71,7 @@ async def test_a_model_that_is_given_a_schema_answers_in_json(use_cache: None, c
 async def test_a_server_that_came_back_at_another_port_is_asked_there(weights: Path, tmp_path: Path) -> None:
     own = str(shutil.copy(weights, tmp_path / "own.gguf"))  # and so with a server of its own, which others do not miss
     name = ModelName("local", own)
-    access = ProviderAccess(name, BUILT_IN["local"], {}, patience=Patience(0.01, 0.01, 120.0))
+    access = ProviderAccess(name, BUILT_IN["local"], {}, retry_policy=RetryPolicy(0.01, 0.01, 120.0))
     asked: list[httpx2.URL] = []
     async with access.open() as provider:
 
@@ -80,7 +79,7 @@ async def test_a_server_that_came_back_at_another_port_is_asked_there(weights: P
             model = provider.model(own)
             asked.append(httpx2.URL(model.base_url or ""))
             if len(asked) == 1:
-                raise Busy("the connection broke")
+                raise ProviderBusy("the connection broke")
             short = ModelSettings(max_tokens=3)
             response = await model_request(model, [ModelRequest.user_text_prompt("Hello")], model_settings=short)
             return response.finish_reason
@@ -88,7 +87,7 @@ async def test_a_server_that_came_back_at_another_port_is_asked_there(weights: P
         here = httpx2.URL(provider.model(own).base_url or "")
         kill_server(here)
         with socket.create_server(("127.0.0.1", here.port or 0)):
-            assert await provider.gate.pass_through(call, Clock(120.0)) == "length"
+            assert await provider.limiter.run(call, Clock(120.0)) == "length"
     assert asked[0] == here
     assert asked[1].port != here.port
 

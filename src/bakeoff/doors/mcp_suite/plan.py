@@ -23,7 +23,7 @@ from bakeoff.doors.mcp_suite.prompt import PROMPT_VERSION
 from bakeoff.doors.mcp_suite.servers import confided, has_seals, sealed
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
-from bakeoff.models.names import parse_model_name
+from bakeoff.models.providers import parse_model_name
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.storage.redaction import secrets_in

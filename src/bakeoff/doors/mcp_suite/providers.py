@@ -9,8 +9,8 @@ from bakeoff._kernel.imports import import_object
 from bakeoff._kernel.yaml_with_lines import Key, gathered
 from bakeoff.doors.mcp_suite.config import ProviderConfig, Suite
 from bakeoff.errors import UsageError
-from bakeoff.models.check import known_model_name, what_is_missing
-from bakeoff.models.providers import Provider, check_factory, compatible, known_providers
+from bakeoff.models.check import what_is_missing
+from bakeoff.models.providers import Provider, check_factory, compatible, known_model_name, known_providers
 
 
 def added_providers(suite: Suite) -> dict[str, Provider]:

@@ -15,7 +15,7 @@ from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
 from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.errors import InfraError, ToolError
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
-from bakeoff.models.gate import Patience
+from bakeoff.models.rate_limit import RetryPolicy
 from bakeoff.plan import SubjectSpec, read_options
 from bakeoff.protocols import Needs, Task, Tool
 from bakeoff.record import Transcript
@@ -118,8 +118,8 @@ def model_of(spec: SubjectSpec, config: SuiteConfig, environment: Mapping[str, s
     plain = {name: value for name, value in spec.options.items() if name not in _OURS}
     model = ModelSubject.from_spec(spec.model_copy(update={"kind": "model", "options": plain}))
     retry = config.retryConfig
-    patience = Patience(retry.baseDelay / 1000, retry.maxDelay / 1000, most_retries=retry.maxRetries)
-    access = replace(model.access, environment=environment, patience=patience, most_in_flight=config.concurrencyLimit)
+    policy = RetryPolicy(retry.baseDelay / 1000, retry.maxDelay / 1000, max_retries=retry.maxRetries)
+    access = replace(model.access, environment=environment, retry_policy=policy, most_in_flight=config.concurrencyLimit)
     return replace(model, access=access)
 
 

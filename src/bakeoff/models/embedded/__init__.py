@@ -1,4 +1,4 @@
-"""The embedded model: llama.cpp on this machine, in a process of its own, behind the OpenAI API."""
+"""The embedded model: llama.cpp in a process of its own on this machine, with the OpenAI API."""
 
 from bakeoff.models.embedded.server import EmbeddedServer, Endpoint
 from bakeoff.models.embedded.weights import KNOWN, Weights, check_name, pull, weights_path

@@ -1,47 +1,56 @@
-"""What a server is started with, where it leaves word, and what it leaves there. Shared by both sides, and light."""
+"""How a server and its users find each other: launch settings, state files, and locks between processes.
 
+Both sides import this module, so it is light.
+"""
+
+import fcntl
 import hashlib
 import json
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import PRIVATE, write_atomically
 from bakeoff.errors import UsageError
 
-_FORMAT = 1  # part of every launch's identity: versions of Bakeoff that differ in it share no server
+_FORMAT = 1  # part of the launch id: versions of Bakeoff with different formats do not share a server
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Two runs that ask for the same launch share one server."""
+    """The settings of a server. Runs with the same settings share one server."""
 
     weights: str
     model_name: str
     slots: int
     context: int  # tokens per slot
     threads: int
-    template: str | None  # our chat template, where the weights' own will not do
-    changed: int  # when the weights file was last written: a new file is a new server
+    template: str | None  # our chat template, if the one in the weights is unsuitable
+    changed: int  # the modification time of the weights file: a new file needs a new server
     format: int = _FORMAT
 
     @property
     def id(self) -> str:
+        """Return the hash of the settings, which names the files of the server."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
+        """Return the settings as JSON, for the command line of the server."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> "Launch":
+        """Return the settings from JSON."""
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The word that a running server leaves for those who want to use it."""
+    """The state that a running server writes for its users."""
 
     base_url: str
     api_key: str
@@ -51,52 +60,88 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files by which a server and its users find each other."""
+    """The files of one server, shared with its users."""
 
     folder: Path
     id: str
 
     @property
     def start(self) -> Path:
-        """Locked by whoever starts the server."""
+        """Return the file that is locked while the server is being started."""
         return self.folder / f"{self.id}.start"
 
     @property
     def users(self) -> Path:
-        """Locked, shared, by every user; the server ends when it can lock it alone."""
+        """Return the file on which every user holds a shared lock. The server ends when it gets the exclusive lock."""
         return self.folder / f"{self.id}.users"
 
     @property
     def alive(self) -> Path:
-        """Locked by the server as long as it lives."""
+        """Return the file that the server locks while it runs."""
         return self.folder / f"{self.id}.alive"
 
     @property
-    def word(self) -> Path:
+    def state(self) -> Path:
+        """Return the file that holds the address and key of the running server."""
         return self.folder / f"{self.id}.json"
 
     @property
     def log(self) -> Path:
+        """Return the server's log file."""
         return self.folder / f"{self.id}.log"
 
-    def leave_word(self, running: Running) -> None:
-        write_atomically(self.word, json.dumps(asdict(running)).encode())
+    def write_state(self, running: Running) -> None:
+        """Write the state of a running server."""
+        write_atomically(self.state, json.dumps(asdict(running)).encode())
 
-    def read_word(self) -> Running | None:
-        """What the last server left; None where it took its leave, or never came to it."""
+    def read_state(self) -> Running | None:
+        """Return the state of the last server, or None if it ended properly or was never ready."""
         try:
-            return Running(**json.loads(self.word.read_bytes()))
+            return Running(**json.loads(self.state.read_bytes()))
         except FileNotFoundError:
             return None
 
 
 def runtime_folder() -> Path:
-    """A folder that only this user can look into; the keys of running servers lie there."""
+    """Return a folder that only this user can read. It holds the keys of running servers."""
     given = os.environ.get("XDG_RUNTIME_DIR")
     parent = Path(given) if given and Path(given).is_dir() else None
     folder = parent / "bakeoff" if parent else Path(tempfile.gettempdir()) / f"bakeoff-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise UsageError(f"{folder} should be a folder that only you can read: remove it, or set XDG_RUNTIME_DIR")
+        raise UsageError(f"{folder} is not a folder that only you can read: remove it, or set XDG_RUNTIME_DIR")
     return folder
+
+
+@contextmanager
+def lock_file(path: Path) -> Iterator[int]:
+    """Open the file for a lock. Closing it releases the lock, and so does the end of the process."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Wait for the exclusive lock and hold it inside the `with` block."""
+    with lock_file(path) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def try_lock(handle: int, *, shared: bool = False) -> bool:
+    """Try to take the lock without waiting. Return True if it was taken."""
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_held(path: Path) -> bool:
+    """Return True if some process holds the exclusive lock."""
+    with lock_file(path) as handle:
+        return not try_lock(handle, shared=True)

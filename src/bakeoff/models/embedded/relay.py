@@ -1,8 +1,8 @@
-"""Stands before llama.cpp and makes `tool_choice` mean what the OpenAI API says it means.
+"""A relay in front of llama.cpp that makes `tool_choice` work as the OpenAI API specifies.
 
-llama.cpp lets the model talk for as long as it likes before a required call. A small model then talks until its tokens
-are used up. Here the call's first words are put into its mouth; from there the grammar leaves it no other way.
-All else passes through as it is, the key included, which llama.cpp checks.
+llama.cpp lets the model write text before a required call, and a small model writes until its tokens are used up. The
+relay starts the model's message with the beginning of a call, after which the grammar allows nothing but the call.
+Everything else passes unchanged, including the key, which llama.cpp checks.
 """
 
 import asyncio
@@ -20,21 +20,22 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 CALL_BEGINS = "<tool_call>\n"
-"""How a call begins in the chat templates that ship with this package."""
+"""The beginning of a call in the chat templates of this package."""
+
 _CHAT = "/chat/completions"
-# Of one connection, not of the message; or true only of the other side.
+# Headers of one connection, which do not belong to the message.
 _NOT_PASSED_ON = frozenset({b"host", b"connection", b"keep-alive", b"transfer-encoding", b"content-length"})
 
 
 def with_forced_call(body: bytes) -> bytes:
-    """The request as llama.cpp has to be asked, so that a required call is made."""
+    """Return the request body changed so that llama.cpp makes a required call."""
     try:
         request = json.loads(body)
     except ValueError:
-        return body  # llama.cpp has the words for it
+        return body  # llama.cpp reports the error
     if not isinstance(request, dict) or not request.get("tools"):
         return body
-    # A small model does not know when to stop calling; who wants several calls at once says so.
+    # A small model would call again and again. Clients that want several calls at once say so.
     request.setdefault("parallel_tool_calls", False)
     choice = request.get("tool_choice")
     if isinstance(choice, dict):
@@ -48,17 +49,17 @@ def with_forced_call(body: bytes) -> bytes:
 
 
 class Relay:
-    """The ASGI application."""
+    """The ASGI application of the relay."""
 
     def __init__(self, upstream: str) -> None:
-        # Neither proxies nor limits: what may take how long, and how much at once, is the caller's affair.
+        # No proxies and no limits: the caller sets time limits and concurrency.
         unlimited = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
         self._client = httpx2.AsyncClient(base_url=upstream, timeout=None, limits=unlimited, trust_env=False)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             body = await _whole_body(receive)
-            await _unless_gone(self._pass_on(scope, body, send), receive)
+            await _until_disconnect(self._pass_on(scope, body, send), receive)
 
     async def _pass_on(self, scope: Message, body: bytes, send: Send) -> None:
         if scope["path"].endswith(_CHAT):
@@ -81,21 +82,21 @@ async def _whole_body(receive: Receive) -> bytes:
     return body
 
 
-async def _unless_gone(answering: Coroutine[Any, Any, None], receive: Receive) -> None:
-    """Answer, but stop when the client hangs up: llama.cpp then stops generating for nobody."""
+async def _until_disconnect(answering: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Answer until done or until the client disconnects, so that llama.cpp stops generating."""
     answer = asyncio.create_task(answering)
-    hang_up = asyncio.ensure_future(receive())
+    disconnect = asyncio.ensure_future(receive())
     try:
-        await asyncio.wait({answer, hang_up}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
             answer.result()
     finally:
         answer.cancel()
-        hang_up.cancel()
+        disconnect.cancel()
 
 
 def start_relay(upstream: str, listening: socket) -> None:
-    """Serve on the socket in a thread that ends with the program."""
+    """Serve on the socket in a daemon thread."""
     config = uvicorn.Config(Relay(upstream), log_level="warning", access_log=False, lifespan="off", ws="none")
     server = uvicorn.Server(config)
     threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True, name="relay").start()

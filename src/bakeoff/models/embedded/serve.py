@@ -1,7 +1,7 @@
 """The server's own process: `python -m bakeoff.models.embedded.serve LAUNCH FOLDER`.
 
-The first process only waits until the server is ready, and then leaves with 0. The server is its child, so that it
-belongs to none of its users and outlives the one that happened to start it. Native code that crashes ends no run.
+The first process waits until the server is ready and exits with 0. The server is its child, so it outlives the run that
+started it. It is a process of its own so that a crash in native code ends no run.
 """
 
 import fcntl
@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bakeoff.models.embedded.launch import Files, Launch, Running
-from bakeoff.models.embedded.locks import lock_file
+from bakeoff.models.embedded.launch import Files, Launch, Running, lock_file
 
 _LOOPBACK = "127.0.0.1"
-_WARNINGS = 2
+_LOG_WARNINGS = 2
 _READY = b"ready"
 _SECONDS_TO_CLOSE = 2
 
 
 def main(arguments: list[str]) -> int:
+    """Start the server in a child process. In the child, serve until the last user is gone."""
     launch = Launch.from_json(arguments[0])
     files = Files(Path(arguments[1]), launch.id)
     reading, writing = os.pipe()
@@ -37,27 +37,25 @@ def main(arguments: list[str]) -> int:
     with lock_file(files.alive) as alive, lock_file(files.users) as users:
         fcntl.flock(alive, fcntl.LOCK_EX)
         try:
-            server, running = start(launch, files.read_word())
+            server, running = start(launch, files.read_state())
         except RuntimeError as error:
-            sys.stderr.write(
-                f"{error}\n"
-            )  # llama.cpp has said more above; the way here would only push it out of sight
+            sys.stderr.write(f"{error}\n")  # no traceback: llama.cpp has logged the details above
             return 1
-        files.leave_word(running)
+        files.write_state(running)
         os.write(writing, _READY)
         os.close(writing)
-        fcntl.flock(users, fcntl.LOCK_EX)  # granted when the last user is gone, in whatever way it went
-        files.word.unlink(missing_ok=True)
+        fcntl.flock(users, fcntl.LOCK_EX)  # granted when the last user has exited or was killed
+        files.state.unlink(missing_ok=True)
         files.log.unlink(missing_ok=True)
-        signal.alarm(_SECONDS_TO_CLOSE)  # llama.cpp can wait forever for a request that is still under way
+        signal.alarm(_SECONDS_TO_CLOSE)  # llama.cpp may wait forever for an unfinished request
         del server
     return 0
 
 
 def start(launch: Launch, former: Running | None) -> tuple[Any, Running]:
-    """The llama.cpp server, which lives as long as the object does, and where to find it.
+    """Return the llama.cpp server, which runs as long as the object exists, and its state.
 
-    One that takes the place of a server that died takes its address and key too, so that its users can go on.
+    A server that replaces one that died takes over its address and key, so that its users can continue.
     """
     key = former.api_key if former else secrets.token_urlsafe(32)
     port = (urlsplit(former.base_url).port or 0) if former else 0
@@ -77,7 +75,7 @@ def start(launch: Launch, former: Running | None) -> tuple[Any, Running]:
 def _listen(port: int) -> socket.socket:
     try:
         return socket.create_server((_LOOPBACK, port), backlog=512)
-    except OSError:  # somebody else took it meanwhile
+    except OSError:  # another program has taken the port
         return socket.create_server((_LOOPBACK, 0), backlog=512)
 
 
@@ -96,7 +94,7 @@ def _llama(launch: Launch, key: str, port: int) -> Any:
 
 
 def parameters(llama: Any, launch: Launch) -> Any:
-    """Everything that is not llama.cpp's own default."""
+    """Return the parameters that differ from llama.cpp's defaults."""
     params = llama.CommonParams()
     params.model.path = launch.weights
     params.model_alias = {launch.model_name}
@@ -107,16 +105,16 @@ def parameters(llama: Any, launch: Launch) -> Any:
     params.use_jinja = True
     if launch.template is not None:
         params.chat_template = Path(__file__).with_name(launch.template).read_text("utf-8")
-    params.verbosity = _WARNINGS
+    params.verbosity = _LOG_WARNINGS
     params.ui = False
-    params.endpoint_slots = False  # they show one user's prompts to another
-    params.cache_ram_mib = 0  # gigabytes by default, for prompts that hardly ever come back
+    params.endpoint_slots = False  # it shows prompts of other users
+    params.cache_ram_mib = 0  # by default gigabytes, for prompts that hardly ever repeat
     params.offline = True
     return params
 
 
 def _supports_tools(address: str, key: str) -> bool:
-    """Whether the chat template can tell the model of tools; llama.cpp drops them without a word if not."""
+    """Return True if the chat template supports tools. Otherwise llama.cpp drops them silently."""
     request = urllib.request.Request(f"{address}/props", headers={"Authorization": f"Bearer {key}"})  # noqa: S310
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(request, timeout=30) as response:

@@ -1,4 +1,4 @@
-"""One llama.cpp server per user, machine and weights: started by the first run that wants it, gone with the last."""
+"""One llama.cpp server per user, machine and weights. The first run starts it, and it ends with the last run."""
 
 import asyncio
 import importlib.util
@@ -16,22 +16,30 @@ from pathlib import Path
 from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.embedded.launch import Files, Launch, Running, runtime_folder
-from bakeoff.models.embedded.locks import is_held, lock_file, locked, take
+from bakeoff.models.embedded.launch import (
+    Files,
+    Launch,
+    Running,
+    is_held,
+    lock_file,
+    locked,
+    runtime_folder,
+    try_lock,
+)
 from bakeoff.models.embedded.weights import KNOWN, Progress, Say, check_name, is_here, location, pull, weights_path
 
-_USUAL_CONTEXT = 4096  # of weights that we know nothing about: memory for it grows with the model
-_MOST_SLOTS = 4
+_DEFAULT_CONTEXT = 4096  # for unknown weights: its memory grows with the size of the model
+_MAX_SLOTS = 4
 _POLL_SECONDS = 0.02
 _LOG_LINES = 12
-# How often an OpenMP thread looks before it sleeps. The default suits a machine that does nothing else: there this
-# costs a fifth of the speed. On a busy one the threads would spin for each other's turn, and be ten times slower.
+# How often an OpenMP thread polls before it sleeps. On an idle machine the default is a fifth faster. On a busy machine
+# the default is ten times slower, because the threads spin while they wait for each other.
 _SPIN = {"GOMP_SPINCOUNT": "1000"}
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the model is to be asked, with any client of the OpenAI API."""
+    """The address of the model for any client of the OpenAI API."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -43,50 +51,43 @@ def _tell(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def _not_shown(done: int, total: int | None) -> None:
-    """Nobody asked to see the progress."""
-
-
 def _processors() -> int:
-    """Those that we may use, which in a container are fewer than there are."""
+    """Return how many processors this process may use: in a container, fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _usual_slots() -> int:
-    return min(_MOST_SLOTS, _processors())
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedServer:
-    """The resource: `model` is a known name such as `smollm2`, or the path of a `.gguf` file."""
+    """The resource of an embedded model: a known name such as `smollm2`, or the path of a `.gguf` file."""
 
     model: str
-    slots: int = field(default_factory=_usual_slots)  # requests that are answered at the same time
+    slots: int = field(default_factory=lambda: min(_MAX_SLOTS, _processors()))  # requests at the same time
     context: int | None = None  # tokens per request, the answer included
     start_seconds: float = 120.0
     say: Say = _tell
-    progress: Progress = _not_shown
+    progress: Progress = lambda *_: None
 
     @property
     def key(self) -> str:
+        """Return the key of the resource."""
         return f"llama:{location(self.model)}"
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Endpoint]:
-        """Pull the weights if they are missing, start the server if none runs, and keep it while this is open."""
+        """Pull the weights if they are missing, start the server if none is running, and keep it running."""
         check_ready(self.model)
         await call(self._pull_if_missing)
         launch = self._launch()
         files = Files(runtime_folder(), launch.id)
         with lock_file(files.users) as lease:
-            while not take(lease, shared=True):  # noqa: ASYNC110 - the kernel sends no event
-                await asyncio.sleep(_POLL_SECONDS)  # the former server is on its way out
+            while not try_lock(lease, shared=True):  # noqa: ASYNC110 - the kernel sends no event
+                await asyncio.sleep(_POLL_SECONDS)  # the previous server is shutting down
             yield await self._connect(launch, files)
 
     async def ensure_alive(self) -> Endpoint:
-        """Inside `open`: the endpoint again, after starting the server anew if it has died.
+        """Return the endpoint, after a restart of the server if it died. Call this inside `open`.
 
-        The new one has the address and the key of the old one unless another program has taken the port.
+        The new server has the address and key of the old one, unless another program has taken the port.
         """
         launch = self._launch()
         return await self._connect(launch, Files(runtime_folder(), launch.id))
@@ -97,7 +98,7 @@ class EmbeddedServer:
 
     def _pull_if_missing(self) -> None:
         if self.model in KNOWN and not is_here(self.model):
-            self.say(f"the weights of {self.model} are not here yet: pulling them, this once")
+            self.say(f"the weights of {self.model} are missing: downloading them once")
             pull(self.model, progress=self.progress, say=self.say)
 
     def _launch(self) -> Launch:
@@ -107,7 +108,7 @@ class EmbeddedServer:
             weights=str(path),
             model_name=self.model if known else path.stem,
             slots=self.slots,
-            context=self.context or (known.context if known else _USUAL_CONTEXT),
+            context=self.context or (known.context if known else _DEFAULT_CONTEXT),
             threads=_processors(),
             template=known.template if known else None,
             changed=path.stat().st_mtime_ns,
@@ -115,28 +116,28 @@ class EmbeddedServer:
 
 
 def check_ready(model: str) -> None:
-    """Raise UsageError where the model can never run, before anything is downloaded."""
+    """Raise UsageError if the model cannot run, before anything is downloaded."""
     check_name(model)
     if importlib.util.find_spec("xllamacpp") is None:
         raise UsageError(f"the embedded model {model} needs llama.cpp: pip install 'bakeoff[local]'")
 
 
 def connect(launch: Launch, files: Files, seconds: float) -> Running:
-    """The running server, started if there is none. The caller holds the users' lock, so it cannot end meanwhile."""
+    """Return the running server, after starting one if there is none. The caller holds the lock of a user."""
     with locked(files.start):
         deadline = time.monotonic() + seconds
         while is_held(files.alive):
-            running = files.read_word()
+            running = files.read_state()
             if running is not None:
                 return running
-            # Whoever started it was killed before it was ready, or it is still closing down.
+            # Its starter was killed before it was ready, or it is still shutting down.
             if time.monotonic() > deadline:
                 raise _no_start(launch, files, f"was not ready after {seconds:g} s")
             time.sleep(_POLL_SECONDS)
         _start(launch, files, seconds)
-        running = files.read_word()
+        running = files.read_state()
     if running is None:
-        raise _no_start(launch, files, "left as soon as it was ready")
+        raise _no_start(launch, files, "ended as soon as it was ready")
     return running
 
 
@@ -151,7 +152,7 @@ def _start(launch: Launch, files: Files, seconds: float) -> None:
             stderr=log,
             cwd=files.folder,
             env={**_SPIN, **os.environ},
-            start_new_session=True,  # Ctrl-C is for the run, which may still need its answers
+            start_new_session=True,  # Ctrl-C stops the run, which may still need answers
         )
     finally:
         os.close(log)

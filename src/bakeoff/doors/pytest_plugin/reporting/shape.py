@@ -28,7 +28,7 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Gate, PassRule
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict, round_value
 from bakeoff.report.words import visible
-from bakeoff.storage.journal import beyond_measure
+from bakeoff.storage.journal import implausible_number
 
 FORMAT = "bakeoff-evals"
 VERSION = 1
@@ -215,12 +215,12 @@ def parse_eval_file(data: bytes, source: str) -> EvalFile:
             f"{source} is of version {found.version}, this bakeoff reads {VERSION}: update the older of the two"
         )
     for suite in found.suites:
-        _refuse_beyond_measure(suite, source)
+        _refuse_implausible_number(suite, source)
     return found
 
 
-def _refuse_beyond_measure(suite: SuiteResult, source: str) -> None:
+def _refuse_implausible_number(suite: SuiteResult, source: str) -> None:
     for case in suite.cases:
         for each in case.rounds:
-            if beyond := beyond_measure(each.record):
+            if beyond := implausible_number(each.record):
                 raise RunFolderError(f"{source}: {visible(case.nodeid)}: {beyond}")

@@ -1,4 +1,4 @@
-"""OpenAI's chat API as others speak it: an answer is not thrown away because it was counted wrongly."""
+"""OpenAI's chat API as other servers speak it, with missing or wrong token counts tolerated."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.usage import RequestUsage
 
-ENDS_WITH_A_REASON = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-"""A stream that just ends was cut: half an answer must not be judged as a whole one."""
+REQUIRE_FINISH_REASON = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+"""A stream without a finish reason was cut off. Half an answer must not be scored as a whole one."""
 
 
 class _Stream(OpenAIStreamedResponse):
     def _map_usage(self, response: ChatCompletionChunk) -> RequestUsage:
-        response.usage = _believed(response.usage)
+        response.usage = _valid_usage(response.usage)
         return super()._map_usage(response)
 
 
 class ChatModel(OpenAIChatModel):
-    """Without a usage that makes sense there is none; without choices there is no answer."""
+    """Ignore a usage that makes no sense, and refuse an answer without choices."""
 
     @property
     def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
@@ -32,12 +32,12 @@ class ChatModel(OpenAIChatModel):
             raise UnexpectedModelBehavior(
                 f"an answer without choices: {response.model_dump_json(warnings=False)[:500]}"
             )
-        response.usage = _believed(response.usage)
+        response.usage = _valid_usage(response.usage)
         return super()._validate_completion(response)
 
 
-def _believed(usage: CompletionUsage | None) -> CompletionUsage | None:
-    """The usage with its sum, which some leave out; None where it is none."""
+def _valid_usage(usage: CompletionUsage | None) -> CompletionUsage | None:
+    """Return the usage with its total, which some servers leave out, or None if the counts are invalid."""
     if usage is None:
         return None
     given = usage.model_dump(warnings=False)

@@ -1,11 +1,8 @@
-"""From a provider and a model's name to the pydantic-ai model that speaks its API."""
+"""HTTP clients for providers, and the pydantic-ai models that speak their APIs."""
 
 import ipaddress
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.request import getproxies
 
 import httpx2
@@ -20,59 +17,53 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _CONNECT_SECONDS = 15.0
-_NO_KEY = "none"  # the SDKs insist on a value, and servers of one's own do not look at it
+_NO_KEY = "none"  # the SDKs require a value, and local servers ignore it
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where requests go and what opens the door."""
+class Endpoint(NamedTuple):
+    """The address of a provider's API and the key for it."""
 
     base_url: str | None
     api_key: str | None
 
 
-@asynccontextmanager
-async def http_client(base_url: str | None, idle_seconds: float | None) -> AsyncIterator[httpx2.AsyncClient]:
-    """One client for all models of a provider; honours proxies and certificates from the environment.
+def http_client(base_url: str | None, idle_seconds: float | None) -> httpx2.AsyncClient:
+    """Return a client for all models of a provider, with the proxies and certificates of the environment.
 
-    `idle_seconds` is the longest silence on the wire, None where silence says nothing: who does not stream is silent
-    until all is said. How long a whole call may take is the attempt's business.
+    `idle_seconds` is the longest silence on a connection. Use None for calls that do not stream: they are silent until
+    the whole answer is there. The time limit of an attempt covers the whole call. Raise UsageError if the environment
+    names an unusable proxy or certificate.
     """
-    async with _client(base_url, idle_seconds) as client:
-        yield client
-
-
-def _client(base_url: str | None, idle_seconds: float | None) -> httpx2.AsyncClient:
     try:
         return httpx2.AsyncClient(
             timeout=httpx2.Timeout(idle_seconds, connect=_CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
             follow_redirects=True,
-            verify=httpx2.create_ssl_context(),  # an authority of one's own is believed on this machine too
-            trust_env=not is_loopback(base_url),  # a proxy's own loopback is another one
-            event_hooks={"request": [_mark]},
+            verify=httpx2.create_ssl_context(),  # includes certificates that were added to this machine
+            trust_env=not is_loopback(base_url),  # a proxy would reach its own loopback, not ours
+            event_hooks={"request": [_mark_as_recorded_elsewhere]},
         )
     except (ValueError, ImportError, OSError, httpx2.InvalidURL) as error:
-        raise UsageError(f"the proxy or the certificates that the environment names are of no use: {error}") from error
+        raise UsageError(f"the proxy or certificate settings of the environment cannot be used: {error}") from error
 
 
-async def _mark(request: httpx2.Request) -> None:
-    """These calls have recordings of their own."""
+async def _mark_as_recorded_elsewhere(request: httpx2.Request) -> None:
     request.extensions[RECORDED_ELSEWHERE] = True
 
 
 def client_problem(base_url: str | None) -> str | None:
-    """Why no client can be made, where the environment has a say in it."""
+    """Return why the environment's proxy or certificate settings allow no client, or None if they do."""
     if not getproxies() and not any(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")):
         return None
     try:
-        _client(base_url, None)
+        http_client(base_url, None)
     except UsageError as error:
         return str(error)
     return None
 
 
 def is_loopback(url: str | None) -> bool:
+    """Return True if the address is on this machine."""
     host = httpx2.URL(url or "").host
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -81,7 +72,7 @@ def is_loopback(url: str | None) -> bool:
 
 
 def build_model(provider: Provider, model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:
-    """The model. The SDKs' own retries are off: the gate counts and spaces every try."""
+    """Return the model. The SDKs' own retries are off, because the rate limiter retries."""
     match provider.wire:
         case "anthropic":
             return _anthropic(model, endpoint, client)
@@ -95,17 +86,17 @@ def _openai(provider: Provider, model: str, endpoint: Endpoint, client: httpx2.A
     from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIResponsesModel
 
-    from bakeoff.models.chat import ENDS_WITH_A_REASON, ChatModel
+    from bakeoff.models.openai_chat import REQUIRE_FINISH_REASON, ChatModel
 
     key = endpoint.api_key or _NO_KEY
     sdk = AsyncOpenAI(base_url=endpoint.base_url, api_key=key, http_client=client, max_retries=0)
     if provider.wire == "responses":
         return OpenAIResponsesModel(model, provider=_dialect("openai", sdk))
-    return ChatModel(model, provider=_dialect(provider.name, sdk), profile=ENDS_WITH_A_REASON)
+    return ChatModel(model, provider=_dialect(provider.name, sdk), profile=REQUIRE_FINISH_REASON)
 
 
 def _dialect(name: str, sdk: "AsyncOpenAI") -> "Dialect[AsyncOpenAI]":
-    """What pydantic-ai knows of how this provider differs from OpenAI."""
+    """Return what pydantic-ai knows about how this provider differs from OpenAI."""
     from pydantic_ai.providers.deepseek import DeepSeekProvider
     from pydantic_ai.providers.ollama import OllamaProvider
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -142,8 +133,6 @@ def _google(model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
-    once = HttpRetryOptions(attempts=1)
-    dialect = GoogleProvider(
-        api_key=endpoint.api_key or _NO_KEY, base_url=endpoint.base_url, http_client=client, retry_options=once
-    )
+    key, once = endpoint.api_key or _NO_KEY, HttpRetryOptions(attempts=1)
+    dialect = GoogleProvider(api_key=key, base_url=endpoint.base_url, http_client=client, retry_options=once)
     return GoogleModel(model, provider=dialect)

@@ -1,0 +1,144 @@
+"""Limit how many calls of a provider are in flight, and retry calls that fail because it is busy."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bakeoff._kernel.clock import Clock
+from bakeoff.errors import InfraError
+
+Result = TypeVar("Result")
+
+DEFAULT_MAX_IN_FLIGHT = 64
+
+
+class ProviderBusy(Exception):
+    """A call failed for a reason that may pass: the provider is overloaded, down or unreachable."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None, overloaded: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.overloaded = overloaded  # the provider asks for fewer calls; a dropped connection does not
+        self.lost_seconds = 0.0  # until the call failed
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long a call is retried, and how long to wait between tries. The waits double, with jitter."""
+
+    first_seconds: float = 0.5
+    longest_seconds: float = 30.0
+    total_seconds: float = 300.0  # for waits and failed tries of one call together
+    max_retries: int | None = None  # None: as many as fit into the total
+
+
+class RateLimiter:
+    """Limit the calls in flight for one provider, shared by all trials of a run.
+
+    The limit is halved when the provider reports that it is overloaded, and grows slowly with every success.
+    `revive` is awaited before each retry.
+    """
+
+    def __init__(
+        self,
+        max_in_flight: int = DEFAULT_MAX_IN_FLIGHT,
+        policy: RetryPolicy | None = None,
+        revive: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        self._max = max_in_flight
+        self._revive = revive
+        self._limit = float(max_in_flight)
+        self._in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._policy = policy or RetryPolicy()
+
+    @property
+    def limit(self) -> int:
+        """Return how many calls may be in flight now."""
+        return max(1, int(self._limit))
+
+    @property
+    def in_flight(self) -> int:
+        """Return how many calls are in flight now."""
+        return self._in_flight
+
+    async def run(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
+        """Return the call's result, after as many tries as the policy allows.
+
+        Waits and the time of tries that the provider failed do not count on the clock: they are not the subject's.
+        Raise InfraError when the policy allows no further try.
+        """
+        policy = self._policy
+        lost, tries = 0.0, 0
+        while True:
+            tries += 1
+            try:
+                return await self._try(call, clock)
+            except ProviderBusy as busy:
+                clock.excuse(busy.lost_seconds)
+                wait = self._wait_seconds(busy, tries)
+                lost += busy.lost_seconds + wait
+                if policy.max_retries is not None and tries > policy.max_retries:
+                    raise InfraError(f"{busy} (given up after {tries} tries)", permanent=True) from busy
+                if lost > policy.total_seconds:
+                    raise InfraError(
+                        f"{busy} (given up after {tries} tries; the next would have to wait {wait:.3g} s)",
+                        retry_after=busy.retry_after,
+                    ) from busy
+            with clock.paused():
+                await asyncio.sleep(wait)
+                if self._revive is not None:
+                    await self._revive()
+
+    async def _try(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
+        async with self._slot(clock):
+            limit = self._limit  # when this call began: calls that began together halve the limit only once
+            started = asyncio.get_running_loop().time()
+            try:
+                result = await call()
+            except ProviderBusy as busy:
+                busy.lost_seconds = asyncio.get_running_loop().time() - started
+                if busy.overloaded:
+                    self._limit = max(1.0, min(self._limit, limit / 2))
+                raise
+            self._limit = min(float(self._max), self._limit + 1 / self._limit)
+            return result
+
+    def _wait_seconds(self, busy: ProviderBusy, tries: int) -> float:
+        doubled = self._policy.first_seconds * 2.0 ** min(tries - 1, 60)
+        jittered: float = min(self._policy.longest_seconds, doubled) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+        return max(jittered, busy.retry_after or 0.0)
+
+    @asynccontextmanager
+    async def _slot(self, clock: Clock) -> AsyncIterator[None]:
+        if self._in_flight >= self.limit:
+            with clock.paused():
+                await self._queue()
+        else:
+            self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._release()
+
+    async def _queue(self) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # the slot was granted already: pass it on
+                self._release()
+            raise
+
+    def _release(self) -> None:
+        self._in_flight -= 1
+        while self._waiting and self._in_flight < self.limit:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._in_flight += 1
+                turn.set_result(None)
