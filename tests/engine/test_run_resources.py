@@ -146,7 +146,9 @@ async def test_a_full_disk_closes_resources_and_ends_the_run_with_a_sentence(
         (blobs / "blobs").write_text("a file where a folder must be made")
         return "x" * 50_000
 
-    with pytest.raises(RunFolderError, match=r"the journal cannot be written: .* Everything reported finished is safe"):
+    with pytest.raises(
+        RunFolderError, match=r"the journal cannot be written: .* All trials reported as finished are safe"
+    ):
         await carry_out(plan_of(scorers=JUDGED), registry=sharing(log, fill))
     check_closed(log)
 
