@@ -91,7 +91,7 @@ async def test_all_failing_servers_are_named_in_one_error(raw: Raw, opened: Open
         ("schema-invalid", "schema of its tool 'wrong' is not valid JSON Schema: 'objekt'"),
         ("schema-bad-pattern", "schema of its tool 'wrong' is not valid JSON Schema"),
         ("output-schema-invalid", "output schema of its tool 'wrong' is not valid JSON Schema: 'objekt'"),
-        ("schema-deep", "schema of its tool 'wrong' is nested more than 64 deep"),
+        ("schema-deep", "schema of its tool 'wrong' is nested more than 64 levels deep"),
         ("schema-very-deep", "Failed to parse its answer"),
         ("schema-huge", "schema of its tool 'wrong' has 250,"),
         ("list-garbage", "Failed to parse its answer"),
@@ -120,7 +120,7 @@ async def test_noise_on_stdout_is_passed_over(raw: Raw, opened: Opening) -> None
 
 async def test_endless_noise_on_stdout_ends_the_server(raw: Raw, opened: Opening) -> None:
     said = await refusal(opened, raw("noise-for-ever"))
-    assert "more than 10,000 lines that are no messages" in said
+    assert "more than 10,000 lines that are not messages" in said
     assert "still starting" in said
 
 
@@ -163,7 +163,7 @@ async def test_a_result_that_is_too_long_is_an_error_that_says_so(raw: Raw, open
 
 async def test_an_answer_that_is_no_tool_result_is_infra(raw: Raw, opened: Opening) -> None:
     async with opened(raw()) as hub:
-        with pytest.raises(InfraError, match="not what the protocol says"):
+        with pytest.raises(InfraError, match="does not follow the protocol"):
             await hub.call("raw", "garble", {})
 
 

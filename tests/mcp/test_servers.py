@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, parse_mcp_option
-from bakeoff.mcp.servers import told_apart
+from bakeoff.mcp.servers import with_unique_names
 
 
 @pytest.mark.parametrize(
@@ -31,19 +31,19 @@ def test_the_transport_follows_from_the_entry(fields: dict[str, str], transport:
     [
         ({}, "neither `command` nor `url`: give one of them"),
         ({"command": "a", "url": "https://b/"}, "both `command` and `url`: give one of them"),
-        ({"command": " "}, "name the program that is the server"),
+        ({"command": " "}, "name the program to start"),
         ({"command": "a", "transport": "sse"}, "transport 'sse' needs `url`"),
         ({"url": "https://b/", "transport": "stdio"}, "transport 'stdio' needs `command`"),
         ({"command": "a", "headers": {"X": "y"}}, "`headers` has no meaning for transport 'stdio'"),
         ({"url": "https://b/", "env": {"X": "y"}}, "`env` has no meaning for transport 'http'"),
-        ({"url": "ftp://b/"}, "'ftp://b/' is no address of a server: write it as https://host/path"),
-        ({"url": "https://"}, "is no address of a server"),
-        ({"url": "http://[::1/mcp"}, "is no address of a server"),
+        ({"url": "ftp://b/"}, "'ftp://b/' is not the address of a server: write it as https://host/path"),
+        ({"url": "https://"}, "is not the address of a server"),
+        ({"url": "http://[::1/mcp"}, "is not the address of a server"),
         ({"command": "a", "args": ["b\0c"]}, "NUL"),
         ({"command": "a", "env": {"A=B": "c"}}, "'A=B' is not the name of an environment variable"),
         ({"command": "a", "env": {"A": "b\0"}}, "NUL"),
         ({"url": "https://b/", "headers": {"X Y": "z"}}, "'X Y' is not the name of a header"),
-        ({"url": "https://b/", "headers": {"X": "a\r\nEvil: b"}}, "the value of header 'X' holds a line break"),
+        ({"url": "https://b/", "headers": {"X": "a\r\nEvil: b"}}, "the value of header 'X' contains a line break"),
         ({"command": "a", "transport": "pigeon"}, "'stdio', 'sse' or 'http'"),
         ({"command": "a", "colour": "red"}, "colour"),
     ],
@@ -76,10 +76,10 @@ def test_the_option_names_a_server(text: str, name: str, address: str) -> None:
     assert (spec.name, spec.address) == (name, address)
 
 
-def test_servers_that_nobody_named_are_told_apart_by_a_number_and_given_names_stay() -> None:
+def test_servers_that_nobody_named_get_numbers_and_given_names_stay() -> None:
     options = [parse_mcp_option(f"stdio:python3 {file}.py") for file in "abc"]
     given = ServerSpec(name="python3-2", command="x")
-    apart = told_apart([*(spec for spec in options if spec), given])
+    apart = with_unique_names([*(spec for spec in options if spec), given])
     assert [spec.name for spec in apart] == ["python3", "python3-3", "python3-4", "python3-2"]
     assert apart[1].args == ("b.py",)
     McpHub([spec for spec in options if spec])  # which refuses two of one name
@@ -93,8 +93,8 @@ def test_the_option_none_names_no_server() -> None:
     ("text", "sentence"),
     [
         ("", "write none, http"),
-        ("htpp:https://host", "'htpp:https://host' is no MCP server"),
-        ("http:host/mcp", "'host/mcp' is no address of a server: write it as https://host/path"),
+        ("htpp:https://host", "'htpp:https://host' is not an MCP server"),
+        ("http:host/mcp", "'host/mcp' is not the address of a server: write it as https://host/path"),
         ("stdio:'unclosed", "close its quotes"),
         ("stdio: ", "names no command"),
     ],

@@ -27,7 +27,7 @@ from bakeoff.doors.mcp_suite.lint import (
 from bakeoff.doors.mcp_suite.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, parse_mcp_option
-from bakeoff.mcp.servers import told_apart
+from bakeoff.mcp.servers import with_unique_names
 from bakeoff.report.terminal import print_blocks
 from bakeoff.report.words import visible
 
@@ -52,13 +52,9 @@ class Servers:
             raise UsageError("--command and --url name a server instead of a configuration: use only one of them")
         return found
 
-    def suites(self) -> list[tuple[Suite, dict[str, str]]]:
-        """Return the suites of the configuration, each with its environment variables."""
-        found = []
-        for file in find_configs(self.path):
-            environment = suite_environment(file.parent)
-            found.append((read_suite(file, environment), environment))
-        return found
+    def suites(self) -> list[Suite]:
+        """Return the suites of the configuration."""
+        return [read_suite(file) for file in find_configs(self.path)]
 
 
 def _parse(option: str, kind: str, text: str) -> ServerSpec:
@@ -89,7 +85,7 @@ def lint(
 async def _lint(servers: Servers) -> list[Linted]:
     if direct := servers.direct:
         return [Linted(await lint_servers(direct))]
-    return [await lint_suite(suite, environment, servers.only) for suite, environment in servers.suites()]
+    return [await lint_suite(suite, servers.only) for suite in servers.suites()]
 
 
 def _print(linted: Sequence[Linted], *, notes: bool) -> None:
@@ -168,14 +164,14 @@ def generate(servers: Servers, *, model: str | None = None, per_tool: int = 2, o
     return PASSED
 
 
-def _one_suite(servers: Servers) -> tuple[Sequence[ServerSpec], Suite | None, dict[str, str]]:
+def _one_suite(servers: Servers) -> tuple[Sequence[ServerSpec], Suite | None, Mapping[str, str]]:
     if direct := servers.direct:
-        return told_apart(direct), None, suite_environment(Path())
+        return with_unique_names(direct), None, suite_environment(Path())
     suites = servers.suites()
     if len(suites) > 1:
         raise UsageError(f"{servers.path} has {len(suites)} suites: name the file of one")
-    suite, environment = suites[0]
-    return servers_of(suite, environment, servers.only), suite, environment
+    suite = suites[0]
+    return servers_of(suite, servers.only), suite, suite.environment
 
 
 async def _tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:
@@ -197,7 +193,7 @@ class _Target:
         """Read the file, if there is one."""
         if file is None or not file.exists():
             return cls(file)
-        suite = read_suite(file, suite_environment(file.parent))
+        suite = read_suite(file)
         cases = suite.config.testCases
         names = tuple(case.name for case in cases if case.name)
         return cls(file, file.read_bytes().decode(), names, frozenset(case.prompt for case in cases))

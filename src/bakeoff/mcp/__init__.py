@@ -1,4 +1,4 @@
-"""MCP servers: connecting to several over any transport, and handing their tools to whoever asks. See docs/mcp-hub.md.
+"""Connect to MCP servers over any transport and call their tools. See docs/mcp-hub.md.
 
 hub = McpHub([ServerSpec(name="time", command="mcp-server-time")])
 async with hub.open() as opened:

@@ -1,4 +1,4 @@
-"""A server at an address: streamable HTTP, or the older SSE transport, with what it sends bounded."""
+"""Connect to a server at an address over streamable HTTP or the older SSE transport, with limits on what it sends."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -15,16 +15,16 @@ CONNECT_SECONDS = 30.0
 FIRST_EVENT_BYTES = 1 << 16  # the first event of an SSE stream is one short path
 
 
-class TooMuch(httpx2.StreamError):
-    """An answer grew beyond what one message may have."""
+class TooLarge(httpx2.StreamError):
+    """Raised when an answer exceeds the limit for one message."""
 
 
 class HttpServer:
-    """One connection to a server: make it with `connect`, and ask `explain` what HTTP had to say."""
+    """One connection to a server. `connect` opens it, and `explain` returns the last HTTP error."""
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
         self._spec, self._limits = spec, limits
-        self._last_refusal = ""
+        self._last_error = ""
 
     def connect(self) -> Transport:
         assert self._spec.url is not None
@@ -33,10 +33,7 @@ class HttpServer:
         return self._streamable(self._spec.url)
 
     def explain(self) -> str:
-        return self._last_refusal
-
-    async def settled(self) -> None:
-        """There is nothing to wait for: what HTTP had to say has been said."""
+        return self._last_error
 
     @contextlib.asynccontextmanager
     async def _streamable(self, url: str) -> AsyncIterator[Any]:
@@ -49,33 +46,33 @@ class HttpServer:
     def _client(
         self,
         headers: dict[str, str] | None = None,
-        timeout: httpx2.Timeout | None = None,  # noqa: ARG002 - the SDK's; calls have limits of their own
+        timeout: httpx2.Timeout | None = None,  # noqa: ARG002 - the SDK passes it; calls have limits of their own
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        """The signature is the SDK's factory's. Unpacked answers are asked for, so that their size is what arrives."""
+        """Make a client with the signature that the SDK expects. Compression is off, so that sizes can be limited."""
         return httpx2.AsyncClient(
             headers={"Accept-Encoding": "identity", **(headers or {}), **self._spec.headers},
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
             auth=auth,
-            event_hooks={"response": [self._guard]},
+            event_hooks={"response": [self._check_response]},
         )
 
-    async def _guard(self, response: httpx2.Response) -> None:
-        # Streamable HTTP may well refuse to be listened to (GET) or to be told of our leaving (DELETE).
+    async def _check_response(self, response: httpx2.Response) -> None:
+        # A server of streamable HTTP may refuse GET (listening) and DELETE (closing) without harm.
         if response.is_error and (response.request.method == "POST" or self._spec.transport == "sse"):
             where = f"{response.request.method} {shown_url(str(response.request.url))}"
-            self._last_refusal = f"{where} was answered with {response.status_code} {response.reason_phrase}".rstrip()
+            self._last_error = f"{where} was answered with {response.status_code} {response.reason_phrase}".rstrip()
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise httpx2.DecodingError("its answer is compressed, though plain data was asked for")
+            raise httpx2.DecodingError("its answer is compressed, although plain data was requested")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = Bounded(response.stream, self._limits.message_bytes)
+            response.stream = LimitedStream(response.stream, self._limits.message_bytes)
         elif self._spec.transport == "sse" and response.request.method == "GET":
             response.stream = NamedEndpoint(response.stream)
 
 
-class Bounded(httpx2.AsyncByteStream):
-    """A body that ends in an error when it is too long."""
+class LimitedStream(httpx2.AsyncByteStream):
+    """A body that raises an error when it is too long."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
         self._stream, self._most = stream, most
@@ -85,7 +82,7 @@ class Bounded(httpx2.AsyncByteStream):
         async for chunk in self._stream:
             size += len(chunk)
             if size > self._most:
-                raise TooMuch(f"the answer has more than {self._most:,} bytes")
+                raise TooLarge(f"the answer has more than {self._most:,} bytes")
             yield chunk
 
     async def aclose(self) -> None:
@@ -93,10 +90,10 @@ class Bounded(httpx2.AsyncByteStream):
 
 
 class NamedEndpoint(httpx2.AsyncByteStream):
-    """Gives the first event of an SSE stream its name where a server leaves out `event:` lines.
+    """Name the first event of an SSE stream `endpoint` if the server sends no `event:` lines.
 
-    A nameless event is a message, and the SDK takes it as one. But the first event says where to post to, and the SDK
-    waits for ever for one that is called `endpoint`. An address is told from a message by not being JSON.
+    The SDK reads an event without a name as a message. The first event contains the address to post to, and the SDK
+    waits forever for one that is called `endpoint`. An address differs from a message in not being JSON.
     """
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
@@ -121,7 +118,7 @@ class NamedEndpoint(httpx2.AsyncByteStream):
 
 
 def name_first_event(seen: bytes) -> tuple[bool, bytes]:
-    """Whether the first event can be judged yet, and if so the bytes to pass on."""
+    """Return whether the first event is complete enough to decide, and the bytes to pass on."""
     position = 0
     for line in seen.splitlines(keepends=True):
         if not line.endswith((b"\n", b"\r")):

@@ -1,4 +1,4 @@
-"""The MCP servers of a run, opened together: their tools, their fingerprints, and calls to them from any task."""
+"""Open the MCP servers of a run together, and call their tools from any task."""
 
 import asyncio
 from collections import Counter
@@ -9,19 +9,19 @@ from difflib import get_close_matches
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
-from bakeoff._kernel.tracing import Attributes, active_tracing
+from bakeoff._kernel.tracing import active_tracing
 from bakeoff.errors import InfraError, ToolError, UsageError
-from bakeoff.mcp.servers import HubLimits, ServerSpec, told_apart
-from bakeoff.mcp.session import Keeper
+from bakeoff.mcp.servers import HubLimits, ServerSpec, with_unique_names
+from bakeoff.mcp.session import ServerSession, wait_despite_cancellation
 from bakeoff.mcp.tools import ServerTool, ToolResult, tools_fingerprint
 from bakeoff.protocols import Tool
 
 
 class McpHub:
-    """Which servers, and how far they are trusted; a `Resource` that a run opens once, or a trial for itself."""
+    """The servers of a run and their limits: a `Resource` that a run opens once, or a trial opens for itself."""
 
     def __init__(self, specs: Sequence[ServerSpec], limits: HubLimits | None = None) -> None:
-        specs = told_apart(specs)
+        specs = with_unique_names(specs)
         twice = [name for name, count in Counter(spec.name for spec in specs).items() if count > 1]
         if twice:
             raise UsageError(f"two MCP servers are called {twice[0]!r}: give each a name of its own")
@@ -34,113 +34,99 @@ class McpHub:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenHub"]:
-        """Start every server at the same time. Those that fail are all named in one `InfraError`."""
-        keepers = [Keeper(spec, self._limits) for spec in self._specs]
+        """Start all servers at the same time. One `InfraError` names all servers that fail."""
+        sessions = [ServerSession(spec, self._limits) for spec in self._specs]
         try:
             async with asyncio.TaskGroup() as group:
-                starts = [group.create_task(keeper.start()) for keeper in keepers]
+                starts = [group.create_task(session.start()) for session in sessions]
             problems = [problem for start in starts if (problem := start.result())]
             if problems:
                 raise InfraError("\n".join(problems))
-            yield OpenHub(keepers, self._limits)
+            yield OpenHub(sessions, self._limits)
         finally:
-            await _stop_all(keepers)
-
-
-async def _stop_all(keepers: Sequence[Keeper]) -> None:
-    """All at the same time; a cancellation is passed on when every server is gone."""
-    stops = [asyncio.create_task(keeper.stop()) for keeper in keepers]
-    cancelled = False
-    while not all(stop.done() for stop in stops):
-        try:
-            await asyncio.wait(stops)
-        except asyncio.CancelledError:
-            cancelled = True
-            for stop in stops:
-                stop.cancel()
-    if cancelled:
-        raise asyncio.CancelledError
-    for stop in stops:
-        stop.result()
+            stops = [asyncio.create_task(session.stop()) for session in sessions]
+            await wait_despite_cancellation(*stops, pass_on=True)
 
 
 class OpenHub:
-    """Servers that are running. Everything here may be used from any task of the loop that opened it."""
+    """Running servers. Every method may be used from any task of the event loop that opened the hub."""
 
-    def __init__(self, keepers: Sequence[Keeper], limits: HubLimits) -> None:
-        self._keepers = {keeper.spec.name: keeper for keeper in keepers}
+    def __init__(self, sessions: Sequence[ServerSession], limits: HubLimits) -> None:
+        self._sessions = {session.spec.name: session for session in sessions}
         self._limits = limits
 
     @property
     def servers(self) -> tuple[str, ...]:
-        return tuple(self._keepers)
+        return tuple(self._sessions)
 
     async def tools(self) -> tuple[ServerTool, ...]:
-        """Every tool of every server, as listed when the hub was opened."""
-        return tuple(tool for keeper in self._keepers.values() for tool in keeper.tools)
+        """Return every tool of every server, as listed when the hub was opened."""
+        return tuple(tool for session in self._sessions.values() for tool in session.tools)
 
     def fingerprint(self, server: str | None = None) -> str:
-        """Of one server's tool list, or of all; it changes with any name, description or schema."""
+        """Return a hash of one server's tool list, or of all. Any name, description or schema changes it."""
         if server is not None:
-            return tools_fingerprint(self._keeper(server).tools)
-        return fingerprint(sorted((name, tools_fingerprint(keeper.tools)) for name, keeper in self._keepers.items()))
+            return tools_fingerprint(self._session(server).tools)
+        return fingerprint(sorted((name, tools_fingerprint(session.tools)) for name, session in self._sessions.items()))
 
     async def call(
         self, server: str, tool: str, arguments: Mapping[str, JsonValue], *, seconds: float | None = None
     ) -> ToolResult:
-        """Call a tool. A server that dies or does not answer raises `InfraError`; it is started again for later calls.
+        """Call a tool. Raise `UsageError` for a server or tool that the hub does not know.
 
-        A name that the hub does not know raises `UsageError`.
+        Raise `InfraError` if the server dies or does not answer. It is started again for later calls.
         """
-        keeper = self._keeper(server)
-        names = [known.name for known in keeper.tools]
+        session = self._session(server)
+        names = [known.name for known in session.tools]
         if tool not in names:
             raise UsageError(f"MCP server {server!r} has no tool {tool!r}; {_near(tool, names)}")
-        with active_tracing().span(f"tools/call {tool}", _about(server, tool), "CLIENT") as span:
-            result = await keeper.call(tool, arguments, self._limits.call_seconds if seconds is None else seconds)
+        attributes = {
+            "mcp.method.name": "tools/call",
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": tool,
+            "bakeoff.mcp.server": server,  # the convention has a name for the server's address only
+        }
+        with active_tracing().span(f"tools/call {tool}", attributes, "CLIENT") as span:
+            result = await session.call(tool, arguments, self._limits.call_seconds if seconds is None else seconds)
             if result.is_error:
-                span.failed("tool_error")  # the convention's word for a result that says it is an error
+                span.failed("tool_error")  # the convention's value for a result that reports an error
         return result
 
     def as_tools(self, taken_names: Collection[str] = ()) -> tuple[Tool, ...]:
-        """For an agent loop. A name that two servers offer, or that is taken already, is refused: it would be a guess
-        which one is meant, and a server could pose as a tool of ours."""
+        """Return all tools for an agent loop.
+
+        Raise `UsageError` if two servers offer the same name, or if a name is in `taken_names`: the choice would be a
+        guess, and a server could pose as a built-in tool.
+        """
         owners = dict.fromkeys(taken_names, "a built-in tool")
         clashes = []
         tools = []
-        for keeper in self._keepers.values():
-            whose = f"MCP server {keeper.spec.name!r}"
-            for tool in keeper.tools:
+        for session in self._sessions.values():
+            owner = f"MCP server {session.spec.name!r}"
+            for tool in session.tools:
                 if tool.name in owners:
-                    clashes.append(f"the tool {tool.name!r} is offered by {owners[tool.name]} and by {whose}")
-                owners.setdefault(tool.name, whose)
-                tools.append(self._as_tool(tool))
+                    clashes.append(f"the tool {tool.name!r} is offered by {owners[tool.name]} and by {owner}")
+                owners.setdefault(tool.name, owner)
+                tools.append(self.as_tool(tool))
         if clashes:
             raise UsageError("\n".join([*clashes, "leave one of them out, or rename the tool in its server"]))
         return tuple(tools)
 
-    def _as_tool(self, tool: ServerTool) -> Tool:
+    def as_tool(self, tool: ServerTool) -> Tool:
+        """Return one tool for an agent loop. An error result raises `ToolError`."""
+
         async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
             result = await self.call(tool.server, tool.name, arguments)
             if result.is_error:
-                raise ToolError(result.text or f"the tool {tool.name!r} failed and did not say why")
+                raise ToolError(result.text or f"the tool {tool.name!r} failed and gave no reason")
             return result.value
 
         return Tool(tool.name, tool.description, tool.input_schema, call)
 
-    def _keeper(self, server: str) -> Keeper:
-        if server not in self._keepers:
-            raise UsageError(f"there is no MCP server {server!r}; {_near(server, list(self._keepers))}")
-        return self._keepers[server]
-
-
-def _about(server: str, tool: str) -> Attributes:
-    return {
-        "mcp.method.name": "tools/call",
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": tool,
-        "bakeoff.mcp.server": server,  # the convention has a word for its address only
-    }
+    def _session(self, server: str) -> ServerSession:
+        if server not in self._sessions:
+            raise UsageError(f"there is no MCP server {server!r}; {_near(server, list(self._sessions))}")
+        return self._sessions[server]
 
 
 def _near(name: str, known: list[str]) -> str:

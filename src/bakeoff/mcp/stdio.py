@@ -1,8 +1,8 @@
-"""A server that is a program of ours to start: its whole process tree, its messages, and the end of its stderr.
+"""Run a server as a program: its process tree, its messages, and the last lines of its stderr.
 
-The SDK's own stdio client ends a server's children only when the server itself does not leave in time, and reads
-lines of any length. Here the tree stands below the sandbox's supervisor, which ends all of it when we let go of it or
-die ourselves. To run servers on a rung of the sandbox, give `_order` that rung's confinement.
+The SDK's own stdio client kills a server's children only if the server itself does not exit in time, and it reads
+lines of any length. Here the tree runs below the sandbox's supervisor, which kills all of it when we close the control
+socket or die. To run servers on a rung of the sandbox, give `_order` the confinement of that rung.
 """
 
 import asyncio
@@ -10,7 +10,8 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections import deque
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,34 +23,29 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adap
 from pydantic import ValidationError
 
 from bakeoff.mcp.servers import HubLimits, ServerSpec
-from bakeoff.mcp.text import LastLines, quoted, visible
+from bakeoff.mcp.text import LINE_LENGTH, quoted, visible
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox.environment import inherited, search_path
 from bakeoff.sandbox.supervisor_client import end_of, make_order, supervisor_argv, supervisor_env
 from bakeoff.storage.redaction import Redactor
 
-# Where npx and uvx keep what they fetched, who runs, and whom to trust; no variable here holds a secret.
+# Where npx and uvx keep their downloads, the user, and trusted certificates. None of these contains a secret.
 ALSO_PASSED_ON = ("HOME", "LOGNAME", "USER", "SHELL", "TMPDIR", "NODE_EXTRA_CA_CERTS")
 CHUNK = 1 << 16
 FOREVER_SECONDS = 10 * 365 * 24 * 3600.0
-REPORT_SECONDS = 1.0  # from the end of a server's output to word of how it ended
-NOISE_LINES = 10_000  # that are no messages; a program that prints more is no server
-UNREADABLE = "Failed to parse"  # the SDK's words for an answer that it could not read
-
-
-def server_environment(host: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:
-    """An allow-list, for a deny-list would forget some API key; then what the server's entry adds."""
-    passed = {name: host[name] for name in ALSO_PASSED_ON if name in host}
-    return {**inherited(host), **passed, "PATH": search_path(host), **added}
+REPORT_SECONDS = 1.0  # from the end of a server's output to the report of how it ended
+NOISE_LINES = 10_000  # lines that are not messages; a program that prints more is not a server
+LINES_KEPT = 20
+UNREADABLE = "Failed to parse"  # how the SDK's message for an unreadable answer starts
 
 
 class TooLong(Exception):
-    """A line grew beyond what one message may have."""
+    """Raised when a line exceeds the limit for one message."""
 
 
 class Lines:
-    """Cuts a stream of bytes into lines of bounded length."""
+    """Split a stream of bytes into lines of limited length."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -73,8 +69,27 @@ class Lines:
             raise TooLong
 
 
+class LastLines:
+    """Keep the last lines of a stream of bytes, of any length and with lines of any length."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._lines: deque[bytes] = deque(maxlen=LINES_KEPT)
+        self._open = b""
+        self._redactor = redactor
+
+    def feed(self, chunk: bytes) -> None:
+        *whole, rest = (self._open + chunk).split(b"\n")
+        self._lines.extend(whole[-LINES_KEPT:])
+        self._open = rest[: 16 * LINE_LENGTH]  # keep only the beginning of a line that never ends
+
+    def shown(self) -> list[str]:
+        lines = [*self._lines, *([self._open] if self._open else [])]
+        texts = [self._redactor(line).decode("utf-8", "replace").rstrip() for line in lines]
+        return [visible(text) for text in texts if text][-LINES_KEPT:]
+
+
 class StdioServer:
-    """One life of a server: start it with `connect`, and ask `explain` why it ended."""
+    """One process of a server. `connect` starts it, and `explain` says how it ended."""
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
         self._spec, self._limits = spec, limits
@@ -89,11 +104,14 @@ class StdioServer:
         return self._connect()
 
     def explain(self) -> str:
-        """How it ended as far as is known, and the last it said."""
-        facts = [fact for fact in (self._fault, self._ending(), self._noise_note()) if fact]
-        said = self._stderr.shown()
-        if said:
-            facts.append("its last lines on stderr:" + "".join(f"\n    {line}" for line in said))
+        """Say how the server ended, as far as it is known, with its last lines on stderr."""
+        facts = [fact for fact in (self._fault, self._ending()) if fact]
+        if self._noise:
+            last = quoted(self._last_noise.decode("utf-8", "replace"), 100)
+            facts.append(f"{self._noise:,} lines of its stdout were not messages, such as {last}")
+        lines = self._stderr.shown()
+        if lines:
+            facts.append("its last lines on stderr:" + "".join(f"\n    {line}" for line in lines))
         else:
             facts.append("it wrote nothing to stderr")
         return "; ".join(facts)
@@ -108,8 +126,8 @@ class StdioServer:
         outgoing, source = anyio.create_memory_object_stream[SessionMessage](0)
         with sink, messages, outgoing, source:
             async with contextlib.AsyncExitStack() as stack:
-                # Ended last: a pipe that nobody empties would keep a server from leaving.
-                pumps = await stack.enter_async_context(cancelled_at_the_end())
+                # Cancelled last: a server cannot exit while nobody reads its pipes.
+                pumps = await stack.enter_async_context(_cancelled_at_exit())
                 process = await stack.enter_async_context(self._running())
                 assert process.stdin is not None
                 assert process.stdout is not None
@@ -122,12 +140,12 @@ class StdioServer:
                 finally:
                     messages.close()
                     outgoing.close()
-                    process.stdin.close()  # a server's sign to leave
-                    await self._heard_of_its_end(self._limits.close_seconds)
+                    process.stdin.close()  # tells the server to exit
+                    await self._wait_for_report(self._limits.close_seconds)
 
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncIterator[asyncio.subprocess.Process]:
-        """Closing the control socket makes the supervisor end the tree; no cancellation comes between."""
+        """Start the server. Closing the control socket makes the supervisor kill the tree, whatever is cancelled."""
         control, theirs = socket.socketpair()
         control.setblocking(False)
         process = None
@@ -145,7 +163,7 @@ class StdioServer:
                 )
             order = json.dumps(self._order()).encode() + b"\n"
             await asyncio.get_running_loop().sock_sendall(control, order)
-            self._reporter = asyncio.create_task(self._await_report(control))
+            self._reporter = asyncio.create_task(self._read_report(control))
             yield process
         finally:
             if self._reporter is not None:
@@ -156,13 +174,15 @@ class StdioServer:
 
     def _order(self) -> dict[str, Any]:
         argv = (self._spec.command or "", *self._spec.args)
-        here = Path(__file__).parent  # nothing is written there, so watching it costs nothing
+        here = Path(__file__).parent  # nothing is written there, so watching its size costs nothing
         command = Command(argv, Place(here, here, here), seconds=FOREVER_SECONDS, limits=Limits(disk_mb=1 << 40))
-        env = server_environment(os.environ, self._spec.env)
+        # An allow-list: a deny-list would miss some API key.
+        passed = {name: os.environ[name] for name in ALSO_PASSED_ON if name in os.environ}
+        env = {**inherited(os.environ), **passed, "PATH": search_path(os.environ), **self._spec.env}
         return make_order(command, argv=argv, env=env, cwd=str(self._spec.cwd or Path.cwd()), confined=False)
 
-    async def _await_report(self, control: socket.socket) -> None:
-        """The supervisor's one line, sent when the server has ended and nothing of it is left."""
+    async def _read_report(self, control: socket.socket) -> None:
+        """Read the one line that the supervisor sends when no process of the server is left."""
         loop = asyncio.get_running_loop()
         received = b""
         with contextlib.suppress(ConnectionResetError):
@@ -174,11 +194,8 @@ class StdioServer:
         if received:
             self._report = json.loads(received)
 
-    async def settled(self) -> None:
-        """Wait a moment for word of how it ended, so that an error can tell."""
-        await self._heard_of_its_end(REPORT_SECONDS)
-
-    async def _heard_of_its_end(self, seconds: float) -> None:
+    async def _wait_for_report(self, seconds: float = REPORT_SECONDS) -> None:
+        """Wait for the report of how the server ended, so that an error can include it."""
         if self._reporter is not None:
             await asyncio.wait([self._reporter], timeout=seconds)
 
@@ -186,37 +203,28 @@ class StdioServer:
         self, stdout: asyncio.StreamReader, sink: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
         lines = Lines(self._limits.message_bytes)
-        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody listens any more
-            with contextlib.suppress(TooLong):
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody reads any more
+            try:
                 while chunk := await stdout.read(CHUNK):
-                    for line in self._cut(lines, chunk):
-                        message = self._parsed(line)
+                    for line in lines.feed(chunk):
+                        message = self._parse(line)
                         if message is not None:
                             await sink.send(message)
-            await self.settled()
+            except TooLong:
+                self._fault = self._fault or f"it sent a message of more than {self._limits.message_bytes:,} bytes"
+            await self._wait_for_report()
             sink.close()
         while await stdout.read(CHUNK):
             pass
 
-    def _cut(self, lines: Lines, chunk: bytes) -> list[bytes]:
-        try:
-            return lines.feed(chunk)
-        except TooLong:
-            self._fault = f"it sent a message of more than {self._limits.message_bytes:,} bytes"
-            raise
-
-    def _parsed(self, line: bytes) -> SessionMessage | None:
+    def _parse(self, line: bytes) -> SessionMessage | None:
         if not line.strip():
             return None
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValidationError:
-            return self._unreadable(line)
-
-    def _unreadable(self, line: bytes) -> SessionMessage | None:
-        """Noise is passed over, but who waits for an answer is told that it came and could not be read."""
-        request = answered_request(line)
-        if request is not None:
+            request = _answered_request(line)
+        if request is not None:  # the caller waits for this answer, so it must hear that it cannot be read
             error = ErrorData(
                 code=PARSE_ERROR, message=f"{UNREADABLE} its answer: {visible(line.decode(errors='replace'))}"
             )
@@ -224,7 +232,7 @@ class StdioServer:
         self._noise += 1
         self._last_noise = line[:1000]
         if self._noise > NOISE_LINES:
-            self._fault = f"it printed more than {NOISE_LINES:,} lines that are no messages"
+            self._fault = f"it printed more than {NOISE_LINES:,} lines that are not messages"
             raise TooLong
         return None
 
@@ -239,8 +247,8 @@ class StdioServer:
                 stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
                 await stdin.drain()
         except (BrokenPipeError, ConnectionResetError):
-            # It no longer reads: end the session rather than let a call wait for an answer that cannot come.
-            await self.settled()
+            # The server no longer reads. End the connection, so that no call waits for an answer in vain.
+            await self._wait_for_report()
             sink.close()
 
     async def _keep_last_lines(self, stderr: asyncio.StreamReader) -> None:
@@ -255,15 +263,9 @@ class StdioServer:
             return None
         return f"it was ended by signal {-code}" if code < 0 else f"it exited with code {code}"
 
-    def _noise_note(self) -> str | None:
-        if not self._noise:
-            return None
-        last = quoted(self._last_noise.decode("utf-8", "replace"), 100)
-        return f"{self._noise:,} lines of its stdout were no messages, such as {last}"
-
 
 @contextlib.asynccontextmanager
-async def cancelled_at_the_end() -> AsyncIterator[list[asyncio.Task[None]]]:
+async def _cancelled_at_exit() -> AsyncIterator[list[asyncio.Task[None]]]:
     tasks: list[asyncio.Task[None]] = []
     try:
         yield tasks
@@ -273,8 +275,8 @@ async def cancelled_at_the_end() -> AsyncIterator[list[asyncio.Task[None]]]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def answered_request(line: bytes) -> int | str | None:
-    """The request that an unreadable line was meant to answer, if it is that much of an answer."""
+def _answered_request(line: bytes) -> int | str | None:
+    """Return the id of the request that an unreadable line answers, or None."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a tool gave back."""
+"""Read a server's tool list and tool results within limits, check them, and fingerprint the list."""
 
 import asyncio
 import json
@@ -17,57 +17,12 @@ from bakeoff.mcp.servers import HubLimits
 from bakeoff.mcp.text import quoted, visible
 
 
-class ToolResult(FrozenModel):
-    """The server's answer to one call. With `is_error` the tool did not do what it was asked."""
-
-    server: str
-    tool: str
-    text: str = ""
-    content: tuple[JsonValue, ...] = ()
-    structured: JsonValue = None
-    is_error: bool = False
-    code: int | None = None  # of a JSON-RPC error, where the server answered with one
-
-    @property
-    def value(self) -> JsonValue:
-        """What to hand on: the structured content, else the text, else every part of the content."""
-        if self.structured is not None:
-            return self.structured
-        only_text = all(isinstance(part, dict) and part.get("type") == "text" for part in self.content)
-        return self.text if only_text else list(self.content)
-
-
-def result_from_wire(server: str, tool: str, wire: CallToolResult, most_bytes: int) -> ToolResult:
-    """An answer that is too long is an error: the subject could do nothing with it."""
-    size = len(wire.model_dump_json())
-    if size > most_bytes:
-        said = f"the result of {tool!r} has {size:,} bytes, over {most_bytes:,}; ask for less at a time"
-        return ToolResult(server=server, tool=tool, text=said, is_error=True)
-    dumped = wire.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return ToolResult(
-        server=server,
-        tool=tool,
-        text="\n".join(text for block in wire.content if (text := _text_of(block)) is not None),
-        content=tuple(dumped["content"]),
-        structured=dumped.get("structuredContent"),
-        is_error=wire.is_error,
-    )
-
-
-def _text_of(block: object) -> str | None:
-    if isinstance(block, TextContent):
-        return block.text
-    if isinstance(block, EmbeddedResource) and isinstance(block.resource, TextResourceContents):
-        return block.resource.text
-    return None
-
-
 class Refused(Exception):
-    """A tool list that we do not work with; says why."""
+    """Raised for a tool list that Bakeoff does not accept. The message says why."""
 
 
 class ServerTool(FrozenModel):
-    """One tool as its server describes it. All texts are the server's: data to show, never to obey."""
+    """One tool as its server describes it. All texts are untrusted data."""
 
     server: str
     name: str
@@ -78,68 +33,97 @@ class ServerTool(FrozenModel):
     annotations: dict[str, JsonValue] = {}
 
 
+class ToolResult(FrozenModel):
+    """The server's answer to one call. With `is_error`, the tool did not do what was asked."""
+
+    server: str
+    tool: str
+    text: str = ""
+    content: tuple[JsonValue, ...] = ()
+    structured: JsonValue = None
+    is_error: bool = False
+    code: int | None = None  # of a JSON-RPC error, if the server answered with one
+
+    @property
+    def value(self) -> JsonValue:
+        """Return the structured content, else the text, else every part of the content."""
+        if self.structured is not None:
+            return self.structured
+        only_text = all(isinstance(part, dict) and part.get("type") == "text" for part in self.content)
+        return self.text if only_text else list(self.content)
+
+
+def result_from_wire(server: str, tool: str, wire: CallToolResult, most_bytes: int) -> ToolResult:
+    """Convert an answer of the SDK. An answer that is too long becomes an error result."""
+    size = len(wire.model_dump_json())
+    if size > most_bytes:
+        text = f"the result of {tool!r} has {size:,} bytes, over {most_bytes:,}; ask for less at a time"
+        return ToolResult(server=server, tool=tool, text=text, is_error=True)
+    dumped = wire.model_dump(mode="json", by_alias=True, exclude_none=True)
+    texts: list[str] = []
+    for block in wire.content:
+        if isinstance(block, TextContent):
+            texts.append(block.text)
+        elif isinstance(block, EmbeddedResource) and isinstance(block.resource, TextResourceContents):
+            texts.append(block.resource.text)
+    return ToolResult(
+        server=server,
+        tool=tool,
+        text="\n".join(texts),
+        content=tuple(dumped["content"]),
+        structured=dumped.get("structuredContent"),
+        is_error=wire.is_error,
+    )
+
+
 def tools_fingerprint(tools: Iterable[ServerTool]) -> str:
-    """Changes with any name, description or schema; not with the order or with whose server it is."""
+    """Return a hash of all names, descriptions and schemas. Order and server name do not change it."""
     parts = [[tool.name, tool.description, tool.input_schema, tool.output_schema] for tool in tools]
     return fingerprint(sorted(parts, key=lambda part: json.dumps(part, sort_keys=True)))
 
 
 async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[ServerTool, ...]:
-    """Every page of the list; raises `Refused` as soon as a limit is passed."""
-    basket = _Basket(server, limits)
+    """Read every page of the tool list. Raise `Refused` as soon as a limit is exceeded."""
+    tools: dict[str, ServerTool] = {}
+    size = 0
     seen: set[str] = set()
     cursor: str | None = None
     for _ in range(limits.pages):
         page = await client.list_tools(cursor=cursor)
-        for tool in page.tools:
-            basket.add(tool)
+        for wire in page.tools:
+            if len(tools) >= limits.tools:
+                raise Refused(f"it lists more than {limits.tools:,} tools")
+            tool = _tool_from_wire(server, wire, limits)
+            if tool.name in tools:
+                raise Refused(f"it lists two tools called {tool.name!r}")
+            size += len(tool.model_dump_json())
+            if size > limits.list_bytes:
+                raise Refused(f"its tool list has more than {limits.list_bytes:,} bytes")
+            tools[tool.name] = tool
         cursor = page.next_cursor
         if cursor is None:
-            await asyncio.to_thread(basket.check_schemas)  # some milliseconds each: trials may be under way
-            return tuple(basket.tools.values())
+            # This takes some milliseconds for each schema, and trials may be running.
+            await asyncio.to_thread(_check_schemas, tools.values())
+            return tuple(tools.values())
         if cursor in seen:
             raise Refused(f"its tool list never ends: it gave the cursor {quoted(cursor, 80)} twice")
         seen.add(cursor)
     raise Refused(f"its tool list has more than {limits.pages:,} pages")
 
 
-class _Basket:
-    """Takes tools in while they are acceptable."""
-
-    def __init__(self, server: str, limits: HubLimits) -> None:
-        self.tools: dict[str, ServerTool] = {}
-        self._server, self._limits = server, limits
-        self._bytes = 0
-
-    def add(self, wire: WireTool) -> None:
-        if len(self.tools) >= self._limits.tools:
-            raise Refused(f"it lists more than {self._limits.tools:,} tools")
-        _check_name(wire.name, self._limits.name_length)
-        if wire.name in self.tools:
-            raise Refused(f"it lists two tools called {wire.name!r}")
-        for kind, schema in (("input", wire.input_schema), ("output", wire.output_schema)):
-            if schema is not None:
-                _check_bounds(f"the {kind} schema of its tool {wire.name!r}", schema, self._limits)
-        tool = _from_wire(self._server, wire)
-        self._bytes += len(tool.model_dump_json())
-        if self._bytes > self._limits.list_bytes:
-            raise Refused(f"its tool list has more than {self._limits.list_bytes:,} bytes")
-        self.tools[tool.name] = tool
-
-    def check_schemas(self) -> None:
-        for tool in self.tools.values():
-            if tool.input_schema.get("type") != "object":
-                raise Refused(f"the input schema of its tool {tool.name!r} is not of type object")
-            _check_validity(f"the input schema of its tool {tool.name!r}", tool.input_schema)
-            if tool.output_schema is not None:
-                _check_validity(f"the output schema of its tool {tool.name!r}", tool.output_schema)
-
-
-def _from_wire(server: str, wire: WireTool) -> ServerTool:
+def _tool_from_wire(server: str, wire: WireTool, limits: HubLimits) -> ServerTool:
+    name, longest = wire.name, limits.name_length
+    if len(name) > longest:
+        raise Refused(f"it lists a tool whose name has {len(name):,} characters ({quoted(name, 40)}), over {longest}")
+    if not name.strip() or not name.isprintable():
+        raise Refused(f"it lists a tool called {quoted(name)}, which is not a printable name")
+    for kind, schema in (("input", wire.input_schema), ("output", wire.output_schema)):
+        if schema is not None:
+            _check_bounds(f"the {kind} schema of its tool {name!r}", schema, limits)
     hints = wire.annotations.model_dump(mode="json", by_alias=True, exclude_none=True) if wire.annotations else {}
     return ServerTool(
         server=server,
-        name=wire.name,
+        name=name,
         title=wire.title or "",
         description=wire.description or "",
         input_schema=wire.input_schema,
@@ -148,60 +132,49 @@ def _from_wire(server: str, wire: WireTool) -> ServerTool:
     )
 
 
-def _check_name(name: str, longest: int) -> None:
-    if len(name) > longest:
-        raise Refused(f"it lists a tool whose name has {len(name):,} characters ({quoted(name, 40)}), over {longest}")
-    if not name.strip() or not name.isprintable():
-        raise Refused(f"it lists a tool called {quoted(name)}, which is not a printable name")
-
-
 def _check_bounds(what: str, schema: Mapping[str, Any], limits: HubLimits) -> None:
-    # Depth first: all that follows walks the schema recursively.
-    if _deeper_than(schema, limits.schema_depth):
-        raise Refused(f"{what} is nested more than {limits.schema_depth} deep")
+    # Check the depth first: everything after this walks the schema recursively.
+    if _is_deeper(schema, limits.schema_depth):
+        raise Refused(f"{what} is nested more than {limits.schema_depth} levels deep")
     size = len(json.dumps(schema))
     if size > limits.schema_bytes:
         raise Refused(f"{what} has {size:,} bytes, over {limits.schema_bytes:,}")
 
 
-def _check_validity(what: str, schema: Mapping[str, Any]) -> None:
-    validator = validator_for(schema, default=Draft202012Validator)
-    try:
-        validator.check_schema(schema)
-    except SchemaError as problem:
-        raise Refused(
-            f"{what} is not valid JSON Schema: {visible(problem.message)} at {problem.json_path}"
-        ) from problem
-
-
-def _deeper_than(value: Any, most: int) -> bool:
+def _is_deeper(value: Any, most: int) -> bool:
     level: list[Any] = [value]
     for _ in range(most):
-        level = [child for item in level for child in _children(item)]
+        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        level = [child for children in inner for child in children]
         if not level:
             return False
     return True
 
 
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _check_schemas(tools: Iterable[ServerTool]) -> None:
+    for tool in tools:
+        if tool.input_schema.get("type") != "object":
+            raise Refused(f"the input schema of its tool {tool.name!r} is not of type object")
+        for kind, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
+            if schema is None:
+                continue
+            try:
+                validator_for(schema, default=Draft202012Validator).check_schema(schema)
+            except SchemaError as problem:
+                raise Refused(
+                    f"the {kind} schema of its tool {tool.name!r} is not valid JSON Schema: "
+                    f"{visible(problem.message)} at {problem.json_path}"
+                ) from problem
 
 
 def explain_unreadable(problem: ValidationError, listed: list[Any] | None) -> str:
-    """What the SDK could not read in an answer; for a tool list, which tool it was."""
+    """Say what the SDK could not read in an answer. For a tool list (`listed`), name the tool."""
     first = problem.errors(include_url=False)[0]
-    place = first["loc"]
-    what = (
-        f"{visible(first['msg'])} at {visible('.'.join(map(str, place)), 120)}, where it sent {_shown(first['input'])}"
-    )
+    place, sent = first["loc"], first["input"]
+    shown = visible(type(sent).__name__ if isinstance(sent, dict | list) else repr(sent), 80)
+    what = f"{visible(first['msg'])} at {visible('.'.join(map(str, place)), 120)}, where it sent {shown}"
     if len(place) > 1 and place[0] == "tools" and isinstance(place[1], int) and listed and place[1] < len(listed):
         tool = listed[place[1]]
         name = tool.get("name") if isinstance(tool, dict) else None
         return f"its tool {quoted(str(name))} is described wrongly: {what}"
-    return f"its answer is not what the protocol says: {what}"
-
-
-def _shown(value: Any) -> str:
-    return visible(repr(value) if not isinstance(value, dict | list) else type(value).__name__, 80)
+    return f"its answer does not follow the protocol: {what}"

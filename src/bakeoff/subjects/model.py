@@ -1,5 +1,6 @@
 """Ask a model: `model` asks once, `agent` lets it call tools step by step."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal, Self
@@ -103,8 +104,9 @@ class ModelSubject:
     only_recordings: bool = False
 
     @classmethod
-    def from_spec(cls, spec: SubjectSpec) -> Self:
-        return cls._from(spec, read_options(spec, ModelOptions), 1)
+    def from_spec(cls, spec: SubjectSpec, environment: Mapping[str, str] | None = None) -> Self:
+        """Build a model. `environment` has the keys; None means the process environment and `.env` files."""
+        return cls._from(spec, read_options(spec, ModelOptions), 1, environment)
 
     @classmethod
     def agent_from_spec(cls, spec: SubjectSpec) -> Self:
@@ -117,8 +119,10 @@ class ModelSubject:
         return replace(agent, uses_tools=True, servers=named, hub=hub)
 
     @classmethod
-    def _from(cls, spec: SubjectSpec, options: ModelOptions, most_steps: int) -> Self:
-        environment = read_environment()
+    def _from(
+        cls, spec: SubjectSpec, options: ModelOptions, most_steps: int, environment: Mapping[str, str] | None = None
+    ) -> Self:
+        environment = read_environment() if environment is None else environment
         added = {provider_name(name): _added(name, given, describe(spec)) for name, given in options.providers.items()}
         providers = known_providers(added)
         name = known_model_name(options.model, providers)

@@ -62,7 +62,7 @@ def test_suites_and_flags_say_what_is_run(bakeoff: Bakeoff, tmp_path: Path) -> N
         (("--model", "oracle", "--suite", "addr"), "did you mean 'adder'?"),
         (("--model", "oracle", "--suites", "nowhere"), "suites folder nowhere cannot be read"),
         (("--model", "a/b", "--max-cost", "1", "--no-pricing"), "--max-cost needs prices"),
-        (("--model", "scripted:hi", "--mcp", "ftp:x"), "'ftp:x' is no MCP server"),
+        (("--model", "scripted:hi", "--mcp", "ftp:x"), "'ftp:x' is not an MCP server"),
         (("--model", "cheat:unheard-of"), "no attack 'unheard-of'"),
     ],
 )

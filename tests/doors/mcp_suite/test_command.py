@@ -86,7 +86,7 @@ def test_a_folder_is_every_suite_below_it_with_one_report_over_all(
     assert done.returncode == 1, done.stderr
     told = json.loads(done.stdout)
     assert [report["bakeoff"]["suite"] for report in told] == ["suites/deeper/two.yml", "suites/one.yaml"]
-    assert "two.yml: passThreshold is not set: every round has to pass" in done.stderr
+    assert "two.yml: passThreshold is not set: every round must pass" in done.stderr
     [combined] = Path("mcp-report").glob("combined-report-*.json")
     summary = json.loads(combined.read_bytes())["summary"]
     assert summary == {
@@ -180,12 +180,12 @@ def test_of_a_folder_the_suites_are_left_that_have_what_is_asked_for(
     [
         (
             ("--case", "som"),
-            "--case 'som' is no name, number or tag of a case of any suite in suites: did you mean 'sum'?",
+            "--case 'som' is not the name, number or tag of a case of any suite in suites: did you mean 'sum'?",
         ),
-        (("--case", "sum", "--case", "nothing"), "--case 'nothing' is no name"),
+        (("--case", "sum", "--case", "nothing"), "--case 'nothing' is not the name"),
         (("--model", "scripted:nul"), "of any suite in suites: did you mean 'scripted:null'"),
-        (("--prompt", "nowhere"), "nothing in suites is left by --prompt, --case and --model: ask for less"),
-        (("--model", "scripted:null", "--case", "sum"), "nothing in suites is left by"),
+        (("--prompt", "nowhere"), "--prompt, --case and --model leave nothing in suites: select more"),
+        (("--model", "scripted:null", "--case", "sum"), "leave nothing in suites"),
     ],
 )
 def test_what_no_suite_of_a_folder_has_is_told_once(
@@ -250,8 +250,8 @@ def test_cases_that_a_report_could_not_tell_apart_are_told_with_their_place(
     write_suite(testCases=[{"prompt": "y", "expectedOutput": BMI, **given} for given in names])
     done = bakeoff("mcp", "evaluate")
     assert done.returncode == 2
-    assert "yaml:1: testCases[1].prompt: it is shown as '2. hello', as testCases[0] is" in done.stderr
-    assert "yaml:1: testCases[3].name: it is shown as 'a b', as testCases[2] is" in done.stderr
+    assert "yaml:1: testCases[1].prompt: it is shown as '2. hello', like testCases[0]" in done.stderr
+    assert "yaml:1: testCases[3].name: it is shown as 'a b', like testCases[2]" in done.stderr
 
 
 def test_a_place_for_reports_that_is_none_is_told_before_anything_runs(
@@ -278,7 +278,7 @@ def test_an_expected_tool_that_nobody_offers_is_a_warning_with_near_names(
 def test_where_configurations_are_looked_for(nobody: None) -> None:
     with pytest.raises(UsageError, match="bakeoff mcp init"):
         find_configs(None)
-    with pytest.raises(UsageError, match="is not there"):
+    with pytest.raises(UsageError, match="does not exist"):
         find_configs(Path("nothing.yaml"))
     Path("empty").mkdir()
     with pytest.raises(UsageError, match="no YAML file"):

@@ -99,7 +99,7 @@ CALL = "    expectedOutput:\n      serverName: weather\n      toolName: forecast
 
 # What is wrong, and what is told: after `suite.yaml:`, the line, the key, the value and what would be right.
 TABLE: dict[str, tuple[str | bytes, str]] = {
-    "empty file": ("", "1: this is not a configuration: it has to have modelsToTest, testCases and mcpServers"),
+    "empty file": ("", "1: this is not a configuration: it needs modelsToTest, testCases and mcpServers"),
     "only a comment": ("# later\n", "1: this is not a configuration"),
     "list at the top": ("- a\n- b\n", "1: this is not a configuration"),
     "text at the top": ("hello", "1: this is not a configuration"),
@@ -118,7 +118,7 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "servers as an object": (
         changed("mcpServers:\n" + SERVER, "mcpServers:\n  weather:\n    command: x\n"),
-        "10: mcpServers: an object: has to be a list: write `- name: weather`",
+        "10: mcpServers: an object: must be a list: write `- name: weather`",
     ),
     "unknown key": (
         changed("testRound", "testRounds"),
@@ -138,7 +138,7 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "both spellings": (
         changed(CALL, CALL + "    expectedToolUsage: null\n"),
-        "10: testCases[0].expectedToolUsage: 'expectedToolUsage' is another word for 'expectedOutput'",
+        "10: testCases[0].expectedToolUsage: 'expectedToolUsage' is another name for 'expectedOutput'",
     ),
     "unknown key of a call": (
         changed("toolName", "tool"),
@@ -210,7 +210,7 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "empty expectation": (
         changed(CALL, "    expectedOutput: []\n"),
-        "6: testCases[0].expectedOutput: [] expects nothing: write null",
+        "6: testCases[0].expectedOutput: [] is empty: write null",
     ),
     "expected text in a list": (
         changed(CALL, "    expectedOutput:\n    - forecast\n"),
@@ -257,8 +257,8 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "matcher of nothing": (
         changed(PARAMETERS, "parameters: {city: {caseInsensitive: true}}"),
-        "9: testCases[0].expectedOutput.parameters.city: this says how to compare and not what with: add `value`; "
-        "an object that is meant literally is written {value: {…}, exact: true}",
+        "9: testCases[0].expectedOutput.parameters.city: this says how to compare but not with what: add `value`; "
+        "to expect this object literally, write {value: {…}, exact: true}",
     ),
     "approximate text": (
         changed(PARAMETERS, "parameters: {city: {value: Oslo, approx: 1}}"),
@@ -290,7 +290,7 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "results of no call": (
         changed(CALL, "    expectedOutput: null\n    expectedResults: {a: 1}\n"),
-        "7: testCases[0].expectedResults: has no meaning where no tool should be called",
+        "7: testCases[0].expectedResults: has no meaning if no tool should be called",
     ),
     "grading without judge": (
         GOOD + "gradingPrompt: Is it right?\n",
@@ -324,7 +324,7 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "server with a bad url": (
         changed("command: weather-server", "url: localhost:3001"),
-        "12: mcpServers[0].url: 'localhost:3001' is no address of a server: write it as https://host/path",
+        "12: mcpServers[0].url: 'localhost:3001' is not the address of a server: write it as https://host/path",
     ),
     "server with an unknown transport": (
         GOOD + "    transport: websocket\n",
@@ -344,7 +344,7 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "command with its arguments": (
         changed("command: weather-server", "command: npx -y weather"),
-        "12: mcpServers[0].command: 'npx -y weather' is one program: write `command: npx` and `args: ['-y', ",
+        "12: mcpServers[0].command: 'npx -y weather' is not one program: write `command: npx` and `args: ['-y', ",
     ),
     "arguments as a text": (
         GOOD + "    args: -y weather\n",
@@ -356,7 +356,7 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "variable that is not set": (
         GOOD + "    env: {TOKEN: '${MY_TOKEN}'}\n",
-        "13: mcpServers[0].env.TOKEN: ${MY_TOKEN} is not set: set MY_TOKEN, in the environment, in .env",
+        "13: mcpServers[0].env.TOKEN: ${MY_TOKEN} is not set: set MY_TOKEN in the environment, in .env",
     ),
     "variable that is none": (
         changed("weather-server", "${my-dir}/server"),
@@ -368,11 +368,11 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "provider of no class": (
         GOOD + "providers:\n  mine: my-module\n",
-        "14: providers.mine: 'my-module' names no class: write it as `module:Class`",
+        "14: providers.mine: 'my-module' does not name a class: write it as `module:Class`",
     ),
     "provider at no address": (
         GOOD + "providers:\n  mine: {baseUrl: 'ftp://x'}\n",
-        "14: providers.mine.baseUrl: 'ftp://x' is no address: write it as https://host/v1",
+        "14: providers.mine.baseUrl: 'ftp://x' is not an address: write it as https://host/v1",
     ),
     "provider of two kinds": (
         GOOD + "providers:\n  mine: {baseUrl: 'http://x', target: 'a:B'}\n",

@@ -162,10 +162,15 @@ def test_a_report_has_the_warnings_about_what_was_evaluated(evaluated: Evaluate)
     made_up = {**BMI, "toolName": "calculate-bmj"}
     cases = [{"prompt": "BMI?", "expectedOutput": BMI}, {"prompt": "x", "expectedOutput": made_up}]
     model = f"scripted:{call(**BMI)}"
-    report = evaluated(testCases=cases, modelSettings={"maxTokens": 9, model: {"temperature": 0.5}})
+    models = [model, "scripted:null"]
+    settings = {"maxTokens": 9, model: {"temperature": 0.5}}
+    report = evaluated(modelsToTest=models, testCases=cases, modelSettings=settings)
     [warning] = report.bakeoff.warnings
     assert "did you mean 'calculate-bmi'?" in warning
-    assert report.config["modelSettings"] == {"maxTokens": 9, model: {"maxTokens": 9, "temperature": 0.5}}
+    assert report.config["modelSettings"] == {
+        model: {"maxTokens": 9, "temperature": 0.5},
+        "scripted:null": {"maxTokens": 9},
+    }
     assert evaluated(testCases=cases, request={"cases": ("1",)}).bakeoff.warnings == (), "it is not asked"
 
 

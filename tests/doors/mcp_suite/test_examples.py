@@ -34,13 +34,13 @@ def test_an_example_is_a_configuration_of_which_editors_know_the_schema(tmp_path
         Draft202012Validator(schema).validate(read_yaml(file).value)
         suite = read_suite(file, {})
         assert suite.config.mcpServers[0].command == sys.executable
-        check_models(suite, {})
+        check_models(suite)
 
 
 def test_the_servers_have_the_tools_that_cases_expect_and_nothing_to_complain_of(tmp_path: Path):
     async def tools() -> tuple[ServerTool, ...]:
         suite = read_suite(tmp_path / "several-servers" / "mcp-testing-framework.yaml", {})
-        async with McpHub(servers_of(suite, {})).open() as hub:
+        async with McpHub(servers_of(suite)).open() as hub:
             return await hub.tools()
 
     for name in EXAMPLES:

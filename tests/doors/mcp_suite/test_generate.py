@@ -197,7 +197,7 @@ def test_drafts_are_added_behind_the_cases_and_nothing_else_changes(example: Pat
     with pytest.raises(UsageError, match="nothing to add"):
         generate(Servers(), output=example)
     assert example.read_text() == after
-    assert "5 cases of 4 tools" in capsys.readouterr().err
+    assert "5 cases for 4 tools" in capsys.readouterr().err
 
 
 def test_every_draft_of_the_example_is_a_call_that_its_server_carries_out(example: Path):
@@ -253,7 +253,11 @@ TIMER = ServerTool(
         ('Sure: {"prompt": "Wake me in 5 minutes."}', "Wake me in 5 minutes.", ""),
         ("I would rather not.", "Start a timer: minutes 5.", "the model did not answer with {prompt}"),
         ('{"prompt": "Wake me up later on."}', "Start a timer: minutes 5.", "the model left out minutes"),
-        ('{"prompt": "Wake me in 5 ${HOME} minutes"}', "Start a timer: minutes 5.", "what a configuration cannot"),
+        (
+            '{"prompt": "Wake me in 5 ${HOME} minutes"}',
+            "Start a timer: minutes 5.",
+            "characters that a configuration cannot",
+        ),
     ],
 )
 def test_a_model_words_prompts_and_templates_stand_in_for_what_cannot_be_used(reply: str, prompt: str, told: str):
@@ -387,7 +391,7 @@ def test_what_would_not_be_right_is_not_written_and_told_by_the_name_of_its_file
 
 def test_a_list_between_brackets_is_left_alone():
     drafts, _ = draft_cases([TIMER])
-    with pytest.raises(UsageError, match="no list with a `-` before each"):
+    with pytest.raises(UsageError, match="not a list with a `-` before each"):
         added_to("testCases: [{prompt: a, expectedOutput: null}]\n", drafts, Path("x.yaml"))
 
 

@@ -192,7 +192,7 @@ def test_a_list_without_end_is_cut_in_the_terminal(capsys: pytest.CaptureFixture
     wide = {f"p{at}": {"type": "string"} for at in range(150)}
     report = linted(*(tool(f"tool_{at}", properties=wide) for at in range(3)))
     print_blocks(Console(width=160), list(lint_blocks(report)))
-    assert f"and {len(report.findings) - 200} more, which --json and --sarif have" in capsys.readouterr().out
+    assert f"{len(report.findings) - 200} more findings: use --json or --sarif to see all" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -334,11 +334,11 @@ def test_the_command_takes_a_server_directly(lint: Bakeoff, tmp_path: Path):
     ("servers", "fail_on", "told"),
     [
         (Servers(only=["yours"]), "error", "has no server 'yours': there are mine"),
-        (Servers(urls=["localhost"]), "error", "--url 'localhost': 'localhost' is no address of a server"),
+        (Servers(urls=["localhost"]), "error", "--url 'localhost': 'localhost' is not the address of a server"),
         (Servers(commands=["'x"]), "error", "close its quotes"),
         (Servers(commands=[" "]), "error", "--command is empty: name a server"),
         (Servers(Path(), commands=["x"]), "error", "use only one of them"),
-        (Servers(Path("nowhere.yaml")), "error", "nowhere.yaml is not there"),
+        (Servers(Path("nowhere.yaml")), "error", "nowhere.yaml does not exist"),
     ],
 )
 def test_what_cannot_be_linted_is_told_in_a_sentence(

@@ -25,7 +25,7 @@ def matches(expected: Any, actual: Any) -> bool:
     return not asyncio.run(value_differences(expected, actual))
 
 
-NOT_WHAT = "says how to compare and not what with: add `value`"
+NOT_WHAT = "says how to compare but not with what: add `value`"
 CALIFORNIA = {"value": "california", "caseInsensitive": True}
 
 TABLE = [

@@ -85,8 +85,8 @@ def test_words_where_a_call_was_wanted_and_tools_that_are_not_there_are_failures
     )
     errors = [detail.error or "" for detail in details(report)]
     assert "no tool was called" in errors[0]
-    assert "'made-up' was called, and there is no such tool" in errors[1]
-    assert "no JSON object" in errors[2]
+    assert "'made-up' was called, but there is no such tool" in errors[1]
+    assert "not a JSON object" in errors[2]
     called = {entry.called for entry in report.bakeoff.confusion[0].calls}
     assert called == {"no tool", "unknown / made-up", "unreadable reply"}
 

@@ -5,8 +5,10 @@ from typing import Literal
 
 import pytest
 
-from bakeoff.doors.mcp_suite.confusion import NO_ANSWER, OTHERS, UNREADABLE, confused_pairs, confusions
-from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
+from bakeoff.doors.mcp_suite.calls import UNREADABLE
+from bakeoff.doors.mcp_suite.confusion import NO_ANSWER, OTHERS, confused_pairs, confusions
+from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State, outcome_of
+from bakeoff.doors.mcp_suite.plan import PlanSettings
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Record, Score
 
@@ -27,9 +29,15 @@ from bakeoff.record import Failure, Phase, Record, Score
     ],
 )
 def test_a_cell_is_decided_as_soon_as_what_is_missing_cannot_change_it(
-    passed: int, scored: int, threshold: float, state: str
+    passed: int, scored: int, threshold: float, state: str, make_record: Callable[..., Record]
 ) -> None:
-    assert CellOutcome("c", "m", 10, threshold, passed, scored).state == state
+    settings = PlanSettings(file="s.yaml", report="r", servers=(), threshold=threshold, concurrencyLimit=1)
+    values = [1.0] * passed + [0.0] * (scored - passed)
+    records = [
+        make_record(subject="m", round=at, scores=(Score(name="mcp", value=value),)) for at, value in enumerate(values)
+    ]
+    [cell] = outcome_of(_plan(rounds=10), records, settings).cells
+    assert (cell.state, cell.passed, cell.scored) == (state, passed, scored)
 
 
 @pytest.mark.parametrize(
@@ -47,9 +55,9 @@ def test_a_cell_is_decided_as_soon_as_what_is_missing_cannot_change_it(
 def test_a_suite_passes_with_all_of_its_cells_or_a_share_of_them(
     rule: Literal["all", "ratio"], threshold: float, passed: int, failed: int, state: str
 ) -> None:
-    cells = [CellOutcome("c", "m", 1, threshold, 1, 1)] * passed + [CellOutcome("c", "m", 1, threshold, 0, 1)] * failed
-    cells += [CellOutcome("c", "m", 1, threshold)] * (4 - passed - failed)
-    assert Outcome(tuple(cells), rule, threshold).state == state
+    counts: dict[State, int] = {"passed": passed, "failed": failed, "undecided": 4 - passed - failed}
+    cells = tuple(CellOutcome("c", "m", 1, (), each) for each, count in counts.items() for _ in range(count))
+    assert Outcome(cells, rule, threshold).state == state
 
 
 def _called(*tools: str) -> list[dict[str, object]]:

@@ -24,26 +24,26 @@ TEXT = json.dumps(CALL)
     ],
 )
 def test_a_call_is_understood_and_its_manner_is_told(text: str, manner: str) -> None:
-    heard = read_reply(text)
-    assert [call.model_dump() for call in heard.calls] == [CALL]
-    assert heard.problem == ""
-    assert heard.manner == ("surrounded" if manner == "bare_after_thought" else manner)
+    reply = read_reply(text)
+    assert [call.model_dump() for call in reply.calls] == [CALL]
+    assert reply.problem == ""
+    assert reply.form == ("surrounded" if manner == "bare_after_thought" else manner)
 
 
 def test_a_list_is_a_sequence_of_calls() -> None:
-    heard = read_reply(json.dumps([CALL, {**CALL, "toolName": "u"}]))
-    assert [call.toolName for call in heard.calls] == ["t", "u"]
+    reply = read_reply(json.dumps([CALL, {**CALL, "toolName": "u"}]))
+    assert [call.toolName for call in reply.calls] == ["t", "u"]
 
 
 @pytest.mark.parametrize("text", ["null", "[]", "```json\nnull\n```"])
 def test_null_calls_nothing(text: str) -> None:
-    heard = read_reply(text)
-    assert (heard.calls, heard.problem) == ((), "")
+    reply = read_reply(text)
+    assert (reply.calls, reply.problem) == ((), "")
 
 
 def test_words_alone_call_nothing_and_are_told_as_prose() -> None:
-    heard = read_reply("Hello! How can I help?")
-    assert (heard.calls, heard.problem, heard.manner) == ((), "", "prose")
+    reply = read_reply("Hello! How can I help?")
+    assert (reply.calls, reply.problem, reply.form) == ((), "", "prose")
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_words_alone_call_nothing_and_are_told_as_prose() -> None:
     ],
 )
 def test_a_wrong_shape_is_a_reason_and_never_a_crash(text: str, problem: str) -> None:
-    heard = read_reply(text)
-    assert problem in heard.problem
+    reply = read_reply(text)
+    assert problem in reply.problem
 
 
 @pytest.mark.parametrize("text", [f"```json\n{TEXT}\n```", f"Sure: {TEXT}", "no JSON at all"])

@@ -30,23 +30,23 @@ def suite(tmp_path: Path, request: pytest.FixtureRequest):
     module = f"provider_{abs(hash(request.node.nodeid))}"  # modules stay imported
     (tmp_path / f"{module}.py").write_text(MODULE)
 
-    def make(models: str = "mine:x", target: str = "MODULE:Mine"):
+    def make(models: str = "mine:x", target: str = "MODULE:Mine", **environment: str):
         file = tmp_path / "suite.yaml"
         file.write_text(SUITE.format(models=models, target=target.replace("MODULE", module)))
-        return read_suite(file, {})
+        return read_suite(file, environment)
 
     return make
 
 
-def told(suite, environment: dict[str, str] | None = None) -> str:
+def told(suite) -> str:
     with pytest.raises(UsageError) as caught:
-        check_models(suite, environment or {})
+        check_models(suite)
     return str(caught.value)
 
 
 def test_a_class_beside_the_configuration_is_found(suite):
     made = suite()
-    check_models(made, {})
+    check_models(made)
     assert added_providers(made)["mine"].wire == "custom"
 
 
@@ -74,4 +74,4 @@ def test_every_model_that_cannot_be_asked_is_told_at_once_with_its_line(suite):
 
 
 def test_a_key_that_is_set_is_enough(suite):
-    check_models(suite("openai:gpt-4o"), {"OPENAI_API_KEY": "test-key"})
+    check_models(suite("openai:gpt-4o", OPENAI_API_KEY="test-key"))

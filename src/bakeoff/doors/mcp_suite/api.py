@@ -1,4 +1,4 @@
-"""Evaluating from Python: `evaluate(config)` gives a report, and tells of each round as it ends.
+"""Evaluate MCP suites from Python: `evaluate(config)` returns a report, and reports progress after each round.
 
 from bakeoff import evaluate_mcp
 
@@ -11,11 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bakeoff.doors import door_of
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
-from bakeoff.doors.mcp_suite.results.files import reported
+from bakeoff.doors.mcp_suite.results.files import write_reports
 from bakeoff.doors.mcp_suite.results.report import Report
-from bakeoff.doors.mcp_suite.suites import Asked, prepare, read_suites
+from bakeoff.doors.mcp_suite.suites import SelectedSuite, prepare, read_suites
 from bakeoff.engine.run import run
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
@@ -25,7 +24,7 @@ from bakeoff.storage.run_folder import new_run_folder
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an evaluation is, and the round that has just ended."""
+    """The progress of an evaluation, and the round that has just ended."""
 
     suite: Path
     done: int
@@ -50,12 +49,16 @@ def evaluate(
     progress: OnProgress | None = None,
     options: RunOptions | None = None,
 ) -> Report:
-    """Evaluate one configuration. What cannot be run at all raises; what a model gets wrong is in the report."""
+    """Evaluate one configuration and return its report.
+
+    `progress` is called after each round. Raise an error if the configuration, a model or a server cannot be used;
+    wrong answers of models are in the report.
+    """
     return asyncio.run(evaluate_async(config, progress=progress, options=options))
 
 
 evaluate_mcp = evaluate
-"""Its name in `bakeoff`, where other things are evaluated too."""
+"""The name of `evaluate` in `bakeoff`."""
 
 
 async def evaluate_async(
@@ -64,12 +67,12 @@ async def evaluate_async(
     progress: OnProgress | None = None,
     options: RunOptions | None = None,
 ) -> Report:
-    """The same, for a program that has an event loop already."""
+    """Evaluate one configuration from a running event loop."""
     request, options = _request(config), options or RunOptions()
-    asked = read_suites(request, options)
-    if len(asked) > 1:
-        raise UsageError(f"{request.path} has {len(asked)} suites: use evaluate_all, which gives a report for each")
-    return await _evaluated(asked[0], options, progress)
+    suites = read_suites(request, options)
+    if len(suites) > 1:
+        raise UsageError(f"{request.path} has {len(suites)} suites: use evaluate_all, which returns a report for each")
+    return await _evaluate(suites[0], options, progress)
 
 
 async def evaluate_all(
@@ -78,24 +81,23 @@ async def evaluate_all(
     progress: OnProgress | None = None,
     options: RunOptions | None = None,
 ) -> tuple[Report, ...]:
-    """Every suite of a folder, one after the other."""
+    """Evaluate every suite of a folder, one after the other."""
     options = options or RunOptions()
-    return tuple([await _evaluated(one, options, progress) for one in read_suites(_request(config), options)])
+    return tuple([await _evaluate(suite, options, progress) for suite in read_suites(_request(config), options)])
 
 
 def _request(config: Path | str | EvaluationRequest) -> EvaluationRequest:
     return config if isinstance(config, EvaluationRequest) else EvaluationRequest(path=Path(config))
 
 
-async def _evaluated(asked: Asked, options: RunOptions, progress: OnProgress | None) -> Report:
-    suite = asked.suite
-    prepared = await prepare(suite, asked.request, options)
+async def _evaluate(suite: SelectedSuite, options: RunOptions, progress: OnProgress | None) -> Report:
+    prepared = await prepare(suite, options)
     plan = prepared.plan
     folder = new_run_folder(options.results, plan.name)
     options = replace(prepared.options, folder=folder.path)
     done = 0
-    async for record in run(plan, options, registry=door_of(plan).registry(plan, options)):
+    async for record in run(plan, options, registry=prepared.door.registry(plan, options)):
         done += 1
         if progress is not None:
-            progress(Progress(suite.file, done, plan.size, record))
-    return reported(folder, plan).report
+            progress(Progress(suite.suite.file, done, plan.size, record))
+    return write_reports(folder, plan, prepared.settings, folder.latest_records(plan)).report

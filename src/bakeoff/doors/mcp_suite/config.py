@@ -1,11 +1,11 @@
-"""`mcp-testing-framework.yaml`: what it may say, and everything that can be wrong with it, with file, line and key."""
+"""Read and check `mcp-testing-framework.yaml`. Every problem names its file, line and key."""
 
 import os
 import re
 import shlex
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -22,14 +22,18 @@ from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.models.providers import parse_model_name, provider_name
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
-"""Of one key: ours, and that of older files."""
+"""Both names of one key: ours, and that of older files."""
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MALFORMED = re.compile(r"\$\{(?![A-Za-z_][A-Za-z0-9_]*\})[^}]*\}?")
-_LEFT_TO_SERVERS = ("env", "headers", "args")  # filled in where they are used, so that no file of a run holds them
+_LEFT_TO_SERVERS = (
+    "env",
+    "headers",
+    "args",
+)  # expanded only when a server starts, so that no file of a run contains them
 
-# What is written is what is meant: "10" is no number, and true is not 1.
+# Types are strict: "10" is not a number, and true is not 1.
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 Truth = Annotated[bool, Strict()]
@@ -38,13 +42,13 @@ _EXAMPLES = {
     "modelsToTest": "list models, such as `- local:smollm2`",
     "testCases": "list cases, each with a `prompt` and an `expectedOutput`",
     "mcpServers": "list servers, each with a `name` and a `command` or `url`",
-    "expectedOutput": "write {serverName, toolName, parameters}, a list of these, or null where no tool is right",
-    "expectedToolUsage": "write {serverName, toolName, parameters}, a list of these, or null where no tool is right",
+    "expectedOutput": "write {serverName, toolName, parameters}, a list of these, or null if no tool is right",
+    "expectedToolUsage": "write {serverName, toolName, parameters}, a list of these, or null if no tool is right",
     "parameters": "write the tool's parameters, such as `{city: Oslo}`",
     "prompt": "write what a person would ask",
     "serverName": "write the `name` of one of mcpServers",
     "toolName": "write the tool's name as its server lists it",
-    "name": "write a name of its own",
+    "name": "write a unique name",
     "args": "write each word by itself, such as ['-y', 'mcp-server']",
     "tags": "write a list such as [smoke]",
     "providers": "write `name: module:Class`, or `name: https://host/v1`",
@@ -54,7 +58,7 @@ _EXAMPLES = {
 
 
 class ExpectedCall(FrozenModel):
-    """One call that should be made."""
+    """One expected call."""
 
     serverName: str = Field(min_length=1)
     toolName: str = Field(min_length=1)
@@ -62,60 +66,60 @@ class ExpectedCall(FrozenModel):
 
 
 class SuiteCase(FrozenModel):
-    """One prompt, and what a model that understands the tools does with it."""
+    """One prompt and the expected call."""
 
     prompt: str = Field(min_length=1)
     expectedOutput: tuple[ExpectedCall, ...] | None = Field(
         validation_alias=AliasChoices(*SPELLINGS),
-        description="the call, a list of calls one after the other, or null where no tool should be called",
+        description="the call, a list of calls in order, or null if no tool should be called",
     )
     expectedResults: JsonValue = Field(
-        default=None, description="what the tool's result has to hold; executes the tool"
+        default=None, description="what the tool's result must contain; executes the tool"
     )
-    gradingPrompt: str | None = Field(default=None, min_length=1, description="instead of the one for all cases")
+    gradingPrompt: str | None = Field(default=None, min_length=1, description="replaces the one for all cases")
     name: str | None = Field(default=None, min_length=1)
     tags: tuple[str, ...] = ()
 
     @field_validator("prompt")
     @classmethod
-    def _says_something(cls, prompt: str) -> str:
+    def _check_prompt(cls, prompt: str) -> str:
         if not prompt.strip():
             raise ValueError(f"{prompt!r} is empty: write what a person would ask")
         return prompt
 
     @field_validator("expectedOutput", mode="before")
     @classmethod
-    def _one_or_several(cls, value: Any) -> Any:
+    def _as_list(cls, value: Any) -> Any:
         if isinstance(value, list) and not value:
-            raise ValueError("[] expects nothing: write null where no tool should be called")
+            raise ValueError("[] is empty: write null if no tool should be called")
         return [value] if isinstance(value, dict) else value
 
 
 class RetryConfig(FrozenModel):
-    """What is done about a provider that is busy, in milliseconds."""
+    """How often and how fast to retry when a provider is busy. Delays are in milliseconds."""
 
     maxRetries: Whole = Field(default=3, ge=0)
     baseDelay: Number = Field(default=1000, ge=0)
     maxDelay: Number = Field(default=30000, ge=0)
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.maxDelay < self.baseDelay:
             raise ValueError(f"maxDelay {self.maxDelay:g} is less than baseDelay {self.baseDelay:g}: raise it")
         return self
 
 
 class ModelSettings(FrozenModel):
-    """How a model is asked."""
+    """The settings of a model."""
 
     temperature: Number = Field(default=0, ge=0)
-    seed: Whole | None = Field(default=None, description="the number of the round where left out")
+    seed: Whole | None = Field(default=None, description="the number of the round if absent")
     maxTokens: Whole = Field(default=1024, ge=1)
     timeout: Number = Field(default=60, gt=0, description="seconds for one answer")
 
 
 class ProviderConfig(FrozenModel):
-    """A provider of one's own: `module:Class`, or an address that speaks the OpenAI API."""
+    """An additional provider: `module:Class`, or the address of an OpenAI-compatible API."""
 
     target: str | None = Field(default=None, validation_alias=AliasChoices("target", "class", "module"))
     baseUrl: str | None = Field(default=None, validation_alias=AliasChoices("baseUrl", "base_url", "url"))
@@ -126,72 +130,72 @@ class ProviderConfig(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_form(cls, value: Any) -> Any:
+    def _expand_short_form(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         return {"baseUrl": value} if value.startswith(("http://", "https://")) else {"target": value}
 
     @field_validator("target")
     @classmethod
-    def _names_a_class(cls, target: str | None) -> str | None:
+    def _check_target(cls, target: str | None) -> str | None:
         module, _, attribute = (target or "").partition(":")
         parts = [*module.split("."), *attribute.split(".")]
         if target is not None and not all(part.isidentifier() for part in parts):
-            raise ValueError(f"{target!r} names no class: write it as `module:Class`")
+            raise ValueError(f"{target!r} does not name a class: write it as `module:Class`")
         return target
 
     @field_validator("baseUrl")
     @classmethod
-    def _is_address(cls, url: str | None) -> str | None:
-        if url is not None and not _names_a_host(url):
-            raise ValueError(f"{url!r} is no address: write it as https://host/v1")
+    def _check_url(cls, url: str | None) -> str | None:
+        if url is not None and not _is_http_address(url):
+            raise ValueError(f"{url!r} is not an address: write it as https://host/v1")
         return url
 
     @field_validator("apiKeyVariable")
     @classmethod
-    def _is_variable(cls, name: str | None) -> str | None:
+    def _check_variable(cls, name: str | None) -> str | None:
         if name is not None and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
-            # Not shown: somebody may have put the key itself here.
+            # The value is not shown, because it may be the key itself.
             raise ValueError("this is not the name of a variable: write its name, such as MY_API_KEY, and not the key")
         return name
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_complete(self) -> Self:
         if self.target is None and self.baseUrl is None:
             raise ValueError("a provider needs `target: module:Class`, or a `baseUrl`")
         return self
 
 
 class SuiteConfig(FrozenModel):
-    """All of a configuration, as the file spells it."""
+    """A whole configuration, with the keys of the file."""
 
-    testRound: Whole = Field(default=10, ge=1, description="how often each model is given each prompt")
+    testRound: Whole = Field(default=10, ge=1, description="how often each model gets each prompt")
     passThreshold: Number | None = Field(
-        default=None, ge=0, le=1, description="the share of rounds that a case has to pass; 1 where left out"
+        default=None, ge=0, le=1, description="the share of rounds that must pass for a case to pass; 1 if absent"
     )
     suiteRule: Literal["all", "ratio"] = Field(
-        default="all", description="`all` cases have to pass, or a `ratio` of them that is the threshold"
+        default="all", description="`all` cases must pass, or the `ratio` of them that is the threshold"
     )
-    concurrencyLimit: Whole = Field(default=5, ge=1, description="calls in flight at a time, all models together")
+    concurrencyLimit: Whole = Field(default=5, ge=1, description="calls in flight at a time, over all models")
     modelsToTest: tuple[str, ...] = Field(min_length=1, description="each as `provider:model`")
     testCases: tuple[SuiteCase, ...] = Field(min_length=1)
     mcpServers: tuple[ServerSpec, ...] = Field(min_length=1)
-    executeTools: Truth = Field(default=False, description="call the tools that models ask for, and look at results")
+    executeTools: Truth = Field(default=False, description="call the tools that models ask for, and check the results")
     mode: Literal["json", "native", "agent"] = Field(
-        default="json", description="a JSON reply, the model's own function calling, or several steps with results"
+        default="json", description="a JSON reply, native function calling, or several steps with tool results"
     )
-    gradingPrompt: str | None = Field(default=None, min_length=1, description="what the judge is to look for")
+    gradingPrompt: str | None = Field(default=None, min_length=1, description="the criterion of the judge")
     judge: str | None = Field(default=None, description="the model that grades: `provider:model`")
-    allowSelfGrading: Truth = Field(default=False, description="the judge may be one of the models under test")
+    allowSelfGrading: Truth = Field(default=False, description="allow the judge to be one of the models under test")
     extraParameters: Literal["reject", "allow"] = Field(
-        default="reject", description="what is done about parameters that were not expected"
+        default="reject", description="whether unexpected parameters fail a round"
     )
     strictJson: Truth = Field(default=False, description="a reply with anything around its JSON fails")
     retryConfig: RetryConfig = RetryConfig()
     modelSettings: ModelSettings = ModelSettings()
-    modelSettingsOf: dict[str, ModelSettings] = Field(default={}, description="for single models, by their names")
+    modelSettingsOf: dict[str, ModelSettings] = Field(default={}, description="for single models, by name")
     serverScope: Literal["run", "trial"] = Field(
-        default="run", description="one server for all, or a fresh one for each trial"
+        default="run", description="one server for the whole run, or a fresh one for each trial"
     )
     providers: dict[str, ProviderConfig] = {}
 
@@ -205,24 +209,28 @@ class SuiteConfig(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A configuration and the file it came from."""
+    """A configuration and its file."""
 
     file: Path
     config: SuiteConfig
     lines: PlacedYaml
+    environment: Mapping[str, str] = field(repr=False)  # the variables that it was read with
 
     @property
     def folder(self) -> Path:
         return self.file.parent
 
 
-def read_suite(file: Path, environment: Mapping[str, str]) -> Suite:
-    """Read and check one file. Nothing is called; all that is wrong is told at once."""
+def read_suite(file: Path, environment: Mapping[str, str] | None = None) -> Suite:
+    """Read and check one file without calling anything. One error lists all problems.
+
+    `environment` has the variables; None means `suite_environment` of the file's folder.
+    """
+    if environment is None:
+        environment = suite_environment(file.parent)
     read = read_yaml(file)
     if not isinstance(read.value, dict):
-        raise UsageError(
-            f"{file}:1: this is not a configuration: it has to have modelsToTest, testCases and mcpServers"
-        )
+        raise UsageError(f"{file}:1: this is not a configuration: it needs modelsToTest, testCases and mcpServers")
     gathered(list(shape_problems(read)))
     placed = _with_model_settings(_expanded(read, environment))
     try:
@@ -232,18 +240,20 @@ def read_suite(file: Path, environment: Mapping[str, str]) -> Suite:
             [problem.replace(": modelSettingsOf.", ": modelSettings.") for problem in error.problems]
         ) from error
     gathered(list(config_problems(placed, config)))
-    return Suite(file, config, placed)
+    return Suite(file, config, placed, environment)
 
 
 def suite_environment(folder: Path) -> dict[str, str]:
-    """What `${NAME}` stands for: the environment, then the `.env` files beside the configuration, then those here."""
-    return {**read_environment(base={}), **read_environment(folder, base={}), **os.environ}
+    """Return the variables: the environment, then `.env` files beside the configuration, then those here."""
+    here = read_environment(base={})
+    beside = {} if folder == Path() else read_environment(folder, base={})
+    return {**here, **beside, **os.environ}
 
 
 def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
-    """A sentence, with its place and near names, for each call that is expected and that no server offers.
+    """Return a sentence, with its place and similar names, for each expected call that no server offers.
 
-    `only` has the numbers of the cases that are looked at, from 1.
+    `only` contains the numbers of the cases to check, from 1.
     """
     offered: dict[str, list[str]] = {server.name: [] for server in suite.config.mcpServers}
     for tool in tools:
@@ -269,7 +279,7 @@ def _owners(tool: str, offered: Mapping[str, list[str]]) -> str:
 
 
 def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
-    """With `${NAME}` replaced everywhere but in what servers and providers are given in confidence."""
+    """Expand `${NAME}` everywhere except in values that may be secrets of servers and providers."""
     missing: list[str] = []
 
     def expand(value: JsonValue, key: Key) -> JsonValue:
@@ -290,10 +300,10 @@ def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
 
 
 def _is_left(key: Key, value: str) -> bool:
-    """Whether a text keeps its variables until it is used, as it may hold a key."""
+    """Return True if a text keeps its variables until it is used, because it may contain a key."""
     match key:
         case ("mcpServers", _, "url"):
-            return value.startswith(("http://", "https://"))  # enough of it to be checked
+            return value.startswith(("http://", "https://"))  # enough to check it now
         case ("mcpServers", _, field, *_):
             return field in _LEFT_TO_SERVERS
         case ("providers", _, "options", *_):
@@ -304,14 +314,14 @@ def _is_left(key: Key, value: str) -> bool:
 def _unset(text: str, key: Key, environment: Mapping[str, str]) -> Iterator[str]:
     for name in _VARIABLE.findall(text):
         if name not in environment:
-            yield f"${{{name}}} is not set: set {name}, in the environment, in .env or in .env.local"
-    if key[:1] == ("mcpServers",):  # elsewhere, a prompt may well speak of `${…}`
+            yield f"${{{name}}} is not set: set {name} in the environment, in .env or in .env.local"
+    if key[:1] == ("mcpServers",):  # elsewhere, a prompt may contain `${…}`
         for wrong in _MALFORMED.findall(text):
             yield f"{wrong!r} is not a variable: write it as ${{NAME}}"
 
 
 def _with_model_settings(placed: PlacedYaml) -> PlacedYaml:
-    """`modelSettings` holds settings for all, and beside them settings of single models under their names."""
+    """Split `modelSettings`, which contains settings for all models and, under their names, for single models."""
     settings = placed.value.get("modelSettings") if isinstance(placed.value, dict) else None
     if not isinstance(settings, dict) or not isinstance(placed.value, dict):
         return placed
@@ -329,33 +339,33 @@ def _with_model_settings(placed: PlacedYaml) -> PlacedYaml:
     return PlacedYaml(placed.file, value, lines)
 
 
-def _names_a_host(url: str) -> bool:
+def _is_http_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
-    except ValueError:  # such as a bracket that is never closed
+    except ValueError:  # for example an unclosed bracket
         return False
 
 
 def shape_problems(placed: PlacedYaml) -> Iterator[str]:
-    """What is best told of the file as it is: what it would be read as is something else."""
+    """Yield problems of the file's shape, which later errors would describe badly."""
     assert isinstance(placed.value, dict)
     if "modelSettingsOf" in placed.value:
         yield placed.problem(("modelSettingsOf",), "is not a key that is known here: did you mean 'modelSettings'?")
     servers = placed.value.get("mcpServers")
     if isinstance(servers, dict):
         first = next(iter(servers), "my-server")
-        yield placed.problem(("mcpServers",), f"an object: has to be a list: write `- name: {first}`, then its keys")
+        yield placed.problem(("mcpServers",), f"an object: must be a list: write `- name: {first}`, then its keys")
     cases = placed.value.get("testCases")
     for at, case in enumerate(cases if isinstance(cases, list) else []):
         if isinstance(case, dict) and all(name in case for name in SPELLINGS):
-            what = f"{SPELLINGS[1]!r} is another word for {SPELLINGS[0]!r}, which is here too: remove one"
+            what = f"{SPELLINGS[1]!r} is another name for {SPELLINGS[0]!r}, which is here too: remove one"
             yield placed.problem(("testCases", at, SPELLINGS[1]), what)
 
 
 def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
-    yield from _twice(placed, "mcpServers", [server.name for server in config.mcpServers])
-    yield from _twice(placed, "testCases", [case.name for case in config.testCases])
+    yield from _duplicates(placed, "mcpServers", [server.name for server in config.mcpServers])
+    yield from _duplicates(placed, "testCases", [case.name for case in config.testCases])
     yield from _model_problems(placed, config)
     yield from _provider_problems(placed, config)
     for at, server in enumerate(config.mcpServers):
@@ -395,15 +405,15 @@ def _provider_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]
         if provider.target is not None and provider.baseUrl is not None:
             yield placed.problem(key, f"{name!r} has both `target` and `baseUrl`: keep one")
         if provider.options and provider.target is None:
-            yield placed.problem((*key, "options"), "are given to a class: name one with `target`, or remove them")
+            yield placed.problem((*key, "options"), "go to a class: name one with `target`, or remove them")
 
 
 def _server_problems(placed: PlacedYaml, at: int, server: ServerSpec) -> Iterator[str]:
-    """A whole command line in `command` would be looked for as one program with blanks in its name."""
+    """Find a whole command line in `command`, which would be one program with spaces in its name."""
     words = (server.command or "").split()
     if len(words) > 1 and not server.args and not Path(server.command or "").exists():
         rest = ", ".join(repr(word) for word in _split(server.command or "")[1:])
-        what = f"{server.command!r} is one program: write `command: {words[0]}` and `args: [{rest}]`"
+        what = f"{server.command!r} is not one program: write `command: {words[0]}` and `args: [{rest}]`"
         yield placed.problem(("mcpServers", at, "command"), what)
 
 
@@ -420,9 +430,9 @@ def _case_problems(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[str
             yield placed.problem((*key, "parameters", *place), problem)
     for place, problem in matcher_problems(case.expectedResults):
         yield placed.problem(("testCases", at, "expectedResults", *place), problem)
-    for field in ("expectedResults", "gradingPrompt"):
-        if getattr(case, field) is not None and case.expectedOutput is None:
-            yield placed.problem(("testCases", at, field), "has no meaning where no tool should be called: remove it")
+    for name in ("expectedResults", "gradingPrompt"):
+        if getattr(case, name) is not None and case.expectedOutput is None:
+            yield placed.problem(("testCases", at, name), "has no meaning if no tool should be called: remove it")
 
 
 def _judge_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
@@ -436,13 +446,13 @@ def _judge_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
             yield placed.problem(graded[0], "needs a `judge: provider:model` to grade with")
         return
     yield from _name_problems(placed, ("judge",), config.judge)
-    if not config.allowSelfGrading and _same_model(config.judge, config.modelsToTest):
+    if not config.allowSelfGrading and is_same_model(config.judge, config.modelsToTest):
         what = f"{config.judge!r} is under test: name another model, or write `allowSelfGrading: true`"
         yield placed.problem(("judge",), what)
 
 
-def _same_model(judge: str, models: Iterable[str]) -> bool:
-    """However they are spelled; what names no model at all is told elsewhere."""
+def is_same_model(judge: str, models: Iterable[str]) -> bool:
+    """Compare models by provider and name. Invalid names are reported elsewhere."""
     try:
         return _canonical(judge) in [_canonical(name) for name in models]
     except UsageError:
@@ -454,7 +464,7 @@ def _canonical(name: str) -> tuple[str, str]:
     return ("google" if parsed.provider == "gemini" else parsed.provider), parsed.model
 
 
-def _twice(placed: PlacedYaml, what: str, names: list[str] | list[str | None]) -> Iterator[str]:
+def _duplicates(placed: PlacedYaml, what: str, names: list[str] | list[str | None]) -> Iterator[str]:
     seen: dict[str, int] = {}
     for at, name in enumerate(names):
         if name is None:
@@ -467,7 +477,7 @@ def _twice(placed: PlacedYaml, what: str, names: list[str] | list[str | None]) -
 
 
 def expected_calls(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[tuple[Key, ExpectedCall]]:
-    """Each call of a case, and where it stands."""
+    """Yield each expected call of a case with its place in the file."""
     spellings: list[Key] = [("testCases", at, name) for name in SPELLINGS]
     base = next((key for key in spellings if key in placed.lines), spellings[0])
     for place, call in enumerate(case.expectedOutput or ()):
@@ -475,6 +485,7 @@ def expected_calls(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[tup
 
 
 def near_names(name: str, known: Iterable[str], instead: str = "") -> str:
+    """Return `: did you mean …?` with similar names, or all names. `instead` replaces both."""
     names = sorted(known)
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     if instead:

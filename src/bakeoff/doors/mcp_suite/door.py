@@ -1,18 +1,15 @@
-"""The MCP door: connects MCP suites to the commands that serve all doors."""
+"""Connect MCP suites to the commands that serve all doors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property
 from typing import TYPE_CHECKING
-
-from pydantic import JsonValue
 
 from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
-from bakeoff.doors.mcp_suite.plan import SCORER, Evaluation, evaluation_of, provider_options, run_options
+from bakeoff.doors.mcp_suite.plan import KIND, SCORER, PlanSettings, environment_of, run_options, settings_of
 from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.engine.registry import Registry, default_registry
-from bakeoff.models.providers import parse_model_name
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer, Subject
@@ -33,37 +30,58 @@ class McpResults(DoorResults):
 
 
 class McpDoor(Door):
-    """Models in three modes, the scorer of their calls, and the reports in `mcp-report/`."""
+    """Models in three modes, the scorer of their calls, and the reports in `mcp-report/`.
 
-    def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the shape of the seam
-        evaluation = evaluation_of(plan)
-        environment = evaluation.environment()
-        registry = default_registry().with_scorer(SCORER, partial(_scorer, evaluation, environment))
-        return registry.with_subject(f"mcp-{evaluation.config.mode}", partial(_subject, evaluation, environment))
+    One door serves one plan. Its settings and environment are read from the plan unless they are given.
+    """
+
+    def __init__(self, settings: PlanSettings | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self._settings, self._environment = settings, environment
+
+    def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
+        parts = _Parts(plan, self._settings_of(plan), self._environment_of(plan))
+        registry = default_registry().with_scorer(SCORER, parts.scorer)
+        for kind in {spec.kind for spec in plan.subjects if spec.kind.startswith(KIND)}:
+            registry = registry.with_subject(kind, parts.subject)
+        return registry
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
         """Apply the limits of the suite, also when its run is resumed."""
-        evaluation = evaluation_of(plan)
-        config = evaluation.config
-        return replace(
-            run_options(config, options, evaluation.environment()), jobs=min(options.jobs, config.concurrencyLimit)
-        )
+        settings = self._settings_of(plan)
+        changed = run_options(settings, options, self._environment_of(plan))
+        return replace(changed, jobs=min(options.jobs, settings.concurrencyLimit))
 
     def share(self, plan: Plan) -> float:
-        return evaluation_of(plan).config.threshold
+        return self._settings_of(plan).threshold
 
     def sections(self, run: "RunData") -> Sequence["Section"]:
+        from bakeoff.doors.mcp_suite.confusion import confusions
+        from bakeoff.doors.mcp_suite.outcome import outcome_of
         from bakeoff.doors.mcp_suite.results.sections import mcp_sections
 
-        return mcp_sections(run)
+        if run.folder is None:
+            return ()
+        settings = self._settings_of(run.plan)
+        records = list(run.folder.latest_records(run.plan))
+        return mcp_sections(run.plan, settings, outcome_of(run.plan, records, settings), confusions(run.plan, records))
 
     def finish(self, run: FinishedRun) -> McpResults:
         """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule over cells."""
-        from bakeoff.doors.mcp_suite.results.files import reported
+        from bakeoff.doors.mcp_suite.results.files import write_reports
 
-        written = reported(run.folder, run.plan)
+        written = write_reports(run.folder, run.plan, self._settings_of(run.plan), run.records)
         text = tuple(_describe(written.outcome, run))
         return McpResults(written.files, written.outcome.state, text, written.report, written=written)
+
+    def _settings_of(self, plan: Plan) -> PlanSettings:
+        if self._settings is None:
+            self._settings = settings_of(plan)
+        return self._settings
+
+    def _environment_of(self, plan: Plan) -> Mapping[str, str]:
+        if self._environment is None:
+            self._environment = environment_of(plan, self._settings_of(plan))
+        return self._environment
 
 
 def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
@@ -72,8 +90,7 @@ def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
     from bakeoff.report.words import cost, percent, visible
 
     def rate(cell: CellOutcome) -> str:
-        lost = f", {cell.rounds - cell.scored} lost" if cell.scored < cell.rounds else ""
-        return f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{lost})"
+        return f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})"
 
     rows: list[tuple[Words, ...]] = [(Quote(case), *map(rate, cells)) for case, cells in outcome.by_case()]
     yield Table(columns("case", *(f"{visible(spec.name, 60)}>" for spec in run.plan.subjects)), tuple(rows))
@@ -87,42 +104,49 @@ def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
         yield paragraph(f"{used.tokens:,} tokens, {cost(used.cost)}")
 
 
-def _subject(evaluation: Evaluation, environment: Mapping[str, str], spec: SubjectSpec) -> Subject:
-    from bakeoff.doors.mcp_suite.subjects import SuiteModel  # the SDKs behind it take a second to load
+@dataclass(frozen=True)
+class _Parts:
+    """Build the subjects and the scorer of one plan. Imports are local, because the SDKs take a second to load."""
 
-    with importable(evaluation.folder):
-        return SuiteModel.from_spec(_filled(spec, environment), evaluation.config.mode, evaluation, environment)
+    plan: Plan
+    settings: PlanSettings
+    environment: Mapping[str, str]
 
+    def subject(self, spec: SubjectSpec) -> Subject:
+        from bakeoff.doors.mcp_suite.subjects import SuiteModel
 
-def _scorer(evaluation: Evaluation, environment: Mapping[str, str], spec: ScorerSpec) -> Scorer:
-    from bakeoff.doors.mcp_suite.scorer import CallScorer, Execution
-    from bakeoff.doors.mcp_suite.servers import hub_of
+        with importable(self.settings.folder):
+            return SuiteModel.from_spec(self._with_secrets(spec), self.settings, self.environment)
 
-    config = evaluation.config
-    executes = evaluation.executes and config.mode != "agent"
-    hub = hub_of(config.mcpServers, environment) if executes else None
-    execution = Execution(hub, config.serverScope == "trial") if hub is not None else None
-    return CallScorer.from_spec(spec, evaluation.tools, execution, _grader(evaluation, environment))
+    def scorer(self, spec: ScorerSpec) -> Scorer:
+        from bakeoff.doors.mcp_suite.scorer import CallScorer, Execution
+        from bakeoff.doors.mcp_suite.servers import hub_of
 
+        execution = None
+        wanted = spec.options.get("execute") is True or self._expects("results") or self._expects("grading")
+        if wanted and spec.options.get("mode") != "agent":  # agents call the tools themselves
+            hub = hub_of(self.settings.servers, self.environment)
+            execution = Execution(hub, self.settings.serverScope == "trial")
+        return CallScorer.from_spec(spec, self.settings.tools, execution, self._grader)
 
-def _grader(evaluation: Evaluation, environment: Mapping[str, str]) -> "Grader | None":
-    from bakeoff.doors.mcp_suite.scorer import Grader
-    from bakeoff.doors.mcp_suite.subjects import model_of
+    @cached_property
+    def _grader(self) -> "Grader | None":
+        from bakeoff.doors.mcp_suite.scorer import Grader
+        from bakeoff.doors.mcp_suite.subjects import model_of
 
-    config = evaluation.config
-    if not evaluation.grades or config.judge is None:
-        return None
-    provider = parse_model_name(config.judge).provider
-    added = {name: provider_options(given) for name, given in config.providers.items() if name.lower() == provider}
-    options: dict[str, JsonValue] = {"model": config.judge, "temperature": 0, "max_tokens": 1024, "timeout": 60}
-    spec = SubjectSpec(kind="model", name="judge", options={**options, **({"providers": added} if added else {})})
-    with importable(evaluation.folder):
-        return Grader(model_of(_filled(spec, environment), config, environment).access)
+        judge = self.settings.judge
+        if judge is None or not self._expects("grading"):
+            return None
+        with importable(self.settings.folder):
+            return Grader(model_of(self._with_secrets(judge), self.settings, self.environment).access)
 
+    def _expects(self, what: str) -> bool:
+        """Return True if a case expects `results` or has a `grading` criterion."""
+        return any(isinstance(case.expected, dict) and case.expected.get(what) is not None for case in self.plan.cases)
 
-def _filled(spec: SubjectSpec, environment: Mapping[str, str]) -> SubjectSpec:
-    """Return a spec with the secrets of its provider, which the plan does not hold."""
-    if "providers" not in spec.options:
-        return spec
-    providers = filled(spec.options["providers"], environment)
-    return spec.model_copy(update={"options": {**spec.options, "providers": providers}})
+    def _with_secrets(self, spec: SubjectSpec) -> SubjectSpec:
+        """Return a spec with the secrets of its provider, which the plan does not contain."""
+        if "providers" not in spec.options:
+            return spec
+        providers = filled(spec.options["providers"], self.environment)
+        return spec.model_copy(update={"options": {**spec.options, "providers": providers}})

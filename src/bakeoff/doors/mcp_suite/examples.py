@@ -1,4 +1,4 @@
-"""The bundled examples: which there are, and how one is written into a folder."""
+"""Write the bundled examples and the JSON Schema of a configuration."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _ALSO_HTTP = ["streamable-http", "streamableHttp"]
 
 
 def published_schema() -> str:
-    """The file that travels with the package; a test holds it to what `config_schema` says."""
+    """Return the schema file of the package. A test compares it with `config_schema`."""
     return resources.files("bakeoff.bundled").joinpath("mcp", SCHEMA_NAME).read_text("utf-8")
 
 
@@ -29,7 +29,7 @@ def schema_text() -> str:
 
 
 def config_schema() -> dict[str, Any]:
-    """What `read_suite` takes, as far as a schema can say it."""
+    """Return the JSON Schema of what `read_suite` accepts."""
     schema = SuiteConfig.model_json_schema(by_alias=False)
     shapes = schema["$defs"]
     shapes["Matcher"] = Matcher.model_json_schema()
@@ -42,12 +42,12 @@ def config_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
         "title": "MCP evaluation",
-        "description": "How well models understand the tools of MCP servers: prompts, and the calls they lead to.",
+        "description": "Test how well models understand the tools of MCP servers: prompts and the expected calls.",
     }
 
 
 def _case(shape: dict[str, Any]) -> None:
-    """One call, several, or none; under either of two names."""
+    """Accept one call, several or none, under either of two names."""
     call = {"$ref": "#/$defs/ExpectedCall"}
     expected = {
         "description": shape["properties"]["expectedOutput"]["description"],
@@ -60,7 +60,7 @@ def _case(shape: dict[str, Any]) -> None:
 
 
 def _call(shape: dict[str, Any]) -> None:
-    """Any value may stand there; the matcher is named for editors to offer its keys."""
+    """Accept any value. The matcher is listed so that editors offer its keys."""
     shape["properties"]["parameters"]["additionalProperties"] = {"anyOf": [{"$ref": "#/$defs/Matcher"}, {}]}
 
 
@@ -71,31 +71,31 @@ def _server(shape: dict[str, Any]) -> None:
 
 
 def _providers(properties: dict[str, Any], shape: dict[str, Any]) -> None:
-    """By its short form too, and under every name that its keys have."""
+    """Accept the short form too, and all names of the keys."""
     given = shape["properties"]
     for name, others in {"target": ("class", "module"), "baseUrl": ("base_url", "url")}.items():
         given.update(dict.fromkeys(others, given[name]))
     given.update(dict.fromkeys(("key_variable", "apiKeyEnv"), given["apiKeyVariable"]))
-    short = {"type": "string", "description": "`module:Class`, or an address that speaks the OpenAI API"}
+    short = {"type": "string", "description": "`module:Class`, or the address of an OpenAI-compatible API"}
     properties["providers"]["additionalProperties"] = {"anyOf": [short, {"$ref": "#/$defs/ProviderConfig"}]}
 
 
 def _settings(properties: dict[str, Any], shape: dict[str, Any]) -> None:
-    """For all models, and beside these for single ones, under their names."""
+    """Accept settings for all models and, under their names, for single models."""
     properties.pop("modelSettingsOf")
     of_one = {"$ref": "#/$defs/ModelSettings"}
     properties["modelSettings"] = {**shape, "patternProperties": {"[:/]": of_one}}
 
 
 _FOR_EVERYONE = 0o644
-_PYTHON = "command: python\n"  # in bundled configurations; becomes the interpreter that has bakeoff and its packages
+_PYTHON = "command: python\n"  # in bundled configurations; replaced by the running interpreter, which has the packages
 _REMARK = re.compile(r"  # (noqa|type: ignore)[^\n]*")
 _KITCHEN = {"kitchen.py": "servers/kitchen.py"}
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Which bundled file goes where, besides the schema, and what to try then."""
+    """The files of an example besides the schema, and the commands to try."""
 
     about: str
     files: Mapping[str, str]
@@ -110,7 +110,7 @@ class Example:
 
 
 def _own(folder: str, *names: str) -> dict[str, str]:
-    # Not as README.md, which a project is likely to have.
+    # Not README.md, which most projects have already.
     return {**{name: f"{folder}/{name}" for name in names}, "EXAMPLE.md": f"{folder}/README.md"}
 
 
@@ -125,12 +125,12 @@ EXAMPLES: dict[str, Example] = {
         {**_own("several_servers", CONFIG_NAME), **_KITCHEN, "calendar_server.py": "servers/calendar.py"},
     ),
     "custom-provider": Example(
-        "models of your own, in three ways",
+        "three ways to add your own models",
         {**_own("custom_provider", CONFIG_NAME, "keyword_provider.py", "with_register.py"), **_KITCHEN},
         ("bakeoff mcp evaluate", "python with_register.py"),
     ),
     "directory-suite": Example(
-        "a folder of suites, and tools that are really called",
+        "a folder of suites with executed tools",
         {**_own("directory_suite", "timers.yaml", "shopping.yaml"), **_KITCHEN},
         ("bakeoff mcp evaluate .",),
     ),
@@ -138,7 +138,7 @@ EXAMPLES: dict[str, Example] = {
 
 
 def write_example(name: str, folder: Path, *, force: bool = False) -> list[Path]:
-    """Write all files of an example, or none; what is there already is left alone unless `force` says otherwise."""
+    """Write all files of an example, or none. Existing files are overwritten only with `force`."""
     contents = find_example(name).contents
     paths = {folder / relative: text for relative, text in contents.items()}
     taken = [path for path, text in paths.items() if path.exists() and not _is(path, text)]
@@ -162,9 +162,9 @@ def find_example(name: str) -> Example:
 
 
 def _as_written(name: str, text: str) -> str:
-    """With the Python that runs this: one on the path may be another, without the packages that the server needs.
+    """Return a file with the running Python interpreter, and without comments for our own linters.
 
-    Without remarks to our own tools.
+    A `python` on the path may lack the packages that the server needs.
     """
     if name.endswith(".py"):
         return _REMARK.sub("", text)

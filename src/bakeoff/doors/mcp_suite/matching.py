@@ -1,8 +1,8 @@
-"""Whether the parameters of a call are those that were expected.
+"""Compare the parameters of a call with the expected ones.
 
-Values are compared as JSON: 90 is 90.0 and is not "90", true is not 1, the order of keys does not matter and that of
-lists does. Anywhere in what is expected, an object that has nothing but the keys of `Matcher`, and more than `value`
-alone, says how to compare instead of what with.
+Values are compared as JSON: 90 equals 90.0 but not "90", true does not equal 1, the order of keys does not matter and
+the order of lists does. Anywhere in the expected value, an object that has only keys of `Matcher`, and more than
+`value` alone, says how to compare.
 """
 
 import math
@@ -18,28 +18,26 @@ from bakeoff.scorers.patterns import is_found
 
 _SEARCH_SECONDS = 5.0
 _LONGEST_SHOWN = 200
-_NOISE = 1e-9  # of a distance: what floats add to it is no part of it
+_NOISE = 1e-9  # relative error of a distance between floats
 
 
 class Matcher(FrozenModel):
-    """How to compare one value. Without any of the ways, it has to equal `value`, or is only optional."""
+    """Say how to compare one value. Without any other key, the actual value must equal `value`."""
 
-    model_config = ConfigDict(strict=True)  # "yes" is a text, not a truth
+    model_config = ConfigDict(strict=True)  # "yes" is a text, not a boolean
 
     value: JsonValue = None
-    optional: bool = Field(default=False, description="may be left out; if it is there, it has to be right")
-    caseInsensitive: bool = Field(
-        default=False, description="upper and lower case are the same, in lists and objects too"
-    )
-    oneOf: list[JsonValue] | None = Field(default=None, min_length=1, description="any of these is right")
-    regex: str | None = Field(default=None, description="a pattern that has to be found in the text")
-    approx: float | None = Field(default=None, ge=0, description="how far a number may be from `value`")
-    any: bool = Field(default=False, description="anything is right, if only it is there")
-    exact: bool = Field(default=False, description="`value` is meant literally, whatever it looks like")
+    optional: bool = Field(default=False, description="may be absent; if present, it must match")
+    caseInsensitive: bool = Field(default=False, description="ignore case, also inside lists and objects")
+    oneOf: list[JsonValue] | None = Field(default=None, min_length=1, description="any of these matches")
+    regex: str | None = Field(default=None, description="a pattern that must occur in the text")
+    approx: float | None = Field(default=None, ge=0, description="the largest distance of a number from `value`")
+    any: bool = Field(default=False, description="any value matches, but it must be present")
+    exact: bool = Field(default=False, description="compare `value` literally, even if it looks like a matcher")
 
     @field_validator("regex")
     @classmethod
-    def _is_pattern(cls, pattern: str | None) -> str | None:
+    def _check_pattern(cls, pattern: str | None) -> str | None:
         try:
             re.compile(pattern or "")
         except (re.error, OverflowError, RecursionError) as error:
@@ -47,7 +45,7 @@ class Matcher(FrozenModel):
         return pattern
 
     @model_validator(mode="after")
-    def _can_be_used(self) -> "Matcher":
+    def _check_combination(self) -> "Matcher":
         if self.approx is not None and not _is_number(self.value):
             raise ValueError(f"`approx` needs a number as `value`, not {self.value!r}")
         ways = [
@@ -60,14 +58,14 @@ class Matcher(FrozenModel):
             raise ValueError(f"`value` has no meaning beside `{unused.pop()}`: remove one")
         if self.is_open and (self.exact or not (self.optional or self.any)):
             raise ValueError(
-                "this says how to compare and not what with: add `value`; "
-                "an object that is meant literally is written {value: {…}, exact: true}"
+                "this says how to compare but not with what: add `value`; "
+                "to expect this object literally, write {value: {…}, exact: true}"
             )
         return self
 
     @property
     def is_open(self) -> bool:
-        """Whether it does not say what to compare with; null would be something."""
+        """Return True if there is nothing to compare with. A `value` of null is something."""
         return "value" not in self.model_fields_set and self.oneOf is None and self.regex is None
 
 
@@ -76,7 +74,7 @@ _KEYS = frozenset(Matcher.model_fields)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where a call is not what was expected."""
+    """One place where a value differs from the expected one."""
 
     place: str
     why: str
@@ -90,7 +88,7 @@ def is_matcher(expected: JsonValue) -> bool:
 
 
 def matcher_problems(expected: JsonValue, place: Key = ()) -> list[tuple[Key, str]]:
-    """What is wrong with matchers anywhere in what is expected: (place, problem)."""
+    """Return the problems of all matchers inside an expected value, as (place, problem)."""
     found: list[tuple[Key, str]] = []
     if is_matcher(expected):
         assert isinstance(expected, dict)
@@ -109,21 +107,21 @@ def matcher_problems(expected: JsonValue, place: Key = ()) -> list[tuple[Key, st
 
 
 def parameter_problems(expected: Mapping[str, JsonValue]) -> list[tuple[Key, str]]:
-    """The same of a call's parameters, whose names are the tool's: one may well be called `regex` or `value`."""
+    """Return the problems of a call's parameters. Their names belong to the tool: one may be called `regex`."""
     return [problem for name, value in expected.items() for problem in matcher_problems(value, (name,))]
 
 
 async def parameter_differences(
     expected: Mapping[str, JsonValue], actual: Mapping[str, JsonValue], *, extra_allowed: bool = False
 ) -> list[Difference]:
-    """All places where the parameters of a call are not as expected; none means that they match."""
+    """Return all places where the parameters of a call differ from the expected ones."""
     return await _object_differences(expected, actual, "", ignore_case=False, extra_allowed=extra_allowed)
 
 
 async def value_differences(
     expected: JsonValue, actual: JsonValue, place: str = "", *, ignore_case: bool = False
 ) -> list[Difference]:
-    """The same for any value."""
+    """Return all places where a value differs from the expected one."""
     if is_matcher(expected):
         return await _by_matcher(Matcher.model_validate(expected), actual, place, ignore_case=ignore_case)
     if isinstance(expected, dict) and isinstance(actual, dict):
@@ -168,7 +166,7 @@ async def _list_differences(
 
 async def _by_matcher(matcher: Matcher, actual: JsonValue, place: str, *, ignore_case: bool) -> list[Difference]:
     ignore_case = ignore_case or matcher.caseInsensitive
-    if matcher.is_open:  # it is `any`, or nothing more than optional
+    if matcher.is_open:  # `any`, or only `optional`
         return []
     if matcher.oneOf is not None:
         for choice in matcher.oneOf:
@@ -189,11 +187,11 @@ async def _by_pattern(pattern: str, actual: JsonValue, place: str, *, ignore_cas
     if not isinstance(actual, str):
         return [Difference(place, f"is {_shown(actual)}, expected a text with {pattern!r}")]
     found = await is_found(re.compile(pattern), actual, _SEARCH_SECONDS)
-    if found is False and ignore_case:  # tried second: `[^a]` finds less when case is ignored
+    if found is False and ignore_case:  # tried second: `[^a]` matches less when case is ignored
         found = await is_found(re.compile(pattern, re.IGNORECASE), actual, _SEARCH_SECONDS)
     if found is None:
         return [Difference(place, f"the search for {pattern!r} was stopped after {_SEARCH_SECONDS:g} s")]
-    return [] if found else [Difference(place, f"is {_shown(actual)}, in which {pattern!r} is not found")]
+    return [] if found else [Difference(place, f"is {_shown(actual)}, which does not contain {pattern!r}")]
 
 
 def _by_distance(wanted: JsonValue, actual: JsonValue, most: float, place: str) -> list[Difference]:
@@ -206,20 +204,16 @@ def _by_distance(wanted: JsonValue, actual: JsonValue, most: float, place: str) 
 def _are_near(one: float, other: float, most: float) -> bool:
     try:
         far = abs(one - other)
-        if isinstance(far, int):  # exact, however many digits there are
+        if isinstance(far, int):  # exact for any number of digits
             return far <= most
-        return far <= most or math.isclose(far, most, rel_tol=_NOISE, abs_tol=_rounding(one, other))
+        rounding = 2 * math.ulp(max(abs(one), abs(other)))  # of floats, 1.8 is nearer to 1.9 than to 1.7
+        return far <= most or math.isclose(far, most, rel_tol=_NOISE, abs_tol=rounding)
     except OverflowError:  # hundreds of digits, which no float can hold
         return False
 
 
-def _rounding(*numbers: float) -> float:
-    """What the distance of two floats may be off by: 1.8 is nearer to 1.9 than to 1.7, as far as they can tell."""
-    return 2 * math.ulp(max(map(abs, numbers)))
-
-
 def _same(expected: JsonValue, actual: JsonValue, *, ignore_case: bool) -> bool:
-    """Equal as JSON; matchers mean nothing here."""
+    """Compare as JSON, without matchers."""
     if isinstance(expected, bool) or isinstance(actual, bool):
         return expected is actual
     if isinstance(expected, dict) and isinstance(actual, dict):

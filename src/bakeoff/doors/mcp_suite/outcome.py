@@ -1,44 +1,49 @@
-"""Which cells (a case and a model) passed, and whether the suite as a whole did."""
+"""Decide which cells (one case with one model) pass, and whether the suite passes."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
-from bakeoff.plan import Plan
-from bakeoff.record import Record, Verdict
+from bakeoff.doors.mcp_suite.plan import PlanSettings
+from bakeoff.plan import PassRule, Plan
+from bakeoff.record import Record, Round, Verdict, case_verdict
 
 State = Literal["passed", "failed", "undecided"]
+_STATES: dict[bool | None, State] = {True: "passed", False: "failed", None: "undecided"}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CellOutcome:
-    """The rounds of one case with one model. What was lost to others (infra, budget) counts for nobody."""
+    """The rounds of one case with one model. Rounds that infra or budget ended are lost: they count neither way."""
 
     case: str
     model: str
     rounds: int
-    threshold: float
-    passed: int = 0
-    scored: int = 0
-    records: list[Record] = field(default_factory=list)
+    records: tuple[Record, ...]  # by round
+    state: State
+
+    @property
+    def passed(self) -> int:
+        return sum(record.verdict is Verdict.PASS for record in self.records)
+
+    @property
+    def scored(self) -> int:
+        return sum(record.verdict.counts for record in self.records)
 
     @property
     def pass_rate(self) -> float | None:
-        """Of the rounds that say something about the model."""
+        """Return the share of scored rounds that passed, or None if no round was scored."""
         return self.passed / self.scored if self.scored else None
 
     @property
-    def state(self) -> State:
-        """Decided as soon as the rounds that are missing cannot change it."""
-        missing = self.rounds - self.scored
-        if self.passed / self.rounds >= self.threshold - 1e-9:
-            return "passed"
-        return "failed" if (self.passed + missing) / self.rounds < self.threshold - 1e-9 else "undecided"
+    def lost(self) -> str:
+        """Return `, 2 lost` if rounds were not scored, else an empty text."""
+        return f", {self.rounds - self.scored} lost" if self.scored < self.rounds else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All cells, in the plan's order: cases outside, models inside."""
+    """All cells in the plan's order: cases outside, models inside."""
 
     cells: tuple[CellOutcome, ...]
     rule: Literal["all", "ratio"]
@@ -54,34 +59,31 @@ class Outcome:
 
     @property
     def state(self) -> State:
-        least = self.threshold if self.rule == "ratio" else 1.0
-        size = len(self.cells)
-        if self.passed / size >= least - 1e-9:
+        """Return the outcome of the suite. It is decided as soon as undecided cells cannot change it."""
+        needed = (self.threshold if self.rule == "ratio" else 1.0) * len(self.cells) - 1e-9
+        if self.passed >= needed:
             return "passed"
-        return "failed" if (size - self.failed) / size < least - 1e-9 else "undecided"
+        return "failed" if len(self.cells) - self.failed < needed else "undecided"
 
-    def by_case(self) -> Iterator[tuple[str, list[CellOutcome]]]:
+    def by_case(self) -> Iterable[tuple[str, list[CellOutcome]]]:
+        """Return each case with its cells."""
         grouped: dict[str, list[CellOutcome]] = {}
         for cell in self.cells:
             grouped.setdefault(cell.case, []).append(cell)
-        yield from grouped.items()
+        return grouped.items()
 
 
-def outcome_of(
-    plan: Plan, records: Iterable[Record], rule: Literal["all", "ratio"], threshold: float, *, keep: bool = False
-) -> Outcome:
-    """Give each trial's latest record once. With `keep`, cells hold their records, by round."""
-    cells = {
-        (case.id, subject.name): CellOutcome(case.id, subject.name, plan.rounds, threshold)
-        for case in plan.cases
-        for subject in plan.subjects
-    }
+def outcome_of(plan: Plan, records: Iterable[Record], settings: PlanSettings) -> Outcome:
+    """Compute the outcome of all cells. `records` must contain the latest record of each trial once."""
+    found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        cell = cells[record.case, record.subject]
-        cell.passed += record.verdict is Verdict.PASS
-        cell.scored += record.verdict.counts
-        if keep:
-            cell.records.append(record)
-    for cell in cells.values():
-        cell.records.sort(key=lambda record: record.round)
-    return Outcome(tuple(cells.values()), rule, threshold)
+        found.setdefault((record.case, record.subject), []).append(record)
+    usual = PassRule(gate="share", share=settings.threshold)  # older plans have no rules in their cases
+    cells: list[CellOutcome] = []
+    for case in plan.cases:
+        rule = case.pass_rule or usual
+        for subject in plan.subjects:
+            own = sorted(found.get((case.id, subject.name), ()), key=lambda record: record.round)
+            passed = case_verdict(rule, [Round.of(record, rule) for record in own], plan.rounds).passed
+            cells.append(CellOutcome(case.id, subject.name, plan.rounds, tuple(own), _STATES[passed]))
+    return Outcome(tuple(cells), settings.suiteRule, settings.threshold)

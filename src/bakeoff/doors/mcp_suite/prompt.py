@@ -1,4 +1,4 @@
-"""What models are told in `json` mode: the rules, every tool of every server, and the form of the reply."""
+"""Build the system prompt of `json` mode: the rules, every tool of every server, and the form of the reply."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from bakeoff.mcp import ServerTool
 
 PROMPT_VERSION = "2"
-"""Part of what tells attempts apart: other words may well lead to other replies."""
+"""Part of every attempt key: another prompt may lead to other replies."""
 
 _RULES = """\
 You choose tools. Below are MCP servers and the tools that each of them offers, with a description and the JSON Schema \
@@ -44,21 +44,18 @@ _KEPT_KEYWORDS = ("type", "properties", "required", "items", "enum", "const", "a
 
 
 def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
-    """The same text for the same tools, whoever is asked."""
-    parts = [_RULES, "# Servers and tools", *_servers(tools)]
+    """Return the same text for the same tools, whichever model is asked."""
+    servers = [
+        "\n\n".join([f"## Server: {server}", *map(_describe, offered)])
+        for server, offered in groupby(tools, key=lambda tool: tool.server)
+    ]
+    parts = [_RULES, "# Servers and tools", *servers]
     parts.append(_ONE.format(example=_example(tools)) + (_SEVERAL if sequences else ""))
     parts.append(_examples({tool.server for tool in tools}, sequences=sequences))
     return "\n\n".join(parts) + "\n"
 
 
-def _servers(tools: Sequence[ServerTool]) -> list[str]:
-    return [
-        "\n\n".join([f"## Server: {server}", *map(_described, offered)])
-        for server, offered in groupby(tools, key=lambda tool: tool.server)
-    ]
-
-
-def _described(tool: ServerTool) -> str:
+def _describe(tool: ServerTool) -> str:
     lines = [f"### Tool: {tool.name}"]
     if tool.description:
         lines.append(tool.description.strip())
@@ -67,7 +64,7 @@ def _described(tool: ServerTool) -> str:
 
 
 def _example(tools: Sequence[ServerTool]) -> str:
-    """Valid JSON of the right form, and of no tool: an example of one would be an answer to some request."""
+    """Return valid JSON of the right form for no real tool: that would be the answer to some request."""
     name = tools[0].server if len({tool.server for tool in tools}) == 1 else "name of the server"
     return json.dumps(
         {
@@ -81,7 +78,7 @@ def _example(tools: Sequence[ServerTool]) -> str:
 
 
 def _examples(servers: Collection[str], *, sequences: bool) -> str:
-    """Of a server that is not there: one of a real tool would give the answer to some request away."""
+    """Return examples for a server that does not exist: real tools would give an answer away."""
     server = next(
         name for name in chain(["library"], (f"library-{number}" for number in count(2))) if name not in servers
     )
@@ -97,7 +94,7 @@ def _examples(servers: Collection[str], *, sequences: bool) -> str:
 
 
 def reply_schema(tools: Sequence[ServerTool], *, sequences: bool) -> dict[str, JsonValue]:
-    """The JSON Schema of a reply: a call of one of the tools, or null. For models that can be held to one."""
+    """Return the JSON Schema of a reply (a call of one of the tools, or null) for models that can follow one."""
     calls: list[JsonValue] = [_call_schema(tool) for tool in tools]
     choices: list[JsonValue] = [*calls, {"type": "null"}]
     if sequences:
@@ -119,7 +116,7 @@ def _call_schema(tool: ServerTool) -> dict[str, JsonValue]:
 
 
 def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Only what every grammar can be made of; the rest is the model's to obey. Nobody may add parameters."""
+    """Keep only the keywords that every grammar supports, and forbid additional parameters."""
     kept = {name: value for name, value in schema.items() if name in _KEPT_KEYWORDS}
     properties = schema.get("properties")
     if isinstance(properties, dict):

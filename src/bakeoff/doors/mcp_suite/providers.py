@@ -1,7 +1,7 @@
-"""The providers that a configuration adds, and whether its models can be asked; with file, line and key."""
+"""Load the providers that a configuration adds, and check that its models can be asked."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from bakeoff.models.providers import Provider, check_factory, compatible, known_
 
 
 def added_providers(suite: Suite) -> dict[str, Provider]:
-    """Each by its name; what cannot be imported, also from beside the configuration, is told with its place."""
+    """Return the added providers by name. One error names the place of each that cannot be imported."""
     found: dict[str, Provider] = {}
     problems: list[str] = []
     for name, config in suite.config.providers.items():
@@ -26,8 +26,8 @@ def added_providers(suite: Suite) -> dict[str, Provider]:
     return found
 
 
-def check_models(suite: Suite, environment: Mapping[str, str]) -> None:
-    """Raise one error with every model, the judge among them, that cannot be asked: no provider, key or weights."""
+def check_models(suite: Suite) -> None:
+    """Raise one error for all models, including the judge, that lack a provider, a key or weights."""
     providers = known_providers(added_providers(suite))
     named: list[tuple[Key, str]] = [(("modelsToTest", at), name) for at, name in enumerate(suite.config.modelsToTest)]
     if suite.config.judge is not None:
@@ -36,16 +36,16 @@ def check_models(suite: Suite, environment: Mapping[str, str]) -> None:
     for key, text in named:
         try:
             name = known_model_name(text, providers)
-            told = what_is_missing(name, providers[name.provider], environment)
+            missing = what_is_missing(name, providers[name.provider], suite.environment)
         except UsageError as error:
-            told = [str(error)]
-        problems += [suite.lines.problem(key, problem) for problem in told]
+            missing = [str(error)]
+        problems += [suite.lines.problem(key, problem) for problem in missing]
     gathered(problems)
 
 
 @contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """Modules that lie beside a configuration can be imported, as they can beside a script."""
+    """Make modules beside a configuration importable, as they are beside a script."""
     entry = str(folder.resolve())
     sys.path.insert(0, entry)
     try:
@@ -56,7 +56,7 @@ def importable(folder: Path) -> Iterator[None]:
 
 def _provider(name: str, config: ProviderConfig, folder: Path) -> Provider:
     if config.target is None:
-        assert config.baseUrl is not None, "a provider has one of the two"
+        assert config.baseUrl is not None, "the configuration is checked: a provider has one of the two"
         return compatible(name, config.baseUrl, config.apiKeyVariable)
     with importable(folder):
         factory = import_object(config.target, f"provider {name!r}")

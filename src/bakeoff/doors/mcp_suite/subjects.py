@@ -1,4 +1,4 @@
-"""The models under test: asked for JSON, asked through their own function calling, or let loose with the tools."""
+"""The models under test: in JSON mode, in native function calling, or as agents that call the tools."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -9,11 +9,10 @@ from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff._kernel.clock import Clock
 from bakeoff.doors.mcp_suite.calls import offered_names
-from bakeoff.doors.mcp_suite.config import SuiteConfig
-from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, Evaluation
+from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, KIND, PlanSettings
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
 from bakeoff.doors.mcp_suite.servers import hub_of
-from bakeoff.errors import InfraError, ToolError
+from bakeoff.errors import InfraError
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
 from bakeoff.models.rate_limit import RetryPolicy
 from bakeoff.plan import SubjectSpec, read_options
@@ -26,9 +25,9 @@ _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, sa
 
 
 class SuiteModelOptions(ModelOptions):
-    """What a suite may say of a model besides."""
+    """The options of a model that only suites have."""
 
-    constrained: bool = Field(default=False, description="the reply is held to the JSON Schema of a call")
+    constrained: bool = Field(default=False, description="the reply must follow the JSON Schema of a call")
     max_steps: PositiveInt = AGENT_STEPS
 
 
@@ -37,36 +36,34 @@ _OURS = ("constrained", "max_steps")
 
 @dataclass(frozen=True, slots=True)
 class SuiteModel:
-    """One model in one mode. What it called is in its transcript; what came of it is the scorer's to find out."""
+    """One model in one mode. Its transcript contains the calls; the scorer judges them."""
 
     model: ModelSubject
     mode: Mode
     tools: tuple[ServerTool, ...]
-    own_hub: bool = False  # each trial has servers to itself
+    own_hub: bool = False  # each trial starts its own servers
     hub: McpHub | None = None
     constrained: bool = False
-    offered: Mapping[str, ServerTool] = field(default_factory=dict)  # in function calling, by the names it has there
+    offered: Mapping[str, ServerTool] = field(default_factory=dict)  # by their names in function calling
 
     @classmethod
-    def from_spec(
-        cls, spec: SubjectSpec, mode: Mode, evaluation: Evaluation, environment: Mapping[str, str]
-    ) -> "SuiteModel":
+    def from_spec(cls, spec: SubjectSpec, settings: PlanSettings, environment: Mapping[str, str]) -> "SuiteModel":
         options = read_options(spec, SuiteModelOptions)
-        servers = evaluation.config.mcpServers
-        # In every mode: what servers are told in confidence may come back in their tools' words and results.
-        model = replace(model_of(spec, evaluation.config, environment), servers=servers)
-        tools, sequences = evaluation.tools, evaluation.sequences
+        mode, servers = spec.kind.removeprefix(KIND), settings.servers
+        # In every mode: secrets that servers receive may come back in their descriptions and results.
+        model = replace(model_of(spec, settings, environment), servers=servers)
+        tools, sequences = settings.tools, settings.sequences
         if mode == "json":
-            told: dict[str, object] = {"system": system_prompt(tools, sequences=sequences)}
+            changes: dict[str, object] = {"system": system_prompt(tools, sequences=sequences)}
             if options.constrained and tools:
-                told["output_schema"] = reply_schema(tools, sequences=sequences)
-            return cls(_with(model, told), mode, tools, constrained=options.constrained)
+                changes["output_schema"] = reply_schema(tools, sequences=sequences)
+            return cls(_with(model, changes), "json", tools, constrained=options.constrained)
         if mode == "native":
-            return cls(replace(model, uses_tools=True), mode, tools, offered=offered_names(tools))
+            return cls(replace(model, uses_tools=True), "native", tools, offered=offered_names(tools))
         hub = hub_of(servers, environment)
         agent = replace(_with(model, {"system": _AGENT_PROMPT}), uses_tools=True, most_steps=options.max_steps)
-        own_hub = evaluation.config.serverScope == "trial"
-        return cls(agent, mode, tools, own_hub, hub, offered=offered_names(tools))
+        own_hub = settings.serverScope == "trial"
+        return cls(agent, "agent", tools, own_hub, hub, offered=offered_names(tools))
 
     def lacks(self) -> list[str]:
         return self.model.lacks()
@@ -85,14 +82,14 @@ class SuiteModel:
 
     async def attempt(self, task: Task) -> Transcript:
         if self.mode == "json":
-            return self._noted(await self.model.attempt(task))
+            return self._annotated(await self.model.attempt(task))
         if self.hub is None:
-            offered = tuple(map(_pretended, self.offered.items()))
-            return self._noted(await self.model.attempt(replace(task, tools=offered)))
+            offered = tuple(_inert_tool(name, tool) for name, tool in self.offered.items())
+            return self._annotated(await self.model.attempt(replace(task, tools=offered)))
         async with self._opened(self.hub, task) as hub:
-            await _refuse_others(hub, self.tools)
-            real = tuple(_real(name, tool, hub, task.clock) for name, tool in self.offered.items())
-            return self._noted(await self.model.attempt(replace(task, tools=real)))
+            await _check_unchanged(hub, self.tools)
+            real = tuple(_real_tool(name, tool, hub, task.clock) for name, tool in self.offered.items())
+            return self._annotated(await self.model.attempt(replace(task, tools=real)))
 
     @asynccontextmanager
     async def _opened(self, hub: McpHub, task: Task) -> AsyncIterator[OpenHub]:
@@ -100,26 +97,26 @@ class SuiteModel:
             yield task.resources[hub.key]
             return
         async with AsyncExitStack() as stack:
-            with task.clock.paused():  # starting servers is not the model's doing
+            with task.clock.paused():  # the model is not responsible for the time that servers take to start
                 opened = await stack.enter_async_context(hub.open())
             yield opened
 
-    def _noted(self, transcript: Transcript) -> Transcript:
+    def _annotated(self, transcript: Transcript) -> Transcript:
         if not self.constrained and self.mode != "native":
             return transcript
-        about: dict[str, JsonValue] = {**transcript.metadata, **({"constrained": True} if self.constrained else {})}
+        metadata: dict[str, JsonValue] = {**transcript.metadata, **({"constrained": True} if self.constrained else {})}
         if self.mode == "native":
-            about.pop("out_of_steps", None)  # one answer is all that was asked for
-        return transcript.model_copy(update={"metadata": about})
+            metadata.pop("out_of_steps", None)  # only one answer is wanted
+        return transcript.model_copy(update={"metadata": metadata})
 
 
-def model_of(spec: SubjectSpec, config: SuiteConfig, environment: Mapping[str, str]) -> ModelSubject:
-    """A model that is asked as a suite says, with keys that may lie beside the suite."""
+def model_of(spec: SubjectSpec, settings: PlanSettings, environment: Mapping[str, str]) -> ModelSubject:
+    """Return a model with the retries and limits of a suite, and keys from the suite's environment."""
     plain = {name: value for name, value in spec.options.items() if name not in _OURS}
-    model = ModelSubject.from_spec(spec.model_copy(update={"kind": "model", "options": plain}))
-    retry = config.retryConfig
+    model = ModelSubject.from_spec(spec.model_copy(update={"kind": "model", "options": plain}), environment)
+    retry = settings.retryConfig
     policy = RetryPolicy(retry.baseDelay / 1000, retry.maxDelay / 1000, max_retries=retry.maxRetries)
-    access = replace(model.access, environment=environment, retry_policy=policy, most_in_flight=config.concurrencyLimit)
+    access = replace(model.access, retry_policy=policy, most_in_flight=settings.concurrencyLimit)
     return replace(model, access=access)
 
 
@@ -127,35 +124,30 @@ def _with(model: ModelSubject, changes: Mapping[str, object]) -> ModelSubject:
     return replace(model, options=model.options.model_copy(update=dict(changes)))
 
 
-def _pretended(offer: tuple[str, ServerTool]) -> Tool:
-    """A tool that can be called, and does nothing: what the model asks for is all that is wanted."""
-    name, tool = offer
+def _inert_tool(name: str, tool: ServerTool) -> Tool:
+    """Return a tool that does nothing when it is called: only the model's request is wanted."""
 
-    async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the shape of a tool
+    async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
         return None
 
     return Tool(name, tool.description, tool.input_schema, call)
 
 
-def _real(name: str, tool: ServerTool, hub: OpenHub, clock: Clock) -> Tool:
+def _real_tool(name: str, tool: ServerTool, hub: OpenHub, clock: Clock) -> Tool:
+    real = hub.as_tool(tool)
+
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
-        with clock.paused():  # a slow server is not the model's doing, and has a limit of its own
-            result = await hub.call(tool.server, tool.name, arguments)
-        if result.is_error:
-            raise ToolError(result.text or f"the tool {tool.name!r} failed and did not say why")
-        return result.value
+        with clock.paused():  # the model is not responsible for a slow server, which has a limit of its own
+            return await real.call(arguments)
 
-    return Tool(name, tool.description, tool.input_schema, call)
+    return replace(real, name=name, call=call)
 
 
-async def _refuse_others(hub: OpenHub, planned: Sequence[ServerTool]) -> None:
-    """A server that has changed since the plan was made would be judged by its former tools.
+async def _check_unchanged(hub: OpenHub, planned: Sequence[ServerTool]) -> None:
+    """Refuse servers whose tools have changed since the plan was made. Their order does not matter."""
 
-    One that lists the same tools in another order has not: the model is offered them in the plan's.
-    """
-    if _in_order(await hub.tools()) != _in_order(planned):
+    def ordered(tools: Sequence[ServerTool]) -> list[ServerTool]:
+        return sorted(tools, key=lambda tool: (tool.server, tool.name))
+
+    if ordered(await hub.tools()) != ordered(planned):
         raise InfraError("the servers offer other tools than when the run began: start a new run", permanent=True)
-
-
-def _in_order(tools: Sequence[ServerTool]) -> list[ServerTool]:
-    return sorted(tools, key=lambda tool: (tool.server, tool.name))

@@ -26,7 +26,7 @@ def test_two_commands_in_an_empty_folder_evaluate_a_running_example(
     results = json.loads(done.stdout)["results"]
     assert [case["modelResults"][0]["passRate"] for case in results] == [1.0, 0.0]
     [failed] = results[1]["modelResults"][0]["details"]
-    assert failed["error"].startswith("no tool should be called, and 'kitchen / "), "it fails by the model's own doing"
+    assert failed["error"].startswith("no tool should be called, but 'kitchen / "), "it fails by the model's own doing"
 
 
 @pytest.fixture

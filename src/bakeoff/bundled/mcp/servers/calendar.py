@@ -1,4 +1,4 @@
-"""A small MCP server over stdio: appointments and reminders; its reminders are easily taken for kitchen timers."""
+"""A small MCP server over stdio: appointments and reminders, which are easily confused with kitchen timers."""
 
 from typing import Annotated
 

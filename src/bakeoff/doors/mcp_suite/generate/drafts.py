@@ -1,9 +1,9 @@
-"""From tools to drafts of cases: parameters that fit the schema, and a prompt that asks for them."""
+"""Draft cases from tools: parameters that match the schema, and a prompt that asks for them."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from pydantic import Field, JsonValue, ValidationError
@@ -20,18 +20,18 @@ from bakeoff.protocols import Task
 from bakeoff.subjects.model import ModelSubject
 
 _LONGEST_SENTENCE = 160
-_LARGEST_NUMBER = 10**18  # what has more digits, some reader of a configuration takes for another number, or a text
+_LARGEST_NUMBER = 10**18  # some YAML readers change larger numbers, or read them as texts
 
 
 class Draft(FrozenModel):
-    """A case that somebody should look at before it is relied on."""
+    """A case that somebody should check before relying on it."""
 
     name: str
     prompt: str
     server: str
     tool: str
-    parameters: dict[str, JsonValue]  # as a configuration spells them, with matchers
-    values: dict[str, JsonValue]  # what the prompt speaks of
+    parameters: dict[str, JsonValue]  # as in a configuration, with matchers
+    values: dict[str, JsonValue]  # the values that the prompt names
 
     def as_case(self) -> dict[str, Any]:
         call = {"serverName": self.server, "toolName": self.tool, "parameters": self.parameters}
@@ -41,7 +41,7 @@ class Draft(FrozenModel):
 def draft_cases(
     tools: Sequence[ServerTool], *, per_tool: int = 2, taken: Sequence[str] = ()
 ) -> tuple[list[Draft], list[str]]:
-    """The drafts, and why some tools have none. `taken` are names of cases that are there already."""
+    """Return the drafts, and a sentence for each tool without one. `taken` are the names of existing cases."""
     names = set(taken)
     drafts: list[Draft] = []
     problems: list[str] = []
@@ -50,17 +50,21 @@ def draft_cases(
         drafts += made
         if not made:
             problems.append(
-                f"{visible(tool.server)}/{visible(tool.name)}: no parameters were found that fit its schema"
+                f"{visible(tool.server)}/{visible(tool.name)}: no parameters were found that match its schema"
             )
     return drafts, problems
 
 
 def _drafts(tool: ServerTool, names: set[str]) -> Iterator[Draft]:
-    """What is required; then everything there is, if that is more."""
+    """Yield a draft with the required parameters, then one with all parameters if there are more."""
     maker = Maker(tool.input_schema)
     seen: list[dict[str, Made]] = []
     for optional in (False, True):
-        made = {name: _printable(each) for name, each in maker.parameters(optional=optional).items()}
+        # Values that a configuration or a terminal would change are not used.
+        made = {
+            name: Made(each.value, each.sure and _is_plain(each.value))
+            for name, each in maker.parameters(optional=optional).items()
+        }
         if made in seen or not _fits(maker, tool, made):
             continue
         seen.append(made)
@@ -68,10 +72,9 @@ def _drafts(tool: ServerTool, names: set[str]) -> Iterator[Draft]:
         if not optional:
             parameters |= _defaults(tool.input_schema, made)
         values = {name: each.value for name, each in made.items() if each.sure}
-        prompt = _prompt(tool, made)
         yield Draft(
-            name=_name(tool, names),
-            prompt=prompt,
+            name=_new_name(tool, names),
+            prompt=_prompt(tool, made),
             server=tool.server,
             tool=tool.name,
             parameters=parameters,
@@ -80,15 +83,10 @@ def _drafts(tool: ServerTool, names: set[str]) -> Iterator[Draft]:
 
 
 def _fits(maker: Maker, tool: ServerTool, made: Mapping[str, Made]) -> bool:
-    """All together: schemas may forbid combinations. Where a value is unsure, anything is accepted in its place."""
+    """Validate all values together: schemas may forbid combinations. Unsure values match anything."""
     if not all(each.sure for each in made.values()):
         return True
     return maker.allows(tool.input_schema, {name: each.value for name, each in made.items()})
-
-
-def _printable(made: Made) -> Made:
-    """What a configuration would read otherwise, or a terminal obey, is not repeated."""
-    return Made(made.value, made.sure and _is_plain(made.value))
 
 
 def _is_plain(value: JsonValue) -> bool:
@@ -115,7 +113,7 @@ def _has_matcher(value: JsonValue) -> bool:
 
 
 def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, Made]) -> dict[str, JsonValue]:
-    """A model that spells out a default is right, too."""
+    """Accept parameters with their default values."""
     properties = schema.get("properties")
     found: dict[str, JsonValue] = {}
     for name, part in properties.items() if isinstance(properties, dict) else ():
@@ -125,26 +123,20 @@ def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, Made]) -> dict
     return found
 
 
-def _name(tool: ServerTool, names: set[str]) -> str:
+def _new_name(tool: ServerTool, names: set[str]) -> str:
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", tool.name)[:60]
-    at = 1
-    while f"{plain}-{at}" in names:
-        at += 1
-    names.add(f"{plain}-{at}")
-    return f"{plain}-{at}"
+    name = next(name for number in count(1) if (name := f"{plain}-{number}") not in names)
+    names.add(name)
+    return name
 
 
 def _prompt(tool: ServerTool, made: Mapping[str, Made]) -> str:
-    """The tool's own description as a request, with the values that the call should have."""
-    wanted = ", ".join(f"{_words(name)} {_said(each)}" for name, each in made.items())
-    return f"{_sentence(tool)}{f': {wanted}' if wanted else ''}."
-
-
-def _sentence(tool: ServerTool) -> str:
+    """Return the first sentence of the tool's description as a request, with the values of the call."""
     text = " ".join(tool.description.split())
     first = re.split(r"(?<=[.!?])\s", text)[0].rstrip(".!?: ")
-    plain = visible(first, _LONGEST_SENTENCE).replace("${", "$ {")
-    return plain or f"Please {_words(tool.name)}"
+    sentence = visible(first, _LONGEST_SENTENCE).replace("${", "$ {") or f"Please {_words(tool.name)}"
+    wanted = ", ".join(f"{_words(name)} {_in_prompt(each)}" for name, each in made.items())
+    return f"{sentence}{f': {wanted}' if wanted else ''}."
 
 
 def _words(name: str) -> str:
@@ -152,7 +144,7 @@ def _words(name: str) -> str:
     return visible(spaced.lower(), 60).replace("${", "$ {")
 
 
-def _said(made: Made) -> str:
+def _in_prompt(made: Made) -> str:
     if not made.sure:
         return "of your choice"
     if isinstance(made.value, str):
@@ -178,14 +170,14 @@ _SCHEMA = {
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
-class _Said(FrozenModel):
+class _Answer(FrozenModel):
     prompt: str = Field(min_length=8, max_length=500)
 
 
 async def reworded(
     drafts: Sequence[Draft], tools: Sequence[ServerTool], model: str, environment: Mapping[str, str]
 ) -> tuple[list[Draft], list[str]]:
-    """The drafts, and why some of them keep the words of the template."""
+    """Let a model rewrite the prompts. Return the drafts, and a sentence for each that keeps its template."""
     subject = _subject(model, environment)
     descriptions = {(tool.server, tool.name): tool.description for tool in tools}
     better: list[Draft] = []
@@ -193,23 +185,23 @@ async def reworded(
     async with subject.access.open() as opened:
         for draft in drafts:
             task = _task(draft, descriptions[draft.server, draft.tool], {subject.access.key: opened})
-            prompt = await _asked(subject, task, draft)
-            if isinstance(prompt, _Unusable):
-                problems.append(f"{draft.name}: the template's words are kept: {prompt.why}")
-            better.append(draft if isinstance(prompt, _Unusable) else draft.model_copy(update={"prompt": prompt}))
+            try:
+                better.append(draft.model_copy(update={"prompt": await _ask(subject, task, draft)}))
+            except (TrialError, _Unusable) as error:
+                problems.append(f"{draft.name}: keeps the prompt of the template: {error}")
+                better.append(draft)
     return better, problems
 
 
-class _Unusable(FrozenModel):
-    why: str
+class _Unusable(Exception):
+    """Raised for an answer that cannot be a prompt."""
 
 
 def _subject(model: str, environment: Mapping[str, str]) -> ModelSubject:
     options = {"model": model, "system": _SYSTEM, "temperature": 0.0, "max_tokens": 300, "priced": False}
     if model.startswith("local:"):
         options["output_schema"] = _SCHEMA
-    subject = ModelSubject.from_spec(SubjectSpec(kind="model", name=model, options=options))
-    subject = replace(subject, access=replace(subject.access, environment=environment))
+    subject = ModelSubject.from_spec(SubjectSpec(kind="model", name=model, options=options), environment)
     if missing := subject.lacks():
         raise UsageError("\n".join(missing))
     return subject
@@ -232,28 +224,24 @@ def _task(draft: Draft, description: str, resources: Mapping[str, object]) -> Ta
     )
 
 
-async def _asked(subject: ModelSubject, task: Task, draft: Draft) -> str | _Unusable:
-    try:
-        transcript = await subject.attempt(task)
-    except TrialError as error:
-        return _Unusable(why=str(error))
-    text = str(transcript.output or "")
+async def _ask(subject: ModelSubject, task: Task, draft: Draft) -> str:
+    text = str((await subject.attempt(task)).output or "")
     found = _OBJECT.search(text)
     try:
-        said = " ".join(_Said.model_validate_json(found[0] if found else text).prompt.split())
-    except ValidationError:
-        return _Unusable(why=f"the model did not answer with {{prompt}} but with {text[:80]!r}")
+        said = " ".join(_Answer.model_validate_json(found[0] if found else text).prompt.split())
+    except ValidationError as error:
+        raise _Unusable(f"the model did not answer with {{prompt}} but with {text[:80]!r}") from error
     if not said.isprintable() or "${" in said:
-        return _Unusable(why="the model's words hold what a configuration cannot")
-    if lost := [name for name, value in draft.values.items() if not _speaks_of(said, value)]:
-        return _Unusable(why=f"the model left out {', '.join(lost)}")
+        raise _Unusable("the model's answer contains characters that a configuration cannot")
+    if lost := [name for name, value in draft.values.items() if not _names_value(said, value)]:
+        raise _Unusable(f"the model left out {', '.join(lost)}")
     return said
 
 
-def _speaks_of(prompt: str, value: object) -> bool:
-    """Whether a reader could know the value: a request without it cannot lead to the call."""
+def _names_value(prompt: str, value: object) -> bool:
+    """Return True if the prompt contains the value: without it, a model cannot make the call."""
     if isinstance(value, dict | list):
-        return all(_speaks_of(prompt, inner) for inner in (value.values() if isinstance(value, dict) else value))
+        return all(_names_value(prompt, inner) for inner in (value.values() if isinstance(value, dict) else value))
     if value is None or isinstance(value, bool):
         return True
     return str(value).casefold() in prompt.casefold()

@@ -1,6 +1,6 @@
-"""Values that a JSON Schema allows, made from the schema alone. What is not sure to fit says so.
+"""Make values that match a JSON Schema. A value that may not match is marked as unsure.
 
-Schemas are a server's: patterns are only ever tried on short texts, so that none can keep us busy for long.
+Schemas are untrusted: patterns are only tried on short texts, so that none takes long.
 """
 
 import math
@@ -17,7 +17,7 @@ from bakeoff.doors.mcp_suite.lint.schemas import allows, pointed_at, without_pat
 Schema = Mapping[str, JsonValue]
 
 _DEEPEST = 8
-_LONGEST_TRIED = 12  # characters of a text that a pattern is tried on
+_LONGEST_TRIED = 12  # characters of a text on which a pattern is tried
 _LONGEST_MADE = 1_000
 _MOST_ITEMS = 50
 
@@ -37,7 +37,7 @@ _FORMATS = {
     "regex": "a+b",
     "json-pointer": "/a/b",
 }
-# What a parameter of such a name is likely to mean; the first that occurs in it decides.
+# Likely values by the name of a parameter. The first key that the name contains decides.
 _NAMES = {
     "timezone": "Europe/Oslo",
     "city": "Oslo",
@@ -86,20 +86,20 @@ _TRIED += ("abc_def", "EUR", "en", "en-US", "v1.2.3", "1.2.3", "#aabbcc", "a@b.e
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A value, and whether it is sure to be one that the schema allows."""
+    """A value. `sure` is False if it may not match the schema."""
 
     value: JsonValue
     sure: bool = True
 
 
 class Maker:
-    """Makes values for the parts of one schema."""
+    """Make values for the parts of one schema."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
 
     def parameters(self, *, optional: bool) -> dict[str, Made]:
-        """A value for each required property, or for every property there is."""
+        """Return a value for each required property, or with `optional` for every property."""
         schema = self._resolved(self._root)
         properties = schema.get("properties")
         required = schema.get("required")
@@ -110,7 +110,7 @@ class Maker:
         return {name: self._unusual(names.get(name), value) if optional else value for name, value in made.items()}
 
     def _unusual(self, schema: JsonValue, made: Made) -> Made:
-        """Another value than the default, if there is one: only that shows whether the parameter was understood."""
+        """Return a value other than the default if possible: only that shows that a model understood the parameter."""
         if not isinstance(schema, dict) or schema.get("default") is None or made.value != schema["default"]:
             return made
         choices = schema.get("enum")
@@ -128,7 +128,7 @@ class Maker:
         return Made(made.value, made.sure and self.allows(schema, made.value))
 
     def allows(self, schema: Schema | JsonValue, value: JsonValue) -> bool:
-        """By the schema without its patterns, which `_text` has tried; no, where it cannot be told."""
+        """Validate without patterns, which `_text` has tried. Return False if validation is not possible."""
         if not isinstance(schema, Mapping):
             return schema is not False
         shared = {name: self._root[name] for name in ("$schema", "$defs", "definitions") if name in self._root}
@@ -201,7 +201,7 @@ class Maker:
         return Made([each.value for each in made], all(each.sure for each in made))
 
     def _different(self, schema: Schema, one: Made, size: int) -> list[Made]:
-        """Several that are not the same: the choices there are, or numbers, or texts with numbers."""
+        """Return different values: choices of an enum, numbers, or texts with numbers."""
         resolved = self._resolved(schema)
         choices = resolved.get("enum")
         if isinstance(choices, list):
@@ -214,7 +214,7 @@ class Maker:
         return [Made(each, one.sure and self.allows(resolved, each)) for each in several]
 
     def _resolved(self, schema: Schema) -> Schema:
-        """With what it refers to, and with all that has to hold at once, in one place."""
+        """Return a schema with its `$ref` and `allOf` merged into it."""
         found = dict(schema)
         for _ in range(_DEEPEST):
             reference = found.pop("$ref", None)
@@ -233,7 +233,7 @@ class Maker:
 
 
 def _leads_elsewhere(schema: Any) -> bool:
-    """Whether a reference cannot be followed here: what is checked is a part, and nothing is ever fetched."""
+    """Return True if a reference cannot be resolved here. Nothing is ever fetched."""
     if isinstance(schema, list):
         return any(map(_leads_elsewhere, schema))
     if not isinstance(schema, dict):
@@ -266,7 +266,7 @@ def _type_of(schema: Schema) -> str:
 def _number(schema: Schema, *, whole: bool) -> Made:
     try:
         return _fitting_number(schema, whole=whole)
-    except OverflowError:  # limits of hundreds of digits, or steps that are next to nothing
+    except OverflowError:  # limits with hundreds of digits, or tiny steps
         return Made(5, sure=False)
 
 
@@ -294,7 +294,7 @@ def _limit(schema: Schema, including: str, excluding: str, inwards: float) -> fl
 
 
 def _between(low: float | None, high: float | None) -> float:
-    """A round number where there is one: 5 if it is allowed, else the nearer end."""
+    """Return 5 if it is allowed, else the nearer limit."""
     if low is not None and low > 5:
         return low
     if high is not None and high < 5:

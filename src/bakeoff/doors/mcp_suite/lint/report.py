@@ -1,4 +1,4 @@
-"""All findings about the tools of some servers, the gravest first."""
+"""Lint the tools of servers, and report the findings as text, data or SARIF."""
 
 import asyncio
 from collections import Counter
@@ -16,15 +16,17 @@ from bakeoff.doors.mcp_suite.lint.schemas import dropped_findings, schema_findin
 from bakeoff.doors.mcp_suite.lint.tools import Cost, cost_findings, costs_of, hostile_findings, naming_findings
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
-from bakeoff.mcp.servers import told_apart
+from bakeoff.mcp.servers import with_unique_names
 from bakeoff.report.blocks import Block, BulletList, Quote, Table, Words, columns, heading, paragraph
 from bakeoff.subjects.variables import with_variables
 
 _ORDER = {rule: at for at, rule in enumerate(RULES)}
+_MOST_ROWS = 200
+_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class LintReport(FrozenModel):
-    """What was found, and what the tools cost."""
+    """All findings, the most serious first, and the cost of the tools."""
 
     servers: tuple[str, ...]
     tools: int
@@ -35,14 +37,14 @@ class LintReport(FrozenModel):
         return Counter(finding.level for finding in self.findings)[level]
 
     def fails(self, on: str) -> bool:
-        """Whether something is as grave as `on`, which is error, warning or never."""
-        grave = LEVELS[: LEVELS.index("warning") + 1] if on == "warning" else LEVELS[:1] if on == "error" else ()
-        return any(finding.level in grave for finding in self.findings)
+        """Return True if a finding is at least as serious as `on`, which is error, warning or never."""
+        levels = {"error": LEVELS[:1], "warning": LEVELS[:2]}.get(on, ())
+        return any(finding.level in levels for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """A report, and the configuration that named the servers, with the line of each."""
+    """A report, with the configuration that names the servers and the line of each server."""
 
     report: LintReport
     file: Path | None = None
@@ -52,7 +54,10 @@ class Linted:
 def lint_tools(
     tools: Sequence[ServerTool], servers: Sequence[str], unusable: Mapping[str, str] | None = None
 ) -> LintReport:
-    """Of all servers together, for models get to see them together. `unusable` is why some have no tools here."""
+    """Lint all servers together, because models see their tools together.
+
+    `unusable` says why some servers have no tools here.
+    """
     found = [Finding(rule="server-unusable", server=name, what=why) for name, why in (unusable or {}).items()]
     empty = set(servers) - {tool.server for tool in tools} - set(unusable or {})
     found += [Finding(rule="no-tools", server=name, what="its tool list is empty") for name in servers if name in empty]
@@ -66,46 +71,16 @@ def lint_tools(
     return LintReport(servers=tuple(servers), tools=len(tools), findings=tuple(found), costs=costs_of(tools))
 
 
-def rules_of(*reports: LintReport) -> list[Rule]:
-    """Those that were broken."""
-    broken = {finding.rule for report in reports for finding in report.findings}
-    return [rule for rule in RULES.values() if rule.id in broken]
-
-
 async def lint_servers(specs: Sequence[ServerSpec]) -> LintReport:
-    """Start them, list their tools, end them, and look at the tools of all of them together."""
-    specs = told_apart(specs)
-    listed = await asyncio.gather(*map(_listed, specs))
+    """Lint the tools of servers. A server that does not start becomes a finding."""
+    specs = with_unique_names(specs)
+    listed = await asyncio.gather(*map(_list_tools, specs))
     tools = [tool for found in listed if not isinstance(found, str) for tool in found]
     unusable = {spec.name: found for spec, found in zip(specs, listed, strict=True) if isinstance(found, str)}
     return lint_tools(tools, [spec.name for spec in specs], unusable)
 
 
-async def lint_suite(suite: Suite, environment: Mapping[str, str], only: Sequence[str] = ()) -> Linted:
-    """The servers that a configuration names, or some of them."""
-    lines = {
-        server.name: suite.lines.lines.get(("mcpServers", at), 1) for at, server in enumerate(suite.config.mcpServers)
-    }
-    return Linted(await lint_servers(servers_of(suite, environment, only)), suite.file, lines)
-
-
-def servers_of(suite: Suite, environment: Mapping[str, str], only: Sequence[str] = ()) -> list[ServerSpec]:
-    """As they are started: in the configuration's folder, with what they are told in confidence."""
-    names = [server.name for server in suite.config.mcpServers]
-    for name in only:
-        if name not in names:
-            raise UsageError(f"{suite.file} has no server {name!r}: there are {', '.join(names)}")
-    chosen = [server for server in suite.config.mcpServers if not only or server.name in only]
-    return [with_variables(_placed(server, suite), environment) for server in chosen]
-
-
-def _placed(server: ServerSpec, suite: Suite) -> ServerSpec:
-    if server.command is None:
-        return server
-    return server.model_copy(update={"cwd": suite.folder.resolve() / (server.cwd or "")})
-
-
-async def _listed(spec: ServerSpec) -> tuple[ServerTool, ...] | str:
+async def _list_tools(spec: ServerSpec) -> tuple[ServerTool, ...] | str:
     try:
         async with McpHub([spec]).open() as hub:
             return await hub.tools()
@@ -113,108 +88,110 @@ async def _listed(spec: ServerSpec) -> tuple[ServerTool, ...] | str:
         return str(error)
 
 
-_MOST_ROWS = 200
+async def lint_suite(suite: Suite, only: Sequence[str] = ()) -> Linted:
+    """Lint the servers of a configuration, or those that `only` names."""
+    lines = {
+        server.name: suite.lines.lines.get(("mcpServers", at), 1) for at, server in enumerate(suite.config.mcpServers)
+    }
+    return Linted(await lint_servers(servers_of(suite, only)), suite.file, lines)
+
+
+def servers_of(suite: Suite, only: Sequence[str] = ()) -> list[ServerSpec]:
+    """Return the servers ready to start: in the configuration's folder, with their secrets filled in."""
+    names = [server.name for server in suite.config.mcpServers]
+    for name in only:
+        if name not in names:
+            raise UsageError(f"{suite.file} has no server {name!r}: there are {', '.join(names)}")
+    ready: list[ServerSpec] = []
+    for server in suite.config.mcpServers:
+        if not only or server.name in only:
+            if server.command is not None:
+                server = server.model_copy(update={"cwd": suite.folder.resolve() / (server.cwd or "")})
+            ready.append(with_variables(server, suite.environment))
+    return ready
+
+
+def rules_of(*reports: LintReport) -> list[Rule]:
+    """Return the rules that have findings."""
+    broken = {finding.rule for report in reports for finding in report.findings}
+    return [rule for rule in RULES.values() if rule.id in broken]
 
 
 def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
+    """Describe a report: a table of findings, the fix for each rule once, and the cost of the tools."""
     shown = [finding for finding in report.findings if notes or finding.level != "note"]
     if shown:
         rows = tuple((one.level, one.rule, Quote(one.place), Quote(one.what)) for one in shown[:_MOST_ROWS])
         yield Table(columns("level", "rule", "where", "what"), rows)
         if len(shown) > _MOST_ROWS:
-            yield paragraph(f"and {len(shown) - _MOST_ROWS:,} more, which --json and --sarif have")
-        yield heading("How to mend it", level=3)
+            yield paragraph(f"{len(shown) - _MOST_ROWS:,} more findings: use --json or --sarif to see all")
+        yield heading("How to fix it", level=3)
         broken = dict.fromkeys(finding.rule for finding in shown)
         yield BulletList(tuple((f"{rule}: {RULES[rule].why} {RULES[rule].how}",) for rule in broken))
     if report.costs:
-        yield heading("Tokens of the tool lists in every request, estimated", level=3)
-        yield _costs(report)
-    yield paragraph(_summary(report, hidden=len(report.findings) - len(shown)))
-
-
-def _costs(report: LintReport) -> Table:
-    providers = list(dict.fromkeys(cost.provider for cost in report.costs))
-    by_server = {cost.server: cost.tools for cost in report.costs}
-    tokens = {(cost.server, cost.provider): cost.tokens for cost in report.costs}
-    rows: list[tuple[Words, ...]] = []
-    for server, count in by_server.items():
-        counts = [f"{tokens[server, provider]:,}" for provider in providers]
-        rows.append((Quote(server), f"{count:,}", *counts))
-    return Table(columns("server", "tools>", *(f"{provider}>" for provider in providers)), tuple(rows))
-
-
-def _summary(report: LintReport, hidden: int) -> str:
-    levels: tuple[Level, ...] = ("error", "warning", "note")
-    counts = ", ".join(_counted(report.count(level), level) for level in levels)
-    servers = _counted(len(report.servers), "server")
-    told = f"{_counted(report.tools, 'tool')} of {servers}: {counts}"
-    return f"{told} ({_counted(hidden, 'note')} not shown)" if hidden else told
+        yield heading("Estimated tokens of the tool lists in every request", level=3)
+        providers = list(dict.fromkeys(cost.provider for cost in report.costs))
+        tokens = {(cost.server, cost.provider): f"{cost.tokens:,}" for cost in report.costs}
+        cost_rows: list[tuple[Words, ...]] = [
+            (Quote(server), f"{count:,}", *(tokens[server, provider] for provider in providers))
+            for server, count in {cost.server: cost.tools for cost in report.costs}.items()
+        ]
+        yield Table(columns("server", "tools>", *(f"{provider}>" for provider in providers)), tuple(cost_rows))
+    counts = ", ".join(_counted(report.count(level), level) for level in LEVELS)
+    hidden = len(report.findings) - len(shown)
+    text = f"{_counted(report.tools, 'tool')} of {_counted(len(report.servers), 'server')}: {counts}"
+    yield paragraph(f"{text} ({_counted(hidden, 'note')} not shown)" if hidden else text)
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-
-
 def as_sarif(linted: Sequence[Linted]) -> dict[str, Any]:
-    """One run with everything that was found."""
+    """Return all findings as one run of SARIF 2.1.0, which code hosts and editors show beside the file."""
     used = rules_of(*(one.report for one in linted))
     places = {rule.id: at for at, rule in enumerate(used)}
     driver = {
         "name": "bakeoff mcp lint",
-        "semanticVersion": _semantic(__version__),
-        "rules": [_rule(rule) for rule in used],
+        "semanticVersion": ".".join([*__version__.split("+")[0].split("."), "0", "0"][:3]),
+        "rules": [
+            {
+                "id": rule.id,
+                "name": "".join(word.capitalize() for word in rule.id.split("-")),
+                "shortDescription": {"text": rule.title},
+                "fullDescription": {"text": rule.why},
+                "help": {"text": rule.how},
+                "defaultConfiguration": {"level": rule.level},
+            }
+            for rule in used
+        ],
     }
-    results = [_result(finding, places, one) for one in linted for finding in one.report.findings]
+    results = [
+        {
+            "ruleId": finding.rule,
+            "ruleIndex": places[finding.rule],
+            "level": finding.level,
+            "message": {
+                "text": f"{finding.place}: {finding.what}. {RULES[finding.rule].why} {RULES[finding.rule].how}"
+            },
+            "locations": [_location(finding, one)],
+            "partialFingerprints": {"tool/v1": fingerprint(finding.rule, finding.place)},
+        }
+        for one in linted
+        for finding in one.report.findings
+    ]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def _rule(rule: Rule) -> dict[str, Any]:
-    return {
-        "id": rule.id,
-        "name": "".join(word.capitalize() for word in rule.id.split("-")),
-        "shortDescription": {"text": rule.title},
-        "fullDescription": {"text": rule.why},
-        "help": {"text": rule.how},
-        "defaultConfiguration": {"level": rule.level},
-    }
-
-
-def _result(finding: Finding, places: dict[str, int], linted: Linted) -> dict[str, Any]:
-    rule = RULES[finding.rule]
-    return {
-        "ruleId": finding.rule,
-        "ruleIndex": places[finding.rule],
-        "level": finding.level,
-        "message": {"text": f"{finding.place}: {finding.what}. {rule.why} {rule.how}"},
-        "locations": [_location(finding, linted)],
-        "partialFingerprints": {"tool/v1": fingerprint(finding.rule, finding.place)},
-    }
+    return {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
 def _location(finding: Finding, linted: Linted) -> dict[str, Any]:
-    names = [("server", finding.server), ("tool", finding.tool), ("parameter", finding.parameter)]
-    given = [(kind, name) for kind, name in names if name]
-    logical: dict[str, Any] = {"name": given[-1][1], "fullyQualifiedName": finding.place}
-    logical["kind"] = {"server": "module", "tool": "function", "parameter": "parameter"}[given[-1][0]]
-    location: dict[str, Any] = {"logicalLocations": [logical]}
+    names = [("module", finding.server), ("function", finding.tool), ("parameter", finding.parameter)]
+    kind, name = next((kind, name) for kind, name in reversed(names) if name)
+    location: dict[str, Any] = {"logicalLocations": [{"name": name, "fullyQualifiedName": finding.place, "kind": kind}]}
     if linted.file is not None:
+        # A relative path where possible, because it is looked up in a checkout elsewhere.
+        here, file = Path.cwd(), linted.file.resolve()
+        uri = quote(str(PurePosixPath(file.relative_to(here)))) if file.is_relative_to(here) else file.as_uri()
         region = {"startLine": linted.lines.get(finding.server, 1)}
-        location["physicalLocation"] = {"artifactLocation": {"uri": _uri(linted.file)}, "region": region}
+        location["physicalLocation"] = {"artifactLocation": {"uri": uri}, "region": region}
     return location
-
-
-def _uri(file: Path) -> str:
-    """Relative where it can be: it is looked up in a checkout that stands elsewhere."""
-    here = Path.cwd()
-    resolved = file.resolve()
-    if resolved.is_relative_to(here):
-        return quote(str(PurePosixPath(resolved.relative_to(here))))
-    return resolved.as_uri()
-
-
-def _semantic(version: str) -> str:
-    return ".".join([*version.split("+")[0].split("."), "0", "0"][:3])

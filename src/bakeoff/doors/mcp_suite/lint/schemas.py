@@ -1,4 +1,4 @@
-"""Schemas: whether models know what to send, and providers take them."""
+"""Walk the schemas of tools, validate values against them, and lint them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,16 +24,16 @@ _SEVERAL = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A schema inside a schema."""
+    """One schema inside a tool's schema."""
 
-    place: str  # `filters.tags[]`, as people would write it; empty at the top
+    place: str  # such as `filters.tags[]`; empty at the top
     schema: Schema
     depth: int = 0
-    name: str | None = None  # of the property that it is the schema of, which a model has to fill in
+    name: str | None = None  # of the property that this schema describes
 
 
 def parts_of(tool: ServerTool) -> Iterator[Part]:
-    """The whole schema first. The hub has bounded its depth and size."""
+    """Yield the whole schema first, then each schema inside it. The hub has limited its depth and size."""
     yield from _walk(Part("", tool.input_schema))
 
 
@@ -62,7 +62,7 @@ def types_of(schema: Schema) -> list[str]:
 
 
 def pointed_at(root: Schema, reference: str) -> Any:
-    """What a reference such as `#/$defs/city` leads to; None if to nothing here."""
+    """Return the target of a reference such as `#/$defs/city`, or None."""
     if not reference.startswith("#/"):
         return root if reference == "#" else None
     place: Any = root
@@ -80,7 +80,7 @@ def _joined(place: str, name: str) -> str:
 
 
 def without_patterns(schema: Any) -> Any:
-    """The same without regular expressions: a validator would try a server's on texts of any length, for ever."""
+    """Remove regular expressions from a schema: a hostile one could keep a validator busy forever."""
     if isinstance(schema, list):
         return [without_patterns(item) for item in schema]
     if not isinstance(schema, dict):
@@ -96,9 +96,9 @@ def without_patterns(schema: Any) -> Any:
     return plain
 
 
-# What a validator raises for a schema that the hub took: references that go round or nowhere, numbers that are too
-# large to calculate with, and keywords of other versions than its own, which it uses though nothing has checked them.
-_STUMBLES = (
+# What a validator raises for schemas that the hub accepts: circular or missing references, numbers that are too large,
+# and unchecked keywords of other JSON Schema versions.
+_VALIDATOR_ERRORS = (
     RecursionError,
     Unresolvable,
     ArithmeticError,
@@ -110,11 +110,11 @@ _STUMBLES = (
 
 
 def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
-    """By its keywords without patterns, in the version that `root` says; None where it cannot be told."""
+    """Validate a value without patterns, by the JSON Schema version of `root`. Return None if that is not possible."""
     validator = validator_for(root, default=Draft202012Validator)
     try:
         return bool(validator(without_patterns(dict(schema))).is_valid(value))
-    except _STUMBLES:
+    except _VALIDATOR_ERRORS:
         return None
 
 
@@ -127,8 +127,8 @@ _BOUNDS = ("maxLength", "enum", "const", "format", "pattern")
 _UNTYPED = ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref")
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
-# What Google's function declarations have a place for; the others are in `_DROPPED` and `_REFERENCES`, or refused.
-_TAKEN_BY_GOOGLE = frozenset(
+# Keywords that Google's function declarations support. All others are dropped, references, or refused.
+_GOOGLE_KEYWORDS = frozenset(
     re.findall(
         r"[$\w]+",
         """type format title description nullable default example examples enum items prefixItems minItems maxItems
@@ -136,7 +136,7 @@ _TAKEN_BY_GOOGLE = frozenset(
         propertyOrdering $id $comment $defs definitions""",
     )
 )
-_FORMATS_OF_GOOGLE = ("enum", "date-time", "int32", "int64", "float", "double")
+_GOOGLE_FORMATS = ("enum", "date-time", "int32", "int64", "float", "double")
 
 
 def schema_findings(tool: ServerTool) -> Iterator[Finding]:
@@ -150,11 +150,11 @@ def schema_findings(tool: ServerTool) -> Iterator[Finding]:
     yield from _keywords(tool, parts)
     deepest = max(part.depth for part in parts)
     if deepest > _DEEPEST:
-        yield _of(tool, "schema-deep", f"its parameters are nested {deepest} levels deep, over {_DEEPEST}")
+        yield Finding.of(tool, "schema-deep", f"its parameters are nested {deepest} levels deep, over {_DEEPEST}")
 
 
 def dropped_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
-    """One for each server: libraries that make schemas write these into all of them."""
+    """Yield one finding for each server: libraries write these keywords into all schemas."""
     for server in dict.fromkeys(tool.server for tool in tools):
         own = [tool for tool in tools if tool.server == server]
         for keyword in _DROPPED:
@@ -167,41 +167,41 @@ def dropped_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
 def _top(tool: ServerTool) -> Iterator[Finding]:
     choices = [keyword for keyword in _AT_TOP if keyword in tool.input_schema]
     if choices:
-        yield _of(tool, "schema-union-at-top", f"its schema has {_quoted(choices)} at the top")
+        yield Finding.of(tool, "schema-union-at-top", f"its schema has {_quoted(choices)} at the top")
     properties = tool.input_schema.get("properties")
     if isinstance(properties, dict) and len(properties) > _MOST_PARAMETERS:
-        yield _of(tool, "many-parameters", f"it has {len(properties)} parameters, over {_MOST_PARAMETERS}")
+        yield Finding.of(tool, "many-parameters", f"it has {len(properties)} parameters, over {_MOST_PARAMETERS}")
 
 
 def _parameter(tool: ServerTool, part: Part, name: str) -> Iterator[Finding]:
     if not _PROPERTY.fullmatch(name):
-        yield _of(tool, "parameter-name-not-portable", f"{quoted(name, 80)} is refused by Anthropic", part.place)
+        yield Finding.of(tool, "parameter-name-not-portable", f"{quoted(name, 80)} is refused by Anthropic", part.place)
     if not str(part.schema.get("description") or part.schema.get("title") or "").strip():
-        yield _of(tool, "parameter-description-missing", "it has no description", part.place)
+        yield Finding.of(tool, "parameter-description-missing", "it has no description", part.place)
     if not any(keyword in part.schema for keyword in _UNTYPED):
-        yield _of(tool, "parameter-type-missing", "it has no type", part.place)
+        yield Finding.of(tool, "parameter-type-missing", "it has no type", part.place)
     elif types_of(part.schema) == ["string"] and not any(bound in part.schema for bound in _BOUNDS):
-        yield _of(tool, "parameter-unbounded-string", "any text of any length is accepted", part.place)
+        yield Finding.of(tool, "parameter-unbounded-string", "it accepts any text of any length", part.place)
 
 
 def _part(tool: ServerTool, part: Part) -> Iterator[Finding]:
     schema = part.schema
     if "array" in types_of(schema) and "items" not in schema and "prefixItems" not in schema:
-        yield _of(tool, "array-items-missing", "it is a list without `items`", part.place)
+        yield Finding.of(tool, "array-items-missing", "it is a list without `items`", part.place)
     properties, required = schema.get("properties", {}), schema.get("required", [])
-    whole = "properties" in schema or "object" in types_of(schema)  # a branch of a choice speaks of what is around it
+    whole = "properties" in schema or "object" in types_of(schema)  # a branch of a union describes the schema around it
     if whole and isinstance(properties, dict) and isinstance(required, list):
         missing = [str(name) for name in required if str(name) not in properties]
         if missing:
-            what = f"{_quoted(missing)} has to be given and is not among the properties"
-            yield _of(tool, "required-not-declared", what, part.place)
+            what = f"{_quoted(missing)} is required but not among the properties"
+            yield Finding.of(tool, "required-not-declared", what, part.place)
     if "default" in schema and not _fits(schema, schema["default"], tool.input_schema):
-        what = f"its default {quoted(repr(schema['default']), 80)} does not fit its schema"
-        yield _of(tool, "default-does-not-fit", what, part.place)
+        what = f"its default {quoted(repr(schema['default']), 80)} does not match its schema"
+        yield Finding.of(tool, "default-does-not-fit", what, part.place)
 
 
 def _fits(schema: Schema, value: JsonValue, root: Schema) -> bool:
-    if _refers(schema):  # what it refers to is not at hand here
+    if _refers(schema):  # the target of the reference is not available here
         return True
     return allows(schema, value, root) is not False
 
@@ -213,43 +213,39 @@ def _refers(value: JsonValue | Schema) -> bool:
 
 
 def _dangling(tool: ServerTool, parts: list[Part]) -> Iterator[Finding]:
-    """References within the schema that lead nowhere; those to elsewhere are never followed."""
-    if any("$id" in part.schema for part in parts if part.place):  # a document of its own: `#` means that one there
+    """Find references inside the schema that have no target. External references are never followed."""
+    if any("$id" in part.schema for part in parts if part.place):  # a separate document: `#` means that one
         return
     for part in parts:
         reference = part.schema.get("$ref")
         within = isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))
         if within and pointed_at(tool.input_schema, str(reference)) is None:
-            what = f"{quoted(str(reference), 80)} leads to nothing in its schema"
-            yield _of(tool, "schema-reference-dangling", what, part.place)
+            what = f"{quoted(str(reference), 80)} has no target in its schema"
+            yield Finding.of(tool, "schema-reference-dangling", what, part.place)
 
 
 def _keywords(tool: ServerTool, parts: list[Part]) -> Iterator[Finding]:
-    """One finding for each kind, with all keywords of the tool: a list of each place would bury the rest."""
+    """Yield one finding for each kind with all keywords of the tool. One for each place would hide the others."""
     used = {keyword for part in parts for keyword in part.schema}
     if references := sorted(used & set(_REFERENCES)):
-        yield _of(tool, "schema-reference", f"its schema uses {_quoted(references)}")
-    refused = sorted(used - _TAKEN_BY_GOOGLE - set(_DROPPED) - set(_REFERENCES))
-    refused += sorted({manner for part in parts for manner in _manners(part.schema)})
+        yield Finding.of(tool, "schema-reference", f"its schema uses {_quoted(references)}")
+    refused = sorted(used - _GOOGLE_KEYWORDS - set(_DROPPED) - set(_REFERENCES))
+    refused += sorted({value for part in parts for value in _refused_values(part.schema)})
     if refused:
-        yield _of(tool, "schema-keyword-refused", f"Google refuses {_quoted(refused)} in its schema")
+        yield Finding.of(tool, "schema-keyword-refused", f"Google refuses {_quoted(refused)} in its schema")
 
 
-def _manners(schema: Schema) -> Iterator[str]:
-    """Keywords that are taken, with values that are not."""
+def _refused_values(schema: Schema) -> Iterator[str]:
+    """Yield the values that Google refuses for keywords that it accepts."""
     if isinstance(schema.get("type"), list):
         yield "a list of types"
     text = schema.get("format")
-    if isinstance(text, str) and text not in _FORMATS_OF_GOOGLE:
+    if isinstance(text, str) and text not in _GOOGLE_FORMATS:
         yield f"format: {text}"
     choices = schema.get("enum")
     if isinstance(choices, list) and not all(isinstance(choice, str) for choice in choices):
-        yield "an enum of other things than texts"
+        yield "an enum with values that are not texts"
 
 
 def _quoted(names: list[str]) -> str:
     return ", ".join(quoted(name, 60) for name in names[:12]) + ("…" if len(names) > 12 else "")
-
-
-def _of(tool: ServerTool, rule: str, what: str, place: str = "") -> Finding:
-    return Finding(rule=rule, server=tool.server, tool=tool.name, parameter=place, what=what)

@@ -1,4 +1,4 @@
-"""Names and descriptions: whether models can tell tools apart, and providers take them."""
+"""Lint tools: names and descriptions, hostile texts, and the tokens that tools use."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _MOST_COMPARED = 400  # tools; each is compared with each
 _MOST_PAIRS = 50
 _COMPARED = 600  # characters of a description
 
-# Who takes which names, as their documentation and their errors say.
+# The names that providers accept, from their documentation and their errors.
 PROVIDER_NAMES = {
     "OpenAI": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     "Anthropic": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
@@ -44,17 +44,19 @@ def _name(tool: ServerTool) -> Iterator[Finding]:
     refusing = [who for who, names in PROVIDER_NAMES.items() if not names.fullmatch(tool.name)]
     if refusing:
         length = f" ({len(tool.name)} characters)" if len(tool.name) > 64 else ""
-        yield _of(tool, "tool-name-not-portable", f"{quoted(tool.name, 80)}{length} is refused by {_listed(refusing)}")
+        yield Finding.of(
+            tool, "tool-name-not-portable", f"{quoted(tool.name, 80)}{length} is refused by {_listed(refusing)}"
+        )
 
 
 def _description(tool: ServerTool) -> Iterator[Finding]:
     text = tool.description.strip()
     if not text:
-        yield _of(tool, "tool-description-missing", "it has no description")
+        yield Finding.of(tool, "tool-description-missing", "it has no description")
     elif len(text) > _LONGEST_DESCRIPTION:
-        yield _of(tool, "tool-description-long", f"its description has {len(text):,} characters, over 1,024")
+        yield Finding.of(tool, "tool-description-long", f"its description has {len(text):,} characters, over 1,024")
     elif len(text) < _SHORTEST_DESCRIPTION or _words(text) <= _words(tool.name):
-        yield _of(tool, "tool-description-short", f"all that it says is {quoted(text)}")
+        yield Finding.of(tool, "tool-description-short", f"it only says {quoted(text)}")
 
 
 def _clashes(tools: Sequence[ServerTool]) -> Iterator[Finding]:
@@ -62,11 +64,13 @@ def _clashes(tools: Sequence[ServerTool]) -> Iterator[Finding]:
     for tool in tools:
         other = first.setdefault(tool.name, tool)
         if other.server != tool.server:
-            yield _of(tool, "tool-name-clash", f"the server {quoted(other.server, 80)} has a tool of this name too")
+            yield Finding.of(
+                tool, "tool-name-clash", f"the server {quoted(other.server, 80)} also has a tool of this name"
+            )
 
 
 def _alike(tools: Sequence[ServerTool]) -> Iterator[Finding]:
-    """Of all pairs; the words that two have in common are quickly counted, and rule most pairs out."""
+    """Compare all pairs of tools. Counting common words is fast, and excludes most pairs."""
     found = 0
     texts = [_Text.of(tool) for tool in tools[:_MOST_COMPARED]]
     for one, other in combinations(texts, 2):
@@ -80,7 +84,7 @@ def _alike(tools: Sequence[ServerTool]) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """What a tool is compared by."""
+    """The texts by which a tool is compared."""
 
     tool: ServerTool
     name: str
@@ -101,20 +105,20 @@ def _likeness(one: _Text, other: _Text) -> Finding | None:
         return None
     named = f"{quoted(one.tool.name, 80)} of {quoted(one.tool.server, 80)}"
     if one.description == other.description:
-        return _of(other.tool, "tool-description-duplicate", f"{named} is described with the same words")
+        return Finding.of(other.tool, "tool-description-duplicate", f"{named} has the same description")
     if one.name and one.name == other.name and one.tool.name != other.tool.name:
-        return _of(other.tool, "tools-alike", f"{named} differs in nothing but case, `_` or `-`")
+        return Finding.of(other.tool, "tools-alike", f"{named} differs only in case, `_` or `-`")
     if not one.may_be_like(other):
         return None
     described, called = _share(one.description, other.description), _share(one.name, other.name)
     if described < _ALIKE or (called < _ALIKE and described < _NEARLY_EQUAL):
         return None
     what = f"{named} is {called:.0%} the same in name and {described:.0%} in description"
-    return _of(other.tool, "tools-alike", what)
+    return Finding.of(other.tool, "tools-alike", what)
 
 
 def _share(one: str, other: str) -> float:
-    """How much two texts have in common; the quick bounds come first, for most pairs have little."""
+    """Return how similar two texts are. The quick bounds come first, because most pairs differ."""
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     if matcher.real_quick_ratio() < 0.5 or matcher.quick_ratio() < _ALIKE:
         return min(matcher.quick_ratio(), 0.5)
@@ -131,10 +135,6 @@ def _words(text: str) -> set[str]:
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-
-
-def _of(tool: ServerTool, rule: str, what: str) -> Finding:
-    return Finding(rule=rule, server=tool.server, tool=tool.name, what=what)
 
 
 _SEEN = 20_000  # characters of one text
@@ -162,32 +162,30 @@ _ATTACKS = tuple(
 
 
 def hostile_findings(tool: ServerTool) -> Iterator[Finding]:
-    """One finding for each text and kind."""
+    """Find texts that are aimed at the model instead of describing a tool: one finding for each text and kind."""
     for place, text in _texts(tool):
         hidden = [char for at, char in enumerate(text) if _is_hidden(text, at)]
         if hidden:
             names = ", ".join(dict.fromkeys(f"U+{ord(char):04X}" for char in hidden[:50]))[:80]
-            what = f"it holds {len(hidden)} invisible characters ({names})"
-            yield _hostile(tool, "hostile-invisible", place, what)
-        # What is hidden inside a word must not hide the word.
+            what = f"it contains {len(hidden)} invisible characters ({names})"
+            yield Finding.of(tool, "hostile-invisible", what, _parameter(place))
+        # A hidden character inside a word must not hide the word.
         plain = " ".join("".join(char for at, char in enumerate(text) if not _is_hidden(text, at)).split())
         attack = next((found for pattern in _ATTACKS if (found := pattern.search(plain))), None)
         if attack is not None:
             said = plain[max(0, attack.start() - _AROUND) : attack.end() + _AROUND]
-            yield _hostile(tool, "hostile-instructions", place, f"it says {quoted(said, 160)}")
+            yield Finding.of(tool, "hostile-instructions", f"it says {quoted(said, 160)}", _parameter(place))
 
 
 def _texts(tool: ServerTool) -> Iterator[tuple[str, str]]:
     yield "", tool.title
     yield "", tool.description
-    for place, text in _inside(tool.input_schema, ""):
-        yield place, text
-    for place, text in _inside(tool.output_schema or {}, "result"):
-        yield place, text
+    yield from _inside(tool.input_schema, "")
+    yield from _inside(tool.output_schema or {}, "result")
 
 
 def _inside(value: JsonValue, place: str) -> Iterator[tuple[str, str]]:
-    """All texts of a schema, keys too: any of them reaches the model."""
+    """Yield all texts of a schema, including keys: all of them reach the model."""
     if isinstance(value, str):
         yield place, value[:_SEEN]
     elif isinstance(value, dict):
@@ -200,6 +198,11 @@ def _inside(value: JsonValue, place: str) -> Iterator[tuple[str, str]]:
             yield from _inside(inner, place)
 
 
+def _parameter(place: str) -> str:
+    shown = place.replace("properties.", "").replace(".items", "[]").removesuffix(".description")
+    return "" if shown in ("description", "title") else shown
+
+
 def _is_hidden(text: str, at: int) -> bool:
     char = text[at]
     if char in "\n\r\t" or char.isprintable():
@@ -209,21 +212,15 @@ def _is_hidden(text: str, at: int) -> bool:
     return unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Cn")
 
 
-def _hostile(tool: ServerTool, rule: str, place: str, what: str) -> Finding:
-    shown = place.replace("properties.", "").replace(".items", "[]").removesuffix(".description")
-    shown = "" if shown in ("description", "title") else shown
-    return Finding(rule=rule, server=tool.server, tool=tool.name, parameter=shown, what=what)
-
-
-_DEAR_TOOL = 1_000
-_DEAR_LIST = 20_000
+_EXPENSIVE_TOOL = 1_000
+_EXPENSIVE_LIST = 20_000
 _MOST_TOOLS = 128  # in one request, at OpenAI
 _PREAMBLE = {"OpenAI": 0, "Anthropic": 346, "Google": 0, "json mode": 0}
-"""Tokens that a provider adds for having tools at all, where it documents them."""
+"""Tokens that a provider documents to add if a request has any tools."""
 
 
 class Cost(FrozenModel):
-    """The tokens that one provider is likely to count for one server's tools."""
+    """The estimated tokens of one server's tools at one provider."""
 
     server: str
     provider: str
@@ -242,7 +239,7 @@ def costs_of(tools: Sequence[ServerTool]) -> tuple[Cost, ...]:
 
 
 def tokens(tools: Sequence[ServerTool], provider: str) -> int:
-    """As the provider's own form of a tool spells it, at four characters a token."""
+    """Estimate the tokens of tools in the provider's format, at four characters per token."""
     if provider == "json mode":
         text = len(system_prompt(tools, sequences=False)) if tools else 0
     else:
@@ -253,13 +250,13 @@ def tokens(tools: Sequence[ServerTool], provider: str) -> int:
 def cost_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
     for tool in tools:
         count = tokens([tool], "OpenAI")
-        if count > _DEAR_TOOL:
-            what = f"it takes about {count:,} tokens of every request"
-            yield Finding(rule="tool-expensive", server=tool.server, tool=tool.name, what=what)
+        if count > _EXPENSIVE_TOOL:
+            what = f"it uses about {count:,} tokens in every request"
+            yield Finding.of(tool, "tool-expensive", what)
     everyone = ", ".join(dict.fromkeys(tool.server for tool in tools))
     total = tokens(tools, "OpenAI")
-    if total > _DEAR_LIST:
-        what = f"{len(tools)} tools take about {total:,} tokens of every request"
+    if total > _EXPENSIVE_LIST:
+        what = f"{len(tools)} tools use about {total:,} tokens in every request"
         yield Finding(rule="list-expensive", server=everyone, what=what)
     if len(tools) > _MOST_TOOLS:
         yield Finding(rule="too-many-tools", server=everyone, what=f"there are {len(tools)} tools, over {_MOST_TOOLS}")

@@ -1,14 +1,16 @@
-"""A report in words: as Markdown, and as a log with everything that was said."""
+"""Write the reports of suites: JSON, Markdown, a page and a log for each, and one report over several."""
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State
-from bakeoff.doors.mcp_suite.plan import evaluation_of, suite_name
-from bakeoff.doors.mcp_suite.results.report import Built, ModelNumbers, Report, RoundDetail, build_report
+from bakeoff.doors.mcp_suite.confusion import confusions
+from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State, outcome_of
+from bakeoff.doors.mcp_suite.plan import PlanSettings, suite_name
+from bakeoff.doors.mcp_suite.results.report import ModelNumbers, Report, RoundDetail, build_report
+from bakeoff.doors.mcp_suite.results.sections import mcp_sections
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
@@ -35,10 +37,84 @@ from bakeoff.storage.run_folder import RunFolder
 
 _MOST_FAILURES = 50
 _LONGEST = 2_000
+_MOST_AT_ONCE = 1000
+_OUTCOMES: dict[State, str] = {"passed": "passed", "failed": "not passed", "undecided": "undecided"}
+_TONES: dict[State, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
+_NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The report of a suite, and its files."""
+
+    report: Report
+    outcome: Outcome
+    stamp: str  # tells the files of this run from those of others
+    files: tuple[Path, ...]
+
+    @property
+    def page(self) -> str:
+        return f"test-report-{self.stamp}.html"
+
+
+def write_reports(folder: RunFolder, plan: Plan, settings: PlanSettings, records: Iterable[Record]) -> Written:
+    """Write the reports of a run from its latest records. A resumed run replaces its own files."""
+    from bakeoff.report.html import write_run_page
+
+    records = list(records)
+    outcome, found = outcome_of(plan, records, settings), confusions(plan, records)
+    started = folder.beginning().get("time")
+    if not isinstance(started, int | float):
+        started = min((record.started for record in records), default=0.0)
+    report = build_report(plan, settings, outcome, found, run=folder.label, started=float(started))
+    place = Path(settings.report)
+    stamp = own_stamp(place, report.timestamp.replace(":", "-"), folder.label)
+    stem = f"test-report-{stamp}"
+    with replace_file(place / f"{stem}.json") as path:
+        path.write_bytes(report.to_json())
+    with replace_text(place / f"{stem}.md") as file:
+        file.write(to_markdown(describe(report)))
+    page = write_run_page(
+        folder, place / f"{stem}.html", sections=lambda run: mcp_sections(run.plan, settings, outcome, found)
+    )
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", suite_name(Path(settings.file))).strip(".-") or "suite"
+    log = place / f"{name}-{stamp}.log"
+    with replace_text(log) as file:
+        file.writelines(f"{line}\n" for line in log_lines(report))
+    return Written(report, outcome, stamp, (place / f"{stem}.json", place / f"{stem}.md", page, log))
+
+
+def own_stamp(place: Path, stamp: str, run: str) -> str:
+    """Return the time, with a number if a run that started in the same millisecond has reports there.
+
+    The JSON file is created at once, so that two runs that end together do not take the same name.
+    """
+    for number in range(1, _MOST_AT_ONCE):
+        taken = stamp if number == 1 else f"{stamp}-{number}"
+        file = place / f"test-report-{taken}.json"
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            with file.open("x") as made:
+                json.dump({"bakeoff": {"run": run}}, made)
+        except FileExistsError:
+            if not _belongs_to(file, run):
+                continue
+        except OSError as error:
+            raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+        return taken
+    raise UsageError(f"{place} has {_MOST_AT_ONCE} reports of {stamp}: name another folder with --report")
+
+
+def _belongs_to(file: Path, run: str) -> bool:
+    try:
+        written = json.loads(file.read_bytes())
+        return bool(written["bakeoff"]["run"] == run)
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return False
 
 
 def describe(report: Report) -> tuple[Block, ...]:
-    """The whole report, as blocks that Markdown can be made of."""
+    """Describe a report as blocks, for Markdown."""
     summary = report.summary
     return (
         heading("MCP evaluation: ", Quote(report.bakeoff.suite)),
@@ -93,7 +169,7 @@ def _confused(report: Report) -> Iterator[Block]:
     pairs = report.bakeoff.mostConfused
     if not pairs:
         return
-    yield heading("Tools that were taken for each other", level=3)
+    yield heading("Most confused tools", level=3)
     rows: list[tuple[Words, ...]] = [
         (Quote(pair.wanted), Quote(pair.called), str(pair.rounds), Quote(", ".join(pair.models))) for pair in pairs
     ]
@@ -105,29 +181,22 @@ def _failures(report: Report) -> Iterator[Block]:
     for name, case in zip(report.bakeoff.cases, report.results, strict=True):
         for result in case.modelResults:
             failed = [detail for detail in result.details if not detail.passed]
-            for why, rounds in _by_reason(failed):
-                found.append((Quote(name), ", ", Quote(result.model), f", {_rounds(rounds)}: ", Quote(why)))
+            reasons: dict[str, list[str]] = {}
+            for detail in failed:
+                reasons.setdefault(detail.error or "", []).append(str(detail.round))
+            for reason, rounds in reasons.items():
+                place = f", round{'s' * (len(rounds) > 1)} {', '.join(rounds)}: "
+                found.append((Quote(name), ", ", Quote(result.model), place, Quote(reason)))
     if not found:
         return
     yield heading("What did not pass", level=3)
     yield BulletList(tuple(found[:_MOST_FAILURES]))
     if len(found) > _MOST_FAILURES:
-        yield paragraph(f"And {len(found) - _MOST_FAILURES:,} more.")
-
-
-def _by_reason(details: Sequence[RoundDetail]) -> list[tuple[str, list[int]]]:
-    grouped: dict[str, list[int]] = {}
-    for detail in details:
-        grouped.setdefault(detail.error or "", []).append(detail.round)
-    return list(grouped.items())
-
-
-def _rounds(rounds: Sequence[int]) -> str:
-    return f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {', '.join(map(str, rounds))}"
+        yield paragraph(f"{len(found) - _MOST_FAILURES:,} more are in the JSON report.")
 
 
 def log_lines(report: Report) -> Iterator[str]:
-    """Every round on lines of its own; nothing in it is more than text, whatever a model said."""
+    """Yield the lines of the log: every round with its reply, escaped so that it is plain text."""
     bakeoff, summary = report.bakeoff, report.summary
     yield f"{report.timestamp} suite {visible(bakeoff.suite, 500)}, mode {bakeoff.mode}, tools {bakeoff.toolsHash}"
     yield f"kept in {visible(bakeoff.run, 500)}"
@@ -141,12 +210,12 @@ def log_lines(report: Report) -> Iterator[str]:
             yield f"  {visible(result.model)}: {percent(result.passRate)}"
             for detail in result.details:
                 yield f"    round {detail.round}: {'passed' if detail.passed else 'FAILED'}"
-                yield from (f"      {line}" for line in _said(detail))
+                yield from (f"      {line}" for line in _detail_lines(detail))
     yield ""
     yield f"{summary.passedTests} of {summary.totalTests} passed: {'PASS' if summary.allPass else 'FAIL'}"
 
 
-def _said(detail: RoundDetail) -> Iterator[str]:
+def _detail_lines(detail: RoundDetail) -> Iterator[str]:
     yield f"reply: {visible(detail.response, _LONGEST)}"
     if detail.toolExecutionResult is not None:
         yield f"tool result: {visible(str(detail.toolExecutionResult), _LONGEST)}"
@@ -156,102 +225,8 @@ def _said(detail: RoundDetail) -> Iterator[str]:
         yield f"why: {visible(detail.error, _LONGEST)}"
 
 
-_MOST_AT_ONCE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A suite's report, and the files that hold it."""
-
-    report: Report
-    outcome: Outcome
-    stamp: str  # by which its files are told from those of other runs
-    files: tuple[Path, ...]
-
-    @property
-    def page(self) -> str:
-        return f"test-report-{self.stamp}.html"
-
-
-def write_reports(folder: RunFolder, plan: Plan) -> Iterator[Path]:
-    yield from reported(folder, plan).files
-
-
-def reported(folder: RunFolder, plan: Plan) -> Written:
-    """Made from the run's records alone, so that a run which is taken up again replaces its own files."""
-    built = build_report(plan, folder.latest_records(plan), folder.label, _began(folder))
-    place = Path(evaluation_of(plan).report)
-    stamp = own_stamp(place, built.report.timestamp.replace(":", "-"), built.report.bakeoff.run)
-    return Written(built.report, built.outcome, stamp, tuple(_write(folder, plan, built, stamp)))
-
-
-def _write(folder: RunFolder, plan: Plan, built: Built, stamp: str) -> Iterator[Path]:
-    from bakeoff.doors.mcp_suite.results.sections import mcp_sections
-    from bakeoff.report.html import write_run_page
-
-    evaluation = evaluation_of(plan)
-    place = Path(evaluation.report)
-    stem = f"test-report-{stamp}"
-    with replace_file(place / f"{stem}.json") as path:
-        path.write_bytes(built.report.to_json())
-    yield place / f"{stem}.json"
-    with replace_text(place / f"{stem}.md") as file:
-        file.write(to_markdown(describe(built.report)))
-    yield place / f"{stem}.md"
-    yield write_run_page(folder, place / f"{stem}.html", sections=mcp_sections)
-    log = place / f"{_plain(suite_name(Path(evaluation.file)))}-{stamp}.log"
-    with replace_text(log) as file:
-        file.writelines(f"{line}\n" for line in log_lines(built.report))
-    yield log
-
-
-def own_stamp(place: Path, stamp: str, run: str) -> str:
-    """The time; numbered where another run, which began in the same millisecond, has its reports there.
-
-    The JSON file is made at once, so that two runs that end together do not both take the name.
-    """
-    for number in range(1, _MOST_AT_ONCE):
-        taken = stamp if number == 1 else f"{stamp}-{number}"
-        file = place / f"test-report-{taken}.json"
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            with file.open("x") as made:
-                json.dump({"bakeoff": {"run": run}}, made)
-        except FileExistsError:
-            if not _is_of(file, run):
-                continue
-        except OSError as error:
-            raise UsageError(f"{file} cannot be written: {error.strerror}") from error
-        return taken
-    raise UsageError(f"{place} has {_MOST_AT_ONCE} reports of {stamp}: name another folder with --report")
-
-
-def _is_of(file: Path, run: str) -> bool:
-    try:
-        told = json.loads(file.read_bytes())
-        return bool(told["bakeoff"]["run"] == run)
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
-        return False
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "suite"
-
-
-def _began(folder: RunFolder) -> float:
-    time = folder.beginning().get("time")
-    if isinstance(time, int | float):
-        return float(time)
-    return min((entry.started for entry in folder.entries() if isinstance(entry, Record)), default=0.0)
-
-
-_OUTCOMES: dict[State, str] = {"passed": "passed", "failed": "not passed", "undecided": "undecided"}
-_TONES: dict[State, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
-_NOT_RUN = "not run"
-
-
 def write_combined(written: Sequence[Written], not_run: Sequence[str], folder: Path) -> Iterator[Path]:
-    """`combined-report-<time of the first>` as JSON, Markdown and a page; also of suites that could not be run."""
+    """Write `combined-report-<time of the first>` as JSON, Markdown and a page, including suites that did not run."""
     reports = [one.report for one in written]
     stem = f"combined-report-{written[0].stamp}"
     with replace_text(folder / f"{stem}.json") as file:
@@ -265,7 +240,7 @@ def write_combined(written: Sequence[Written], not_run: Sequence[str], folder: P
 
 
 def combined(reports: Sequence[Report], not_run: Sequence[str] = ()) -> dict[str, object]:
-    """The sum over all suites, and every suite's own report."""
+    """Return the totals of all suites, and the report of each."""
     totals = {
         name: sum(getattr(report.summary, name) for report in reports)
         for name in ("totalTests", "passedTests", "failedTests", "undecidedTests")
@@ -304,10 +279,10 @@ def _write_page(written: Sequence[Written], not_run: Sequence[str], path: Path) 
     state = _state(written, not_run)
     cells = sum(one.report.summary.totalTests for one in written)
     good = sum(one.report.summary.passedTests for one in written)
-    lacking = f"; {len(not_run)} {_NOT_RUN}" if not_run else ""
+    missing = f"; {len(not_run)} {_NOT_RUN}" if not_run else ""
     page = PageReport(
         title="MCP evaluation",
-        headline=f"{good} of {cells} cells passed in {len(written) + len(not_run)} suites{lacking}",
+        headline=f"{good} of {cells} cells passed in {len(written) + len(not_run)} suites{missing}",
         badge=_OUTCOMES[state],
         tone=_TONES[state],
         sections=(_overview(written, not_run), *map(_section, range(len(written)), written)),
@@ -316,7 +291,7 @@ def _write_page(written: Sequence[Written], not_run: Sequence[str], path: Path) 
 
 
 def _state(written: Sequence[Written], not_run: Sequence[str]) -> State:
-    """Of all suites; of one that was not run nobody knows."""
+    """Return the state of all suites. A suite that did not run leaves it undecided."""
     states = {one.outcome.state for one in written}
     if "failed" in states:
         return "failed"
@@ -359,6 +334,4 @@ def _section(at: int, written: Written) -> Section:
 def _rate(cell: CellOutcome) -> Datum:
     if cell.pass_rate is None:
         return Datum(text="lost", tone="lost")
-    lost = cell.rounds - cell.scored
-    text = percent(cell.pass_rate) + (f", {lost} lost" if lost else "")
-    return Datum(text=text, sort=cell.pass_rate, tone=_TONES[cell.state])
+    return Datum(text=percent(cell.pass_rate) + cell.lost, sort=cell.pass_rate, tone=_TONES[cell.state])

@@ -1,9 +1,8 @@
-"""The report of one suite as data: what `test-report-….json` holds."""
+"""Build the report of one suite from the records of its run: the data of `test-report-….json`."""
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +12,9 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._version import __version__
 from bakeoff.doors.mcp_suite.calls import Expected
 from bakeoff.doors.mcp_suite.config import ExpectedCall
-from bakeoff.doors.mcp_suite.confusion import confused_pairs, confusions, descriptions
-from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, outcome_of
-from bakeoff.doors.mcp_suite.plan import Evaluation, evaluation_of
+from bakeoff.doors.mcp_suite.confusion import Confusion, confused_pairs, descriptions
+from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
+from bakeoff.doors.mcp_suite.plan import PlanSettings, config_of, mode_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage, Verdict
 from bakeoff.report import summarise
@@ -23,7 +22,7 @@ from bakeoff.report.summary import SubjectSummary
 
 
 class RoundDetail(FrozenModel):
-    """One round. `error` says why it did not pass; what is not there was not asked for."""
+    """One round. `error` says why it did not pass. Results that were not asked for are absent."""
 
     round: int
     passed: bool
@@ -33,7 +32,7 @@ class RoundDetail(FrozenModel):
     gradingResult: JsonValue = None
 
     @model_serializer(mode="wrap")
-    def _without_what_was_not_done(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_absent_results(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = handler(self)
         optional = ("toolExecutionResult", "gradingResult")
         return {name: value for name, value in written.items() if name not in optional or value is not None}
@@ -41,7 +40,7 @@ class RoundDetail(FrozenModel):
 
 class ModelResult(FrozenModel):
     model: str
-    passRate: float | None = Field(description="of the rounds that say something about the model; null if none does")
+    passRate: float | None = Field(description="of the scored rounds; null if there are none")
     details: tuple[RoundDetail, ...] = ()
 
 
@@ -52,7 +51,7 @@ class CaseResult(FrozenModel):
 
 
 class ReportSummary(FrozenModel):
-    """A test is a cell: one case with one model."""
+    """Counts of tests. A test is a cell: one case with one model."""
 
     allPass: bool
     totalTests: int
@@ -64,7 +63,7 @@ class ReportSummary(FrozenModel):
 
 
 class Latency(FrozenModel):
-    """Seconds that answers took, without waiting for a provider's queue."""
+    """Seconds per answer, without the time in a provider's queue."""
 
     answers: int
     p50: float
@@ -80,18 +79,18 @@ class Bounds(FrozenModel):
 
 
 class ModelNumbers(FrozenModel):
-    """What else is known of one model over the whole suite."""
+    """The statistics of one model over the whole suite."""
 
     model: str
     score: float | None
     interval: Bounds | None = Field(default=None, description="95 %, over cases")
     scoredRounds: int
-    lostRounds: int = Field(description="infra, budget and grader: counted for nobody")
-    usage: Usage = Field(description="of all tries, a judge's included")
+    lostRounds: int = Field(description="infra, budget and grader: they count neither way")
+    usage: Usage = Field(description="of all attempts, including the judge")
     cost: float | None
     latency: Latency | None = None
     replies: dict[str, int] = Field(default={}, description="bare, fenced, surrounded, prose or native")
-    constrainedReplies: bool = Field(default=False, description="held to the JSON Schema of a reply")
+    constrainedReplies: bool = Field(default=False, description="the reply had to follow a JSON Schema")
 
 
 class ConfusionEntry(FrozenModel):
@@ -115,7 +114,7 @@ class ConfusedTools(FrozenModel):
 
 
 class Additions(FrozenModel):
-    """What Bakeoff adds."""
+    """What Bakeoff adds to the format."""
 
     version: str
     suite: str
@@ -146,42 +145,50 @@ class Report(FrozenModel):
         return (self.model_dump_json(indent=2) + "\n").encode()
 
 
-_LEFT_OUT = ("env", "headers")  # of servers: what they are told in confidence is nobody else's business
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    report: Report
-    outcome: Outcome
-
-
-def build_report(plan: Plan, records: Iterable[Record], run: str, started: float) -> Built:
-    """Give each trial's latest record once."""
-    evaluation = evaluation_of(plan)
-    records = list(records)
-    outcome = outcome_of(plan, records, evaluation.config.suiteRule, evaluation.config.threshold, keep=True)
+def build_report(
+    plan: Plan, settings: PlanSettings, outcome: Outcome, found: Sequence[Confusion], *, run: str, started: float
+) -> Report:
+    """Build the report of a run from the outcome of its cells and its confusion matrices (`found`)."""
     cells = dict(outcome.by_case())
-    report = Report(
-        timestamp=iso(started),
-        config=_config(evaluation),
-        results=tuple(_case_result(case, cells[case.id]) for case in plan.cases),
-        summary=_summary(outcome),
-        bakeoff=_additions(plan, evaluation, records, run),
+    return Report(
+        timestamp=_iso(started),
+        config=_config(plan, settings),
+        results=tuple(
+            CaseResult(
+                prompt=case.prompt,
+                expectedOutput=expected_output(case),
+                modelResults=tuple(
+                    ModelResult(model=cell.model, passRate=cell.pass_rate, details=tuple(map(_detail, cell.records)))
+                    for cell in cells[case.id]
+                ),
+            )
+            for case in plan.cases
+        ),
+        summary=ReportSummary(
+            allPass=outcome.state == "passed",
+            totalTests=len(outcome.cells),
+            passedTests=outcome.passed,
+            failedTests=outcome.failed,
+            undecidedTests=len(outcome.cells) - outcome.passed - outcome.failed,
+            passThreshold=outcome.threshold,
+            suiteRule=outcome.rule,
+        ),
+        bakeoff=_additions(plan, settings, outcome.cells, found, run),
     )
-    return Built(report, outcome)
 
 
-def iso(seconds: float) -> str:
-    """As JavaScript writes it: UTC, with milliseconds and a Z."""
+def _iso(seconds: float) -> str:
+    """Format a time as JavaScript does: UTC with milliseconds and a Z."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def expected_output(case: Case) -> JsonValue:
+    """Return the expected calls of a case as a configuration writes them."""
     return _as_written(Expected.model_validate(case.expected).calls)
 
 
 def _as_written(calls: Sequence[ExpectedCall] | None) -> JsonValue:
-    """As a configuration spells it: one call by itself, several as a list, none as null."""
+    """Return one call alone, several as a list, and none as null."""
     if calls is None:
         return None
     written: list[JsonValue] = [call.model_dump(mode="json") for call in calls]
@@ -189,19 +196,19 @@ def _as_written(calls: Sequence[ExpectedCall] | None) -> JsonValue:
 
 
 def response_of(record: Record) -> str:
-    """What the model said; in function calling, what it called, as JSON."""
+    """Return the text of the model, or in function calling its calls as JSON."""
     transcript = record.transcript
     if transcript is None:
         return ""
-    said = transcript.output if isinstance(transcript.output, str) else ""
+    text = transcript.output if isinstance(transcript.output, str) else ""
     called = [score.metadata.get("called") for score in record.scores]
-    if said or not called or not called[0]:
-        return said
+    if text or not called or not called[0]:
+        return text
     return json.dumps(called[0], ensure_ascii=False)
 
 
-def why(record: Record) -> str | None:
-    """Why a round did not pass; None where it did."""
+def failure_reason(record: Record) -> str | None:
+    """Return why a round did not pass, or None if it passed."""
     if record.verdict is Verdict.PASS:
         return None
     failure = record.failure
@@ -211,43 +218,35 @@ def why(record: Record) -> str | None:
     return "; ".join(score.reason for score in record.scores if score.reason) or "it did not pass"
 
 
-def _config(evaluation: Evaluation) -> dict[str, JsonValue]:
-    """As a file would say it, without what is as usual; but what decides is there in any case."""
-    config = evaluation.config
+def _config(plan: Plan, settings: PlanSettings) -> dict[str, JsonValue]:
+    """Return the configuration as a file would write it, without defaults except for the most important keys.
+
+    Variables and headers of servers are left out, because they may be secret.
+    """
+    config = config_of(plan, settings)
     written: dict[str, JsonValue] = config.model_dump(mode="json", exclude_defaults=True, exclude={"modelSettingsOf"})
-    settings = config.modelSettings.model_dump(mode="json", exclude_defaults=True)
+    models = config.modelSettings.model_dump(mode="json", exclude_defaults=True)
     for model, own in config.modelSettingsOf.items():  # the file has both under one key
-        settings[model] = own.model_dump(mode="json", exclude_defaults=True)
-    servers: list[JsonValue] = [
-        server.model_dump(mode="json", exclude_defaults=True, exclude=set(_LEFT_OUT)) for server in config.mcpServers
-    ]
-    cases: list[JsonValue] = [
-        {
-            **case.model_dump(mode="json", exclude_defaults=True),
-            "expectedOutput": _as_written(case.expectedOutput),
-        }
-        for case in config.testCases
-    ]
+        models[model] = own.model_dump(mode="json", exclude_defaults=True)
     return {
         **written,
-        **({"modelSettings": settings} if settings else {}),
+        **({"modelSettings": models} if models else {}),
         "testRound": config.testRound,
         "passThreshold": config.threshold,
         "concurrencyLimit": config.concurrencyLimit,
         "modelsToTest": [*config.modelsToTest],
-        "testCases": cases,
-        "mcpServers": servers,
+        "testCases": [
+            {
+                **case.model_dump(mode="json", exclude_defaults=True),
+                "expectedOutput": _as_written(case.expectedOutput),
+            }
+            for case in config.testCases
+        ],
+        "mcpServers": [
+            server.model_dump(mode="json", exclude_defaults=True, exclude={"env", "headers"})
+            for server in config.mcpServers
+        ],
     }
-
-
-def _case_result(case: Case, cells: Sequence[CellOutcome]) -> CaseResult:
-    return CaseResult(
-        prompt=case.prompt, expectedOutput=expected_output(case), modelResults=tuple(map(_model_result, cells))
-    )
-
-
-def _model_result(cell: CellOutcome) -> ModelResult:
-    return ModelResult(model=cell.model, passRate=cell.pass_rate, details=tuple(map(_detail, cell.records)))
 
 
 def _detail(record: Record) -> RoundDetail:
@@ -257,7 +256,7 @@ def _detail(record: Record) -> RoundDetail:
     return RoundDetail(
         round=record.round + 1,
         passed=record.verdict is Verdict.PASS,
-        error=why(record),
+        error=failure_reason(record),
         response=response_of(record),
         toolExecutionResult=None if not results else results[0] if len(results) == 1 else results,
         gradingResult=metadata.get("grading"),
@@ -267,33 +266,23 @@ def _detail(record: Record) -> RoundDetail:
 def _result(executed: JsonValue) -> JsonValue:
     if not isinstance(executed, dict):
         return executed
-    value = executed.get("structured")
-    told = executed.get("text") if value is None else value
-    return {"error": told} if executed.get("is_error") else told
+    structured = executed.get("structured")
+    value = executed.get("text") if structured is None else structured
+    return {"error": value} if executed.get("is_error") else value
 
 
-def _summary(outcome: Outcome) -> ReportSummary:
-    return ReportSummary(
-        allPass=outcome.state == "passed",
-        totalTests=len(outcome.cells),
-        passedTests=outcome.passed,
-        failedTests=outcome.failed,
-        undecidedTests=len(outcome.cells) - outcome.passed - outcome.failed,
-        passThreshold=outcome.threshold,
-        suiteRule=outcome.rule,
-    )
-
-
-def _additions(plan: Plan, evaluation: Evaluation, records: Sequence[Record], run: str) -> Additions:
-    found = confusions(plan, records)
-    words = descriptions(evaluation.tools)
+def _additions(
+    plan: Plan, settings: PlanSettings, cells: Iterable[CellOutcome], found: Sequence[Confusion], run: str
+) -> Additions:
+    records = [record for cell in cells for record in cell.records]
+    texts = descriptions(settings.tools)
     return Additions(
         version=__version__,
-        suite=evaluation.file,
+        suite=settings.file,
         run=run,
-        mode=evaluation.config.mode,
-        toolsHash=evaluation.tools_hash,
-        warnings=evaluation.warnings,
+        mode=mode_of(plan),
+        toolsHash=settings.tools_hash,
+        warnings=settings.warnings,
         cases=tuple(case.id for case in plan.cases),
         models=tuple(_numbers(subject, records) for subject in summarise(plan, records).subjects),
         confusion=tuple(
@@ -312,8 +301,8 @@ def _additions(plan: Plan, evaluation: Evaluation, records: Sequence[Record], ru
                 called=pair.called,
                 rounds=pair.rounds,
                 models=pair.models,
-                wantedDescription=words.get(pair.wanted, ""),
-                calledDescription=words.get(pair.called, ""),
+                wantedDescription=texts.get(pair.wanted, ""),
+                calledDescription=texts.get(pair.called, ""),
             )
             for pair in confused_pairs(found)
         ),
@@ -323,7 +312,7 @@ def _additions(plan: Plan, evaluation: Evaluation, records: Sequence[Record], ru
 def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers:
     own = [record for record in records if record.subject == subject.subject]
     transcripts = [record.transcript for record in own if record.transcript is not None]
-    manners = Counter(str(record.scores[0].metadata.get("manner")) for record in own if record.scores)
+    forms = Counter(str(record.scores[0].metadata.get("manner")) for record in own if record.scores)
     bounds = subject.interval
     return ModelNumbers(
         model=subject.subject,
@@ -334,13 +323,13 @@ def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers
         usage=subject.spent,
         cost=subject.spent.cost,
         latency=latency_of([step.seconds for each in transcripts for step in each.steps if step.seconds is not None]),
-        replies={manner: count for manner, count in manners.items() if manner != "None"},
+        replies={form: count for form, count in forms.items() if form != "None"},
         constrainedReplies=any(each.metadata.get("constrained") is True for each in transcripts),
     )
 
 
 def latency_of(seconds: Sequence[float]) -> Latency | None:
-    """Percentiles by nearest rank: each of them is the time that some answer really took."""
+    """Return percentiles by nearest rank: each is the time of a real answer."""
     if not seconds:
         return None
     ordered = sorted(seconds)

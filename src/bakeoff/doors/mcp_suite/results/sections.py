@@ -1,49 +1,41 @@
-"""What a run page of this door shows besides: tools taken for each other, and expected beside actual calls.
+"""The additional sections of a run page: pass rates, confused tools, and expected beside actual calls.
 
-The matrix of cases and models, every round and its filters are on every run page already.
+Every run page already has the matrix of cases and models, and all rounds with filters.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, confused_pairs, confusions, descriptions
-from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, outcome_of
-from bakeoff.doors.mcp_suite.plan import Evaluation, evaluation_of
+from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, confused_pairs, descriptions
+from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
+from bakeoff.doors.mcp_suite.plan import PlanSettings, mode_of
 from bakeoff.doors.mcp_suite.prompt import system_prompt
-from bakeoff.doors.mcp_suite.results.report import expected_output, response_of, why
+from bakeoff.doors.mcp_suite.results.report import expected_output, failure_reason, response_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Fragment, Section, Table, Text, Tone, Value
 from bakeoff.report.words import percent, visible
 
-if TYPE_CHECKING:
-    from bakeoff.report.html.run_data import RunData
-
-
 _PACKAGE = "bakeoff.doors.mcp_suite"
 _NAME = 120
 _LONGEST = 4_000  # characters of a reply or a description
-_MOST_ANSWERS = 200  # wrong ones that are set beside what was expected: more would make the page heavy
+_MOST_ANSWERS = 200  # wrong answers beside the expected ones: more would make the page slow
 _TONES: dict[str, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
 
 
-def mcp_sections(run: "RunData") -> tuple[Section, ...]:
-    if run.folder is None:
-        return ()
-    evaluation = evaluation_of(run.plan)
-    config = evaluation.config
-    records = list(run.folder.latest_records(run.plan))
-    outcome = outcome_of(run.plan, records, config.suiteRule, config.threshold, keep=True)
+def mcp_sections(
+    plan: Plan, settings: PlanSettings, outcome: Outcome, found: Sequence[Confusion]
+) -> tuple[Section, ...]:
+    """Return the sections of a run from the outcome of its cells and its confusion matrices (`found`)."""
     return (
-        _cells_section(outcome, evaluation.warnings),
-        *_confusion_sections(evaluation, confusions(run.plan, records)),
-        *_answers_section(run.plan, outcome),
-        _tools_section(evaluation),
+        _cells_section(outcome, settings.warnings),
+        *_confusion_sections(settings, found),
+        *_answers_section(plan, outcome),
+        _tools_section(plan, settings),
     )
 
 
@@ -51,51 +43,50 @@ def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
     columns = (
         Column(title="Case"),
         Column(title="Model"),
-        Column(title="Pass rate", align="end", help="of the rounds that say something about the model"),
-        Column(title="Rounds", align="end", help="passed of scored, and those that were lost to others"),
+        Column(title="Pass rate", align="end", help="of the scored rounds"),
+        Column(title="Rounds", align="end", help="passed of scored rounds; lost rounds count neither way"),
         Column(title="Outcome"),
     )
-    rule = "all of them have to" if outcome.rule == "all" else f"{percent(outcome.threshold)} of them have to"
+    rule = "all cells must pass" if outcome.rule == "all" else f"{percent(outcome.threshold)} of the cells must pass"
     lead = f"A cell passes at {percent(outcome.threshold)} of its rounds; {rule}. The suite: {outcome.state}."
-    table = Table(columns=columns, rows=tuple(map(_cell_row, outcome.cells)), caption="Cells: a case with a model")
+    table = Table(columns=columns, rows=tuple(map(_cell_row, outcome.cells)), caption="Cells: one case with one model")
     notes = tuple(Text(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
     return Section(id="cells", title="Pass rates", lead=lead, blocks=(table, *notes))
 
 
 def _cell_row(cell: CellOutcome) -> tuple[Value, ...]:
-    lost = cell.rounds - cell.scored
     return (
         visible(cell.case, _NAME),
         visible(cell.model, _NAME),
         Datum(text=percent(cell.pass_rate), sort=cell.pass_rate),
-        Datum(text=f"{cell.passed}/{cell.scored}" + (f", {lost} lost" if lost else ""), sort=cell.passed),
+        Datum(text=f"{cell.passed}/{cell.scored}{cell.lost}", sort=cell.passed),
         Datum(text=cell.state, tone=_TONES[cell.state]),
     )
 
 
-def _confusion_sections(evaluation: Evaluation, found: Sequence[Confusion]) -> Iterator[Section]:
+def _confusion_sections(settings: PlanSettings, found: Sequence[Confusion]) -> Iterator[Section]:
     matrices = tuple(_matrix(one) for one in found if one.counts)
     if not matrices:
         return
-    lead = "Rows are the tools that were wanted, columns those that were called, in rounds. The diagonal is right."
+    lead = "Rows are wanted tools, columns are called tools, and cells count rounds. The diagonal is correct."
     yield Section(id="confusion", title="Tool confusion", lead=lead, blocks=matrices)
     pairs = confused_pairs(found)
     if not pairs:
         return
-    words = descriptions(evaluation.tools)
+    texts = descriptions(settings.tools)
     data: list[JsonValue] = [
         {
             "title": f"{visible(pair.wanted, _NAME)} → {visible(pair.called, _NAME)}",
             "about": f"{pair.rounds} rounds; {visible(', '.join(pair.models), 300)}",
             "wanted": visible(pair.wanted, _NAME),
             "called": visible(pair.called, _NAME),
-            "wanted_words": words.get(pair.wanted, "")[:_LONGEST] or "–",
-            "called_words": words.get(pair.called, "")[:_LONGEST] or "–",
+            "wanted_words": texts.get(pair.wanted, "")[:_LONGEST] or "–",
+            "called_words": texts.get(pair.called, "")[:_LONGEST] or "–",
         }
         for pair in pairs
     ]
     block = Fragment(package=_PACKAGE, template="confused.html", data={"pairs": data})
-    lead = "What a model reads of the two: where the descriptions do not tell them apart, neither can it."
+    lead = "What models read about both tools. If the descriptions do not show the difference, models cannot see it."
     yield Section(id="confused", title="Most confused tools", lead=lead, blocks=(block,))
 
 
@@ -128,8 +119,8 @@ def _answers_section(plan: Plan, outcome: Outcome) -> Iterator[Section]:
     notes = (Text(text=f"{more:,} more are in the JSON report.", tone="muted"),) if more > 0 else ()
     block = Fragment(package=_PACKAGE, template="answers.html", data={"answers": wrong[:_MOST_ANSWERS]})
     lead = (
-        "Each wrong answer once, with the rounds that gave it and the reason. Lines that differ are marked, also where "
-        "the configuration says how to compare instead of what with."
+        "Each wrong answer once, with its rounds and the reason. Lines that differ are marked, even if the "
+        "configuration says how to compare them."
     )
     yield Section(id="answers", title="Expected and actual", lead=lead, blocks=(block, *notes))
 
@@ -139,7 +130,7 @@ def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonVa
     wanted = expected_output(case)
     for record in cell.records:
         if record.verdict is not Verdict.PASS:
-            grouped.setdefault((_actual(record, wanted), why(record) or ""), []).append(record)
+            grouped.setdefault((_actual(record, wanted), failure_reason(record) or ""), []).append(record)
     for (actual, reason), records in grouped.items():
         expected, shown = side_by_side(_written(wanted), actual)
         trial = plan.find(case.id, cell.model, records[0].round)
@@ -156,7 +147,7 @@ def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonVa
 
 
 def _actual(record: Record, wanted: JsonValue) -> str:
-    """The call as it was understood; the reply itself where none was."""
+    """Return the call that the scorer read, or the reply itself if it contains none."""
     calls: list[JsonValue] = [call.model_dump(mode="json") for call in called_in(record)]
     if calls:
         return _written(in_order_of(wanted, calls[0] if len(calls) == 1 else calls))[:_LONGEST]
@@ -165,7 +156,7 @@ def _actual(record: Record, wanted: JsonValue) -> str:
 
 
 def in_order_of(wanted: JsonValue, value: JsonValue) -> JsonValue:
-    """With the keys of objects in the order of what was expected: it means nothing, and must not look as if it did."""
+    """Return the value with its keys in the order of the expected one, because order is not a difference."""
     if isinstance(wanted, dict) and isinstance(value, dict):
         names = [*(name for name in wanted if name in value), *(name for name in value if name not in wanted)]
         return {name: in_order_of(wanted.get(name), value[name]) for name in names}
@@ -179,7 +170,7 @@ def _written(value: JsonValue) -> str:
 
 
 def side_by_side(expected: str, actual: str) -> tuple[list[JsonValue], list[JsonValue]]:
-    """Both texts as lines, each marked where the other has no such line."""
+    """Return the lines of both texts, and mark the lines that the other text does not have."""
     left, right = expected.splitlines() or [""], actual.splitlines() or [""]
     lefts: list[JsonValue] = []
     rights: list[JsonValue] = []
@@ -190,14 +181,14 @@ def side_by_side(expected: str, actual: str) -> tuple[list[JsonValue], list[Json
     return lefts, rights
 
 
-def _tools_section(evaluation: Evaluation) -> Section:
+def _tools_section(plan: Plan, settings: PlanSettings) -> Section:
     columns = (Column(title="Tool"), Column(title="Server"), Column(title="Description"))
     rows = tuple(
         (visible(tool.name, _NAME), visible(tool.server, _NAME), visible(tool.description, 500) or "–")
-        for tool in evaluation.tools
+        for tool in settings.tools
     )
-    blocks: list[Block] = [Table(columns=columns, rows=rows, caption="The tools that were offered")]
-    if evaluation.config.mode == "json":
-        text = system_prompt(evaluation.tools, sequences=evaluation.sequences)
-        blocks.append(Code(text=text[:200_000], language="markdown", title="The system prompt"))
-    return Section(id="tools", title="Tools", lead=f"Their hash: {evaluation.tools_hash}", blocks=tuple(blocks))
+    blocks: list[Block] = [Table(columns=columns, rows=rows, caption="Offered tools")]
+    if mode_of(plan) == "json":
+        text = system_prompt(settings.tools, sequences=settings.sequences)
+        blocks.append(Code(text=text[:200_000], language="markdown", title="System prompt"))
+    return Section(id="tools", title="Tools", lead=f"Hash: {settings.tools_hash}", blocks=tuple(blocks))
