@@ -13,6 +13,8 @@ import pkgutil
 import socket
 import sys
 import threading
+import traceback
+import types
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +56,6 @@ def requests(connection: socket.socket) -> Any:
 
 
 def run_command(words: list[str], folder: str, environment: dict[str, str]) -> int:
-    from bakeoff.cli.main import main
-
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -65,13 +65,30 @@ def run_command(words: list[str], folder: str, environment: dict[str, str]) -> i
         sys.stderr.reconfigure(encoding=encoding)  # type: ignore[union-attr]
     sys.argv = words
     try:
-        main()
+        run_script(words[0]) if words[0].endswith(".py") else run_bakeoff()
     except SystemExit as end:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
             return 1
         return end.code or 0
+    except Exception:  # noqa: BLE001 - shown as the interpreter would show it
+        traceback.print_exc()
+        return 1
     return 0
+
+
+def run_bakeoff() -> None:
+    from bakeoff.cli.main import main
+
+    main()
+
+
+def run_script(path: str) -> None:
+    """Run a script as `python path` does."""
+    sys.path[0] = str(Path(path).parent)
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__file__ = path
+    exec(compile(Path(path).read_bytes(), path, "exec"), main.__dict__)
 
 
 def end_as_python_does(code: int) -> None:

@@ -1,4 +1,4 @@
-"""Calling `bakeoff …` as a person does, from a process that has made its imports already."""
+"""Call `bakeoff …`, or a Python script, in a fork of a process that has made its imports already."""
 
 import json
 import os
@@ -24,35 +24,52 @@ class Bakeoff(Protocol):
 
 
 class WarmBakeoff:
-    """Starts its process at the first call, and is to be closed."""
+    """Start the process on the first call; the caller closes it.
 
-    def __init__(self) -> None:
+    `environment` is what the process starts with. A command that asks for other settings of the interpreter is started
+    as a process of its own.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._connection, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
-        self._at_start = _read_at_start(os.environ)
+        self._environment = dict(os.environ if environment is None else environment)
+        self._at_start = _read_at_start(self._environment)
 
     def run(
         self, *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 240
     ) -> "subprocess.CompletedProcess[str]":
-        """As `subprocess.run` of the installed command, with nothing to read and all that it wrote."""
+        """Run the installed command as `subprocess.run` would, with no input, and capture its output."""
         command = [str(PROGRAM), *words]
-        env = dict(os.environ if env is None else env)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            if _read_at_start(env) == self._at_start:
-                code = self._fork(command, cwd, env, timeout, (out.fileno(), err.fileno()))
-            else:
-                code = subprocess.run(
-                    command,
-                    cwd=cwd,
-                    env=env,
-                    timeout=timeout,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    check=False,
-                ).returncode
-            written = [_text(file.fileno()) for file in (out, err)]
-        return subprocess.CompletedProcess(command, code, *written)
+            code = self._run(command, command, cwd, env, timeout, (out.fileno(), err.fileno()))
+            return subprocess.CompletedProcess(command, code, _text(out.fileno()), _text(err.fileno()))
+
+    def run_merged(self, *words: str, cwd: Path, env: Mapping[str, str], timeout: float = 240) -> tuple[int, str]:
+        """Run `bakeoff …` or `script.py …`, and return its exit code with both streams as a terminal shows them."""
+        cold = [sys.executable, *words] if words[0].endswith(".py") else [str(PROGRAM), *words[1:]]
+        warm = list(words) if words[0].endswith(".py") else cold
+        with tempfile.TemporaryFile() as out:
+            code = self._run(cold, warm, cwd, env, timeout, (out.fileno(), out.fileno()))
+            return code, _text(out.fileno())
+
+    def _run(
+        self,
+        cold: list[str],
+        warm: list[str],
+        cwd: Path,
+        env: Mapping[str, str] | None,
+        timeout: float,
+        streams: tuple[int, int],
+    ) -> int:
+        env = dict(os.environ if env is None else env)
+        if _read_at_start(env) == self._at_start:
+            return self._fork(warm, cwd, env, timeout, streams)
+        out, err = streams
+        done = subprocess.run(
+            cold, cwd=cwd, env=env, timeout=timeout, stdin=subprocess.DEVNULL, stdout=out, stderr=err, check=False
+        )
+        return done.returncode
 
     def _fork(
         self, command: list[str], cwd: Path, env: dict[str, str], timeout: float, streams: tuple[int, int]
@@ -63,6 +80,7 @@ class WarmBakeoff:
                 pass_fds=[self._theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                env=self._environment,
             )
             self._theirs.close()
         request = json.dumps([command, str(cwd), env]).encode()

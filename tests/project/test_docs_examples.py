@@ -14,10 +14,13 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from ..warm_bakeoff import WarmBakeoff
 
 ROOT = Path(__file__).parents[2]
 RUN = ("python", "console", "bash")
@@ -72,28 +75,60 @@ def environment(home: Path) -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("BAKEOFF_", "COVERAGE_", "PYTEST_"))
     }
-    kept |= {name: value for name, value in os.environ.items() if name in ("BAKEOFF_REPLAY", "BAKEOFF_RECORDINGS")}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     plain = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
     return {**kept, **plain, "PATH": path, "HOME": str(home)}
 
 
-def run(command: list[str], folder: Path) -> tuple[int, str]:
-    """The exit code, and what was written to stdout and stderr as a terminal would show it."""
-    home = folder.with_name("home")
-    home.mkdir(exist_ok=True)
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(home),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=240,
-        check=False,
-    )
-    return done.returncode, done.stdout
+# Characters that make a command line more than a program and its arguments.
+SHELL = re.compile(r"[|&;<>$`\\*?~\n()\[\]{}#=]")
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs programs in the folder of one example, and returns the exit code with stdout and stderr merged."""
+
+    folder: Path
+    environment: dict[str, str]
+    warm: WarmBakeoff
+
+    def shell(self, line: str, *options: str) -> tuple[int, str]:
+        """Run a command line; a plain `bakeoff …` needs no shell and no cold start."""
+        if line.startswith("bakeoff ") and not SHELL.search(line):
+            return self.warm.run_merged(*shlex.split(line), cwd=self.folder, env=self.environment)
+        done = subprocess.run(
+            ["bash", *options, "-c", line],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=240,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+    def script(self, text: str) -> tuple[int, str]:
+        script = self.folder.with_name("example.py")
+        script.write_text(text + "\n", "utf-8")
+        return self.warm.run_merged(str(script), cwd=self.folder, env=self.environment)
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBakeoff]:
+    """Bakeoff with its imports made, in the environment of the examples."""
+    warm = WarmBakeoff(environment(tmp_path_factory.mktemp("home")))
+    yield warm
+    warm.close()
+
+
+@pytest.fixture
+def runner(tmp_path: Path, warm: WarmBakeoff, answered_once: dict[str, str]) -> Runner:
+    folder, home = tmp_path / "here", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    return Runner(folder, {**environment(home), **answered_once}, warm)
 
 
 @dataclass(frozen=True)
@@ -140,7 +175,7 @@ def assert_make_targets_exist(line: str) -> None:
     assert asked <= make_targets(), f"`{line}`: the Makefile has no target {asked - make_targets()}"
 
 
-def check_console(block: Block, folder: Path) -> None:
+def check_console(block: Block, runner: Runner) -> None:
     commands = commands_of(block.text)
     assert commands, "a console block without a `$ ` line runs nothing: mark it as text"
     for command in commands:
@@ -148,26 +183,24 @@ def check_console(block: Block, folder: Path) -> None:
             assert_make_targets_exist(command.line)
             assert not command.expected, f"`{command.line}` is not run here, so its output cannot be promised"
             continue
-        code, output = run(["bash", "-c", command.line], folder)
+        code, output = runner.shell(command.line)
         allowed = block.exit_code if command is commands[-1] else 0
         assert code == allowed, f"`{command.line}` left with {code}, not {allowed}:\n{output}"
         missing = first_missing(command.expected, output)
         assert missing is None, f"`{command.line}` does not print {missing!r}:\n{output}"
 
 
-def check_bash(block: Block, folder: Path) -> None:
+def check_bash(block: Block, runner: Runner) -> None:
     lines = block.text.splitlines()
     for line in filter(is_make, lines):
         assert_make_targets_exist(line)
     script = "\n".join(line for line in lines if not is_make(line))
-    code, output = run(["bash", "-e", "-c", script], folder)
+    code, output = runner.shell(script, "-e")
     assert code == block.exit_code, f"left with {code}, not {block.exit_code}:\n{output}"
 
 
-def check_python(block: Block, folder: Path) -> None:
-    script = folder.with_name("example.py")
-    script.write_text(block.text + "\n", "utf-8")
-    code, output = run([sys.executable, str(script)], folder)
+def check_python(block: Block, runner: Runner) -> None:
+    code, output = runner.script(block.text)
     assert code == block.exit_code, f"left with {code}, not {block.exit_code}:\n{output}"
 
 
@@ -175,14 +208,8 @@ CHECKS = {"console": check_console, "bash": check_bash, "python": check_python}
 
 
 @pytest.mark.parametrize("block", EXAMPLES, ids=lambda block: block.place)
-def test_the_example_does_what_the_page_says(
-    block: Block, tmp_path: Path, answered_once: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in answered_once.items():
-        monkeypatch.setenv(name, value)
-    folder = tmp_path / "here"
-    folder.mkdir()
-    CHECKS[block.language](block, folder)
+def test_the_example_does_what_the_page_says(block: Block, runner: Runner) -> None:
+    CHECKS[block.language](block, runner)
 
 
 def test_no_block_escapes_by_its_name() -> None:
@@ -222,10 +249,8 @@ def test_blocks_are_found_with_their_line_language_and_exit_code() -> None:
     ]
 
 
-def test_a_block_that_keeps_its_promises_passes(tmp_path: Path) -> None:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    check_console(blocks_of(PAGE, "page.md")[0], folder)
+def test_a_block_that_keeps_its_promises_passes(runner: Runner) -> None:
+    check_console(blocks_of(PAGE, "page.md")[0], runner)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +264,6 @@ def test_a_block_that_keeps_its_promises_passes(tmp_path: Path) -> None:
         ("just words", "begins with"),
     ],
 )
-def test_a_block_that_breaks_a_promise_fails(text: str, complaint: str, tmp_path: Path) -> None:
-    folder = tmp_path / "here"
-    folder.mkdir()
+def test_a_block_that_breaks_a_promise_fails(text: str, complaint: str, runner: Runner) -> None:
     with pytest.raises(AssertionError, match=re.escape(complaint)):
-        check_console(Block("page.md:1", "console", text, 0), folder)
+        check_console(Block("page.md:1", "console", text, 0), runner)
