@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check bench format wheel constraints clean
+.PHONY: help setup demo quick test check bench format wheel constraints clean
 
 BIN := .venv/bin
 PY := $(BIN)/python
@@ -20,8 +20,9 @@ FINGERPRINT = sh scripts/fingerprint.sh src tests docs scripts bench README.md C
 
 # Two for each core: half of the time, tests wait for programs that they have started.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
-# On a machine that others share, a test about time may lose its race: there it gets one more try, which the summary counts.
-PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(if $(CI),--reruns 1 -rR)
+PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
+# Marks are set by folder in tests/conftest.py.
+QUICK := not (browser or node or container or embedded or slow)
 CHECKED := src tests scripts $(if $(wildcard bench/*.py),bench)
 # The tests start hundreds of Pythons; where bytecode is not to be kept, each would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -53,6 +54,9 @@ $(BENCH_SETUP): $(SETUP)
 
 demo: $(SETUP) ## run the offline demonstration
 	@$(BIN)/bakeoff demo
+
+quick: $(SETUP) ## run the tests that need no browser, Node, container, embedded model or long wait
+	@$(PYTEST) -q -m '$(QUICK)' $(ARGS)
 
 test: $(SETUP) ## run the tests and measure branch coverage
 ifeq ($(strip $(ARGS)),)

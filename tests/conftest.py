@@ -21,6 +21,30 @@ from bakeoff.record import Phase, Record
 
 from .warm_bakeoff import Bakeoff, WarmBakeoff
 
+TESTS = Path(__file__).parent
+# The marks of tests that need more than Python or wait for long, by folder or file. `make quick` leaves them out.
+MARKS = {
+    "browser": ("report/html", "report/view"),
+    "node": (
+        "doors/components/test_bundled_suites.py",
+        "doors/components/test_run_of_suites.py",
+        "doors/exercises/test_real_agents.py",
+        "doors/exercises/test_runs.py",
+        "doors/mcp_suite/test_real_servers.py",
+        "mcp/test_real_servers.py",
+        "toolchains",
+    ),
+    "container": ("sandbox/test_attacks.py", "sandbox/test_commands.py", "sandbox/test_image_programs.py"),
+    "embedded": ("cli/test_demo.py", "doors/mcp_suite/embedded", "models/embedded", "project/test_docs_examples.py"),
+    "slow": (
+        "engine/test_kill.py",
+        "project/test_wheel.py",
+        "stats/test_coverage.py",
+        "stats/test_differences.py",
+        "stats/test_false_alarms.py",
+    ),
+}
+
 PACKAGES = {"bwrap": "bubblewrap", "dockerd": "docker.io", "docker": "docker.io", "chromium": "chromium", "git": "git"}
 
 
@@ -33,6 +57,14 @@ def pytest_configure() -> None:
     """A shell starts what goes to the background with Ctrl-C switched off, and children inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        place = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+        for mark, places in MARKS.items():
+            if place.startswith(places):
+                item.add_marker(mark)
 
 
 @pytest.fixture(scope="session")
