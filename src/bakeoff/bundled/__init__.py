@@ -1,1 +1,1 @@
-"""Plans and suites that travel with the package; all our own work."""
+"""Plans, suites and exercises that are bundled with the package; all our own work."""

@@ -1,4 +1,4 @@
-"""The plan of `bakeoff demo`: six questions and four small programs, tried by a real model and three controls."""
+"""The plan of `bakeoff demo`: six questions and four small programs, for a real model and three controls."""
 
 import json
 
@@ -17,7 +17,7 @@ _QUESTIONS: dict[str, tuple[str, str]] = {
     "chemical-symbol": ("What is the chemical symbol of gold?", "Au"),
 }
 
-# Run beside the solution: calls it once for each example and writes what came of it as JUnit XML.
+# Runs beside the solution, calls it once for each example, and writes the outcomes as JUnit XML.
 _CHECK = """\
 import json
 from xml.sax.saxutils import quoteattr
@@ -68,7 +68,7 @@ _PROGRAMS: dict[str, tuple[str, str, list[list[JsonValue]]]] = {
     ),
 }
 
-# What a middling subject would do: some right, some wrong, one that changes its mind, one that gives up.
+# A mediocre subject: some answers are right, some wrong, one changes between rounds, one gives up.
 _SCRIPT: dict[str, JsonValue] = {
     "answers": {
         "capital-of-france": "The capital of France is Paris.",
@@ -93,7 +93,7 @@ _MODEL = SubjectSpec(
 
 
 def demo_plan(*, with_model: bool) -> Plan:
-    """Small enough to finish in seconds, varied enough to show every column of the report."""
+    """Return a plan that finishes in seconds and shows every column of the report."""
     return Plan(
         name="demo",
         cases=(*_question_cases(), *_program_cases()),

@@ -1,7 +1,8 @@
-"""Runs one test file with pytest, in a process of its own; read by `pytests.py` and given to Python as text.
+"""Run one test file with pytest, in a process of its own. `pytest_runner.py` passes this text to Python.
 
-The candidate is imported here, so nothing here is secret: no proof, and no word that tells which tests must fail. The
-test file is on no disk. It comes through a pipe, is compiled before the candidate is imported, and is then forgotten.
+The candidate is imported here, so nothing here is secret: there is no proof, and nothing tells which tests must fail.
+The test file is not on disk. It comes through a pipe, is compiled before the candidate is imported, and is then
+deleted.
 """
 # ruff: noqa: E402, PTH109, PTH118, PTH119, PTH123
 
@@ -37,7 +38,7 @@ def hear() -> Any:
 
 
 job = hear()
-os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what else is installed beside pytest is none of a suite's business
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # suites run without the other plugins that are installed
 sys.path[:0] = [folder for folder in job["folders"] if folder not in sys.path]
 
 import _pytest.assertion.rewrite
@@ -52,7 +53,7 @@ import pluggy._hooks
 import pluggy._manager
 import pytest
 
-# --------------------------------------------------------------------------------- values that equal what they do not
+# ------------------------------------------------------------------------------------- values that equal everything
 
 SCALARS = {int, float, str, bytes, bool, complex, type(None), type, types.FunctionType, range}
 ROWS = (list, tuple, set, frozenset)
@@ -89,7 +90,7 @@ def equality_of(value: object) -> Any:
 
 
 def with_own_equality(value: object) -> Iterator[object]:
-    """Of a value and all in it, those whose class says in Python what they equal."""
+    """Yield, of a value and all in it, those whose class defines equality in Python."""
     left, seen = [value], 0
     while left and seen < 10_000:
         each, seen = left.pop(), seen + 1
@@ -105,7 +106,7 @@ def with_own_equality(value: object) -> Iterator[object]:
 
 
 def far() -> list[list[Any]]:
-    """Values of many kinds; what equals all of one kind equals anything. Two, as there are numbers modulo seven."""
+    """Return random values of many kinds. A value that equals all of one kind equals anything."""
     drawn = [(_random.randrange(10**12, 10**13), f"{_random.randrange(10**12):x}") for _ in range(2)]
     numbers = [drawn[0][0], drawn[0][0] + 1]
     words = [word for _, word in drawn]
@@ -118,7 +119,7 @@ def far() -> list[list[Any]]:
 
 
 def near(value: Any) -> list[object]:
-    """Other values of the same plain type."""
+    """Return other values of the same plain type."""
     if type(value) in (int, float, complex):
         return [value + 1, value + 2]
     if type(value) is bool:
@@ -130,7 +131,7 @@ def near(value: Any) -> list[object]:
 
 
 def is_the_suites(value: object, imports: set[str], module: types.ModuleType) -> bool:
-    """Whether what says that it equals everything is what the tests brought, such as `unittest.mock.ANY`."""
+    """Tell whether a value that equals everything comes from the tests, such as `unittest.mock.ANY`."""
     names = getattr(equality_of(value), "__globals__", None)
     if names is vars(module):
         return True
@@ -144,7 +145,7 @@ def is_the_suites(value: object, imports: set[str], module: types.ModuleType) ->
 
 
 class Watch:
-    """Stands in for the comparisons of the test file: the same results, and a note of what cannot be."""
+    """Replace the comparisons of the test file: return the same results, and note impossible ones."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.imports = set(imports_of(tree))
@@ -202,7 +203,7 @@ def imports_of(tree: ast.Module) -> Iterator[str]:
 
 
 class Watched(ast.NodeTransformer):
-    """Has comparisons and unittest's assertions pass the watch; after pytest's rewriting, so that messages stay."""
+    """Route comparisons and unittest's assertions through the watch, after pytest's rewriting to keep its messages."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
@@ -223,7 +224,7 @@ MAY_BE_WRAPPED = ("globals(", "metaclass", "__init_subclass__", "setattr(")
 
 
 def plain_tests(source: str, tree: ast.Module) -> set[str]:
-    """The functions of tests that nothing wraps, by qualified names: what runs as such a test is its own code."""
+    """Return the qualified names of test functions that nothing wraps: such a test must run its own code."""
     if any(each in source for each in MAY_BE_WRAPPED):
         return set()
     again = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -257,7 +258,7 @@ def compiled(path: str) -> tuple[types.CodeType, Watch]:
     _pytest.assertion.rewrite.rewrite_asserts(tree, source.encode(), path)
     tree = ast.fix_missing_locations(Watched().visit(tree))
     for node in ast.walk(tree):
-        if isinstance(node, ast.expr | ast.stmt):  # pytest's rewriting leaves ends that lie before their beginnings
+        if isinstance(node, ast.expr | ast.stmt):  # pytest's rewriting leaves ends before their beginnings
             node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
     code = compile(tree, path, "exec", dont_inherit=True)
     for name, each in codes_in(code):
@@ -267,7 +268,7 @@ def compiled(path: str) -> tuple[types.CodeType, Watch]:
 
 
 class Prepared(pytest.Module):
-    """The test file, of which there is no file."""
+    """The test file, which is not on disk."""
 
     def _getobj(self) -> types.ModuleType:
         path = str(self.path)
@@ -277,7 +278,7 @@ class Prepared(pytest.Module):
             code, watch = compiled(path)
             watch.module = sys.modules[module.__name__] = module
             vars(module).update({"@compared": watch.compared, "@called": watch.called})
-            exec(code, vars(module))  # noqa: S102 - that is what a module is
+            exec(code, vars(module))  # noqa: S102 - runs the module
         except pytest.skip.Exception as skipped:
             if skipped.allow_module_level:
                 raise
@@ -290,7 +291,7 @@ class Prepared(pytest.Module):
         return module
 
 
-# ------------------------------------------------------------------------------------------ what the tests are built on
+# ----------------------------------------------------------------------------------- functions that the tests rely on
 
 MODULES = (
     *(_pytest.assertion.rewrite, _pytest.assertion.util, _pytest.outcomes, _pytest.python, _pytest.raises),
@@ -301,7 +302,7 @@ MADE = (types.FunctionType, types.BuiltinFunctionType, type, property, staticmet
 
 
 def made() -> Iterator[tuple[str, object, object]]:
-    """Every function and class of those modules, and those in classes, each with its code."""
+    """Yield every function and class of those modules, and those in classes, each with its code."""
     for module in MODULES:
         for name, value in list(vars(module).items()):
             if callable(value):
@@ -313,7 +314,7 @@ def made() -> Iterator[tuple[str, object, object]]:
 
 
 def changed() -> str:
-    """What was replaced."""
+    """Return the name of the first thing that was replaced, or an empty text."""
     now = vars(builtins)
     for name, value in _builtins.items():
         if now.get(name) is not value and name != "_":
@@ -330,7 +331,7 @@ def changed() -> str:
 
 
 class Plugin:
-    """Tells of every test when it starts and how it went."""
+    """Report every test when it starts and when it ends."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -354,7 +355,7 @@ class Plugin:
             self.look_at(item)
 
     def look_at(self, item: pytest.Item) -> None:
-        """A test must be the function that was collected, and that the one which was compiled."""
+        """Check that a test is the function that was collected."""
         if function_of(item) not in (self.tests.get(item), None):
             self.replaced = name_of(item.nodeid)
 
@@ -387,7 +388,7 @@ class Plugin:
         self.known = {"state": "passed", "message": "", "seconds": 0.0}
         try:
             return (yield)
-        except BaseException as error:  # what pytest lets through ends the run
+        except BaseException as error:  # an exception that pytest lets through ends the run
             self.interrupted = f"{type(error).__name__} was raised in {name}"
             self.known |= {"state": "failed", "message": self.interrupted}
             raise
@@ -404,7 +405,7 @@ class Plugin:
 
 
 def function_of(item: pytest.Item) -> tuple[object, object] | None:
-    """What a test calls, and its code; unittest's lose it when they have run."""
+    """Return the function that a test calls, with its code. Tests of unittest lose it once they have run."""
     made = vars(item).get("_obj")
     function = getattr(made, "__func__", made)
     return None if made is None else (function, getattr(function, "__code__", None))
@@ -425,7 +426,7 @@ def id_pair(pair: tuple[object, object]) -> tuple[int, int]:
 
 
 def name_of(nodeid: str) -> str:
-    """`test_x.py::TestA::test_b[1]` is `TestA > test_b[1]`."""
+    """Return `TestA > test_b[1]` for `test_x.py::TestA::test_b[1]`."""
     head, _, tail = nodeid.partition("::")
     return tail.replace("::", " > ") or head
 
@@ -443,7 +444,7 @@ def main() -> None:
     private = tempfile.mkdtemp()
     path = os.path.join(private, os.path.basename(job.pop("file")))
     with open(path, "w", encoding="utf-8"):
-        pass  # pytest wants a path that is there; what it holds is never read
+        pass  # pytest wants an existing path; its content is never read
     sys.path.insert(0, os.getcwd())
     plugin = Plugin()
     options = ["-p", "no:cacheprovider", "-p", "no:junitxml", "--noconftest", "-c", os.devnull, "--rootdir", private]
@@ -458,9 +459,9 @@ def main() -> None:
 
 
 def refuse_takeovers() -> None:
-    """From here on nobody has every call of pytest's told to them, looks through all objects, or writes to memory."""
+    """Refuse, from here on, to watch all calls, to search all objects, and to write to memory."""
 
-    # All that it goes by is in its code: whatever becomes of our names, each way through it ends in an error.
+    # It uses only constants of its own code: even if our global names are changed, each path ends in an error.
     def look(event: str, given: tuple[Any, ...]) -> None:
         if event[:7] == "ctypes.":
             raise ImportError("ctypes is not at hand while a solution is tested")

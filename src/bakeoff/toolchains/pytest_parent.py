@@ -1,10 +1,10 @@
-"""Stands between the host and the process that runs the tests; read by `pytests.py` and given to Python as text.
+"""Stand between the host and the process that runs the tests. `pytest_runner.py` passes this text to Python.
 
-It alone has the proof and the output that the host reads, and never imports anything of a candidate's. The process
-that does is started anew, not forked, so it holds no copy. For each test that it says it starts it is given a word,
-and its result counts only with that word, in that order.
+Only this process has the proof and the output that the host reads, and it never imports anything of a candidate. The
+process that does is newly started, not forked, so it holds no copy. When it reports the start of a test, it gets a
+random word, and its result counts only with that word and in that order.
 
-What goes wrong before `begun` is written, or before that process says that it is ready, is not the candidate's doing.
+A failure before `begun` is written, or before that process is ready, is not the candidate's doing.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ PR_SET_DUMPABLE = 4
 
 
 class NotPytests(Exception):
-    """What came is not what the harness would have sent."""
+    """A message does not come from the harness."""
 
 
 def close_to_others() -> None:
-    """Processes of the same user may neither read our memory nor open our descriptors; Linux alone would let them."""
+    """Keep processes of the same user from reading our memory and opening our descriptors, which Linux allows."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 class Dialogue:
-    """One side of what the two processes say to each other, a line at a time."""
+    """Our side of the dialogue between the two processes, one line at a time."""
 
     def __init__(self, child: "subprocess.Popen[bytes]") -> None:
         assert child.stdin is not None
@@ -41,12 +41,12 @@ class Dialogue:
         self.since: IO[bytes] = child.stdout
 
     def say(self, what: object) -> None:
-        with contextlib.suppress(BrokenPipeError):  # it has ended, which the next line heard will tell
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and the next read will show that
             self.to.write(json.dumps(what).encode() + b"\n")
             self.to.flush()
 
     def hear(self) -> dict[str, Any] | None:
-        """None at the end."""
+        """Read the next message; return None at the end."""
         line = self.since.readline(LONGEST_LINE)
         if not line:
             return None
@@ -82,7 +82,7 @@ def result_in(heard: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def follow(dialogue: Dialogue, tests: list[dict[str, Any]]) -> dict[str, str] | None:
-    """Every test until the last; what is said at the end, or None if the process ended before it."""
+    """Collect the result of every test. Return the last message, or None if the process ended before it."""
     while (heard := dialogue.hear()) is not None:
         if "starts" not in heard:
             last = dialogue.hear_with_a_new_word()
@@ -101,7 +101,7 @@ def main() -> None:
     close_to_others()
     job = json.load(sys.stdin)
     proof, harness = job.pop("proof"), job.pop("harness")
-    sys.stdout.write(job.pop("begun"))  # from here on the candidate may have a hand in whatever happens
+    sys.stdout.write(job.pop("begun"))  # from here on the candidate may be the cause of any failure
     sys.stdout.flush()
     argv = [sys.executable, "-I", "-B", "-c", harness]
     child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.components.costs import bill_of, calculate_cost, format_cost, format_mtok_cost
-from bakeoff.models.prices import Price
+from bakeoff.doors.components.costs import bill_of
+from bakeoff.models.prices import Price, format_cost, format_mtok_cost, split_costs
 from bakeoff.record import Record, Step, Transcript, Usage
 
 PRICE = Price(
@@ -43,7 +43,7 @@ def record_of(case: str, usages: list[Usage], price: Price | None = PRICE, **mor
     ],
 )
 def test_tokens_are_billed_at_the_rate_of_their_kind(usage: Usage, expected: tuple[float, ...]) -> None:
-    costs = calculate_cost([usage], PRICE)
+    costs = split_costs([usage], PRICE)
     assert costs is not None
     assert tuple(costs.as_total_cost().values()) == expected
 
@@ -76,7 +76,7 @@ def test_a_price_that_changed_during_a_run_bills_each_suite_at_its_own() -> None
 def test_where_no_price_is_known_there_is_no_bill() -> None:
     assert bill_of([record_of("one", GROWING, None)]) is None
     assert bill_of([]) is None
-    assert calculate_cost(GROWING, None) is None
+    assert split_costs(GROWING, None) is None
 
 
 def test_a_price_that_is_none_of_ours_is_passed_over() -> None:

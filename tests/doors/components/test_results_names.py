@@ -4,12 +4,11 @@ import pytest
 
 from bakeoff.doors.components.results.names import (
     sanitize_model_name,
-    seconds_of,
     stamp_in,
-    timestamp_of,
     timestamped_name,
     unique_names,
 )
+from bakeoff.doors.result_files import seconds_of, timestamp_of
 
 NOON = "2024-12-07T12:00:05.250Z"
 

@@ -1,6 +1,6 @@
-"""What a run page of this door shows besides: the suites, and what each MCP server changed.
+"""Show the suites, and what each MCP server changed, on the run pages of this door.
 
-Cost with its cache simulation, the matrix of suites and every transcript are on every run page already.
+Every run page already has the cost with its cache simulation, the matrix of suites, and all transcripts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bakeoff.report.html.run_data import RunData
 
 _NAME = 120
-_SUITES = 100  # whose texts are on the page: more would make it heavy
+_SUITES = 100  # whose texts are on the page; more would make it slow
 
 
 def components_sections(run: "RunData") -> tuple[Section, ...]:
@@ -26,7 +26,7 @@ def components_sections(run: "RunData") -> tuple[Section, ...]:
 
 
 def mcp_pairs(subjects: Sequence[SubjectSpec]) -> Iterator[tuple[SubjectSpec, SubjectSpec]]:
-    """Each model without a server, and the same with one or more."""
+    """Return each model without a server, paired with the same model with servers."""
     agents = [spec for spec in subjects if spec.kind == "agent"]
     alone = {_without_servers(spec): spec for spec in agents if not spec.options.get("mcp")}
     for spec in agents:
@@ -56,8 +56,8 @@ def _servers_section(run: "RunData") -> Section | None:
     )
     rows = tuple(_servers_row(run, without, with_) for without, with_ in pairs)
     notes = (
-        "The same suites with and without the servers, compared in pairs; an interval that holds 0 leaves it open "
-        "whether there is a difference.",
+        "The same suites with and without the servers, compared in pairs. An interval that contains 0 means that a "
+        "difference is not shown.",
     )
     table = Table(columns=columns, rows=rows, caption="What MCP servers changed", notes=notes)
     return Section(id="mcp-servers", title="MCP on and off", blocks=(table,))
@@ -95,14 +95,14 @@ def _interval(found: Comparison) -> str:
 
 
 def _tone(found: Comparison) -> Tone:
-    """Coloured only where the evidence is strong enough to say so."""
+    """Return a colour only if the interval shows a difference."""
     if found.interval is None or found.interval.low <= 0 <= found.interval.high:
         return "plain"
     return "pass" if found.interval.low > 0 else "fail"
 
 
 def _suites_section(run: "RunData") -> Section:
-    if not any(case.tags for case in run.plan.cases):  # a result file does not say what its suites were made of
+    if not any(case.tags for case in run.plan.cases):  # a result file does not describe its suites
         prompts = tuple(block for case in run.plan.cases[:_SUITES] for block in _texts(case))
         return Section(id="suites", title="Suites", blocks=prompts)
     columns = (
@@ -113,7 +113,7 @@ def _suites_section(run: "RunData") -> Section:
         Column(title="Validator"),
     )
     rows = tuple(_suite_row(case) for case in run.plan.cases)
-    table = Table(columns=columns, rows=rows, caption="What was asked for, and what it was graded by")
+    table = Table(columns=columns, rows=rows, caption="The suites and how they are graded")
     texts = [block for case in run.plan.cases[:_SUITES] for block in _texts(case)]
     return Section(id="suites", title="Suites", blocks=(table, *texts))
 

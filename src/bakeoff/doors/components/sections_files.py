@@ -1,9 +1,10 @@
-"""What a result file says of its own totals, for its page: shown as it stands, and never computed anew."""
+"""Show the totals that a result file states, on its page. They are never recomputed."""
 
 from typing import TYPE_CHECKING
 
-from bakeoff.doors.components.costs import format_cost, format_mtok_cost
-from bakeoff.doors.components.results.kept import RECORDED, RecordedSubject
+from bakeoff.doors.components.results.kept import RecordedSubject
+from bakeoff.doors.result_files import RECORDED
+from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import read_options
 from bakeoff.report.blocks import Column, Datum, Section, Table, Value
 from bakeoff.report.words import UNKNOWN, visible
@@ -15,7 +16,7 @@ _NAME = 120
 
 
 def file_section(run: "RunData") -> Section | None:
-    """None for a run of our own, whose cost section has all of it and more."""
+    """Return the section of an imported file; None for a run of our own, whose cost section has more."""
     subjects = [read_options(spec, RecordedSubject) for spec in run.plan.subjects if spec.kind == RECORDED]
     if not subjects:
         return None
@@ -26,12 +27,12 @@ def file_section(run: "RunData") -> Section | None:
         Column(title="Score", align="end"),
         Column(title="Cost", align="end"),
         Column(title="Per MTok in / out / cached", align="end"),
-        Column(title="With a cache", align="end", help="as the file has it simulated"),
+        Column(title="With a cache", align="end", help="simulated by the program that wrote the file"),
         Column(title="Saving", align="end"),
         Column(title="Cache hits", align="end"),
         Column(title="Cache writes", align="end"),
     )
-    table = Table(columns=columns, rows=tuple(map(_row, subjects)), caption="What the file says of itself")
+    table = Table(columns=columns, rows=tuple(map(_row, subjects)), caption="Totals that the file states")
     return Section(id="file", title="Cost summary", blocks=(table,))
 
 

@@ -1,6 +1,6 @@
-"""What a run page of this door shows besides: failure classes, what was tampered with, and the exercises.
+"""Show the exercises on the run pages of this door.
 
-The matrix of exercises and agents is on every run page already, and so are each trial's log and patch.
+Every run page already has the matrix of exercises and agents, and the log and patch of each trial.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bakeoff.report.html.run_data import RunData
 
 _NAME = 120
-_EXERCISES = 100  # whose texts are on the page: more would make it heavy
+_EXERCISES = 100  # whose texts are on the page; more would make it slow
 
 
 def exercises_sections(run: "RunData") -> tuple[Section, ...]:
@@ -30,7 +30,7 @@ def _exercises_section(run: "RunData") -> Section:
         Column(title="Solved by", align="end", help="agents that solved it in every round, of those that were scored"),
     )
     rows = tuple(_row(run, case) for case in run.plan.cases)
-    table = Table(columns=columns, rows=rows, caption="What was asked for, and what it was graded by")
+    table = Table(columns=columns, rows=rows, caption="The exercises and how they are graded")
     texts = [block for case in run.plan.cases[:_EXERCISES] for block in _texts(case)]
     return Section(id="exercises", title="Exercises", blocks=(table, *texts))
 

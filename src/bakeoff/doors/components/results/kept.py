@@ -15,8 +15,6 @@ from bakeoff.doors.components.results.model import (
 )
 from bakeoff.record import Transcript
 
-RECORDED = "recorded"
-"""The kind of a subject that was imported from a result file."""
 NOTES = "result_file"
 """Key of `TranscriptNotes` in a transcript's metadata."""
 

@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.components.results.names import seconds_of
+from bakeoff.doors.result_files import END_OF_TIME, LARGEST_NUMBER, Moment
 from bakeoff.plan import Name
 from bakeoff.record import Verdict
 
@@ -35,8 +35,6 @@ LEGACY_NAME = "legacy"
 
 LONGEST = 4000  # characters of a name
 _MOST = 10_000  # tests of a file, steps of a test, blocks of a step
-_LARGEST = 10**15  # JavaScript's integers are exact up to here
-_END_OF_TIME = 253_402_300_800  # the year 10000
 
 
 def _finite(value: JsonValue) -> JsonValue:
@@ -53,30 +51,18 @@ def _finite(value: JsonValue) -> JsonValue:
     return value
 
 
-def _moment(timestamp: str) -> str:
-    problem = ValueError(f"{timestamp!r:.60} is not a time since 1970: write it as 2026-01-31T12:00:00.000Z")
-    try:
-        seconds = seconds_of(timestamp)
-    except (ValueError, OverflowError) as error:
-        raise problem from error
-    if not 0 <= seconds < _END_OF_TIME:
-        raise problem
-    return timestamp
-
-
 def _shortly(number: float) -> int | float:
     """Write a number as JavaScript does: 3, not 3.0."""
     return int(number) if number.is_integer() else number
 
 
 Free: TypeAlias = Annotated[JsonValue, AfterValidator(_finite)]
-Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=_LARGEST)]
+Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=LARGEST_NUMBER)]
 Number: TypeAlias = Annotated[
-    float, Field(strict=True, ge=0, le=_LARGEST), PlainSerializer(_shortly, return_type=int | float)
+    float, Field(strict=True, ge=0, le=LARGEST_NUMBER), PlainSerializer(_shortly, return_type=int | float)
 ]
 Short: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
 Called: TypeAlias = Annotated[Name, Field(max_length=500)]
-Moment: TypeAlias = Annotated[str, Field(max_length=60), AfterValidator(_moment)]
 Transport: TypeAlias = Literal["HTTP", "StdIO"]
 
 
@@ -295,7 +281,7 @@ class TrialFacts(Filed):
     reason: str | None = None
     attempt_seconds: Number | None = None
     score_seconds: Number | None = None
-    started: Annotated[Number, Field(lt=_END_OF_TIME)] | None = None
+    started: Annotated[Number, Field(lt=END_OF_TIME)] | None = None
     tries: Count | None = None
     bound: StrictBool | None = None
 

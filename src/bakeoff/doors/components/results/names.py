@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from bakeoff.doors.result_files import seconds_of
+
 _UNSAFE = re.compile(r"[^a-zA-Z0-9.]")
 _STAMP = re.compile(r"result-(\d{4}-\d{2}-\d{2})-(\d{2})-(\d{2})-(\d{2})(?!\d)")
 _RUN_STAMP = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2})(?!\d)")
@@ -13,17 +15,6 @@ _LONGEST = 100  # of a model or of servers; file systems allow 255 bytes for a w
 def sanitize_model_name(model: str) -> str:
     """Return a model's name as part of a file name."""
     return _UNSAFE.sub("-", model)[:_LONGEST]
-
-
-def timestamp_of(seconds: float) -> str:
-    """Return a time as JavaScript writes it: UTC, with milliseconds."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def seconds_of(timestamp: str) -> float:
-    """Return the seconds since 1970. A time without a zone is UTC. Raise `ValueError` if it is not a time."""
-    moment = datetime.fromisoformat(timestamp)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def timestamped_name(

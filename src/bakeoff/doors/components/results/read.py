@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from bakeoff.doors.components.results.kept import (
     KEPT_AS,
     NOTES,
-    RECORDED,
     SUITE,
     VERIFICATION,
     RecordedSubject,
@@ -24,9 +22,9 @@ from bakeoff.doors.components.results.model import (
     SuiteResult,
     TrialFacts,
 )
-from bakeoff.doors.components.results.names import seconds_of, stamp_in
+from bakeoff.doors.components.results.names import stamp_in
 from bakeoff.doors.components.results.steps import read_step
-from bakeoff.errors import RunFolderError
+from bakeoff.doors.result_files import RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Verdict
 from bakeoff.report.readers import Circumstances, Description
@@ -37,7 +35,6 @@ COMPONENT = "Component.svelte"
 NO_TESTS = Case(id="(no tests)", prompt="")
 """The case of a file without tests, since a plan needs at least one case."""
 
-_LARGEST = 256 * 1024**2
 _HEAD = 4096
 _NAME = re.compile(r"result-\d{4}-\d{2}-\d{2}-.*\.json")
 _BEGINS = re.compile(rb'\s*\{\s*"(tests|steps|resultWriteContent)"\s*:')
@@ -76,10 +73,7 @@ class ResultFileReader:
 
 def read_result(path: Path) -> ResultFile:
     """Read a file. Raise an error that says where something is wrong in it."""
-    size = path.stat().st_size
-    if size > _LARGEST:
-        raise RunFolderError(f"{path} has {size / 1024**2:.0f} MiB; at most {_LARGEST // 1024**2} are read")
-    result = parse_result(path.read_bytes(), str(path))
+    result = parse_result(read_limited(path), str(path))
     if result.metadata.timestamp is None and (stamp := stamp_in(path.name)) is not None:
         dated = result.metadata.model_copy(update={"timestamp": stamp})
         return result.model_copy(update={"metadata": dated})
@@ -87,26 +81,17 @@ def read_result(path: Path) -> ResultFile:
 
 
 def parse_result(data: bytes, source: str) -> ResultFile:
+    """Read the contents of a file. Raise an error that says where something is wrong in it."""
     try:
         return ResultFile.model_validate_json(_ESCAPES.sub(_replace_surrogate, data))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise RunFolderError(f"{source} is not a readable result file: {_sentence(first, data)}") from error
+        # A file of one test has its fields at the top.
+        raise unreadable(source, error, () if b'"tests"' in data else ("tests", 0)) from error
 
 
 def _replace_surrogate(escape: re.Match[bytes]) -> bytes:
     """Replace a lone surrogate. JavaScript writes one as an escape, for instance where a text was cut."""
     return rb"\ufffd" if escape["half"] else escape[0]
-
-
-def _sentence(error: ErrorDetails, data: bytes) -> str:
-    where = error["loc"]
-    if where[:2] == ("tests", 0) and b'"tests"' not in data:
-        where = where[2:]  # a file of one test has its fields at the top
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in where)
-    problem = visible(error["msg"].removeprefix("Value error, "), 300)
-    got = "" if isinstance(error["input"], dict | list | bytes) else f" (got {visible(repr(error['input']), 60)})"
-    return f"{place.lstrip('.')}: {problem}{got}" if place else problem
 
 
 def plan_of(result: ResultFile, name: str) -> Plan:

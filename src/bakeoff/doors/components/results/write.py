@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from bakeoff._version import __version__
 from bakeoff.doors.components.costs import bill_of
-from bakeoff.doors.components.results.kept import KEPT_AS, RECORDED, SUITE, VERIFICATION, RecordedSubject, notes_in
+from bakeoff.doors.components.results.kept import KEPT_AS, SUITE, VERIFICATION, RecordedSubject, notes_in
 from bakeoff.doors.components.results.model import (
     Additions,
     Metadata,
@@ -21,8 +21,9 @@ from bakeoff.doors.components.results.model import (
     Verification,
     totals_of,
 )
-from bakeoff.doors.components.results.names import timestamp_of, timestamped_name, unique_names
+from bakeoff.doors.components.results.names import timestamped_name, unique_names
 from bakeoff.doors.components.results.steps import extract_result_write_content, write_step
+from bakeoff.doors.result_files import RECORDED, timestamp_of
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
 from bakeoff.record import NO_USAGE, Record, Transcript, Usage, Verdict

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bakeoff.doors.exercises.results.model import ExerciseResult, ResultFile, added_costs, safe_name, seconds_of
+from bakeoff.doors.exercises.results.model import ExerciseResult, ResultFile, added_costs, safe_name
 from bakeoff.doors.exercises.results.read import plan_of, records_of
+from bakeoff.doors.result_files import seconds_of
 from bakeoff.record import Record
 from bakeoff.report.blocks import (
     Column,

@@ -1,16 +1,14 @@
-"""The result file, field by field, under the names it has there. What is unknown is left out.
+"""The model of a result file, field by field, under the names of the format. Unknown fields are left out.
 
-Fields that are not in the table are passed over on reading; what this project adds stands under the key `bakeoff`.
+Reading ignores fields that are not in the table. What bakeoff adds to the format is under the key `bakeoff`.
 """
 
 import json
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
 from pydantic import (
-    AfterValidator,
     AliasGenerator,
     BeforeValidator,
     ConfigDict,
@@ -21,62 +19,39 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff.doors.result_files import LARGEST_NUMBER, Moment
 from bakeoff.record import Verdict
 
 _MOST = 10_000  # exercises of a file, attempts at one
-_LARGEST = 10**15
 _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
-_END_OF_TIME = 253_402_300_800  # the year 10000, which dates here do not reach
 
 
 def safe_name(text: str) -> str:
-    """As a part of a file name or a key."""
+    """Return a text as part of a file name or a key."""
     return _UNSAFE.sub("_", text)[:100]
 
 
-def timestamp_of(seconds: float) -> str:
-    """As JavaScript writes a date: UTC, with milliseconds."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def seconds_of(timestamp: str) -> float:
-    """Since 1970; a time without a zone is UTC. ValueError where it is no time."""
-    moment = datetime.fromisoformat(timestamp)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _moment(timestamp: str) -> str:
-    try:
-        seconds = seconds_of(timestamp)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"{timestamp!r:.60} is no time: write it as 2026-01-31T12:00:00.000Z") from error
-    if not 0 <= seconds < _END_OF_TIME:
-        raise ValueError(f"{timestamp!r:.60} is no time since 1970")
-    return timestamp
-
-
 def _shortly(number: float) -> int | float:
-    """As JavaScript writes it: 3, not 3.0."""
+    """Write a number as JavaScript does: 3, not 3.0."""
     return int(number) if float(number).is_integer() else round(number, 6)
 
 
 def _dollars(amount: float) -> int | float:
-    """To the last digit that a price has; a sum of floats has more, which are noise."""
+    """Write an amount with the digits that a price can have. A sum of floats has more, which are noise."""
     return int(amount) if float(amount).is_integer() else round(amount, 12)
 
 
-def _said(value: Any) -> Any:
-    """Some write null, or nothing, where there is no model."""
+def _no_default(value: Any) -> Any:
+    """Read an empty name or `default`, which some programs write, as no model."""
     return None if value in ("", "default") else value
 
 
-Number = Annotated[float, Field(ge=0, le=_LARGEST), PlainSerializer(_shortly, return_type=int | float)]
+Number = Annotated[float, Field(ge=0, le=LARGEST_NUMBER), PlainSerializer(_shortly, return_type=int | float)]
 Percent = Annotated[float, Field(ge=0, le=100), PlainSerializer(_shortly, return_type=int | float)]
-Dollars = Annotated[float, Field(ge=0, le=_LARGEST), PlainSerializer(_dollars, return_type=int | float)]
-Count = Annotated[int, Field(ge=0, le=_LARGEST)]
+Dollars = Annotated[float, Field(ge=0, le=LARGEST_NUMBER), PlainSerializer(_dollars, return_type=int | float)]
+Count = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]
 Short = Annotated[str, Field(min_length=1, max_length=500)]
 Long = Annotated[str, Field(max_length=100_000)]
-Moment = Annotated[str, Field(max_length=60), AfterValidator(_moment)]
 
 
 class _Written(FrozenModel):
@@ -87,7 +62,7 @@ class _Written(FrozenModel):
 
 class Metadata(_Written):
     agent: Short
-    model: Annotated[Short | None, BeforeValidator(_said)] = None
+    model: Annotated[Short | None, BeforeValidator(_no_default)] = None
     provider: Short = "unknown"
     version: str | None = Field(default=None, max_length=500)
     timestamp: Moment | None = None
@@ -109,7 +84,7 @@ class FileSummary(_Written):
     test_failed_count: Count = 0
 
     @model_validator(mode="after")
-    def _no_more_than_all(self) -> Self:
+    def _check_counts(self) -> Self:
         if self.success_count > self.total_count:
             raise ValueError(f"successCount {self.success_count} is more than totalCount {self.total_count}")
         return self
@@ -142,13 +117,13 @@ class ExerciseResult(Attempt):
 
 
 def added_costs(usages: Sequence[TokenUsage]) -> float | None:
-    """A sum with an unknown in it is unknown: nobody may look cheap for that."""
+    """Add up costs. A sum with an unknown cost is unknown, so that no agent looks cheap because of it."""
     costs = [usage.cost for usage in usages if usage.cost is not None]
     return sum(costs) if costs and len(costs) == len(usages) else None
 
 
 def summary_of(exercises: Sequence[Sequence[Attempt]]) -> FileSummary:
-    """Rates over all attempts; counts over exercises, which are solved if every attempt was."""
+    """Sum up attempts by exercise. Rates are over attempts, counts over exercises, solved if every attempt is."""
     made = [attempt for tries in exercises for attempt in tries]
     total = sum(attempt.total_duration for attempt in made)
 
@@ -168,7 +143,7 @@ def summary_of(exercises: Sequence[Sequence[Attempt]]) -> FileSummary:
 
 
 class Lost(_Written):
-    """A trial that says nothing about the agent, and so is in no number."""
+    """A trial that says nothing about the agent, and so is not counted."""
 
     exercise: Short
     round: Count = 1
@@ -177,7 +152,7 @@ class Lost(_Written):
 
 
 class Additions(_Written):
-    """What this project adds."""
+    """What bakeoff adds to the format."""
 
     run: str | None = Field(default=None, description="the run folder that the file was computed from")
     subject: Short
@@ -196,7 +171,7 @@ class ResultFile(_Written):
     bakeoff: Additions | None = None
 
     def with_summary(self) -> Self:
-        """Summed up anew where the file does not do it."""
+        """Return the file with a summary, computed if the file has none."""
         if self.summary.total_count or not self.results:
             return self
         summary = summary_of([each.attempts or (each,) for each in self.results])
@@ -206,7 +181,7 @@ class ResultFile(_Written):
         return (json.dumps(self.as_json(), indent=2) + "\n").encode()
 
     def as_json(self) -> dict[str, Any]:
-        """`exercise` first in each result, as people expect it."""
+        """Return the file as JSON, with `exercise` first in each result."""
         written = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         written["results"] = [{"exercise": each["exercise"], **each} for each in written["results"]]
         return written

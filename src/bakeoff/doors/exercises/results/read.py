@@ -1,4 +1,4 @@
-"""From a result file to a plan and records; also one without `results`, or without a model."""
+"""Read a result file, also one without `results` or without a model, into a plan and records."""
 
 import json
 import re
@@ -7,25 +7,21 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from bakeoff.doors.exercises.results.model import Attempt, ExerciseResult, ResultFile, seconds_of
+from bakeoff.doors.exercises.results.model import Attempt, ExerciseResult, ResultFile
 from bakeoff.doors.exercises.scoring import EXERCISE
-from bakeoff.errors import RunFolderError
+from bakeoff.doors.result_files import LARGEST_FILE, RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Phase, Record, Score, Transcript, Usage
 from bakeoff.report.readers import Circumstances, Description
 from bakeoff.report.words import visible
 
 DOOR = "exercises"
-RECORDED = "recorded"
-"""The kind of a subject that is known only by what was written of it."""
-
-_LARGEST = 256 * 1024**2
 _HEAD = 8192
 _BEGINNING = re.compile(rb'\s*\{\s*"metadata"\s*:\s*\{[^{}]*"agent"\s*:')
 
 
 class ExerciseResultReader:
-    """A result file of agents on exercises."""
+    """Read result files of agents on exercises."""
 
     what = "a result file of agents on exercises (.json)"
 
@@ -34,8 +30,8 @@ class ExerciseResultReader:
             return False
         with path.open("rb") as file:
             if _BEGINNING.match(file.read(_HEAD)):
-                return True  # also where it is damaged further on, which is then told
-        return path.stat().st_size <= _LARGEST and _names_an_agent(path.read_bytes())
+                return True  # also if it is damaged further on, which reading reports
+        return path.stat().st_size <= LARGEST_FILE and _names_an_agent(path.read_bytes())
 
     def describe(self, path: Path) -> Description:
         result = read_result(path)
@@ -52,7 +48,7 @@ class ExerciseResultReader:
 
 
 def _names_an_agent(data: bytes) -> bool:
-    """Whatever the order of keys; a leaderboard has whole result files further down, and is none."""
+    """Tell whether a file is about an agent, whatever the order of its keys. A leaderboard is not."""
     if b'"metadata"' not in data:
         return False
     try:
@@ -64,25 +60,20 @@ def _names_an_agent(data: bytes) -> bool:
 
 
 def read_result(path: Path) -> ResultFile:
-    """The file, or an error that says where in it something is wrong."""
-    size = path.stat().st_size
-    if size > _LARGEST:
-        raise RunFolderError(f"{path} has {size / 1024**2:.0f} MiB; a result file has {_LARGEST // 1024**2} at most")
-    return parse_result(path.read_bytes(), str(path))
+    """Read a file. Raise an error that says where something is wrong in it."""
+    return parse_result(read_limited(path), str(path))
 
 
 def parse_result(data: bytes, source: str) -> ResultFile:
+    """Read the contents of a file. Raise an error that says where something is wrong in it."""
     try:
         return ResultFile.model_validate_json(data).with_summary()
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in first["loc"])
-        problem = visible(first["msg"].removeprefix("Value error, "), 300)
-        raise RunFolderError(f"{source} is no result file that can be read: {place.lstrip('.')}: {problem}") from error
+        raise unreadable(source, error) from error
 
 
 def subject_name(result: ResultFile) -> str:
-    """As `bakeoff agents run` calls it, where that wrote the file; else agent, model and provider."""
+    """Return the name of the subject in its run, or else agent, model and provider."""
     if result.bakeoff is not None:
         return visible(result.bakeoff.subject)
     about = result.metadata
@@ -90,7 +81,7 @@ def subject_name(result: ResultFile) -> str:
 
 
 def plan_of(result: ResultFile, name: str) -> Plan:
-    """What was tried: the file's exercises, by the one agent it is about."""
+    """Return the plan of a file: its exercises, and its one agent."""
     about = result.metadata
     facts: dict[str, str | None] = {
         "agent": about.agent,
@@ -113,7 +104,7 @@ def plan_of(result: ResultFile, name: str) -> Plan:
 
 
 def _exercises(result: ResultFile, name: str) -> tuple[ExerciseResult, ...]:
-    """A file that has only sums is taken at its word: so many solved, so many not, and nobody knows which."""
+    """Return the exercises of a file. A file with totals only gets as many nameless ones, solved and not."""
     if result.results:
         return result.results
     count, solved = result.summary.total_count, result.summary.success_count
@@ -131,7 +122,7 @@ def _exercises(result: ResultFile, name: str) -> tuple[ExerciseResult, ...]:
 
 
 def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:
-    """One record for each exercise and round of the file."""
+    """Return one record for each exercise and round of the file."""
     stamp = result.metadata.timestamp
     began = seconds_of(stamp) if stamp else 0.0
     for each in _exercises(result, plan.name):

@@ -1,9 +1,8 @@
-"""From a plan and its records to result files: one for each subject, with all its rounds."""
+"""Write result files from a plan and its records: one for each subject, with all its rounds."""
 
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -19,9 +18,9 @@ from bakeoff.doors.exercises.results.model import (
     added_costs,
     safe_name,
     summary_of,
-    timestamp_of,
 )
 from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
+from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.summary import is_control
@@ -31,16 +30,8 @@ BENCHMARK_VERSION = "1"
 NO_PROVIDER = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """One subject's records of one exercise that say something about it, in the order of rounds."""
-
-    exercise: str
-    records: tuple[Record, ...]
-
-
 def result_files(plan: Plan, records: Iterable[Record], run: str | None = None) -> Iterator[tuple[str, ResultFile]]:
-    """Every subject that has records; controls first, so that the last one written is what the run is about."""
+    """Return a result file, with its name, for each subject that has records: controls first, agents last."""
     gathered: dict[str, list[Record]] = {}
     for record in records:
         gathered.setdefault(record.subject, []).append(record)
@@ -60,13 +51,12 @@ def file_name(metadata: Metadata) -> str:
 
 
 def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str | None = None) -> ResultFile:
-    """What one subject did in all rounds."""
+    """Return the results of one subject in all rounds."""
     counted: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda record: record.round):
         if record.verdict.counts:
             counted.setdefault(record.case, []).append(record)
-    tried = [Tried(case.id, tuple(counted[case.id])) for case in plan.cases if case.id in counted]
-    attempts = {each.exercise: [attempt_of(record) for record in each.records] for each in tried}
+    attempts = {case.id: list(map(attempt_of, counted[case.id])) for case in plan.cases if case.id in counted}
     results = tuple(_exercise(name, made, plan.rounds) for name, made in attempts.items())
     began = min(record.started for record in records)
     seen = {record.case for record in records}
@@ -105,7 +95,7 @@ def _metadata(spec: SubjectSpec, records: Sequence[Record], timestamp: str, coun
 
 
 def _workflow(environment: Mapping[str, str]) -> dict[str, str]:
-    """Where GitHub ran it, if it did."""
+    """Return the GitHub workflow run, if there is one."""
     server, repository, run = (environment.get(f"GITHUB_{name}", "") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
     if not run.isdecimal():
         return {}
@@ -114,18 +104,18 @@ def _workflow(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def outcome_of(record: Record) -> Outcome | None:
-    """The scorer's word on a trial; None where it has none."""
+    """Return the scorer's outcome of a trial, or None."""
     for score in record.scores:
         if score.name == EXERCISE and EXERCISE in score.metadata:
             try:
                 return Outcome.model_validate(score.metadata[EXERCISE])
-            except ValidationError:  # not what our scorer writes
+            except ValidationError:  # not written by our scorer
                 return None
     return None
 
 
 def class_of(record: Record) -> str | None:
-    """Of which kind a failure is; None where there is none."""
+    """Return the class of a failure, or None."""
     if not record.verdict.counts:
         return "infra"
     outcome = outcome_of(record)
@@ -135,7 +125,7 @@ def class_of(record: Record) -> str | None:
 
 
 def attempt_of(record: Record) -> Attempt:
-    outcome = outcome_of(record) or _unjudged(record)
+    outcome = outcome_of(record) or _ungraded(record)
     agent = agent_run_in(record.transcript).seconds if record.transcript else 0.0
     agent_ms = round(1000 * (agent or (record.attempt.seconds if record.attempt else 0.0)), 3)
     return Attempt(
@@ -151,14 +141,14 @@ def attempt_of(record: Record) -> Attempt:
     )
 
 
-def _unjudged(record: Record) -> Outcome:
-    """The agent itself failed before there was anything to test."""
+def _ungraded(record: Record) -> Outcome:
+    """Return the outcome of an agent that failed before there was anything to test."""
     why = record.failure.message if record.failure else "it was not scored"
     return Outcome(agent_success=False, test_success=False, overall_success=False, agent_error=why)
 
 
 def _tokens(record: Record) -> TokenUsage | None:
-    """None where nobody counted, which is not the same as nothing."""
+    """Return the tokens of a trial, or None if they were not counted, which is not the same as 0."""
     spent = record.spent
     if not spent.requests and not spent.tokens:
         return None
@@ -167,13 +157,13 @@ def _tokens(record: Record) -> TokenUsage | None:
 
 
 def _is_partly_unpriced(record: Record) -> bool:
-    """Whether the meter saw models that have no price: what the others cost is not what the trial cost."""
+    """Tell whether the meter saw models without a price, so that the cost of the trial is not known."""
     meter = record.transcript.metadata.get("meter") if record.transcript else None
     return isinstance(meter, dict) and bool(meter.get("unpriced"))
 
 
 def _exercise(name: str, attempts: Sequence[Attempt], rounds: int) -> ExerciseResult:
-    """One attempt as it is; several as their means, solved only if all of them were, and each of them below."""
+    """Return one attempt as it is. Several become their means, solved only if all are, with each attempt below."""
     if rounds == 1:
         return ExerciseResult(exercise=name, **dict(attempts[0]))
     mean = {
