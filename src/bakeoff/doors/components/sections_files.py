@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from bakeoff.doors.components.results.kept import RecordedSubject
+from bakeoff.doors.components.results.imported import RecordedSubject
 from bakeoff.doors.result_files import RECORDED
 from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import read_options

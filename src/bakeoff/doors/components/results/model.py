@@ -51,22 +51,22 @@ def _finite(value: JsonValue) -> JsonValue:
     return value
 
 
-def _shortly(number: float) -> int | float:
+def _shortest(number: float) -> int | float:
     """Write a number as JavaScript does: 3, not 3.0."""
     return int(number) if number.is_integer() else number
 
 
-Free: TypeAlias = Annotated[JsonValue, AfterValidator(_finite)]
+FreeJson: TypeAlias = Annotated[JsonValue, AfterValidator(_finite)]
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=LARGEST_NUMBER)]
 Number: TypeAlias = Annotated[
-    float, Field(strict=True, ge=0, le=LARGEST_NUMBER), PlainSerializer(_shortly, return_type=int | float)
+    float, Field(strict=True, ge=0, le=LARGEST_NUMBER), PlainSerializer(_shortest, return_type=int | float)
 ]
 Short: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
-Called: TypeAlias = Annotated[Name, Field(max_length=500)]
+ShortName: TypeAlias = Annotated[Name, Field(max_length=500)]
 Transport: TypeAlias = Literal["HTTP", "StdIO"]
 
 
-class Filed(FrozenModel):
+class FileObject(FrozenModel):
     """An object of the file."""
 
     model_config = ConfigDict(
@@ -80,48 +80,48 @@ class Filed(FrozenModel):
         return cls(**{name: value for name, value in given.items() if value is not None or name in cls.written_as_null})
 
     @model_serializer(mode="wrap")
-    def _as_made(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _only_fields_that_were_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields = type(self).model_fields
         made = {fields[name].alias or name if name in fields else name for name in self.model_fields_set}
         return {name: value for name, value in handler(self).items() if name in made or name == "type"}
 
 
-class TextBlock(Filed):
+class TextBlock(FileObject):
     type: Literal["text"] = "text"
     text: str
 
 
-class ReasoningBlock(Filed):
+class ReasoningBlock(FileObject):
     type: Literal["reasoning"] = "reasoning"
     text: str
 
 
-class ToolCallBlock(Filed):
+class ToolCallBlock(FileObject):
     type: Literal["tool-call"] = "tool-call"
     tool_call_id: Short
     tool_name: Short
-    input: Free = None
+    input: FreeJson = None
 
 
-class ToolResultBlock(Filed):
+class ToolResultBlock(FileObject):
     type: Literal["tool-result"] = "tool-result"
     tool_call_id: Short
     tool_name: Short
-    input: Free = None
-    output: Free = None
+    input: FreeJson = None
+    output: FreeJson = None
 
 
-class ToolErrorBlock(Filed):
+class ToolErrorBlock(FileObject):
     """A tool that threw. It is written as the result that the model got."""
 
     type: Literal["tool-error"] = "tool-error"
     tool_call_id: Short
     tool_name: Short
-    input: Free = None
-    error: Free = None
+    input: FreeJson = None
+    error: FreeJson = None
 
 
-class OtherBlock(Filed):
+class OtherBlock(FileObject):
     """A block of another type, which is ignored."""
 
     type: str
@@ -146,7 +146,7 @@ Block: TypeAlias = Annotated[
 ]
 
 
-class StepUsage(Filed):
+class StepUsage(FileObject):
     """`inputTokens` is the whole prompt, cached tokens included."""
 
     input_tokens: Count | None = None
@@ -156,28 +156,28 @@ class StepUsage(Filed):
     reasoning_tokens: Count | None = None
 
 
-class StepResult(Filed):
+class StepResult(FileObject):
     content: tuple[Block, ...] = Field(default=(), max_length=_MOST)
     finish_reason: Short = "unknown"
     usage: StepUsage | None = None
-    warnings: tuple[Free, ...] | None = None
-    response: dict[str, Free] | None = None
+    warnings: tuple[FreeJson, ...] | None = None
+    response: dict[str, FreeJson] | None = None
 
 
-class FailedTest(Filed):
+class FailedTest(FileObject):
     full_name: str
     error_message: str = ""
 
 
-class Validation(Filed):
+class Validation(FileObject):
     valid: StrictBool
     errors: tuple[str, ...] = ()
 
 
-class Verification(Filed):
+class Verification(FileObject):
     """The result of one suite's tests. `duration` is in milliseconds."""
 
-    test_name: Called
+    test_name: ShortName
     passed: StrictBool
     num_tests: Count
     num_passed: Count
@@ -199,19 +199,19 @@ class Verification(Filed):
         return min(self.num_passed, self.num_tests - 1) / self.num_tests
 
 
-class SuiteResult(Filed):
+class SuiteResult(FileObject):
     """One test of the file, which is one suite."""
 
     written_as_null = frozenset({"result_write_content", "verification"})
 
-    test_name: Called
+    test_name: ShortName
     prompt: str = ""
     steps: tuple[StepResult, ...] = Field(default=(), max_length=_MOST)
     result_write_content: str | None = None
     verification: Verification | None = None
 
 
-class Pricing(Filed):
+class Pricing(FileObject):
     """USD per million tokens."""
 
     input_cost_per_m_tok: Number = Field(alias="inputCostPerMTok")
@@ -220,7 +220,7 @@ class Pricing(Filed):
     cache_creation_cost_per_m_tok: Number | None = Field(default=None, alias="cacheCreationCostPerMTok")
 
 
-class TotalCost(Filed):
+class TotalCost(FileObject):
     """USD and tokens. `inputTokens` are those billed at the input rate, `cachedInputTokens` at the read rate."""
 
     input_cost: Number
@@ -232,32 +232,32 @@ class TotalCost(Filed):
     cached_input_tokens: Count = 0
 
 
-class SimulatedCache(Filed):
+class SimulatedCache(FileObject):
     """`cacheSimulation`. Unknown fields are kept: the format allows more."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Free] = Field(init=False)
+    __pydantic_extra__: dict[str, FreeJson] = Field(init=False)
 
     simulated_cost_with_cache: Number
     cache_hits: Count
     cache_write_tokens: Count
 
 
-class UnitTestTotals(Filed):
+class UnitTestTotals(FileObject):
     total: Count
     passed: Count
     failed: Count
     score: Number
 
 
-class Metadata(Filed):
+class Metadata(FileObject):
     written_as_null = frozenset({"mcp_server_url", "mcp_transport_type", "timestamp"})
 
     mcp_enabled: StrictBool = False
     mcp_server_url: Short | None = None
     mcp_transport_type: Transport | None = None
     timestamp: Moment | None = None
-    model: Called = "unknown"
+    model: ShortName = "unknown"
     pricing_key: Short | None = None
     pricing: Pricing | None = None
     total_cost: TotalCost | None = None
@@ -265,18 +265,18 @@ class Metadata(Filed):
     unit_test_totals: UnitTestTotals | None = None
 
 
-class Server(Filed):
+class Server(FileObject):
     """An MCP server; its address has no password or token in it."""
 
-    name: Called
+    name: ShortName
     transport: Transport
     address: Short
 
 
-class TrialFacts(Filed):
+class TrialFacts(FileObject):
     """What the format has no field for: the verdict of a trial, and its times."""
 
-    test_name: Called
+    test_name: ShortName
     verdict: Verdict
     reason: str | None = None
     attempt_seconds: Number | None = None
@@ -286,20 +286,20 @@ class TrialFacts(Filed):
     bound: StrictBool | None = None
 
 
-class Additions(Filed):
+class Additions(FileObject):
     """The key `bakeoff`. Rounds count from 1; `spent` includes retries and attempts that were cut off."""
 
     version: Short
     run: Short | None = None  # the run folder that the file was computed from
-    subject: Called
-    kind: Called
+    subject: ShortName
+    kind: ShortName
     round: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1
     rounds: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1
     mcp_servers: tuple[Server, ...] = ()
     mcp_tools_hash: Short | None = None
     spent: dict[str, Number | None] = {}
     cache_write_cost: Number | None = None
-    not_run: tuple[Called, ...] = ()
+    not_run: tuple[ShortName, ...] = ()
     trials: tuple[TrialFacts, ...] = Field(default=(), max_length=_MOST)
 
 
@@ -313,7 +313,7 @@ _UNKNOWN = {
 """The metadata of a file of the old form without metadata."""
 
 
-class ResultFile(Filed):
+class ResultFile(FileObject):
     """One subject in one round."""
 
     tests: tuple[SuiteResult, ...] = Field(max_length=_MOST)
@@ -322,7 +322,7 @@ class ResultFile(Filed):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_test(cls, data: Any) -> Any:
+    def _from_old_form(cls, data: Any) -> Any:
         """Convert the old form, in which a file held one test with its fields at the top."""
         if not isinstance(data, dict) or "tests" in data or "steps" not in data:
             return data
@@ -332,7 +332,7 @@ class ResultFile(Filed):
 
     @field_validator("tests")
     @classmethod
-    def _told_apart(cls, tests: tuple[SuiteResult, ...]) -> tuple[SuiteResult, ...]:
+    def _check_names(cls, tests: tuple[SuiteResult, ...]) -> tuple[SuiteResult, ...]:
         seen: set[str] = set()
         for test in tests:
             if test.test_name in seen:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bakeoff.doors.components.results.kept import (
-    KEPT_AS,
+from bakeoff.doors.components.results.imported import (
     NOTES,
+    OPTION_OF,
     SUITE,
     VERIFICATION,
     RecordedSubject,
@@ -106,7 +106,7 @@ def plan_of(result: ResultFile, name: str) -> Plan:
 
 
 def _subject(metadata: Metadata, added: Additions | None) -> SubjectSpec:
-    had = {KEPT_AS[name]: getattr(metadata, name) for name in metadata.model_fields_set}
+    had = {OPTION_OF[name]: getattr(metadata, name) for name in metadata.model_fields_set}
     more = {"additions": added.model_copy(update={"trials": ()})} if added else {}
     options = RecordedSubject(**{"model": metadata.model, **had, **more})
     return SubjectSpec(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from bakeoff.doors.components.results.kept import OURS, Half, StepNotes
+from bakeoff.doors.components.results.imported import OWN_NOTES, BlockKind, StepNotes
 from bakeoff.doors.components.results.model import (
     LONGEST,
     Block,
@@ -26,7 +26,7 @@ RESULT_WRITE = "ResultWrite"
 _OUR_REASONS = {"tool_call": "tool-calls", "content_filter": "content-filter"}
 _THEIR_REASONS = {theirs: ours for ours, theirs in _OUR_REASONS.items()}
 
-Order = tuple[tuple[int, Half], ...]
+Order = tuple[tuple[int, BlockKind], ...]
 
 
 def extract_result_write_content(steps: Iterable[Step]) -> str | None:
@@ -40,10 +40,10 @@ def extract_result_write_content(steps: Iterable[Step]) -> str | None:
     return None
 
 
-def write_step(step: Step, notes: StepNotes = OURS) -> StepResult:
+def write_step(step: Step, notes: StepNotes = OWN_NOTES) -> StepResult:
     order = _usual_order(step.parts) if notes.order is None else notes.order
     fields = {
-        "content": tuple(_block(step.parts[place], place, half) for place, half in order),
+        "content": tuple(_block(step.parts[place], place, kind) for place, kind in order),
         "finish_reason": _their_reason(step) if notes.finish_reason is None else notes.finish_reason,
         "usage": _write_usage(step.usage, notes),
         "warnings": notes.warnings,
@@ -64,24 +64,24 @@ def _usual_order(parts: Sequence[Part]) -> Order:
     return said + tuple((place, "result") for place, part in enumerate(parts) if isinstance(part, ToolCall))
 
 
-def _block(part: Part, place: int, half: Half) -> Block:
+def _block(part: Part, place: int, kind: BlockKind) -> Block:
     match part:
         case Text():
             return TextBlock(text=part.text)
         case Reasoning():
             return ReasoningBlock(text=part.text)
         case ToolCall():
-            return _tool_block(part, place, half)
+            return _tool_block(part, place, kind)
 
 
-def _tool_block(call: ToolCall, place: int, half: Half) -> Block:
+def _tool_block(call: ToolCall, place: int, kind: BlockKind) -> Block:
     called = (call.id if call.id is not None else f"call-{place + 1}")[:LONGEST]  # the model chooses both
     name = call.name[:LONGEST]
-    given: dict[str, JsonValue] = {"input": call.arguments} if half in ("part", "result", "silent") else {}
-    if half in ("part", "bare"):
+    given: dict[str, JsonValue] = {"input": call.arguments} if kind in ("part", "result", "silent") else {}
+    if kind in ("part", "bare"):
         return ToolCallBlock(tool_call_id=called, tool_name=name, **given)
     output: JsonValue = call.result if call.error is None else {"error": call.error}
-    returned = {"output": output} if half in ("result", "output") else {}
+    returned = {"output": output} if kind in ("result", "output") else {}
     return ToolResultBlock(tool_call_id=called, tool_name=name, **given, **returned)
 
 
@@ -122,12 +122,12 @@ def read_step(step: StepResult) -> tuple[Step, StepNotes]:
     return read, notes
 
 
-def _lacking(filed: StepResult | StepUsage) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _lacking(part: StepResult | StepUsage) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the fields that an object of the file does not have, and those that are null in it."""
-    had = filed.model_fields_set
-    names = type(filed).model_fields
+    had = part.model_fields_set
+    names = type(part).model_fields
     absent = tuple(name for name in names if name not in had)
-    return absent, tuple(name for name in names if name in had and getattr(filed, name) is None)
+    return absent, tuple(name for name in names if name in had and getattr(part, name) is None)
 
 
 def _read_usage(usage: StepUsage) -> Usage:
@@ -145,7 +145,7 @@ class _Reader:
     """Collect parts. A result that follows its call, with the same name and input, is stored in the call."""
 
     parts: list[Part] = field(default_factory=list)
-    order: list[tuple[int, Half]] = field(default_factory=list)
+    order: list[tuple[int, BlockKind]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)  # calls without a result so far, by id
 
     def take(self, block: Block) -> None:
@@ -165,24 +165,24 @@ class _Reader:
             case OtherBlock():
                 pass
 
-    def _add(self, part: Part, half: Half = "part") -> None:
-        self.order.append((len(self.parts), half))
+    def _add(self, part: Part, kind: BlockKind = "part") -> None:
+        self.order.append((len(self.parts), kind))
         self.parts.append(part)
 
     def _finish(self, block: ToolResultBlock | ToolErrorBlock, result: JsonValue, error: str | None) -> None:
-        half = _half_of(block)
+        kind = _kind_of(block)
         place = self.waiting.get(block.tool_call_id)
         call = None if place is None else self.parts[place]
         if place is None or not isinstance(call, ToolCall) or not _same(call, block):
             made = ToolCall(name=block.tool_name, arguments=block.input, id=block.tool_call_id)
-            self._add(made.model_copy(update={"result": result, "error": error}), half)
+            self._add(made.model_copy(update={"result": result, "error": error}), kind)
             return
         del self.waiting[block.tool_call_id]
         self.parts[place] = call.model_copy(update={"result": result, "error": error})
-        self.order.append((place, half))
+        self.order.append((place, kind))
 
 
-def _half_of(block: ToolResultBlock | ToolErrorBlock) -> Half:
+def _kind_of(block: ToolResultBlock | ToolErrorBlock) -> BlockKind:
     told = isinstance(block, ToolErrorBlock) or "output" in block.model_fields_set
     if "input" in block.model_fields_set:
         return "result" if told else "silent"

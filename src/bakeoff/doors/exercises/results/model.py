@@ -31,7 +31,7 @@ def safe_name(text: str) -> str:
     return _UNSAFE.sub("_", text)[:100]
 
 
-def _shortly(number: float) -> int | float:
+def _shortest(number: float) -> int | float:
     """Write a number as JavaScript does: 3, not 3.0."""
     return int(number) if float(number).is_integer() else round(number, 6)
 
@@ -46,21 +46,21 @@ def _no_default(value: Any) -> Any:
     return None if value in ("", "default") else value
 
 
-Number = Annotated[float, Field(ge=0, le=LARGEST_NUMBER), PlainSerializer(_shortly, return_type=int | float)]
-Percent = Annotated[float, Field(ge=0, le=100), PlainSerializer(_shortly, return_type=int | float)]
+Number = Annotated[float, Field(ge=0, le=LARGEST_NUMBER), PlainSerializer(_shortest, return_type=int | float)]
+Percent = Annotated[float, Field(ge=0, le=100), PlainSerializer(_shortest, return_type=int | float)]
 Dollars = Annotated[float, Field(ge=0, le=LARGEST_NUMBER), PlainSerializer(_dollars, return_type=int | float)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]
 Short = Annotated[str, Field(min_length=1, max_length=500)]
 Long = Annotated[str, Field(max_length=100_000)]
 
 
-class _Written(FrozenModel):
+class _FileObject(FrozenModel):
     model_config = ConfigDict(
         extra="ignore", alias_generator=AliasGenerator(alias=to_camel), populate_by_name=True, allow_inf_nan=False
     )
 
 
-class Metadata(_Written):
+class Metadata(_FileObject):
     agent: Short
     model: Annotated[Short | None, BeforeValidator(_no_default)] = None
     provider: Short = "unknown"
@@ -73,7 +73,7 @@ class Metadata(_Written):
     run_id: str | None = Field(default=None, max_length=200)
 
 
-class FileSummary(_Written):
+class FileSummary(_FileObject):
     success_rate: Percent = 0.0
     total_duration: Number = 0.0
     avg_duration: Number = 0.0
@@ -90,14 +90,14 @@ class FileSummary(_Written):
         return self
 
 
-class TokenUsage(_Written):
+class TokenUsage(_FileObject):
     input_tokens: Count = 0
     output_tokens: Count = 0
     total_tokens: Count = 0
     cost: Dollars | None = None
 
 
-class Attempt(_Written):
+class Attempt(_FileObject):
     """One try at an exercise."""
 
     agent_success: bool = False
@@ -142,7 +142,7 @@ def summary_of(exercises: Sequence[Sequence[Attempt]]) -> FileSummary:
     )
 
 
-class Lost(_Written):
+class LostTrial(_FileObject):
     """A trial that says nothing about the agent, and so is not counted."""
 
     exercise: Short
@@ -151,7 +151,7 @@ class Lost(_Written):
     reason: Long = ""
 
 
-class Additions(_Written):
+class Additions(_FileObject):
     """What bakeoff adds to the format."""
 
     run: str | None = Field(default=None, description="the run folder that the file was computed from")
@@ -160,11 +160,11 @@ class Additions(_Written):
     metered: bool | None = None
     rounds: Annotated[int, Field(ge=1, le=_MOST)] = 1
     not_run: tuple[Short, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostTrial, ...] = ()
     failure_classes: dict[str, Count] = {}
 
 
-class ResultFile(_Written):
+class ResultFile(_FileObject):
     metadata: Metadata
     summary: FileSummary = FileSummary()
     results: Annotated[tuple[ExerciseResult, ...], Field(max_length=_MOST)] = ()

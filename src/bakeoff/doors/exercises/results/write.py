@@ -11,7 +11,7 @@ from bakeoff.doors.exercises.results.model import (
     Additions,
     Attempt,
     ExerciseResult,
-    Lost,
+    LostTrial,
     Metadata,
     ResultFile,
     TokenUsage,
@@ -69,7 +69,7 @@ def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str
         metered=None if control or not metered else all(metered),
         rounds=plan.rounds,
         not_run=tuple(case.id for case in plan.cases if case.id not in seen),
-        lost=tuple(_lost(record) for record in records if not record.verdict.counts),
+        lost=tuple(_lost_trial(record) for record in records if not record.verdict.counts),
         failure_classes=dict(Counter(filter(None, map(class_of, records)))),
     )
     metadata = _metadata(spec, records, timestamp_of(began), len(results))
@@ -194,6 +194,6 @@ def _added(usages: Sequence[TokenUsage]) -> TokenUsage | None:
     )
 
 
-def _lost(record: Record) -> Lost:
+def _lost_trial(record: Record) -> LostTrial:
     why = record.failure.message if record.failure else ""
-    return Lost(exercise=record.case, round=record.round + 1, verdict=record.verdict, reason=why[:2000])
+    return LostTrial(exercise=record.case, round=record.round + 1, verdict=record.verdict, reason=why[:2000])

@@ -23,7 +23,7 @@ SUITE = "suite"
 VERIFICATION = "verification"
 """Key of the verification in the metadata of its score."""
 
-Half = Literal["part", "bare", "result", "output", "silent", "nothing"]
+BlockKind = Literal["part", "bare", "result", "output", "silent", "nothing"]
 """The kinds of blocks that one part becomes. `part` is the part itself or a call, `bare` a call without input. A result
 is `result` with input and output, `output` or `silent` with one of them, `nothing` with neither."""
 
@@ -44,7 +44,7 @@ class RecordedSubject(FrozenModel):
     additions: Additions | None = Field(default=None, description="from a file that bakeoff wrote, without its trials")
 
 
-KEPT_AS = {
+OPTION_OF = {
     "mcp_enabled": "mcp_enabled",
     "mcp_server_url": "mcp_server",
     "mcp_transport_type": "mcp_transport",
@@ -70,12 +70,12 @@ class StepNotes(FrozenModel):
     null: tuple[str, ...] = Field(default=(), description="fields of a step that are null there")
     unknown: tuple[str, ...] = Field(default=(), description="counts of tokens that the file does not have")
     null_counts: tuple[str, ...] = Field(default=(), description="counts of tokens that are null there")
-    order: tuple[tuple[int, Half], ...] | None = Field(
+    order: tuple[tuple[int, BlockKind], ...] | None = Field(
         default=None, description="of blocks, if it is not the usual one"
     )
 
 
-OURS = StepNotes(warnings=(), response={})
+OWN_NOTES = StepNotes(warnings=(), response={})
 """The notes of a step that bakeoff recorded itself."""
 
 
@@ -84,7 +84,7 @@ class TranscriptNotes(FrozenModel):
     steps: tuple[StepNotes, ...] = ()
 
     def of(self, place: int) -> StepNotes:
-        return self.steps[place] if place < len(self.steps) else OURS
+        return self.steps[place] if place < len(self.steps) else OWN_NOTES
 
 
 def notes_in(transcript: Transcript) -> TranscriptNotes:
