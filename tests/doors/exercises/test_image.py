@@ -64,7 +64,7 @@ def test_the_engine_can_be_chosen_and_all_that_registries_have_is_the_default(bu
     [
         ((), "docker or podman is not installed"),
         (("--engine", "podman"), "`apt-get install podman`"),
-        (("--engine", "lxc"), "'lxc' is not one of docker, podman"),
+        (("--engine", "lxc"), "'lxc' is not one of 'docker', 'podman'"),
         (("--agent", "goose"), "--agent goose: it is installed by script"),
         (("--agent", "nobody"), "'nobody' is not one of claude"),
         (("--tag", "--privileged"), "is not the name of an image"),
