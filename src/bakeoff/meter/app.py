@@ -5,7 +5,6 @@ import json
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode
 
@@ -14,7 +13,6 @@ from bakeoff.meter.answer import depth_of
 from bakeoff.meter.exchange import Asked, Exchange, Message, Responder, Send, StreamCut, unpacked
 from bakeoff.meter.trial import TrialMeter
 from bakeoff.meter.upstreams import (
-    Family,
     Route,
     Upstream,
     asking_headers,
@@ -78,29 +76,21 @@ class MeterApp:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        responder, family = Responder(send), self._family(scope["path"])
+        responder, upstream = Responder(send), self._upstream(scope["path"])
         try:
-            with self._room():
-                await self._serve(scope, receive, responder)
+            if len(self._trial.exchanges) >= MOST_EXCHANGES:
+                raise Refused(429, f"more than {MOST_EXCHANGES} requests at a time")
+            await self._serve(scope, receive, responder)
         except Refused as refused:
             self._trial.log.notes["refused"] += 1
             if not responder.begun:
+                family = upstream.family if upstream else "openai"
                 await responder.whole(refusal(family, refused.status, str(refused)))
         except StreamCut:
             return  # an incomplete answer: the server breaks the connection
 
-    def _family(self, path: str) -> Family:
-        upstream = self._upstream(path)
-        return upstream.family if upstream else "openai"
-
     def _upstream(self, path: str) -> Upstream | None:
         return self._trial.upstreams.get(path.lstrip("/").partition("/")[0])
-
-    @contextmanager
-    def _room(self) -> Iterator[None]:
-        if len(self._trial.exchanges) >= MOST_EXCHANGES:
-            raise Refused(429, f"more than {MOST_EXCHANGES} requests at a time")
-        yield
 
     async def _serve(self, scope: Message, receive: Receive, responder: Responder) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -167,17 +157,14 @@ class MeterApp:
                 answer.cancel()
                 await asyncio.wait({answer})
             if not answer.cancelled():
-                self._note_a_bug(answer.exception())
+                error = answer.exception()
+                if error is not None and not isinstance(error, StreamCut):  # our fault, never the agent's
+                    self._trial.stop(InfraError(f"the meter broke: {type(error).__name__}: {error}", permanent=True))
                 answer.result()
         finally:
             hang_up.cancel()
             answer.cancel()
             self._trial.exchanges.discard(answer)
-
-    def _note_a_bug(self, error: BaseException | None) -> None:
-        """Report an unexpected error as ours, never as the agent's failure."""
-        if error is not None and not isinstance(error, StreamCut):
-            self._trial.stop(InfraError(f"the meter broke: {type(error).__name__}: {error}", permanent=True))
 
 
 async def _pieces(receive: Receive) -> Any:

@@ -189,7 +189,7 @@ class Exchange:
     async def _ask(self) -> None:
         trial, upstream = self.trial, self.asked.upstream
         try:
-            await trial.gate(upstream).run(self._try, trial.clock)
+            await trial.meter.gate(upstream).run(self._try, trial.clock)
             if self.question is None:
                 trial.free_failure = None
         except InfraError as error:
@@ -262,7 +262,7 @@ class Exchange:
     async def _send(self, body: bytes) -> httpx2.Response:
         asked = self.asked
         headers = {**asked.headers, **key_headers(asked.upstream), "accept-encoding": "identity"}
-        client = self.trial.client(asked.upstream)
+        client = self.trial.meter.client(asked.upstream)
         request = client.build_request(
             asked.route.method, address_of(asked.upstream, asked.inner, asked.query), headers=headers, content=body
         )
@@ -286,7 +286,10 @@ class Exchange:
         headers = answering_headers(got.headers.multi_items())
         if not _is_readable(got):
             headers["content-encoding"] = got.headers["content-encoding"]
-        return {name: self.trial.redact(value.encode("latin-1")).decode("latin-1") for name, value in headers.items()}
+        return {
+            name: self.trial.meter.redactor(value.encode("latin-1")).decode("latin-1")
+            for name, value in headers.items()
+        }
 
     async def _refused(self, got: httpx2.Response) -> None:
         """Handle an error status, which costs nothing. Temporary errors are retried before the agent sees them."""
@@ -330,7 +333,7 @@ class Exchange:
         except httpx2.HTTPError:
             self.answer.characters = max(len(body), got.num_bytes_downloaded)  # unreadable, but paid for
             raise
-        redacted = self.trial.redact(bytes(body))
+        redacted = self.trial.meter.redactor(bytes(body))
         self.last = Reply(got.status_code, redacted, self.passed_headers)
         return redacted
 
@@ -363,7 +366,7 @@ class Exchange:
 
     def _read_event(self, event: bytes) -> bytes:
         """Return the event for the agent; nothing for the counts that only we asked for."""
-        event = self.trial.redact(event)
+        event = self.trial.meter.redactor(event)
         data, format = data_of(event), self.asked.route.format
         if data is not None and format is not None:
             self._check_beginning(data)

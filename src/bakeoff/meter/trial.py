@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx2
-
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import BakeoffError, BudgetError, InfraError
@@ -118,15 +116,6 @@ class TrialMeter:
     def clock(self) -> Clock:
         waited = self.task.clock.waited
         return self.task.clock if waited < MOST_EXCUSED_SECONDS else Clock(MOST_EXCUSED_SECONDS)
-
-    def gate(self, upstream: Upstream) -> RateLimiter:
-        return self.meter.gate(upstream)
-
-    def client(self, upstream: Upstream) -> httpx2.AsyncClient:
-        return self.meter.client(upstream)
-
-    def redact(self, data: bytes) -> bytes:
-        return self.meter.redactor(data)
 
     def reserve(self, most: Usage) -> AbstractAsyncContextManager[None]:
         """Reserve budget for a request. Waiting for other trials is excused, waiting for one's own requests is not."""

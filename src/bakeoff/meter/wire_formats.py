@@ -47,16 +47,12 @@ def _named(value: object) -> str | None:
 # --- OpenAI chat completions --------------------------------------------------------------------------------------
 
 
-def _chat_event(answer: ModelAnswer, event: Data) -> None:
-    _chat(answer, event, "delta")
-
-
 def _chat_whole(answer: ModelAnswer, body: Data) -> None:
     answer.whole = True
-    _chat(answer, body, "message")
+    _chat_event(answer, body, "message")
 
 
-def _chat(answer: ModelAnswer, data: Data, message: str) -> None:
+def _chat_event(answer: ModelAnswer, data: Data, message: str = "delta") -> None:
     answer.model = _named(data.get("model")) or answer.model
     for choice in objects_in(data.get("choices")):
         index = choice.get("index", 0)
@@ -123,23 +119,13 @@ def _responses_event(answer: ModelAnswer, event: Data) -> None:
         if "call" in str(item.get("type")):
             answer.add((key, "tool"), "tool", None, name=item.get("name") or item.get("type"), id=item.get("call_id"))
     elif kind in _RESPONSE_END:
-        _responses_end(answer, data_in(event.get("response")))
+        _responses_whole(answer, data_in(event.get("response")))
 
 
-def _responses_end(answer: ModelAnswer, response: Data) -> None:
-    if not answer.pieces:  # a server that sends only the end, without deltas
+def _responses_whole(answer: ModelAnswer, response: Data) -> None:
+    if not answer.pieces:  # not streamed, or by a server that sends only the end, without deltas
         _responses_output(answer, response)
-    _responses_about(answer, response)
     answer.whole = True
-
-
-def _responses_whole(answer: ModelAnswer, body: Data) -> None:
-    _responses_output(answer, body)
-    _responses_about(answer, body)
-    answer.whole = True
-
-
-def _responses_about(answer: ModelAnswer, response: Data) -> None:
     answer.model = _named(response.get("model")) or answer.model
     reason = data_in(response.get("incomplete_details")).get("reason")
     answer.finish = _named(reason) or _named(response.get("status")) or answer.finish

@@ -82,6 +82,16 @@ class ProviderAccess:
     most_in_flight: int = DEFAULT_MAX_IN_FLIGHT
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
 
+    def lacks(self) -> list[str]:
+        """Return what is missing before the model can be asked."""
+        from bakeoff.models.check import what_is_missing
+
+        return what_is_missing(self.name, self.provider, self.environment)
+
+    def secrets(self) -> dict[str, str]:
+        """Return the provider's keys by the names of their variables."""
+        return {name: self.environment[name].strip() for name in self.provider.keys if self.environment.get(name)}
+
     @cached_property
     def endpoint(self) -> str:
         """Return a short hash of the address, which may hold a password."""

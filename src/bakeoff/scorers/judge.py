@@ -87,13 +87,10 @@ class _ModelJudge:
         return self
 
     def lacks(self) -> list[str]:
-        from bakeoff.models.check import what_is_missing
-
-        return what_is_missing(self.access.name, self.access.provider, self.access.environment)
+        return self.access.lacks()
 
     def secrets(self) -> dict[str, str]:
-        environment = self.access.environment
-        return {name: environment[name].strip() for name in self.access.provider.keys if environment.get(name)}
+        return self.access.secrets()
 
     def offline(self) -> Self:
         return replace(self, only_recordings=True)

@@ -73,17 +73,10 @@ class Semantic:
         return found
 
     def lacks(self) -> list[str]:
-        if self.model is None:
-            return []
-        from bakeoff.models.check import what_is_missing
-
-        return what_is_missing(self.access.name, self.access.provider, self.access.environment)
+        return [] if self.model is None else self.access.lacks()
 
     def secrets(self) -> dict[str, str]:
-        if self.model is None:
-            return {}
-        environment = self.access.environment
-        return {name: environment[name].strip() for name in self.access.provider.keys if environment.get(name)}
+        return {} if self.model is None else self.access.secrets()
 
     def offline(self) -> Self:
         return replace(self, only_recordings=self.model is not None)

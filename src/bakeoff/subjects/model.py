@@ -15,7 +15,6 @@ from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, OpenHub, ServerSpec, parse_mcp_option
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
-from bakeoff.models.check import what_is_missing
 from bakeoff.models.conversation import begin, converse
 from bakeoff.models.prices import MILLION, Price
 from bakeoff.models.providers import (
@@ -133,13 +132,11 @@ class ModelSubject:
 
     def lacks(self) -> list[str]:
         """Return what is missing before the model can be asked."""
-        return what_is_missing(self.name, self.access.provider, self.access.environment)
+        return self.access.lacks()
 
     def secrets(self) -> dict[str, str]:
-        environment = self.access.environment
-        keys = {name: environment[name].strip() for name in self.access.provider.keys if environment.get(name)}
-        told = [secrets_of(server, environment) for server in self.servers]
-        return {name: value for each in (*told, keys) for name, value in each.items()}
+        told = [secrets_of(server, self.access.environment) for server in self.servers]
+        return {name: value for each in (*told, self.access.secrets()) for name, value in each.items()}
 
     def offline(self) -> Self:
         """Return the subject for replaying recordings. It needs no key, no weights and no connection."""

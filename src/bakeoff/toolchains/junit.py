@@ -83,6 +83,11 @@ class OpenJunit:
 
 def read_junit(text: str) -> list[TestOutcome]:
     """Return the tests of a report that may be hostile. Raise `ValueError` if it is no report."""
+    return [_outcome(test) for test in testcases_in(text)]
+
+
+def testcases_in(text: str) -> list[ElementTree.Element]:
+    """Return the `testcase` elements of a report that may be hostile. Raise `ValueError` if it is no report."""
     if len(text) > LARGEST_REPORT:
         raise ValueError(f"it has {len(text)} characters, more than {LARGEST_REPORT}")
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
@@ -91,7 +96,7 @@ def read_junit(text: str) -> list[TestOutcome]:
         root = ElementTree.fromstring(text)  # noqa: S314 - entities are refused above
     except ElementTree.ParseError as error:
         raise ValueError(str(error)) from error
-    return [_outcome(test) for test in root.iter("testcase")]
+    return list(root.iter("testcase"))
 
 
 def _outcome(test: ElementTree.Element) -> TestOutcome:

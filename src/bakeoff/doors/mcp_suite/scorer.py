@@ -24,7 +24,6 @@ from bakeoff.doors.mcp_suite.plan import SCORER
 from bakeoff.errors import GraderError
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
 from bakeoff.models.access import ProviderAccess
-from bakeoff.models.check import what_is_missing
 from bakeoff.plan import Case, ScorerSpec, read_options
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score, ToolCall
@@ -110,11 +109,10 @@ class Grader:
         return Needs(resources=() if self.only_recordings else (self.access,))
 
     def lacks(self) -> list[str]:
-        return what_is_missing(self.access.name, self.access.provider, self.access.environment)
+        return self.access.lacks()
 
     def secrets(self) -> Mapping[str, str]:
-        environment = self.access.environment
-        return {name: environment[name].strip() for name in self.access.provider.keys if environment.get(name)}
+        return self.access.secrets()
 
     def offline(self) -> Self:
         return replace(self, only_recordings=True)
