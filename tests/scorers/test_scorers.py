@@ -82,7 +82,7 @@ async def test_text_is_compared(
 
 @pytest.mark.parametrize("expected", ["", "  ", [], ["a", ""]])
 async def test_an_expectation_that_everything_fulfils_is_the_graders_fault(expected: JsonValue) -> None:
-    with pytest.raises(GraderError, match="case 'c': an empty expected text is contained in everything"):
+    with pytest.raises(GraderError, match="case 'c': every output contains an empty text"):
         await score("contains", "a", expected)
 
 
@@ -312,7 +312,7 @@ async def test_a_report_that_is_no_plain_text_file_is_no_report(script: str, gra
 
 
 def test_a_huge_report_is_not_read() -> None:
-    with pytest.raises(ValueError, match="characters, and 16777216 are the most"):
+    with pytest.raises(ValueError, match="characters, more than 16777216"):
         read_junit("<testsuite>" + " " * 17_000_000)
 
 
