@@ -18,7 +18,6 @@ from bakeoff.meter.listener import FORWARDER, HOST, SOCKET
 from bakeoff.meter.trial_log import LoggedExchange, TrialLog
 from bakeoff.meter.upstreams import Upstream
 from bakeoff.models.prices import Price, price_from_genai
-from bakeoff.models.rate_limit import RateLimiter
 from bakeoff.protocols import BUDGET, Task
 from bakeoff.record import Step, Transcript, Usage
 from bakeoff.replay.metered import KIND, RecordedExchange, exchange_key
