@@ -1,14 +1,15 @@
-"""How a failed eval is told: score against threshold, input, output, then each scorer, the worst first."""
+"""Describe a failed eval: score and threshold, input, output, then each scorer, the worst first."""
 
 import asyncio
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import bakeoff
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.rows import printable
 from bakeoff.errors import BakeoffError
 from bakeoff.record import Failure, Record, Score
 
@@ -17,13 +18,11 @@ _LONGEST = 4000  # characters of an input or output that are shown
 _UNSCORED_LAST = 2.0
 _OURS = str(Path(bakeoff.__file__).parent)
 _FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)', re.MULTILINE)  # of a traceback
-
-
-_TOLD_BY_THE_OUTCOME = (BakeoffError, asyncio.CancelledError)  # a sentence, and a time that was up
+_DESCRIBED_BY_THE_OUTCOME = (BakeoffError, asyncio.CancelledError)  # errors whose traceback says nothing more
 
 
 class EvalFailed(AssertionError):
-    """An eval whose score is too low, or that could not be scored. Its message is all there is to show."""
+    """Fail the test of an eval whose score is too low, or that could not be scored. The message says everything."""
 
     def __init__(self, outcome: EvalOutcome) -> None:
         super().__init__(failure_text(outcome))
@@ -31,28 +30,25 @@ class EvalFailed(AssertionError):
 
 
 def failure_of(outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> BaseException | None:
-    """What a test fails with: what its task raised, with the traceback of that, or the outcome in words.
-
-    A task that raised in every round, or never came to an end, fails whatever the threshold.
-    """
+    """Return what a test fails with: the error of its task, with its traceback, or the outcome in words; else None."""
     if not (outcome.problem or outcome.passed is False):
         return None
     if outcome.problem is None:
         for _, error in sorted(errors.items(), key=lambda item: item[0]):
-            if not isinstance(error, _TOLD_BY_THE_OUTCOME):
+            if not isinstance(error, _DESCRIBED_BY_THE_OUTCOME):
                 return error
     return EvalFailed(outcome)
 
 
 def failure_text(outcome: EvalOutcome) -> str:
-    """Everything about a failed eval, the reason first."""
+    """Return everything about a failed eval, the reason first."""
     return "\n".join([headline(outcome), *_body(outcome)])
 
 
 def headline(outcome: EvalOutcome) -> str:
-    """The failure in a line."""
+    """Return the failure in one line."""
     if outcome.problem:
-        return f"could not be scored: {_line(outcome.problem)}"
+        return f"could not be scored: {printable(outcome.problem)}"
     record = _worst(outcome)
     score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
     against = "no threshold" if outcome.threshold is None else f"threshold {outcome.threshold:.2f}"
@@ -60,7 +56,7 @@ def headline(outcome: EvalOutcome) -> str:
     if outcome.rule.gate == "mean" and len(outcome.records) > 1:
         how = f" (mean of {len(outcome.records)} rounds)"
     failure = record.attempt.failure if record and record.attempt else None
-    why = f": {_line(_said(failure))}" if failure else ""
+    why = f": {printable(_said(failure))}" if failure else ""
     return f"{score}, {against}{how}{why}"
 
 
@@ -78,24 +74,21 @@ def _body(outcome: EvalOutcome) -> Iterator[str]:
     if failure is not None and failure.type == "IsolatedError":
         yield from _field("raised", failure.message)
     if len(outcome.records) > 1:
-        values = ", ".join("–" if each.value is None else f"{each.value:.2f}" for each in _in_order(outcome.records))
+        in_order = sorted(outcome.records, key=lambda each: each.round)
+        values = ", ".join("–" if each.value is None else f"{each.value:.2f}" for each in in_order)
         yield from _field("rounds", f"{values} (the worst is shown)")
     for score in sorted(record.scores, key=_badness):
-        yield from _field(_line(score.name), _verdict(score))
+        yield from _field(printable(score.name), _verdict(score))
 
 
 def _said(failure: Failure) -> str:
-    """The end of what another process sent as a traceback; any other message as it is."""
+    """Return the message of a failure; of a traceback from another process, only the last line."""
     return failure.message.strip().splitlines()[-1] if failure.type == "IsolatedError" else failure.message
 
 
 def _worst(outcome: EvalOutcome) -> Record | None:
-    """The round with the lowest score; one that could not be scored comes first."""
+    """Return the round with the lowest score; a round without a score counts as lower than any."""
     return min(outcome.records, key=lambda record: -1.0 if record.value is None else record.value, default=None)
-
-
-def _in_order(records: Sequence[Record]) -> list[Record]:
-    return sorted(records, key=lambda record: record.round)
 
 
 def _badness(score: Score) -> float:
@@ -115,25 +108,22 @@ def _verdict(score: Score) -> str:
 
 
 def _raised_at(failure: Failure) -> str:
-    """Where a scorer's own code broke."""
+    """Return the place in the scorer's own code that raised."""
     frames = [frame for frame in _FRAME.findall(failure.detail) if not frame[0].startswith(_OURS)]
     return f" ({Path(frames[-1][0]).name}:{frames[-1][1]}, in {frames[-1][2]})" if frames else ""
 
 
 def _field(name: str, text: str) -> Iterator[str]:
-    """A name, and a text beside it that is wrapped and indented."""
+    """Yield the lines of a name with a text beside it, wrapped and indented."""
     first, rest = f"  {name:<9} ", " " * 12
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
     for line in text.splitlines() or [""]:
-        pieces = textwrap.wrap(_line(line), _WIDTH - len(rest), drop_whitespace=False, replace_whitespace=False) or [""]
+        pieces = textwrap.wrap(
+            printable(line), _WIDTH - len(rest), drop_whitespace=False, replace_whitespace=False
+        ) or [""]
         for piece in pieces:
             yield f"{first}{piece}".rstrip()
             first = rest
-
-
-def _line(text: str) -> str:
-    """Without what a terminal would obey."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _text(value: Any) -> str:
