@@ -8,11 +8,10 @@ from pathlib import Path
 
 from bakeoff.cli.console import err, say
 from bakeoff.doors.pytest_plugin.reporting.blocks import summary_blocks
-from bakeoff.doors.pytest_plugin.reporting.ending import Keeper, write_html, write_json
+from bakeoff.doors.pytest_plugin.reporting.ending import OutcomeRedactor, write_html, write_json
+from bakeoff.doors.pytest_plugin.reporting.eval_file import file_chunks, merge_files, read_eval_file, summary_of
 from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
-from bakeoff.doors.pytest_plugin.reporting.merging import merge_files
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
-from bakeoff.doors.pytest_plugin.reporting.shape import file_chunks, read_eval_file, summary_of
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.terminal import print_blocks
 
@@ -37,13 +36,13 @@ def run_merge(
     gates = judge_gates(Gates(min_pass_rate, min_score, before, prefix="--"), merged.outcomes, summary.numbers)
     summary = replace(summary, gates=gates)
     print_blocks(err(), list(summary_blocks(summary)))
-    notes, keep = list(merged.notes), Keeper(os.environ)
+    notes, redact = list(merged.notes), OutcomeRedactor(os.environ)
     if output == STDOUT:
-        sys.stdout.buffer.writelines(file_chunks(merged.outcomes, summary, keep))
+        sys.stdout.buffer.writelines(file_chunks(merged.outcomes, summary, redact))
     else:
-        notes.append(write_json(merged.outcomes, summary, Path(output), keep))
+        notes.append(write_json(merged.outcomes, summary, Path(output), redact))
     if html is not None:
-        notes.append(write_html(list(map(keep, merged.outcomes)), summary, html))
+        notes.append(write_html(list(map(redact, merged.outcomes)), summary, html))
     for note in notes:
         say(note)
     return int(any(gate.met is False for gate in gates))

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
-from bakeoff.doors.pytest_plugin.reporting.shape import file_chunks, summary_of
+from bakeoff.doors.pytest_plugin.reporting.eval_file import file_chunks, summary_of
+from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, Tallies
 from bakeoff.plan import PassRule
 from bakeoff.record import Failure, Phase, Record, Score, Step, ToolCall, Transcript, Usage
 
@@ -64,6 +64,10 @@ def priced(value: float = 1.0, cost: float = 0.0012) -> EvalOutcome:
     usage = Usage(requests=1, input=1000, output=204, cost=cost)
     calls = (ToolCall(name="search", id="1"), ToolCall(name="fetch", id="2", parent_id="1"), ToolCall(name="add"))
     return outcome(value, record={"spent": usage, "calls": calls})
+
+
+def numbers_of(outcomes: Sequence[EvalOutcome]) -> Numbers:
+    return Tallies.of(outcomes).whole().numbers()
 
 
 def file_bytes(outcomes: Sequence[EvalOutcome], **more: Any) -> bytes:

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult
 from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
-from bakeoff.doors.pytest_plugin.reporting.numbers import numbers_of
-from bakeoff.doors.pytest_plugin.reporting.shape import GateResult
 
-from .evals import broken, outcome, suite
+from .evals import broken, numbers_of, outcome, suite
 
 
 def judged(gates: Gates, outcomes: Sequence[EvalOutcome]) -> GateResult:
@@ -116,4 +115,4 @@ def test_too_many_losses_forbid_a_verdict() -> None:
 
 @pytest.mark.parametrize("gates", [Gates(min_pass_rate=0.0), Gates(min_score=0.0), Gates(baseline=[])])
 def test_a_gate_of_nought_is_a_gate(gates: Gates) -> None:
-    assert gates
+    assert len(judge_gates(gates, [], numbers_of([]))) == 1

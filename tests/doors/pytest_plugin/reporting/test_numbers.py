@@ -2,11 +2,11 @@
 
 import pytest
 
-from bakeoff.doors.pytest_plugin.reporting.numbers import cell_of, numbers_of
+from bakeoff.doors.pytest_plugin.reporting.numbers import cell_of
 from bakeoff.record import Failure, Phase, Score, Verdict
 from bakeoff.stats import Cell, score_interval
 
-from .evals import broken, outcome, priced, record, suite
+from .evals import broken, numbers_of, outcome, priced, record, suite
 
 
 def test_mean_and_rate_are_over_cases_with_their_denominators() -> None:

@@ -10,9 +10,9 @@ from tests.report.hostile import BREAKOUTS
 from tests.report.html.browser import Chromium
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, summary_of
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.page import write_eval_page
-from bakeoff.doors.pytest_plugin.reporting.shape import GateResult, summary_of
 from bakeoff.record import Score, ToolCall
 
 

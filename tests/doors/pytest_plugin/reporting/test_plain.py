@@ -2,8 +2,7 @@
 
 import pytest
 
-from bakeoff.doors.pytest_plugin.reporting.plain import plain_lines
-from bakeoff.doors.pytest_plugin.reporting.terminal import _laid_out, rendered
+from bakeoff.doors.pytest_plugin.reporting.terminal import _wrapped_lines, plain_lines, rendered
 from bakeoff.report.blocks import Block, BulletList, Column, Quote, Table, heading, paragraph
 
 TABLE = Table(
@@ -18,9 +17,9 @@ NOTES = BulletList((("5 of 5 cases have a score",), ("interval: ", Quote("rule\n
 
 @pytest.mark.parametrize("width", [66, 80, 100, 200])
 @pytest.mark.parametrize("blocks", [[TABLE], [NOTES], [TABLE, NOTES, paragraph("Worst cases:"), TABLE], []])
-def test_what_fits_looks_as_if_it_had_been_laid_out(blocks: list[Block], width: int) -> None:
+def test_what_fits_looks_as_if_it_had_been_wrapped_lines(blocks: list[Block], width: int) -> None:
     lines = plain_lines(blocks, width)
-    assert lines == _laid_out(blocks, width, coloured=False)
+    assert lines == _wrapped_lines(blocks, width, coloured=False)
 
 
 @pytest.mark.parametrize(
@@ -32,9 +31,9 @@ def test_what_fits_looks_as_if_it_had_been_laid_out(blocks: list[Block], width: 
         pytest.param(heading("Evals"), id="another kind"),
     ],
 )
-def test_what_does_not_fit_is_laid_out(block: Block) -> None:
+def test_what_does_not_fit_is_wrapped_lines(block: Block) -> None:
     assert plain_lines([NOTES, block], 80) is None
-    assert rendered([NOTES, block], 80) == _laid_out([NOTES, block], 80, coloured=False)
+    assert rendered([NOTES, block], 80) == _wrapped_lines([NOTES, block], 80, coloured=False)
 
 
 def test_titles_of_columns_are_bold_where_there_are_colours() -> None:

@@ -18,7 +18,7 @@ from tests.doors.pytest_plugin.reporting import stand_in
 from tests.doors.pytest_plugin.reporting.evals import file_bytes, suite
 
 from bakeoff.doors.pytest_plugin.reporting import page, terminal
-from bakeoff.doors.pytest_plugin.reporting.shape import read_eval_file
+from bakeoff.doors.pytest_plugin.reporting.eval_file import read_eval_file
 
 LOADED = (page, terminal, scipy.special, scipy.stats)  # else each session here would import them, and forget them
 
@@ -263,7 +263,7 @@ def test_without_the_option_junit_is_as_pytest_has_it(pytester: pytest.Pytester)
         (["--eval-json=."], "*--eval-json . is a folder: name a file*"),
         (["--eval-html=test_x.py/x.html"], "*--eval-html test_x.py/x.html cannot be written*"),
         (["--eval-baseline=nowhere.json"], "*nowhere.json cannot be read: No such file*"),
-        (["--eval-baseline=test_x.py"], "*test_x.py is no file of --eval-json that can be read*"),
+        (["--eval-baseline=test_x.py"], "*test_x.py is not a valid --eval-json file*"),
         (["--eval-min-score=2"], "*--eval-min-score: '2' is not a number between 0 and 1"),
         (["--eval-min-pass-rate=nan"], "*--eval-min-pass-rate: 'nan' is not a number between 0 and 1"),
         (["--eval-min-pass-rate=most"], "*--eval-min-pass-rate: 'most' is not a number between 0 and 1"),

@@ -1,22 +1,22 @@
-"""Evals in words: the summary at the end of a session, of a merge, and on GitHub's page."""
+"""The summary as blocks: for the end of a session, of a merge, and for the page of a GitHub step."""
 
 from collections.abc import Iterator
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_UNHAPPY, Numbers, SuiteName, why_not
-from bakeoff.doors.pytest_plugin.reporting.shape import Summary
+from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary
+from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_NOT_PASSED, Numbers, SuiteName, why_not
 from bakeoff.record import NO_USAGE
 from bakeoff.report.blocks import Block, BulletList, Column, Quote, Table, Words, columns, heading, paragraph
 from bakeoff.report.words import UNKNOWN, cost, duration, percent
 
 WORST = 3
-"""Cases of a suite that are named at its end."""
+"""Cases of a suite that the summary names."""
 
 _MOST_WORST = 15
 
 
 def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
-    """Suites, what their numbers are out of, the worst cases, the gates."""
+    """Yield the table of suites with notes, the worst cases and the gates."""
     if summary.suites:
         yield _suites(summary)
         yield BulletList(tuple((note,) for note in notes(summary)))
@@ -31,7 +31,7 @@ def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
 
 
 def page_blocks(summary: Summary, missed: list[EvalOutcome]) -> Iterator[Block]:
-    """For GitHub: the same with the first cases that did not pass."""
+    """Yield the summary for GitHub, with the first cases that did not pass."""
     yield heading("Evals")
     if not summary.suites:
         yield paragraph("No eval was run.")
@@ -44,9 +44,9 @@ def page_blocks(summary: Summary, missed: list[EvalOutcome]) -> Iterator[Block]:
             yield paragraph(f"… and {left_out:,} more.")
 
 
-def unhappy(summary: Summary) -> list[EvalOutcome]:
-    """The first cases that did not pass, then those that could not be judged."""
-    return [*summary.tallies.missed, *summary.tallies.unjudged][:MOST_UNHAPPY]
+def not_passed(summary: Summary) -> list[EvalOutcome]:
+    """Return the first cases that failed, then those that could not be judged."""
+    return [*summary.tallies.missed, *summary.tallies.unjudged][:MOST_NOT_PASSED]
 
 
 def _suites(summary: Summary) -> Table:
@@ -72,7 +72,7 @@ def _suites(summary: Summary) -> Table:
 
 
 def _name(name: SuiteName, summary: Summary) -> str:
-    """Its name, and its file where another has a suite of that name."""
+    """Return the name of a suite, with its file if another file has a suite of that name."""
     return name.suite if sum(name.suite == other.suite for other in summary.suites) == 1 else str(name)
 
 
@@ -96,7 +96,7 @@ def _interval(numbers: Numbers) -> str:
 
 
 def notes(summary: Summary) -> Iterator[str]:
-    """What a reader of the numbers has to know."""
+    """Yield what a reader of the numbers has to know."""
     total = summary.numbers
     rounds = f" in {total.rounds:,} rounds" if total.rounds > total.cases else ""
     yield f"{total.scored:,} of {total.cases:,} cases{rounds} have a score, which is the mean over cases"
@@ -124,11 +124,11 @@ def notes(summary: Summary) -> Iterator[str]:
     if total.judging != NO_USAGE:
         yield f"judges used {total.judging.tokens:,} tokens ({cost(total.judging.cost)}), which are in no suite's cost"
     if not summary.complete:
-        yield "the run was stopped before its end: what had been reported is here"
+        yield "the run was stopped before its end: these are the tests reported until then"
 
 
 def _lowest(summary: Summary, most: int) -> Iterator[tuple[Words, ...]]:
-    """The worst of each suite that are less than perfect, the worst first."""
+    """Yield the cases with the lowest scores of each suite, lowest first."""
     found = [one for tally in summary.tallies.suites.values() for one in tally.lowest(most)]
     for one in sorted(found, key=lambda one: one.rank)[:_MOST_WORST]:
         yield Quote(one.nodeid), _score(one.score), Quote(one.why)
@@ -149,4 +149,5 @@ def _failure_row(outcome: EvalOutcome) -> tuple[Words, ...]:
 
 
 def gate_word(met: bool | None) -> str:
+    """Return the word for the result of a gate."""
     return "undecidable" if met is None else "met" if met else "NOT MET"

@@ -1,4 +1,4 @@
-"""The end of a session: from outcomes to the files that were asked for, gates, and what there is to say."""
+"""The end of a session: judge the gates, write the requested files, and collect what is to be printed."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,19 +9,19 @@ import pytest
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.actions import Places, annotations, in_actions, write_summary
-from bakeoff.doors.pytest_plugin.reporting.blocks import unhappy
+from bakeoff.doors.pytest_plugin.reporting.blocks import not_passed
+from bakeoff.doors.pytest_plugin.reporting.ci import Places, annotations, in_actions, write_summary
+from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary, file_chunks, read_eval_file, summary_of
 from bakeoff.doors.pytest_plugin.reporting.gates import NO_GATES, Gates, judge_gates
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
-from bakeoff.doors.pytest_plugin.reporting.shape import Summary, file_chunks, read_eval_file, summary_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.output_files import refuse_unwritable, replace_file
 from bakeoff.storage.redaction import Redactor, secrets_in
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the command line asked for."""
+class Requested:
+    """The reports and gates that the command line asks for."""
 
     json: Path | None = None
     html: Path | None = None
@@ -29,26 +29,27 @@ class Wanted:
     gates: Gates = NO_GATES
 
 
-NOTHING_WANTED = Wanted()
+NOTHING_REQUESTED = Requested()
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a session came to."""
+    """The result of a session."""
 
     summary: Summary
-    forgives: bool  # a pass rate was asked for and reached: single misses are within what it allows
+    forgives: bool  # a pass rate was requested and reached, so that it allows single misses
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()  # files that could not be written
     annotations: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
+        """Tell whether a gate was not met or a file could not be written."""
         return bool(self.problems) or any(gate.met is False for gate in self.summary.gates)
 
 
-def read_options(config: pytest.Config) -> Wanted:
-    """Everything that can be known to be wrong is refused before a test runs."""
+def read_options(config: pytest.Config) -> Requested:
+    """Read the options, and refuse before a test runs what cannot work."""
     option = config.option
     try:
         for name, path in (("--eval-json", option.eval_json), ("--eval-html", option.eval_html)):
@@ -60,11 +61,11 @@ def read_options(config: pytest.Config) -> Wanted:
     except BakeoffError as error:
         raise pytest.UsageError(str(error)) from error
     gates = Gates(option.eval_min_pass_rate, option.eval_min_score, before)
-    return Wanted(option.eval_json, option.eval_html, option.eval_junit, gates)
+    return Requested(option.eval_json, option.eval_html, option.eval_junit, gates)
 
 
 def end(
-    wanted: Wanted,
+    requested: Requested,
     tallies: Tallies,
     outcomes: Sequence[EvalOutcome],
     *,
@@ -72,13 +73,13 @@ def end(
     places: Places,
     environment: Mapping[str, str] = os.environ,
 ) -> Ending:
-    """Judge, then write: a file that cannot be written takes nothing from the verdict."""
+    """Judge, then write: a file that cannot be written does not change the verdict."""
     summary = summary_of(tallies, complete=not stopped)
-    gates = judge_gates(wanted.gates, outcomes, summary.numbers)
+    gates = judge_gates(requested.gates, outcomes, summary.numbers)
     summary = replace(summary, gates=gates)
     notes: list[str] = []
     problems: list[str] = []
-    for write in _writers(wanted, summary, outcomes, environment):
+    for write in _writers(requested, summary, outcomes, environment):
         try:
             notes.append(write())
         except (BakeoffError, OSError) as error:
@@ -93,49 +94,46 @@ def end(
 
 
 def _writers(
-    wanted: Wanted, summary: Summary, outcomes: Sequence[EvalOutcome], environment: Mapping[str, str]
+    requested: Requested, summary: Summary, outcomes: Sequence[EvalOutcome], environment: Mapping[str, str]
 ) -> Iterator[Callable[[], str]]:
-    keep = Keeper(environment)
-    if (target := wanted.json) is not None:
-        yield lambda: write_json(outcomes, summary, target, keep)
-    if (page := wanted.html) is not None:
-        yield lambda: write_html(list(map(keep, outcomes)), summary, page)
+    redact = OutcomeRedactor(environment)
+    if (target := requested.json) is not None:
+        yield lambda: write_json(outcomes, summary, target, redact)
+    if (page := requested.html) is not None:
+        yield lambda: write_html(list(map(redact, outcomes)), summary, page)
     if in_actions(environment):
-        yield lambda: _summarise(summary, list(map(keep, unhappy(summary))), environment)
-
-
-def _summarise(summary: Summary, missed: list[EvalOutcome], environment: Mapping[str, str]) -> str:
-    write_summary(summary, missed, environment)
-    return ""
+        yield lambda: write_summary(summary, list(map(redact, not_passed(summary))), environment)
 
 
 def _annotations(summary: Summary, places: Places, environment: Mapping[str, str]) -> Iterator[str]:
     if in_actions(environment):
-        keep, tallies = Keeper(environment), summary.tallies
-        missed, unjudged = list(map(keep, tallies.missed)), list(map(keep, tallies.unjudged))
-        in_all = summary.numbers.failed + summary.numbers.undecided
-        yield from annotations(missed, unjudged, places, environment, all_of_them=in_all)
+        redact, tallies = OutcomeRedactor(environment), summary.tallies
+        missed, unjudged = list(map(redact, tallies.missed)), list(map(redact, tallies.unjudged))
+        total = summary.numbers.failed + summary.numbers.undecided
+        yield from annotations(missed, unjudged, places, environment, total=total)
 
 
 def write_json(
-    outcomes: Iterable[EvalOutcome], summary: Summary, target: Path, fit: Callable[[EvalOutcome], EvalOutcome]
+    outcomes: Iterable[EvalOutcome], summary: Summary, target: Path, redact: Callable[[EvalOutcome], EvalOutcome]
 ) -> str:
+    """Write the file of `--eval-json`; return a note about it."""
     with replace_file(target) as path, path.open("wb") as file:
-        file.writelines(file_chunks(outcomes, summary, fit))
+        file.writelines(file_chunks(outcomes, summary, redact))
     return f"wrote {target}"
 
 
 def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) -> str:
+    """Write the page of `--eval-html` from redacted outcomes; return a note about it."""
     if not summary.suites:
         return f"{target} was not written: there is no eval to show"
     from bakeoff.doors.pytest_plugin.reporting.page import write_eval_page
 
-    # Of what is kept: the tallies of the session know the texts as they were, secrets and all.
+    # The tallies of the session hold texts that are not redacted.
     summary = summary_of(Tallies.of(outcomes), summary.gates, complete=summary.complete, shards=summary.shards)
     return f"wrote {write_eval_page(outcomes, summary, target)}"
 
 
-class Keeper:
+class OutcomeRedactor:
     """Removes known secrets from outcomes before they are written to a file."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -149,5 +147,5 @@ class Keeper:
 def _with_files(environment: Mapping[str, str]) -> Mapping[str, str]:
     try:
         return read_environment(base=environment)
-    except UsageError:  # a .env that cannot be read has given nobody a key, and takes no report from anybody
+    except UsageError:  # a .env file that cannot be read holds no key that was used
         return environment

@@ -1,69 +1,129 @@
 """Gates on a whole run: a least pass rate, a least score, and no significant regression against an earlier run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers
-from bakeoff.doors.pytest_plugin.reporting.shape import GateResult
+from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult
+from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, cell_of, suite_of
+from bakeoff.doors.pytest_plugin.reporting.source import case_ids
 from bakeoff.record import reaches
-from bakeoff.report.words import percent
+from bakeoff.report.words import percent, visible
+from bakeoff.stats import CaseKey, Cells, Comparison, GateVerdict, Losses, Ruling, compare, judge_all
+
+_MOST_NAMED = 5
+_WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)
+_Suites = Mapping[SuiteName, list[EvalOutcome]]
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """What was asked for. `baseline` are the outcomes of an earlier run."""
+    """The gates that were asked for. `baseline` holds the outcomes of an earlier run."""
 
     min_pass_rate: float | None = None
     min_score: float | None = None
     baseline: Sequence[EvalOutcome] | None = None
     prefix: str = "--eval-"
 
-    def __bool__(self) -> bool:
-        return not (self.min_pass_rate is None and self.min_score is None and self.baseline is None)
-
 
 NO_GATES = Gates()
 
 
 def judge_gates(gates: Gates, outcomes: Sequence[EvalOutcome], numbers: Numbers) -> tuple[GateResult, ...]:
-    """What each gate says. Where no eval was run, none can be met: a typing error must not look like success."""
-    if not numbers.cases:
-        return tuple(GateResult(option=name, met=False, sentence="no eval was run") for name, _ in _asked(gates))
-    found = []
+    """Judge each gate. Without any eval none is met: a typing error must not look like success."""
+    found: list[tuple[str, bool | None, str]] = []
     if gates.min_pass_rate is not None:
-        found.append(_pass_rate(f"{gates.prefix}min-pass-rate", gates.min_pass_rate, numbers))
+        found.append(("min-pass-rate", *_pass_rate(gates.min_pass_rate, numbers)))
     if gates.min_score is not None:
-        found.append(_min_score(f"{gates.prefix}min-score", gates.min_score, numbers))
+        found.append(("min-score", *_min_score(gates.min_score, numbers)))
     if gates.baseline is not None:
-        from bakeoff.doors.pytest_plugin.reporting.baseline import judge_baseline
-
-        found.append(judge_baseline(f"{gates.prefix}baseline", gates.baseline, outcomes))
-    return tuple(found)
-
-
-def _asked(gates: Gates) -> Iterator[tuple[str, object]]:
-    for name in ("min_pass_rate", "min_score", "baseline"):
-        if (value := getattr(gates, name)) is not None:
-            yield gates.prefix + name.replace("_", "-"), value
+        found.append(("baseline", *_against_baseline(gates.baseline, outcomes)))
+    if not numbers.cases:
+        found = [(option, False, "no eval was run") for option, _, _ in found]
+    return tuple(GateResult(option=gates.prefix + option, met=met, sentence=why) for option, met, why in found)
 
 
-def _pass_rate(option: str, wanted: float, numbers: Numbers) -> GateResult:
+def _pass_rate(wanted: float, numbers: Numbers) -> tuple[bool, str]:
     if numbers.pass_rate is None:
-        return GateResult(option=option, met=False, sentence="no case has a threshold, so that none passed or failed")
-    sentence = (
-        f"{numbers.passed:,} of {numbers.judged:,} passed ({percent(numbers.pass_rate)}), wanted {percent(wanted)}"
-    )
-    if numbers.undecided:
-        sentence += f"; {numbers.undecided:,} could not be judged"
-    return GateResult(option=option, met=numbers.pass_rate >= wanted, sentence=sentence)
+        return False, "no case has a threshold, so that none passed or failed"
+    counts = f"{numbers.passed:,} of {numbers.judged:,} passed ({percent(numbers.pass_rate)}), wanted {percent(wanted)}"
+    undecided = f"; {numbers.undecided:,} could not be judged" if numbers.undecided else ""
+    return numbers.pass_rate >= wanted, counts + undecided
 
 
-def _min_score(option: str, wanted: float, numbers: Numbers) -> GateResult:
+def _min_score(wanted: float, numbers: Numbers) -> tuple[bool, str]:
     if numbers.score is None:
-        return GateResult(option=option, met=False, sentence="no case has a score")
-    sentence = f"mean score {numbers.score:.3f} over {numbers.scored:,} cases, wanted {wanted:g}"
+        return False, "no case has a score"
     left_out = numbers.cases - numbers.scored
-    if left_out:
-        sentence += f"; {left_out:,} without a score"
-    return GateResult(option=option, met=reaches(numbers.score, wanted), sentence=sentence)
+    without = f"; {left_out:,} without a score" if left_out else ""
+    sentence = f"mean score {numbers.score:.3f} over {numbers.scored:,} cases, wanted {wanted:g}{without}"
+    return reaches(numbers.score, wanted), sentence
+
+
+def _against_baseline(before: Sequence[EvalOutcome], after: Sequence[EvalOutcome]) -> tuple[bool | None, str]:
+    """Compare suite by suite, case by case. Holm's correction keeps many suites from finding a regression by chance."""
+    was, now = _by_suite(before), _by_suite(after)
+    common = [name for name in now if name in was]
+    compared = {str(name): compare(_cells(was[name]), _cells(now[name])) for name in common}
+    losses = {str(name): (_losses(was[name]), _losses(now[name])) for name in common}
+    rulings = judge_all(compared, losses=losses)
+    # A suite with the same score in every case has not regressed, however few cases it has.
+    decisive = {one.verdict for name, one in rulings.items() if one.refused or not _same(compared[name])}
+    undecidable = not rulings or GateVerdict.UNDECIDABLE in decisive
+    met = False if GateVerdict.REGRESSED in decisive else None if undecidable else True
+    parts = [*_sentences(compared, rulings), *_in_one_run_only(was, now)]
+    return met, "; ".join(parts) or "no suite is in both runs"
+
+
+def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
+    found: dict[SuiteName, list[EvalOutcome]] = {}
+    for outcome in outcomes:
+        found.setdefault(suite_of(outcome), []).append(outcome)
+    return found
+
+
+def _cells(outcomes: Sequence[EvalOutcome]) -> Cells:
+    """Identify cases by node id and content: an edited case is another one."""
+    keyed = zip(case_ids(outcomes), outcomes, strict=True)
+    return {
+        CaseKey(case, fingerprint(outcome.input, outcome.expected)): cell
+        for case, outcome in keyed
+        if (cell := cell_of(outcome)) is not None
+    }
+
+
+def _losses(outcomes: Sequence[EvalOutcome]) -> Losses:
+    lost = sum(outcome.score is None for outcome in outcomes)
+    return Losses(trials=len(outcomes), lost=lost, to="broken scorers or infrastructure")
+
+
+def _same(compared: Comparison) -> bool:
+    return compared.paired and not compared.wins and not compared.losses
+
+
+def _sentences(compared: Mapping[str, Comparison], rulings: Mapping[str, Ruling]) -> Iterator[str]:
+    order = sorted(rulings, key=lambda name: _WORST_FIRST.index(rulings[name].verdict))
+    for name in order[:_MOST_NAMED]:
+        yield f"{visible(name, 80)}: {_sentence(compared[name], rulings[name])}"
+    if len(order) > _MOST_NAMED:
+        yield f"and {len(order) - _MOST_NAMED} more suites"
+
+
+def _sentence(compared: Comparison, ruling: Ruling) -> str:
+    pairs = f"{compared.cases} pairs of cases" if compared.paired else "no case in common"
+    changed = f", {len(compared.changed)} with changed content" if compared.changed else ""
+    if _same(compared) and not ruling.refused:
+        return f"the same scores in {pairs}{changed}"
+    counts = f", {compared.losses} worse and {compared.wins} better" if compared.paired else ""
+    return f"{ruling.sentence} ({pairs}{counts}{changed})"
+
+
+def _in_one_run_only(was: _Suites, now: _Suites) -> Iterator[str]:
+    for words, names in (
+        ("only in the baseline", [name for name in was if name not in now]),
+        ("not in the baseline", [name for name in now if name not in was]),
+    ):
+        if names:
+            shown = ", ".join(visible(str(name), 80) for name in names[:_MOST_NAMED])
+            yield f"{len(names)} suites {words}: {shown}{', …' if len(names) > _MOST_NAMED else ''}"

@@ -1,5 +1,8 @@
-"""pytest's hooks for reports. Every project that has bakeoff installed loads this module, so it imports only pytest:
-what a report needs is imported when there is an eval to report, or a file was asked for."""
+"""pytest's hooks for reports.
+
+Every project that has bakeoff installed loads this module, so it imports only pytest. The rest is imported when
+there is an eval to report, or a report was requested.
+"""
 
 import os
 from argparse import ArgumentTypeError
@@ -15,40 +18,40 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-    from bakeoff.doors.pytest_plugin.reporting.ending import Ending, Keeper, Wanted
+    from bakeoff.doors.pytest_plugin.reporting.ending import Ending, OutcomeRedactor, Requested
     from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 
 NAME = "bakeoff-reports"
 FINAL = ("passed", "failed", "skipped")
-"""Outcomes of tests that count; rerunfailures has another word for a try that does not."""
+"""Outcomes of tests that count; rerunfailures uses another word for a try that does not."""
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-"""How a session ends that ran what it was asked to; anything else stays as it is."""
+"""Exit codes of a session that ran to its end; any other stays as it is."""
 
 
 def add_options(group: pytest.OptionGroup) -> None:
-    """The options of reports and gates, for `pytest_addoption`."""
+    """Add the options of reports and gates, for `pytest_addoption`."""
     group.addoption(
-        "--eval-json", type=Path, metavar="FILE", help="write scores, reasons, rounds and costs of all evals"
+        "--eval-json", type=Path, metavar="FILE", help="write scores, reasons, rounds and costs of all evals to FILE"
     )
     group.addoption(
-        "--eval-html", type=Path, metavar="FILE", help="write a page with every eval, which needs no network"
+        "--eval-html", type=Path, metavar="FILE", help="write a self-contained HTML page with every eval to FILE"
     )
     group.addoption(
-        "--eval-junit", action="store_true", help="add scores to the file of --junitxml, as properties of each test"
+        "--eval-junit", action="store_true", help="add scores to the --junitxml file, as properties of each test"
     )
     group.addoption(
         "--eval-min-pass-rate",
         type=_share,
         metavar="SHARE",
-        help="the share of evals that must reach their thresholds, 0 to 1; single misses then do not fail the run",
+        help="share of evals that must reach their thresholds, 0 to 1; single misses then do not fail the run",
     )
-    group.addoption("--eval-min-score", type=_share, metavar="SCORE", help="the least mean score of all evals, 0 to 1")
+    group.addoption("--eval-min-score", type=_share, metavar="SCORE", help="minimum mean score of all evals, 0 to 1")
     group.addoption(
         "--eval-baseline",
         type=Path,
         metavar="FILE",
-        help="an earlier --eval-json: fail if scores are significantly lower than in it",
+        help="an earlier --eval-json file: fail if scores are significantly lower than there",
     )
 
 
@@ -63,15 +66,15 @@ def _share(text: str) -> float:
 
 
 def register(config: pytest.Config) -> None:
-    """For `pytest_configure`: refuse what cannot work, and report on the process that reports."""
-    if hasattr(config, "workerinput"):  # the controller reports
+    """Check the options and register the reporter, for `pytest_configure`; under xdist, in the controller only."""
+    if hasattr(config, "workerinput"):
         return
-    wanted = None
+    requested = None
     if any(value is not None and value is not False for value in map(config.getoption, _OPTIONS)):  # 0 is a gate
         from bakeoff.doors.pytest_plugin.reporting.ending import read_options
 
-        wanted = read_options(config)
-    config.pluginmanager.register(EvalReporter(config, wanted), NAME)
+        requested = read_options(config)
+    config.pluginmanager.register(EvalReporter(config, requested), NAME)
     if config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) >= 0:
         config.pluginmanager.register(LineWriter(config), f"{NAME}-lines")
 
@@ -80,11 +83,11 @@ _OPTIONS = ("eval_json", "eval_html", "eval_junit", "eval_min_pass_rate", "eval_
 
 
 class EvalReporter:
-    """Lines while tests run; summary, files and gates at the end."""
+    """Counts evals while tests run; judges gates, writes files and prints the summary at the end."""
 
-    def __init__(self, config: pytest.Config, wanted: "Wanted | None" = None) -> None:
+    def __init__(self, config: pytest.Config, requested: "Requested | None" = None) -> None:
         self._config = config
-        self._wanted = wanted
+        self._requested = requested
         self._verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
         self._tallies: Tallies | None = None
         self._ending: Ending | None = None
@@ -97,10 +100,10 @@ class EvalReporter:
     def pytest_report_teststatus(
         self, report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        """pytest's own words with score and time; with -q its letters, coloured by score."""
+        """Add score and time to pytest's own words; with -q, colour its letters by score."""
         if report.when != "call" or not _is_result(report) or not (outcomes := outcomes_of(config, report)):
             return None
-        from bakeoff.doors.pytest_plugin.reporting.lines import colour_of, score_words
+        from bakeoff.doors.pytest_plugin.reporting.terminal import colour_of, score_words
 
         word, letter = ("PASSED", ".") if report.passed else ("FAILED", "F")
         if self._verbosity > 0:
@@ -109,18 +112,18 @@ class EvalReporter:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count; and let whoever writes reports to a file see the properties."""
+        """Count outcomes, and add JUnit properties before other plugins write the report."""
         outcomes = outcomes_of(self._config, report) if report.when == "call" else ()
         if outcomes and report.outcome in FINAL:
             self._count(outcomes)
         if report.failed:
             self._failed_otherwise += not _missed(outcomes)
             self._places[report.nodeid] = self._config.rootpath / report.location[0], report.location[1]
-        if self._wanted is not None and self._wanted.junit:
+        if self._requested is not None and self._requested.junit:
             self._add_properties(report, outcomes)
 
     def _count(self, outcomes: "Sequence[EvalOutcome]") -> None:
-        """While they are at hand: what is kept of them has to be read again."""
+        """Count outcomes now, since reading them back later costs time."""
         if self._tallies is None:
             from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 
@@ -129,35 +132,35 @@ class EvalReporter:
             self._tallies.add(outcome)
 
     def _add_properties(self, report: pytest.TestReport, outcomes: "Sequence[EvalOutcome]") -> None:
-        """Of the reports of a test, only the last one's properties are written."""
+        """Add properties to every report of a test: only those of the last one are written."""
         key = report.nodeid, getattr(report, "node", None)
         if outcomes:
-            from bakeoff.doors.pytest_plugin.reporting.junit import properties_of
+            from bakeoff.doors.pytest_plugin.reporting.ci import properties_of
 
-            self._properties[key] = properties_of([self._keeper(outcome) for outcome in outcomes])
+            self._properties[key] = properties_of([self._redact(outcome) for outcome in outcomes])
         report.user_properties.extend(self._properties.get(key, ()))
         if report.when == "teardown":
             self._properties.pop(key, None)
 
     @cached_property
-    def _keeper(self) -> "Keeper":
-        from bakeoff.doors.pytest_plugin.reporting.ending import Keeper
+    def _redact(self) -> "OutcomeRedactor":
+        from bakeoff.doors.pytest_plugin.reporting.ending import OutcomeRedactor
 
-        return Keeper(os.environ)
+        return OutcomeRedactor(os.environ)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Judge and write. Whatever stopped the session, what was reported until then is kept."""
+        """Judge gates and write files, whatever stopped the session."""
         if session.config.option.collectonly:
             return
-        if self._tallies is None and self._wanted is None:
+        if self._tallies is None and self._requested is None:
             return
-        from bakeoff.doors.pytest_plugin.reporting.ending import NOTHING_WANTED, end
+        from bakeoff.doors.pytest_plugin.reporting.ending import NOTHING_REQUESTED, end
         from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 
         stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED
-        outcomes, tallies = gathered(session.config), self._tallies or Tallies()
-        self._ending = end(self._wanted or NOTHING_WANTED, tallies, outcomes, stopped=stopped, places=self._places)
+        requested, tallies = self._requested or NOTHING_REQUESTED, self._tallies or Tallies()
+        self._ending = end(requested, tallies, gathered(session.config), stopped=stopped, places=self._places)
         if exitstatus in _ENDED:
             session.exitstatus = self._exit_status(session, exitstatus, stopped=stopped)
 
@@ -172,6 +175,7 @@ class EvalReporter:
         return exitstatus
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the summary."""
         if self._ending is None:
             return
         from bakeoff.doors.pytest_plugin.reporting.terminal import print_ending
@@ -180,7 +184,7 @@ class EvalReporter:
 
 
 class LineWriter:
-    """Prints what pytest has no words for: after its own part, a line for each eval, and with -v the tool calls."""
+    """Prints a line for each eval after pytest's own output, and with -v its tool calls."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -204,7 +208,7 @@ class LineWriter:
 
 
 def _is_result(report: object) -> bool:
-    """Whether this is how a test went, and not a skip, an expected failure or a try that does not count."""
+    """Tell whether a report is a pass or failure that counts: not a skip, an expected failure or a rerun."""
     return (
         isinstance(report, pytest.TestReport)
         and report.when == "call"
@@ -214,5 +218,5 @@ def _is_result(report: object) -> bool:
 
 
 def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
-    """Whether a test failed by nothing but its scores."""
+    """Tell whether a test failed by its scores alone."""
     return any(outcome.passed is False for outcome in outcomes) and not any(outcome.problem for outcome in outcomes)

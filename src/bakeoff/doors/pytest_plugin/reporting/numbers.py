@@ -1,10 +1,10 @@
-"""From outcomes to the numbers of a suite, each with what it is out of. The unit is the case, never the round.
+"""From outcomes to the numbers of a suite, each with its denominator. The unit is the case, never the round.
 
-Outcomes pass by once and are not kept: a session may have more of them than its reports should remember.
+Outcomes are read once and not kept: a session may have more of them than fit in memory.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import fmean
@@ -17,29 +17,29 @@ from bakeoff.stats import Cell, Interval, score_interval
 from bakeoff.stats.intervals import rule_of_three, wilson
 
 MOST_WORST = 50
-"""Cases of a suite that are remembered by name."""
+"""Cases of a suite that are kept by name."""
 
-MOST_UNHAPPY = 20
-"""Cases that did not pass, and cases that could not be judged, that are remembered whole."""
+MOST_NOT_PASSED = 20
+"""Cases that failed, and cases that could not be judged, that are kept whole."""
 
 _LONGEST_WHY = 200
 
 
 class Numbers(FrozenModel):
-    """What some cases came to."""
+    """The numbers of some cases."""
 
     cases: int
-    scored: int  # cases with a score: what `score` is the mean of
+    scored: int  # cases with a score; `score` is their mean
     passed: int
     failed: int
     recorded: int  # cases without a threshold, which neither pass nor fail
-    undecided: int  # cases that a broken scorer, a provider or a budget kept from being judged
+    undecided: int  # cases that could not be judged: a scorer broke, or a provider or a budget failed
     score: float | None
     interval: Interval | None  # None: fewer than two cases were scored
     pass_rate: float | None  # passed / (passed + failed)
     pass_interval: Interval | None
     rounds: int  # of all cases
-    lost: dict[Verdict, int] = {}  # rounds that say nothing about what is tested
+    lost: dict[Verdict, int] = {}  # rounds that say nothing about the subject
     timeouts: int = 0
     unscored: int = 0  # scorers that returned no number, over all rounds
     grader_errors: int = 0  # scorers that broke, over all rounds
@@ -50,13 +50,14 @@ class Numbers(FrozenModel):
 
     @property
     def judged(self) -> int:
+        """Return the cases that passed or failed."""
         return self.passed + self.failed
 
 
 class Worst(NamedTuple):
-    """A case that is less than perfect."""
+    """A case that does not have a score of 1."""
 
-    rank: float  # its score, or less than any where it has none
+    rank: float  # its score; below all others if it has none
     nodeid: str
     score: float | None
     why: str
@@ -64,7 +65,7 @@ class Worst(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """The sums of some cases while they pass by."""
+    """The sums of some cases while they are read."""
 
     cells: list[Cell] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -78,7 +79,8 @@ class Tally:
     worst: list[Worst] = field(default_factory=list)
 
     def add(self, outcome: EvalOutcome) -> None:
-        self.kinds[kind_of(outcome)] += 1
+        """Count one case."""
+        self.kinds[_kind(outcome)] += 1
         if (cell := cell_of(outcome)) is not None:
             self.cells.append(cell)
         for record in outcome.records:
@@ -105,10 +107,11 @@ class Tally:
             self.judging += record.judging
 
     def lowest(self, most: int) -> list[Worst]:
-        """The worst first; of equals, the one that came first."""
+        """Return the cases with the lowest scores; among equals, the first to come."""
         return sorted(self.worst, key=lambda one: one.rank)[:most]
 
     def numbers(self) -> Numbers:
+        """Compute the numbers of all cases so far."""
         kinds, cells, rounds = self.kinds, self.cells, self.verdicts.total()
         judged = kinds["passed"] + kinds["failed"]
         return Numbers(
@@ -121,7 +124,7 @@ class Tally:
             score=fmean(cell.mean for cell in cells) if cells else None,
             interval=score_interval(cells),
             pass_rate=kinds["passed"] / judged if judged else None,
-            pass_interval=_share_interval(kinds["passed"], judged),
+            pass_interval=_pass_interval(kinds["passed"], judged),
             rounds=rounds,
             lost={verdict: self.verdicts[verdict] for verdict in sorted(LOST) if self.verdicts[verdict]},
             timeouts=self.verdicts[Verdict.TIMEOUT],
@@ -134,15 +137,15 @@ class Tally:
         )
 
 
-def _share_interval(passed: int, judged: int) -> Interval | None:
-    """What `score_interval` says of so many that passed or failed, without a cell for each."""
+def _pass_interval(passed: int, judged: int) -> Interval | None:
+    """Return what `score_interval` would for so many passes and failures, without a cell for each."""
     if judged < 2:
         return None
     return rule_of_three(passed / judged, judged) if passed in (0, judged) else wilson(passed / judged, judged)
 
 
 class SuiteName(NamedTuple):
-    """Two files may have a suite of one name."""
+    """The name of a suite with its file: two files may have a suite of the same name."""
 
     file: str
     suite: str
@@ -153,28 +156,30 @@ class SuiteName(NamedTuple):
 
 @dataclass(slots=True)
 class Tallies:
-    """A whole session, suite by suite in the order met."""
+    """The sums of a whole session, by suite."""
 
     suites: dict[SuiteName, Tally] = field(default_factory=dict)
-    missed: list[EvalOutcome] = field(default_factory=list)  # the first of those that did not reach their threshold
+    missed: list[EvalOutcome] = field(default_factory=list)  # the first that did not reach their threshold
     unjudged: list[EvalOutcome] = field(default_factory=list)
 
     @classmethod
     def of(cls, outcomes: Iterable[EvalOutcome]) -> "Tallies":
+        """Count some cases."""
         made = cls()
         for outcome in outcomes:
             made.add(outcome)
         return made
 
     def add(self, outcome: EvalOutcome) -> None:
+        """Count one case in its suite."""
         self.suites.setdefault(suite_of(outcome), Tally()).add(outcome)
-        if did_not_pass(outcome):
+        if outcome.passed is False or outcome.problem is not None:
             kept = self.missed if outcome.passed is False else self.unjudged
-            if len(kept) < MOST_UNHAPPY:
+            if len(kept) < MOST_NOT_PASSED:
                 kept.append(outcome)
 
     def whole(self) -> Tally:
-        """All suites as one."""
+        """Return the sums of all suites together."""
         total = Tally()
         for tally in self.suites.values():
             total.cells += tally.cells
@@ -189,39 +194,30 @@ class Tallies:
         return total
 
 
-def numbers_of(outcomes: Sequence[EvalOutcome]) -> Numbers:
-    return Tallies.of(outcomes).whole().numbers()
-
-
 def suite_of(outcome: EvalOutcome) -> SuiteName:
-    """What a summary is of: the suite, with one set of its parameters."""
-    return SuiteName(file_part(outcome.nodeid), f"{outcome.suite}{_column(outcome.parameters)}")
-
-
-def _column(parameters: str) -> str:
-    return f"[{parameters}]" if parameters else ""
+    """Return the suite of a case, with its parameters, since each set of them has a row of its own."""
+    parameters = f"[{outcome.parameters}]" if outcome.parameters else ""
+    return SuiteName(file_part(outcome.nodeid), outcome.suite + parameters)
 
 
 def suite_alone(suite: str, parameters: str) -> str:
-    return suite.removesuffix(_column(parameters))
+    """Return the name of a suite without its parameters."""
+    return suite.removesuffix(f"[{parameters}]") if parameters else suite
 
 
 def file_part(nodeid: str) -> str:
+    """Return the file of a test."""
     return nodeid.partition("::")[0]
 
 
-def kind_of(outcome: EvalOutcome) -> str:
+def _kind(outcome: EvalOutcome) -> str:
     if outcome.passed is not None:
         return "passed" if outcome.passed else "failed"
     return "recorded" if outcome.threshold is None and outcome.problem is None else "undecided"
 
 
-def did_not_pass(outcome: EvalOutcome) -> bool:
-    return outcome.passed is False or outcome.problem is not None
-
-
 def cell_of(outcome: EvalOutcome) -> Cell | None:
-    """A case's rounds as sums; None where it has no score. A pass@k is one number, however many rounds it is of."""
+    """Return the rounds of a case as sums; None if it has no score. A pass@k counts as one round."""
     if outcome.score is None:
         return None
     if outcome.rule.gate != "mean" or len(outcome.records) < 2:
@@ -232,12 +228,12 @@ def cell_of(outcome: EvalOutcome) -> Cell | None:
 
 @lru_cache(maxsize=1024)
 def _single(score: float) -> Cell:
-    """Of thousands of cases, most have one of a few scores."""
+    """Cache cells: most cases have one of a few scores."""
     return Cell(1, score, score * score)
 
 
 def why_not(outcome: EvalOutcome) -> str:
-    """In a few words, why a case is not perfect."""
+    """Say in a few words why a case does not have a score of 1."""
     if outcome.problem:
         return outcome.problem[:_LONGEST_WHY]
     from bakeoff.report.reasons import why

@@ -1,12 +1,12 @@
-"""The page of `--eval-html`: a run's page of all evals, with a section on suites and gates. One file, no network."""
+"""The page of `--eval-html`: the page of a run, with sections on suites, gates and the worst cases."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import gate_word, notes
+from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_WORST, Numbers
-from bakeoff.doors.pytest_plugin.reporting.shape import Summary
 from bakeoff.doors.pytest_plugin.reporting.source import HeldEvals
 from bakeoff.report.blocks import Column, Datum, Section, Table, Tone, Value
 from bakeoff.report.html import write_source_page
@@ -19,6 +19,7 @@ from bakeoff.report.words import UNKNOWN, cost, duration, percent, visible
 
 
 def write_eval_page(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) -> Path:
+    """Write the page, one file that loads nothing from the network."""
     target.parent.mkdir(parents=True, exist_ok=True)
 
     def sections(run: RunData) -> Sequence[Section]:  # noqa: ARG001 - the summary has more than the records
@@ -36,7 +37,7 @@ def _suites(summary: Summary) -> Section:
         Column(title="95 % interval"),
         Column(title="Passed / judged", align="end"),
         Column(title="Pass rate"),
-        Column(title="Not judged", align="end", help="a scorer broke, or a provider or a budget gave out"),
+        Column(title="Not judged", align="end", help="a scorer broke, or a provider or a budget failed"),
         Column(title="Unscored", align="end", help="scorers that returned no number"),
         Column(title="Grader errors", align="end"),
         Column(title="Time", align="end", help="mean of a round"),
@@ -82,7 +83,7 @@ def _gates(summary: Summary) -> Section | None:
 
 
 def _worst(summary: Summary) -> Section | None:
-    """Cases that are less than perfect, the worst first."""
+    """Return the cases with the lowest scores, lowest first."""
     found = [one for tally in summary.tallies.suites.values() for one in tally.lowest(MOST_WORST)]
     if not found:
         return None

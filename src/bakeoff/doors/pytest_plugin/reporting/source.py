@@ -1,4 +1,4 @@
-"""Evals as a plan and records: what `bakeoff compare`, `report` and `export` read, and what the page is made of."""
+"""Evals as a plan and records, for `bakeoff compare`, `report` and `export`, and for the page."""
 
 import re
 from collections import Counter
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.eval_file import EvalFile, read_eval_file
 from bakeoff.doors.pytest_plugin.reporting.numbers import file_part
-from bakeoff.doors.pytest_plugin.reporting.shape import EvalFile, read_eval_file
 from bakeoff.doors.pytest_plugin.subjects import SUBJECT, subject_name
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
@@ -21,9 +21,9 @@ _LONGEST_NAME = 300
 
 
 class EvalFileReader:
-    """A file that `--eval-json` or `bakeoff merge` wrote."""
+    """Reads files that `--eval-json` or `bakeoff merge` wrote."""
 
-    what = "a file of evals (.json, of pytest --eval-json)"
+    what = "an eval file (.json, from pytest --eval-json)"
 
     def recognises(self, path: Path) -> bool:
         if path.suffix != ".json" or not path.is_file():
@@ -46,7 +46,7 @@ def _held(file: EvalFile) -> "HeldEvals":
 
 
 class HeldEvals:
-    """The same of evals that are in memory."""
+    """Reads evals that are in memory."""
 
     what = EvalFileReader.what
 
@@ -73,8 +73,10 @@ class HeldEvals:
 
 
 def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
-    """What was tried, with a subject for each set of parameters. Where suites differ, the plan has the most rounds of
-    them; each case has the pass rule of its suite."""
+    """Make a plan of outcomes, with a subject for each set of parameters.
+
+    The plan has the most rounds of any suite; each case has the pass rule of its suite.
+    """
     outcomes = list(outcomes)
     places = _places(outcomes)
     cases: dict[str, EvalOutcome] = {}
@@ -111,7 +113,7 @@ def _tags(outcome: EvalOutcome) -> dict[str, str]:
 
 
 def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
-    """Of each its subject and its case, of which no two are the same."""
+    """Return the subject and case of each outcome; no two are the same."""
     by_subject: dict[str, list[int]] = {}
     for place, outcome in enumerate(outcomes):
         name = visible(subject_name(outcome.parameters), _LONGEST_NAME).strip() or SUBJECT
@@ -131,7 +133,7 @@ def _without_parameters(outcome: EvalOutcome) -> EvalOutcome:
 
 
 def case_ids(outcomes: Sequence[EvalOutcome]) -> list[str]:
-    """A name for each: its node id, with a number from the second eval of one test on."""
+    """Name each case by its node id, with a number from the second eval of one test on."""
     ids: dict[str, None] = {}
     met: Counter[str] = Counter()
     for outcome in outcomes:

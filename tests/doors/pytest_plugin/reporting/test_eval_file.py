@@ -7,17 +7,15 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.ending import Keeper
-from bakeoff.doors.pytest_plugin.reporting.merging import merge_files
-from bakeoff.doors.pytest_plugin.reporting.numbers import numbers_of
-from bakeoff.doors.pytest_plugin.reporting.shape import parse_eval_file, read_eval_file
+from bakeoff.doors.pytest_plugin.reporting.ending import OutcomeRedactor
+from bakeoff.doors.pytest_plugin.reporting.eval_file import merge_files, parse_eval_file, read_eval_file
 from bakeoff.doors.pytest_plugin.reporting.source import EvalFileReader, case_ids
 from bakeoff.errors import BakeoffError
 from bakeoff.record import ToolCall
 from bakeoff.report.compare import compare_sources
 from bakeoff.report.readers import Source, open_source
 
-from .evals import broken, file_bytes, outcome, priced, record, suite
+from .evals import broken, file_bytes, numbers_of, outcome, priced, record, suite
 
 
 def written(path: Path, outcomes: list[EvalOutcome], **more: Any) -> Path:
@@ -78,7 +76,7 @@ def test_numbers_that_someone_changed_decide_nothing(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named_with_what_is_wrong(tmp_path: Path, damage: bytes, said: str) -> None:
     path = tmp_path / "damaged.json"
     path.write_bytes(damage)
-    with pytest.raises(BakeoffError, match=r"damaged\.json is no file of --eval-json that can be read") as caught:
+    with pytest.raises(BakeoffError, match=r"damaged\.json is not a valid --eval-json file") as caught:
         merge_files([path])
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -98,7 +96,7 @@ def changed(data: bytes, **fields: Any) -> bytes:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"version": 2}, "is of version 2, this bakeoff reads 1"),
+        ({"version": 2}, "has format version 2, this bakeoff reads version 1"),
         ({"suites__0__cases__0__score": 7}, r"suites\[0\].cases\[0\].score"),
         ({"suites__0__cases__0__rounds__0__record__spent": {"input": 10**40}}, "too large to be a measurement"),
         ({"suites__0__cases__0__rounds__0__verdict": "splendid"}, "verdict"),
@@ -120,7 +118,7 @@ def test_shards_make_one_suite_with_numbers_of_all_cases(tmp_path: Path) -> None
     paths = [written(tmp_path / "a.json", cases[:1]), written(tmp_path / "b.json", cases[1:], complete=False)]
     merged = merge_files(paths)
     assert (merged.outcomes, merged.shards, merged.complete) == (cases, 2, False)
-    assert merged.notes == (f"{paths[1]} is of a run that was stopped before its end",)
+    assert merged.notes == (f"{paths[1]}: this run was stopped before its end",)
     assert numbers_of(merged.outcomes).score == 0.75
 
 
@@ -157,7 +155,7 @@ def test_several_evals_of_one_test_have_names_of_their_own() -> None:
 
 def test_secrets_and_half_characters_stay_out_of_files() -> None:
     hostile = outcome(0.0, record={"output": "my key is sk-0123456789abcdef"}, input="\ud800 and \udfff")
-    kept = Keeper({"OPENAI_API_KEY": "sk-0123456789abcdef"})(hostile)
+    kept = OutcomeRedactor({"OPENAI_API_KEY": "sk-0123456789abcdef"})(hostile)
     data = file_bytes([kept])
     assert b"0123456789abcdef" not in data
     assert b"OPENAI_API_KEY" in data

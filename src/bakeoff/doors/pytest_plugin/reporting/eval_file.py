@@ -1,7 +1,7 @@
-"""The file of `--eval-json`: what it holds, written and read. docs/pytest-reports.md describes it for its users.
+"""The file of `--eval-json`: write it, read it, and merge the files of the shards of one run.
 
-Every number in it can be computed again from its rounds, and is whenever a file is read: a number that someone changed
-by hand decides nothing.
+docs/pytest-reports.md describes the format. Every number in the file is computed again from its rounds when the file is
+read: a number that someone edited by hand decides nothing.
 """
 
 import time
@@ -16,14 +16,7 @@ from pydantic_core import to_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.numbers import (
-    Numbers,
-    SuiteName,
-    Tallies,
-    Tally,
-    suite_alone,
-    suite_of,
-)
+from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, Tallies, suite_alone, suite_of
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Gate, PassRule
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict, round_value
@@ -32,11 +25,11 @@ from bakeoff.storage.journal import implausible_number
 
 FORMAT = "bakeoff-evals"
 VERSION = 1
-_LARGEST = 512 * 1024**2
+_LARGEST = 512 * 1024**2  # bytes
 
 
 class Round(FrozenModel):
-    """One try of a case. `record` is what a run's journal has; the others say what it means."""
+    """One round of a case. `record` is what a run's journal holds; the other fields are derived from it."""
 
     score: float | None
     verdict: Verdict
@@ -48,6 +41,8 @@ class Round(FrozenModel):
 
 
 class CaseResult(FrozenModel):
+    """One case of a suite."""
+
     nodeid: str
     case: str
     input: str
@@ -66,6 +61,8 @@ class CaseResult(FrozenModel):
 
 
 class SuiteResult(FrozenModel):
+    """One suite, with one set of its parameters."""
+
     suite: str
     file: str
     numbers: Numbers
@@ -73,7 +70,7 @@ class SuiteResult(FrozenModel):
 
 
 class GateResult(FrozenModel):
-    """What one gate on the whole run said. `met` None: it cannot be decided, which fails nothing."""
+    """The result of one gate on the whole run. `met` None: undecidable, which fails nothing."""
 
     option: str
     met: bool | None
@@ -81,13 +78,13 @@ class GateResult(FrozenModel):
 
 
 class EvalFile(FrozenModel):
-    """The evals of one run of pytest, or of the shards of one."""
+    """The evals of one pytest run, or of its shards."""
 
     format: Literal["bakeoff-evals"]
     version: int
     bakeoff: str = ""
     created: float = 0.0
-    complete: bool = True  # False: the run was stopped before each of its tests was reported
+    complete: bool = True  # False: the run was stopped before all its tests were reported
     shards: int = 1
     numbers: Numbers
     gates: tuple[GateResult, ...] = ()
@@ -95,12 +92,13 @@ class EvalFile(FrozenModel):
 
     @property
     def outcomes(self) -> list[EvalOutcome]:
+        """Return all cases, each judged again from its records."""
         return [_outcome(suite, case) for suite in self.suites for case in suite.cases]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What there is to say of evals without naming each: the file's head."""
+    """The numbers of a run: the head of the file."""
 
     tallies: Tallies
     suites: dict[SuiteName, Numbers]
@@ -109,26 +107,26 @@ class Summary:
     complete: bool = True
     shards: int = 1
 
-    def tally(self, name: SuiteName) -> Tally:
-        return self.tallies.suites[name]
-
 
 def summary_of(
     tallies: Tallies, gates: Sequence[GateResult] = (), *, complete: bool = True, shards: int = 1
 ) -> Summary:
+    """Return the numbers of every suite and of all together."""
     numbers = {name: tally.numbers() for name, tally in tallies.suites.items()}
     total = next(iter(numbers.values())) if len(numbers) == 1 else tallies.whole().numbers()
     return Summary(tallies, numbers, total, tuple(gates), complete, shards)
 
 
 def file_chunks(
-    outcomes: Iterable[EvalOutcome], summary: Summary, fit: Callable[[EvalOutcome], EvalOutcome] = lambda given: given
+    outcomes: Iterable[EvalOutcome],
+    summary: Summary,
+    redact: Callable[[EvalOutcome], EvalOutcome] = lambda given: given,
 ) -> Iterator[bytes]:
-    """The file's text, a line for each case, from one pass over the outcomes; `fit` makes each fit to be written."""
+    """Yield the text of the file, a line for each case, from one pass over the outcomes."""
     cases: dict[SuiteName, list[bytes]] = {name: [] for name in summary.suites}
     names: dict[SuiteName, SuiteName] = {}
     for given in outcomes:
-        name, outcome = suite_of(given), fit(given)
+        name, outcome = suite_of(given), redact(given)
         names[name] = suite_of(outcome)
         cases[name].append(_case(outcome).model_dump_json().encode())
     head = {
@@ -144,14 +142,18 @@ def file_chunks(
     yield to_json(head)[:-1] + b',\n"suites":['
     for place, (name, lines) in enumerate(cases.items()):
         shown = names[name]
-        told = to_json({"suite": shown.suite, "file": shown.file, "numbers": summary.suites[name]})
-        yield (b"," if place else b"") + b"\n" + told[:-1] + b',"cases":[\n'
+        suite = to_json({"suite": shown.suite, "file": shown.file, "numbers": summary.suites[name]})
+        yield (b"," if place else b"") + b"\n" + suite[:-1] + b',"cases":[\n'
         yield b",\n".join(lines)
         yield b"\n]}"
     yield b"]}\n"
 
 
 def _case(outcome: EvalOutcome) -> CaseResult:
+    rounds = (
+        Round(score=round_value(record, outcome.rule), verdict=record.verdict, record=record)
+        for record in outcome.records
+    )
     return CaseResult(
         nodeid=outcome.nodeid,
         case=outcome.case,
@@ -167,19 +169,14 @@ def _case(outcome: EvalOutcome) -> CaseResult:
         seconds=outcome.seconds,
         usage=outcome.used,
         judging=outcome.judging,
-        rounds=tuple(
-            Round(score=round_value(record, outcome.rule), verdict=record.verdict, record=record)
-            for record in outcome.records
-        ),
+        rounds=tuple(rounds),
     )
 
 
 def _outcome(suite: SuiteResult, case: CaseResult) -> EvalOutcome:
-    records = tuple(each.record for each in case.rounds)
-    rule = PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero)
     outcome = EvalOutcome.judged(
-        records,
-        rule,
+        [each.record for each in case.rounds],
+        PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero),
         nodeid=case.nodeid,
         suite=suite_alone(suite.suite, case.parameters),
         case=case.case,
@@ -187,21 +184,22 @@ def _outcome(suite: SuiteResult, case: CaseResult) -> EvalOutcome:
         expected=case.expected,
         parameters=case.parameters,
     )
-    return outcome if records else outcome.model_copy(update={"problem": case.problem})  # it was never tried
+    return outcome if case.rounds else outcome.model_copy(update={"problem": case.problem})  # it was never tried
 
 
 def read_eval_file(path: Path) -> EvalFile:
-    """The file, or an error that says what is wrong with it and where."""
+    """Read a file, or raise an error that says what is wrong with it and where."""
     try:
         size = path.stat().st_size
         if size > _LARGEST:
-            raise UsageError(f"{path} has {size / 1024**2:.0f} MiB; a file of evals has {_LARGEST // 1024**2} at most")
+            raise UsageError(f"{path} has {size / 1024**2:.0f} MiB; the limit is {_LARGEST // 1024**2} MiB")
         return parse_eval_file(path.read_bytes(), visible(str(path), 300))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}: name a file of --eval-json") from error
 
 
 def parse_eval_file(data: bytes, source: str) -> EvalFile:
+    """Parse the text of a file; `source` names it in errors."""
     try:
         found = EvalFile.model_validate_json(data)
     except ValidationError as error:
@@ -209,18 +207,55 @@ def parse_eval_file(data: bytes, source: str) -> EvalFile:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in first["loc"])
         problem = visible(first["msg"].removeprefix("Value error, "), 300)
         at = f"{place.lstrip('.')}: " if place else ""
-        raise RunFolderError(f"{source} is no file of --eval-json that can be read: {at}{problem}") from error
+        raise RunFolderError(f"{source} is not a valid --eval-json file: {at}{problem}") from error
     if found.version != VERSION:
         raise RunFolderError(
-            f"{source} is of version {found.version}, this bakeoff reads {VERSION}: update the older of the two"
+            f"{source} has format version {found.version}, this bakeoff reads version {VERSION}: update the older one"
         )
-    for suite in found.suites:
-        _refuse_implausible_number(suite, source)
-    return found
-
-
-def _refuse_implausible_number(suite: SuiteResult, source: str) -> None:
-    for case in suite.cases:
+    for case in (case for suite in found.suites for case in suite.cases):
         for each in case.rounds:
             if beyond := implausible_number(each.record):
                 raise RunFolderError(f"{source}: {visible(case.nodeid)}: {beyond}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """All evals of several files, and remarks about the merge."""
+
+    outcomes: list[EvalOutcome]
+    complete: bool
+    shards: int
+    notes: tuple[str, ...] = ()
+
+
+def merge_files(paths: Sequence[Path]) -> Merged:
+    """Merge the shards of one run as if they had been one.
+
+    A test that is in two files counts once if both have the same result, and is refused otherwise: nobody could tell
+    which result is right.
+    """
+    whole: dict[str, list[EvalOutcome]] = {}
+    origin: dict[str, Path] = {}
+    twice, shards, stopped = 0, 0, []
+    for path in paths:
+        file = read_eval_file(path)
+        shards += file.shards
+        stopped += [] if file.complete else [path]
+        by_test: dict[str, list[EvalOutcome]] = {}  # a test may hold several evals
+        for outcome in file.outcomes:
+            by_test.setdefault(outcome.nodeid, []).append(outcome)
+        for nodeid, outcomes in by_test.items():
+            if nodeid not in whole:
+                whole[nodeid], origin[nodeid] = outcomes, path
+            elif whole[nodeid] == outcomes:
+                twice += 1
+            else:
+                raise UsageError(
+                    f"{visible(nodeid)} has one result in {origin[nodeid]} and another in {path}: "
+                    "shards of one run have no test in common; leave one of the files out"
+                )
+    notes = [f"{twice} tests are in more than one file, with the same result: each counts once"] if twice else []
+    notes += [f"{path}: this run was stopped before its end" for path in stopped]
+    outcomes = [outcome for found in whole.values() for outcome in found]
+    return Merged(outcomes, complete=not stopped, shards=shards, notes=tuple(notes))
