@@ -1,4 +1,4 @@
-"""A badge as SVG, made here: no service is asked, and it holds nothing but two texts and two rectangles."""
+"""Draw badges as SVG, without a service: two texts on two rectangles."""
 
 import unicodedata
 from xml.sax.saxutils import escape, quoteattr
@@ -9,18 +9,18 @@ from bakeoff.report.words import percent, visible
 _HEIGHT = 20
 _PAD = 6
 _LONGEST = 60
-_GREY, _GREEN, _AMBER, _RED = "#555", "#2a7d2e", "#8a6100", "#b3261e"  # white on each can be read (4.5:1)
+_GREY, _GREEN, _AMBER, _RED = "#555", "#2a7d2e", "#8a6100", "#b3261e"  # white text on each has a contrast of 4.5:1
 
 
 def score_badge(subject: SubjectSummary, label: str | None = None) -> str:
-    """A subject's score with its interval."""
+    """Return a badge with a subject's score and interval."""
     interval = subject.interval
     around = f" ({100 * interval.low:.0f}–{100 * interval.high:.0f})" if interval else ""
     return badge(label or subject.subject, f"{percent(subject.score)}{around}", _colour(subject.score))
 
 
 def run_badge(summary: Summary, label: str | None = None) -> str:
-    """How much of what the run is about passed; controls count only where there is nothing else."""
+    """Return a badge with the trials that passed. Controls count only if there is nothing else."""
     passed = sum(subject.passed for subject in summary.judged)
     scored = sum(subject.judged for subject in summary.judged)
     of_what = " (controls)" if summary.only_controls else ""
@@ -31,7 +31,7 @@ def run_badge(summary: Summary, label: str | None = None) -> str:
 
 
 def badge(label: str, value: str, colour: str) -> str:
-    """Two texts side by side; the left one on grey."""
+    """Return a badge with two texts side by side, the left one on grey."""
     left, right = visible(label, _LONGEST), visible(value, _LONGEST)
     first, second = _width(left), _width(right)
     whole = first + second
@@ -46,12 +46,12 @@ def badge(label: str, value: str, colour: str) -> str:
 
 
 def _text(text: str, middle: float, room: int) -> str:
-    # The length is fixed, so that a font we did not measure cannot make it run over.
+    # The fixed length keeps the text inside with any font.
     return f'<text x="{middle:g}" y="14" textLength="{room - 2 * _PAD}">{escape(text)}</text>'
 
 
 def _width(text: str) -> int:
-    """About what Verdana at 11 pixels takes."""
+    """Return the approximate width in Verdana at 11 pixels."""
     wide = sum(12 if unicodedata.east_asian_width(char) in "WF" else 4 if char in "iljt.,:|! " else 7 for char in text)
     return max(8, wide) + 2 * _PAD
 

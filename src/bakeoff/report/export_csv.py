@@ -1,7 +1,7 @@
-"""Rows as CSV that a spreadsheet shows and never carries out.
+"""Write rows as CSV that a spreadsheet shows and never executes.
 
-A text stays on its line: control characters are escapes as Python and JSON have them, and a backslash is doubled, so
-that no two texts become one. Data is JSON, and stays JSON where it has to be cut.
+A text stays on its line: control characters are escaped as in Python, and backslashes are doubled, so that different
+texts stay different. Data is JSON, and stays valid JSON if it has to be cut.
 """
 
 import csv
@@ -14,20 +14,20 @@ from typing import Any, TextIO
 from bakeoff.report.export_rows import Field, Value
 
 LONGEST_CELL = 32_000
-"""Spreadsheets take 32,767 characters in a cell; Parquet has the whole text."""
+"""The longest cell. Spreadsheets take 32,767 characters; Parquet has the whole text."""
 
 _SIGNS = "=+@＝＋＠－-"  # also as full-width letters
-_JOINERS = "\u200c\u200d"  # without which scripts and emoji fall apart
+_JOINERS = "\u200c\u200d"  # scripts and emoji need them
 _FORMULA = re.compile(rf"[\s{_JOINERS}\ufeff]*[{_SIGNS}]")
-# Where a comma is the decimal sign, spreadsheets part cells at semicolons, in quotes or not.
+# With a decimal comma, spreadsheets split cells at semicolons, in quotes or not.
 _SECOND_CELL = re.compile(rf";(?={_FORMULA.pattern})")
-# Most of a text needs no look: what is left is asked what it is.
+# Only the characters outside this range are inspected one by one.
 _TO_ESCAPE = re.compile(r"[^ !-\[\]-~]")
-_SHORTER = (1000, 100, 10)  # characters that each text of JSON may keep, tried in this order
+_SHORTER = (1000, 100, 10)  # lengths of the texts in JSON, tried in this order
 
 
 def write_csv(fields: tuple[Field, ...], rows: Iterator[dict[str, Value]], file: TextIO) -> None:
-    """One row at a time, with a line of names first."""
+    """Write a header and then row by row."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([safe_cell(field.name) for field in fields])
     for row in rows:
@@ -35,7 +35,7 @@ def write_csv(fields: tuple[Field, ...], rows: Iterator[dict[str, Value]], file:
 
 
 def safe_cell(text: str) -> str:
-    """Control characters as escapes; what a spreadsheet would take for a formula behind an apostrophe."""
+    """Escape control characters, and put an apostrophe before anything that a spreadsheet would take for a formula."""
     shown = _TO_ESCAPE.sub(_escape, text[: LONGEST_CELL + 1])
     shown = _SECOND_CELL.sub(r"\\x3b", shown)
     if len(shown) > LONGEST_CELL:
@@ -44,10 +44,10 @@ def safe_cell(text: str) -> str:
 
 
 def json_cell(text: str) -> str:
-    """JSON that is short enough, with its texts cut if need be, and without the sign at which cells are parted."""
+    """Return JSON that fits a cell, with its texts cut if necessary, and without semicolons."""
     for longest in (None, *_SHORTER):
         shown = text if longest is None else json.dumps(_shortened(json.loads(text), longest))
-        shown = shown.replace(";", "\\u003b")  # in JSON a semicolon stands only in texts
+        shown = shown.replace(";", "\\u003b")  # in JSON a semicolon occurs only in strings
         if len(shown) <= LONGEST_CELL:
             return shown
     return json.dumps(f"{len(text)} characters, too many for a cell")

@@ -1,4 +1,4 @@
-"""One subject of a run as a log of Inspect (`.eval`, log format 2), written without Inspect being installed.
+"""Write one subject of a run as a log of Inspect (`.eval`, log format 2). Inspect need not be installed.
 
 What maps: a subject is a model's evaluation, a case a sample, a round an epoch, steps are messages, scorers are scores.
 What does not is said in `metadata` and not bent: the trial's own score and verdict stand as the score `bakeoff`; one
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 
 def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, shelf: RunRecords, path: Path) -> None:
-    """One sample at a time; their summaries wait in a temporary file."""
+    """Write the log sample by sample; the summaries are collected in a temporary file."""
     only = with_changes(plan, subjects=(subject,))
     [summary] = summarise(only, shelf.of_subject(subject.name)).subjects
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log, tempfile.TemporaryFile() as summaries:
@@ -55,7 +55,7 @@ def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, shelf: RunRec
 
 
 class _Span:
-    """When the first sample began and the last one ended."""
+    """The start of the first sample and the end of the last one."""
 
     def __init__(self) -> None:
         self.first: float | None = None
@@ -84,7 +84,7 @@ def _write_samples(
 
 
 def sample_id(case: str) -> str:
-    """The case's id, percent-encoded where it would lead out of a folder, or could be taken for one that was."""
+    """Return the id of a case, percent-encoded if it would lead out of a folder or looks encoded already."""
     *folders, _ = case.replace("\\", "/").split("/")
     safe = "\\" not in case and not {"", ".", ".."} & set(folders)
     return case if safe and unquote(case) == case else quote(case, safe="")
@@ -177,7 +177,7 @@ def _sample(case: Case, subject: SubjectSpec, record: Record) -> Json:
 
 
 def _error(record: Record) -> Json:
-    """Why a trial was lost; a grader may have said nothing at all."""
+    """Return the reason of a lost trial; a grader may have given none."""
     failure = record.failure
     words = f"{failure.type}: {failure.message}" if failure else "no scorer returned a number"
     detail = failure.detail if failure else ""
@@ -235,7 +235,7 @@ def _output(subject: SubjectSpec, record: Record, messages: list[Json]) -> Json:
 
 
 def _scores(record: Record) -> Json:
-    """Scorers that gave a number, and ours; a name of a scorer that is taken gives way."""
+    """Return the scores by scorer, and our own; a scorer whose name is taken is renamed."""
     names = _score_names([score.name for score in record.scores])
     scores = {
         name: {"value": score.value, "explanation": score.reason, "metadata": score.metadata}
@@ -252,7 +252,7 @@ def _score_names(names: list[str]) -> list[str]:
 
 
 def _summary(sample: Json) -> Json:
-    """What Inspect lists without opening a sample."""
+    """Return what Inspect lists without opening a sample."""
     kept = ("id", "epoch", "model_usage", "started_at", "completed_at", "total_time", "working_time", "uuid")
     scores = {
         name: {**score, "explanation": str(score["explanation"])[:_LONGEST_SUMMARY], "metadata": None}
@@ -272,7 +272,7 @@ def _summary(sample: Json) -> Json:
 
 
 def _usage(usage: Usage) -> Json:
-    """Inspect's input excludes what a cache served or took."""
+    """Return the usage. Inspect's input tokens exclude cache reads and writes."""
     return {
         "input_tokens": max(0, usage.input - usage.cache_read - usage.cache_write),
         "output_tokens": usage.output,

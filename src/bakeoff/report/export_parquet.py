@@ -1,4 +1,4 @@
-"""Rows as Parquet, in groups small enough for memory. Needs the extra `parquet`."""
+"""Write rows as Parquet, in groups that fit in memory. Needs the extra `parquet`."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,7 +14,7 @@ _WHOLE = 2**63
 
 
 def write_parquet(fields: tuple[Field, ...], rows: Iterator[dict[str, Value]], path: Path) -> None:
-    """One group of rows at a time."""
+    """Write the rows group by group."""
     arrow, parquet = _libraries()
     schema = arrow.schema([(field.name, _type(arrow, field)) for field in fields])
     whole = [field.name for field in fields if field.kind == "whole"]
@@ -32,7 +32,7 @@ def _libraries() -> tuple[Any, Any]:
         from pyarrow import parquet
     except ImportError as error:
         raise UsageError(
-            "--format parquet needs pyarrow, which is not here: pip install 'bakeoff[parquet]', or use --format csv"
+            "--format parquet needs pyarrow, which is not installed: pip install 'bakeoff[parquet]' or use --format csv"
         ) from error
     return arrow, parquet
 
@@ -67,7 +67,7 @@ def _check(row: dict[str, Value], whole: list[str]) -> None:
         value = row[name]
         if isinstance(value, int) and not -_WHOLE <= value < _WHOLE:
             raise UsageError(
-                f"case {row['case']!r:.100}: {name} does not fit into the 64 bits that Parquet has: use --format csv"
+                f"case {row['case']!r:.100}: {name} does not fit into the 64 bits of Parquet: use --format csv"
             )
 
 

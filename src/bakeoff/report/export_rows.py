@@ -1,4 +1,4 @@
-"""A run as one flat row for each finished trial: what CSV and Parquet hold. The names of columns are a promise."""
+"""Flatten a run to one row per finished trial for CSV and Parquet. The names of the columns are stable."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ _FIXED = (
 
 
 def fields_of(plan: Plan) -> tuple[Field, ...]:
-    """The fixed columns, then one for each scorer of the plan."""
+    """Return the fixed columns, then one for each scorer of the plan."""
     return (*_FIXED, *(Field(f"score.{name}", "real") for name in unique_names(_scorers(plan))))
 
 
@@ -77,7 +77,7 @@ def _scorers(plan: Plan) -> list[str]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """The same names; one that was there before gets a number that makes it another."""
+    """Return the names, with numbers added to repeated ones."""
     taken: set[str] = set()
     found = []
     for name in names:
@@ -89,7 +89,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def _scores(record: Record, scorers: list[str]) -> dict[str, Value]:
-    """The first score of a name belongs to the first scorer of that name, and so on."""
+    """Return the scores by scorer; the first score of a name belongs to the first scorer of that name, and so on."""
     found: dict[str, list[float | None]] = {}
     for score in record.scores:
         found.setdefault(score.name, []).append(score.value)
@@ -131,7 +131,7 @@ def _row(record: Record) -> dict[str, Value]:
 
 
 def _time(seconds: float) -> str | None:
-    """ISO 8601 in UTC; None for what no calendar has."""
+    """Return ISO 8601 in UTC, or None for a time outside the calendar."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):

@@ -12,8 +12,8 @@ from bakeoff.record import Record
 from bakeoff.report.compare import FileName
 from bakeoff.report.compare_arms import case_key, countable
 from bakeoff.report.readers import Source
-from bakeoff.report.spread import Range, Spread, Spreads
 from bakeoff.report.summary import SubjectSummary, summarise
+from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes, Range
 from bakeoff.report.words import UNKNOWN, visible
 from bakeoff.stats import CLUSTER_TAG, CaseKey, Cell, Cells, Standing, leaderboard
 
@@ -70,7 +70,7 @@ class _Found:
     cells: Cells
     updated: float
     model: str | None
-    spread: Spread
+    cost_and_time: CostAndTime
 
     @property
     def whole(self) -> bool:
@@ -85,7 +85,7 @@ class _Seen:
         self._clusters = {case.id: case.tags.get(CLUSTER_TAG) for case in plan.cases}
         self._sums: dict[str, dict[str, tuple[int, float, float]]] = {}
         self.updated: dict[str, float] = {}
-        self.spreads = Spreads(plan)
+        self.costs_and_times = CostsAndTimes(plan)
 
     def passing(self, records: Iterable[Record]) -> Iterator[Record]:
         for record in records:
@@ -94,7 +94,7 @@ class _Seen:
                 cases = self._sums.setdefault(record.subject, {})
                 rounds, total, squares = cases.get(record.case, (0, 0.0, 0.0))
                 cases[record.case] = rounds + 1, total + value, squares + value * value
-            self.spreads.add(record)
+            self.costs_and_times.add(record)
             self.updated[record.subject] = max(self.updated.get(record.subject, 0.0), record.started)
             yield record
 
@@ -191,7 +191,7 @@ def _subjects_of(source: Source) -> Iterator[_Found]:
             cells=seen.cells(spec.name),
             updated=seen.updated.get(spec.name, 0.0),
             model=model if isinstance(model, str) else None,
-            spread=seen.spreads.by_subject[spec.name],
+            cost_and_time=seen.costs_and_times.by_subject[spec.name],
         )
 
 
@@ -207,8 +207,8 @@ def _entry(standing: Standing, runs: list[_Found]) -> Entry:
         whole=found.whole,
         updated=found.updated or None,
         history=tuple(run.summary.score for run in runs if run.summary.score is not None),
-        cost_interval=found.spread.costs.interval(),
-        time_interval=found.spread.times.interval(),
+        cost_interval=found.cost_and_time.costs.interval(),
+        time_interval=found.cost_and_time.times.interval(),
     )
 
 

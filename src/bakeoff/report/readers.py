@@ -1,7 +1,7 @@
-"""Where records come from: run folders, journals, and whatever result files a door can read.
+"""Read records from run folders, journals and the result files that doors know.
 
-A `Reader` turns one kind of file or folder into a plan and records; everything that reports, compares or exports works
-on those two. A package adds its own under the entry point group `bakeoff.readers`: a class made without arguments.
+A `Reader` turns one kind of file or folder into a plan and records, which is all that reports and exports use.
+A package adds a reader under the entry point group `bakeoff.readers`: a class that takes no arguments.
 """
 
 import os
@@ -24,49 +24,49 @@ from bakeoff.storage.journal import Damage, Entry, Mark, implausible_number, rea
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
 
 GROUP = "bakeoff.readers"
-_MOST_WORDS = 5  # sandboxes or versions that are told apart; more of them is no longer a circumstance
+_MOST_WORDS = 5  # sandboxes or versions that are listed
 _LONGEST_REASON = 300
 _BREAKS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What code that parses a file it did not expect raises: values, encodings, missing parts, nesting."""
+"""The errors that a parser raises on an unexpected file."""
 
 
 class Description(FrozenModel):
-    """What records are about. Where only their ids are known, cases have empty prompts and `content_known` is False."""
+    """The plan of some records. If only the ids of cases are known, prompts are empty and `content_known` is False."""
 
-    name: str  # how reports call it
+    name: str  # in reports
     plan: Plan
     content_known: bool = True
-    run: str | None = None  # the run folder that a file was computed from, where it says so
+    run: str | None = None  # the run folder that a file was computed from, if known
 
 
 class Circumstances(FrozenModel):
-    """What was written down of how the records came about."""
+    """The recorded conditions of a run."""
 
     sandboxes: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()  # of bakeoff
-    damaged: int = 0  # entries that could not be read and are in no number
+    damaged: int = 0  # unreadable entries, which are not counted
 
 
 class Reader(Protocol):
-    """Reads one kind of file or folder. `what` is how an error message lists it."""
+    """Read one kind of file or folder. Error messages list it as `what`."""
 
     @property
     def what(self) -> str: ...
 
     def recognises(self, path: Path) -> bool:
-        """Whether this is the kind; a look at names or first bytes, not a full read."""
+        """Tell whether a path is of this kind, by its name or first bytes."""
 
     def describe(self, path: Path) -> Description: ...
 
     def circumstances(self, path: Path) -> Circumstances: ...
 
     def read(self, path: Path) -> Iterator[Record]:
-        """The one record that counts for each trial, in any order, one at a time."""
+        """Yield the record that counts for each trial, in any order."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Something that was recognised, and the reader that did."""
+    """A path and the reader that recognised it."""
 
     path: Path
     reader: Reader
@@ -92,7 +92,7 @@ class Source:
             return self.reader.circumstances(self.path)
 
     def records(self) -> Iterator[Record]:
-        """One for each trial at most, all of them of the plan: whoever reports need not ask again."""
+        """Yield at most one record per trial, all of trials in the plan."""
         plan = self.plan
         with _sentences(self.path):
             records = self.reader.read(self.path)
@@ -100,7 +100,7 @@ class Source:
 
 
 def _checked(path: Path, plan: Plan, records: Iterator[Record]) -> Iterator[Record]:
-    """What a reader of someone else's gives: a trial that is told twice would count twice."""
+    """Check the records of a foreign reader: each must be of a trial in the plan, and none may occur twice."""
     seen: set[int] = set()
     for record in records:
         name = f"round {record.round + 1} of case {record.case!r:.100} with subject {record.subject!r:.100}"
@@ -108,7 +108,7 @@ def _checked(path: Path, plan: Plan, records: Iterator[Record]) -> Iterator[Reco
         if trial is None:
             raise RunFolderError(f"{path}: {name} is not in the plan that was read from the same file")
         if trial.index in seen:
-            raise RunFolderError(f"{path}: {name} is there more than once")
+            raise RunFolderError(f"{path}: {name} occurs more than once")
         if found := implausible_number(record):
             raise RunFolderError(f"{path}: {name}: {found}")
         seen.add(trial.index)
@@ -117,7 +117,7 @@ def _checked(path: Path, plan: Plan, records: Iterator[Record]) -> Iterator[Reco
 
 @contextmanager
 def _sentences(path: Path) -> Iterator[None]:
-    """What goes wrong with a file, as an error of ours."""
+    """Turn the problems of a file into an error message."""
     try:
         yield
     except OSError as error:
@@ -127,7 +127,7 @@ def _sentences(path: Path) -> Iterator[None]:
 
 
 def reason_of(error: Exception) -> str:
-    """What an error says, on one line, with its type where the words alone would say too little."""
+    """Return the message of an error on one line, with its type if needed."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -136,7 +136,7 @@ def reason_of(error: Exception) -> str:
 
 
 class RunFolderReader:
-    """A run's own folder."""
+    """Read a run folder."""
 
     what = "a run folder (plan.json and journal.jsonl)"
 
@@ -155,7 +155,7 @@ class RunFolderReader:
 
 
 class JournalReader:
-    """A journal: with the plan beside it as good as the folder, without it known by ids alone."""
+    """Read a journal. Without the plan beside it, cases are known by their ids only."""
 
     what = "a journal (.jsonl as bakeoff writes it)"
 
@@ -184,7 +184,7 @@ _OWN = (RunFolderReader, JournalReader)
 
 
 class InstalledReader:
-    """A reader of an installed package, imported when a file is none of ours. One that is broken knows no file."""
+    """A reader of an installed package, imported only for files that are not ours. A broken reader knows no file."""
 
     def __init__(self, point: EntryPoint) -> None:
         self._point = point
@@ -229,19 +229,19 @@ class InstalledReader:
 
 
 def known_readers() -> tuple[Reader, ...]:
-    """Ours, then those of installed packages, by name; nothing of theirs is imported yet."""
+    """Return our readers, then those of installed packages by name, without importing them."""
     points = () if os.environ.get("BAKEOFF_NO_PLUGINS") else entry_points(group=GROUP)
     installed = map(InstalledReader, sorted(points, key=lambda point: point.name))
     return (RunFolderReader(), JournalReader(), *installed)
 
 
 def open_source(path: Path, readers: tuple[Reader, ...] | None = None) -> Source:
-    """The file or folder with the first reader that knows it."""
+    """Return a file or folder with the first reader that recognises it."""
     readers = known_readers() if readers is None else readers
     with _sentences(path):
         reader = next((reader for reader in readers if reader.recognises(path)), None)
     if reader is None:
-        state = "is none of what can be read" if path.exists() else "does not exist"
+        state = "is not a kind of file that can be read" if path.exists() else "does not exist"
         broken = [problem for reader in readers if (problem := getattr(reader, "problem", None))]
         working = [reader.what for reader in readers if not getattr(reader, "problem", None)]
         raise UsageError(f"{path} {state}: {'; '.join([', '.join(working), *broken])}")
@@ -249,11 +249,11 @@ def open_source(path: Path, readers: tuple[Reader, ...] | None = None) -> Source
 
 
 def find_source(results: Path, name: str, readers: tuple[Reader, ...] | None = None) -> Source:
-    """A path, the name of a run under `results`, or `latest`."""
+    """Find a source by a path, the name of a run under `results`, or `latest`."""
     if name != LATEST and Path(name).exists():
         return open_source(Path(name), readers)
     if name.endswith((".jsonl", ".json", ".eval")) or "/" in name.rstrip("/"):
-        return open_source(Path(name), readers)  # which says what was wrong with it
+        return open_source(Path(name), readers)  # for its error message
     return Source(find_run(results, name).path, RunFolderReader())
 
 

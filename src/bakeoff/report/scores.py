@@ -1,8 +1,8 @@
 """The columns, cells and plots of scores that all reports share."""
 
 from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Section, Span, Value, frontier
-from bakeoff.report.spread import Range
 from bakeoff.report.summary import SubjectSummary
+from bakeoff.report.usage_intervals import Range
 from bakeoff.report.words import UNKNOWN, cost, duration, percent, span, visible
 from bakeoff.stats import Interval
 

@@ -1,4 +1,4 @@
-"""From records to numbers, in one pass and in memory that depends on cases × subjects, not on how many rounds."""
+"""Compute the numbers of a run in one pass. Memory depends on cases × subjects, not on rounds."""
 
 from array import array
 from collections import Counter
@@ -12,16 +12,16 @@ from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.stats import CLUSTER_TAG, Cell, Interval, score_interval
 
 MOST_ROUNDS = 100
-"""Rounds above which they are not told one by one: a plan may name millions."""
+"""The number of rounds up to which each round has its own mean."""
 
 CONTROLS = frozenset({"nop", "oracle", "cheat"})
-"""Kinds of subjects that are there to test the cases."""
+"""The kinds of subjects that test the cases."""
 
 _COUNTED = ("requests", "input", "output", "cache_read", "cache_write", "reasoning")
 
 
 def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
-    """Whether a subject is there to test the cases; `bound` says that it was given their hidden parts."""
+    """Tell whether a subject tests the cases; `bound` means that it was given their hidden parts."""
     return bound or spec.kind in CONTROLS
 
 
@@ -30,7 +30,7 @@ class SubjectSummary(FrozenModel):
 
     subject: str
     bound: bool  # it was given the hidden parts of the cases on purpose
-    control: bool = False  # it is there to test the cases, and is not itself judged
+    control: bool = False  # it tests the cases and is not judged itself
     planned: int
     verdicts: dict[Verdict, int]  # of trials
     scored: int  # trials that say something about the subject
@@ -48,7 +48,7 @@ class SubjectSummary(FrozenModel):
 
     @property
     def finished(self) -> int:
-        """Trials that have a record, whatever became of them."""
+        """Return the number of trials with a record."""
         return sum(self.verdicts.values())
 
     @property
@@ -57,12 +57,12 @@ class SubjectSummary(FrozenModel):
 
     @property
     def missing(self) -> int:
-        """Trials that no process has got to yet."""
+        """Return the number of trials without a record."""
         return self.planned - self.finished
 
 
 class Summary(FrozenModel):
-    """A whole run's numbers."""
+    """The numbers of a whole run."""
 
     name: str
     cases: int
@@ -85,12 +85,12 @@ class Summary(FrozenModel):
 
     @property
     def complete(self) -> bool:
-        """Whether every trial has said something about its subject."""
+        """Tell whether every planned trial was scored."""
         return all(subject.scored == subject.planned for subject in self.subjects)
 
     @property
     def judged(self) -> tuple[SubjectSummary, ...]:
-        """Those whom the run is about; all, where there are only controls."""
+        """Return the subjects without controls; all, if there are only controls."""
         return tuple(subject for subject in self.subjects if not subject.control) or self.subjects
 
     @property
@@ -104,7 +104,7 @@ class Summary(FrozenModel):
 
     @property
     def spent(self) -> Usage:
-        """All that was paid for, judges included."""
+        """Return everything that was paid for, judges included."""
         return sum((subject.spent for subject in self.subjects), self.judging)
 
     @property
@@ -113,7 +113,7 @@ class Summary(FrozenModel):
 
 
 class _Spending:
-    """A sum of usages, without a new object for each."""
+    """A sum of usages that creates no object for each."""
 
     def __init__(self) -> None:
         self._counts = [0] * len(_COUNTED)
@@ -132,7 +132,7 @@ class _Spending:
 
 
 class _Tally:
-    """One subject's sums while records stream by."""
+    """The running sums of one subject."""
 
     def __init__(self, cases: int, rounds: int) -> None:
         self.totals = array("d", bytes(8 * cases))  # of the scores of each case
@@ -176,7 +176,7 @@ class _Tally:
         self.failed += verdict in (Verdict.FAIL, Verdict.TIMEOUT)
 
     def cells(self, clusters: Sequence[str | None]) -> list[Cell]:
-        """The cases that were scored at least once."""
+        """Return the cases that were scored at least once."""
         sums = zip(self.counts, self.totals, self.squares, clusters, strict=True)
         return [Cell(count, total, squares, cluster) for count, total, squares, cluster in sums if count]
 
@@ -206,7 +206,7 @@ class _Tally:
 
 
 def summarise(plan: Plan, records: Iterable[Record]) -> Summary:
-    """The numbers of a run. Give each trial's latest record once, in any order."""
+    """Return the numbers of a run. `records` has each trial's latest record once, in any order."""
     tallies = {spec.name: _Tally(len(plan.cases), plan.rounds) for spec in plan.subjects}
     places = {case.id: place for place, case in enumerate(plan.cases)}
     cases = CaseVerdicts(plan, ruled_only=True)

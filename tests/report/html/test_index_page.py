@@ -17,7 +17,7 @@ from bakeoff.report.html.entries import (
     write_current_page,
 )
 from bakeoff.report.html.run_data import RunData
-from bakeoff.report.kept import place_of, tidy
+from bakeoff.report.page_cache import cache_file, clean_up
 from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, opened
@@ -79,7 +79,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_summary_is_kept_until_the_journal_changes(tmp_path: Path) -> None:
     run = write_run(tmp_path / "results" / "runs" / "one", plan_of(3))
     fresh = read_entry(run)
-    kept = place_of(run, "summary")
+    kept = cache_file(run, "summary")
     marked = kept.read_text("utf-8").replace('"name":"generated"', '"name":"from the cache"')
     kept.write_text(marked, "utf-8")
     assert read_entry(run).summary.name == "from the cache"
@@ -92,7 +92,7 @@ def test_a_summary_is_kept_until_the_journal_changes(tmp_path: Path) -> None:
 def test_a_kept_summary_that_is_damaged_is_not_believed(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", plan_of(3))
     fresh = read_entry(run)
-    kept = place_of(run, "summary")
+    kept = cache_file(run, "summary")
     kept.write_bytes(kept.read_bytes().partition(b"\n")[0] + b'\n{"key": "' + b"[" * 10_000)
     assert read_entry(run) == fresh
 
@@ -102,7 +102,7 @@ def test_nothing_that_came_with_a_run_folder_is_believed(tmp_path: Path) -> None
     run = write_run(tmp_path / "theirs", plan_of(3))
     fresh = read_entry(run)
     before = sorted(path.name for path in run.path.iterdir())
-    kept = place_of(run, "summary")
+    kept = cache_file(run, "summary")
     for name in (".summary.json", kept.name):
         (run.path / name).write_bytes(kept.read_bytes().replace(b'"generated"', b'"forged"'))
     received = run.path.rename(tmp_path / "ours")
@@ -114,10 +114,10 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes_first(tmp_path: Path, cache
     runs = [write_run(tmp_path / "runs" / str(number), plan_of(2)) for number in range(4)]
     for number, run in enumerate(runs):
         read_entry(run)
-        os.utime(place_of(run, "summary"), ns=(number, number))
-    size = 4096 * -(-place_of(runs[0], "summary").stat().st_size // 4096)
-    tidy(2 * size)
-    assert [place_of(run, "summary").exists() for run in runs] == [False, False, True, True]
+        os.utime(cache_file(run, "summary"), ns=(number, number))
+    size = 4096 * -(-cache_file(runs[0], "summary").stat().st_size // 4096)
+    clean_up(2 * size)
+    assert [cache_file(run, "summary").exists() for run in runs] == [False, False, True, True]
     assert read_entry(runs[0]).summary.cases == 2
     assert {path.stat().st_mode & 0o777 for path in (cache / "runs").iterdir()} == {0o600}
 

@@ -1,4 +1,4 @@
-"""What the index knows of a run, kept so that the next index need not read the journal again."""
+"""Summarise runs for the index, and cache the summaries until the journals change."""
 
 import json
 import os
@@ -14,38 +14,38 @@ from bakeoff.plan import Plan
 from bakeoff.report.html.render import PAGE_NAME
 from bakeoff.report.html.run_data import State, read_plan, readable_errors
 from bakeoff.report.html.run_page import Sections, no_sections, write_run_page
-from bakeoff.report.kept import keep, key_of, look, recall, tidy
+from bakeoff.report.page_cache import cache_key, clean_up, file_state, load, store
 from bakeoff.report.readers import Reader, Source, known_readers
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.words import visible
 from bakeoff.storage.journal import Mark, read_journal
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
-_SUMMARY, _PAGE = "summary", "page"  # what is kept of a run
+_SUMMARY, _PAGE = "summary", "page"  # the kinds of cached data
 
 
 class Entry(FrozenModel):
-    """One run, as far as the index shows it. Doors make these from result files of their own."""
+    """One run of the index."""
 
     run: str
     started: float | None
-    cases: str  # a fingerprint: scores over other cases are not a history
-    models: dict[str, str]  # of subjects that name one
+    cases: str  # a fingerprint, because only scores over the same cases form a history
+    models: dict[str, str]  # by subject, if it names one
     summary: Summary
     state: State = "incomplete"
     page: str | None = None  # a link to the run's page, relative to the results folder
 
 
 class Unreadable(FrozenModel):
-    """A run folder that cannot be shown, and why."""
+    """A run folder that cannot be shown, with the reason."""
 
     run: str
     reason: str
 
 
 def read_entries(results: Path) -> Iterator[Entry | Unreadable]:
-    """Every run of a results folder, oldest first, one at a time."""
-    tidy()
+    """Yield every run of a results folder, oldest first."""
+    clean_up()
     for folder in run_folders(results):
         try:
             yield read_entry(folder)
@@ -54,7 +54,7 @@ def read_entries(results: Path) -> Iterator[Entry | Unreadable]:
 
 
 def read_file_entries(results: Path, readers: tuple[Reader, ...] | None = None) -> Iterator[Entry | Unreadable]:
-    """Every result file beside the runs, whichever reader knows it, but for those computed from a run that is here."""
+    """Yield every result file of a results folder, except those computed from a run of the same folder."""
     readers = known_readers() if readers is None else readers
     for path in sorted(results.glob("*.json")):
         reader = next((reader for reader in readers if reader.recognises(path)), None)
@@ -84,9 +84,9 @@ def _of_file(source: Source) -> Entry:
 
 
 def read_entry(folder: RunFolder) -> Entry:
-    """From what was kept if the run has not changed since, otherwise from the journal."""
+    """Read a run from the cache if it has not changed, otherwise from its journal."""
     with readable_errors(folder):
-        key = key_of(folder)
+        key = cache_key(folder)
         entry = _kept(folder, key) or _fresh(folder, key)
         running = folder.is_being_written()
     state: State = "running" if running else "complete" if entry.summary.complete else "incomplete"
@@ -95,28 +95,28 @@ def read_entry(folder: RunFolder) -> Entry:
 
 
 def page_is_current(folder: RunFolder) -> bool:
-    """Whether the page beside the journal was made here from just this plan and this journal."""
+    """Tell whether the page beside the journal was made here from the present plan and journal."""
     page = folder.path / PAGE_NAME
     with readable_errors(folder):
-        return page.is_file() and recall(folder, _PAGE, _page_key(key_of(folder), page)) is not None
+        return page.is_file() and load(folder, _PAGE, _page_key(cache_key(folder), page)) is not None
 
 
 def write_current_page(folder: RunFolder, *, sections: Sections = no_sections) -> Path:
-    """Write the page beside the journal, and note from what; what is appended meanwhile makes it out of date."""
+    """Write the page beside the journal and remember its input; later appends make it out of date."""
     with readable_errors(folder):
-        before = key_of(folder)
+        before = cache_key(folder)
     page = write_run_page(folder, sections=sections)
-    keep(folder, _PAGE, _page_key(before, page), b"")
+    store(folder, _PAGE, _page_key(before, page), b"")
     return page
 
 
 def _page_key(made_from: str, page: Path) -> str:
-    """The page is looked at too: one that came with a folder was not made here."""
-    return fingerprint(made_from, look(page))
+    """Include the page itself in the key: a page that came with a folder was not made here."""
+    return fingerprint(made_from, file_state(page))
 
 
 def _kept(folder: RunFolder, key: str) -> Entry | None:
-    kept = recall(folder, _SUMMARY, key)
+    kept = load(folder, _SUMMARY, key)
     try:
         return Entry.model_validate_json(kept) if kept is not None else None
     except ValidationError:
@@ -132,12 +132,12 @@ def _fresh(folder: RunFolder, key: str) -> Entry:
         models=_models(plan),
         summary=summarise(plan, folder.latest_records(plan)),
     )
-    keep(folder, _SUMMARY, key, entry.model_dump_json().encode(errors="replace"))
+    store(folder, _SUMMARY, key, entry.model_dump_json().encode(errors="replace"))
     return entry
 
 
 def _started(folder: RunFolder) -> float | None:
-    """When the first process took it up: the journal's first line."""
+    """Return the time of the journal's first line."""
     if not folder.started:
         return None
     first = next(iter(read_journal(folder.journal_file)), None)

@@ -21,8 +21,8 @@ from bakeoff.record import Record, Verdict
 from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import failure_class, failure_message
-from bakeoff.report.spread import Spread, Spreads
 from bakeoff.report.summary import Summary, summarise
+from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes
 from bakeoff.report.words import visible
 from bakeoff.stats import Cell
 from bakeoff.storage.journal import Damage, Entry, Mark, read_journal_backwards
@@ -96,7 +96,7 @@ class RunData:
     state: State
     summary: Summary
     bills: dict[str, Bill]
-    spreads: dict[str, Spread]
+    costs_and_times: dict[str, CostAndTime]
     cells: dict[str, dict[str, Cell]]  # scores by subject and case, for the sections of doors
     cases: CaseVerdicts  # of cases with a pass rule of their own
     failures: dict[FailureClass, FailureCount]
@@ -118,7 +118,7 @@ class _Collector:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.bills = {spec.name: Bill() for spec in plan.subjects}
-        self.spreads = Spreads(plan)
+        self.costs_and_times = CostsAndTimes(plan)
         self.cells: dict[str, dict[str, Cell]] = {spec.name: {} for spec in plan.subjects}
         self.cases = CaseVerdicts(plan, ruled_only=True)
         self._unhappy: list[tuple[int, Record]] = []  # rounds of such cases, without what they said
@@ -165,7 +165,7 @@ class _Collector:
 
     def _note(self, index: int, record: Record) -> None:
         self.bills[record.subject].add(record, self._price(record))
-        self.spreads.add(record)
+        self.costs_and_times.add(record)
         if self.plan.door is not None:
             self._note_score(record)
         ruled = self.cases.add(record)
@@ -269,7 +269,7 @@ def _data(name: str, collector: _Collector, summary: Summary, *, running: bool =
         state="running" if running else "complete" if summary.complete else "incomplete",
         summary=summary,
         bills=collector.bills,
-        spreads=collector.spreads.by_subject,
+        costs_and_times=collector.costs_and_times.by_subject,
         cells=collector.cells,
         cases=collector.cases,
         failures=collector.failures(),

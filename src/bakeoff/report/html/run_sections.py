@@ -56,14 +56,14 @@ def tradeoffs(data: RunData) -> Section | None:
     """Plot scores against cost and time."""
     scored = [subject for subject in data.summary.subjects if subject.score is not None]
     bound = frozenset(visible(subject.subject, NAME) for subject in scored if subject.bound)
-    spreads = data.spreads
+    costs_and_times = data.costs_and_times
     priced = tuple(
-        score_point(subject, paid, spreads[subject.subject].costs.interval())
+        score_point(subject, paid, costs_and_times[subject.subject].costs.interval())
         for subject in scored
         if (paid := cost_per_trial(subject)) is not None
     )
     timed = tuple(
-        score_point(subject, subject.seconds, spreads[subject.subject].times.interval())
+        score_point(subject, subject.seconds, costs_and_times[subject.subject].times.interval())
         for subject in scored
         if subject.seconds is not None
     )

@@ -1,4 +1,4 @@
-"""The same pages from a server on this machine, with runs in progress shown as they go on.
+"""Serve the same pages from this machine, with live progress.
 
 guard    who may ask: this machine's browser, under our name, with our token
 live     how a run goes on, from the end of its journal

@@ -1,4 +1,4 @@
-"""Which address shows what: `/` the index, `/runs/NAME` a run, and `/events` under each what changes in it."""
+"""Serve the index at `/`, a run at `/runs/NAME`, and the changes of each at `/events` below it."""
 
 import asyncio
 import itertools
@@ -32,7 +32,7 @@ _MOST_PAGES = 100  # of the index that are known apart
 
 
 class Pages:
-    """Makes pages when they are asked for. A run's is kept until its files change."""
+    """Make pages on request. A run's page is cached until its files change."""
 
     def __init__(self, results: Path, folder: Path, sections: Sections = no_sections) -> None:
         self._results = results
@@ -44,7 +44,7 @@ class Pages:
         self._making = asyncio.Lock()  # one at a time: a large run takes all of one core
 
     async def index(self) -> Path:
-        """A page for this reader, whose events begin with what changed since it was made."""
+        """Return a page; its events begin with the changes since it was made."""
         async with self._making:
             seen = await call(look_at, self._results)  # first: what changes meanwhile is told once more
             number = str(next(self._numbers))
@@ -57,7 +57,7 @@ class Pages:
             return made
 
     def watch(self, page: str) -> Watch:
-        """What changes from that page on; a page that is forgotten is told everything."""
+        """Return the changes since a page was made; a forgotten page gets everything."""
         return Watch(self._results, self._seen.get(page, {}))
 
     async def run(self, name: str) -> Path:
@@ -74,7 +74,7 @@ class Pages:
         return kept[1]
 
     def find(self, name: str) -> RunFolder:
-        """Only by the names that are there: what is asked for never becomes a path."""
+        """Find a run by comparing names, so that a request never becomes a path."""
         found = next((folder for folder in run_folders(self._results) if folder.label == name), None)
         if found is None:
             raise RunFolderError("there is no such run")
@@ -82,7 +82,7 @@ class Pages:
 
 
 def make_app(results: Path, port: int, token: str, *, sections: Sections = no_sections) -> Guard:
-    """The whole application behind its guard."""
+    """Return the application behind its guard."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -124,7 +124,7 @@ async def _events(request: Request) -> Response:
 
 
 async def _stream(news: Callable[[], bytes | None], pause: float) -> AsyncIterator[bytes]:
-    """What changes, as long as someone listens. A run that was killed may be taken up again, so this has no end."""
+    """Yield changes as long as someone listens. A killed run may be resumed, so this does not end."""
     quiet = 0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Who may ask. Any web page that is open in the same browser can send requests to this machine, so
+"""Decide which requests are answered. Any web page that is open in the same browser can send requests here, so
 
 - `Host` must be one of our own names: a foreign name that was made to point here (DNS rebinding) is refused;
 - `Origin` and `Sec-Fetch-Site`, where a browser sends them, must say that our own page asks, or the person;
@@ -31,7 +31,7 @@ TOKEN = "token"  # noqa: S105 - the name of the parameter
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Stands before the application and lets only its own people through."""
+    """Let only authorised requests through to the application."""
 
     app: ASGIApp
     port: int
@@ -52,7 +52,7 @@ class Guard:
         await (answer or self.app)(scope, receive, send_guarded)
 
     def _answer(self, request: Request) -> Response | None:
-        """What to say instead of the page; None lets the request through."""
+        """Return the refusal, or None to let the request through."""
         if refusal := self._refusal(request):
             return PlainTextResponse(f"refused: {refusal}\n", HTTPStatus.FORBIDDEN)
         given = request.query_params.get(TOKEN)
@@ -75,7 +75,7 @@ class Guard:
         return None
 
     def _welcome(self, request: Request) -> Response:
-        """Trade the token in the address for a cookie, so that it stays out of history, titles and links."""
+        """Replace the token in the address by a cookie, so that it stays out of history, titles and links."""
         rest = urlencode([(name, value) for name, value in parse_qsl(request.url.query) if name != TOKEN])
         # Two slashes at the start would be another site's address.
         path = "/" + request.url.path.lstrip("/")

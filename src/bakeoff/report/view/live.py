@@ -1,4 +1,4 @@
-"""How a run goes on: its journal is read from where it was last left, and its lock says whether anyone still writes."""
+"""Follow a run: read its journal from the last position; its lock shows whether a process still writes."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ State = Literal["running", "complete", "incomplete", "stopped"]
 
 
 class Progress:
-    """What a run has come to. `update` takes in what was written since; `news` says it."""
+    """The progress of a run. `update` reads new lines; `news` returns the numbers."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
@@ -31,7 +31,7 @@ class Progress:
         self._ending: str | None = None
 
     def update(self) -> bool:
-        """Read on; whether there was anything new."""
+        """Read new lines; return whether there were any."""
         before = self._at
         if (planned := self.folder.plan_file.stat().st_mtime_ns) != self._planned:
             self._planned, self.plan = planned, read_plan(self.folder)
@@ -46,7 +46,7 @@ class Progress:
         self._at, self._outcomes, self._cost, self._ending = 0, {}, None, None
 
     def _new_lines(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines only: the last one may be half written."""
+        """Return complete lines only: the last one may be incomplete."""
         if not self.folder.started:
             return
         with self.folder.journal_file.open("rb") as file:
@@ -81,7 +81,7 @@ class Progress:
             self._outcomes.pop(trial.index, None)  # the plan's present scorers have not scored it yet
 
     def news(self) -> dict[str, Any]:
-        """All numbers, for whoever has just come."""
+        """Return all numbers, for a new listener."""
         running = self.folder.is_being_written()
         state = self._state(running=running)
         return {
@@ -130,14 +130,14 @@ class Progress:
 
 
 class Told:
-    """What one listener has heard of a run."""
+    """The part of a run that one listener has received."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._last: dict[str, Any] | None = None
 
     def news(self) -> bytes | None:
-        """The next event, if there is something to tell."""
+        """Return the next event, if anything changed."""
         self._progress.update()
         news = self._progress.news()
         if news == self._last:
@@ -147,12 +147,12 @@ class Told:
 
 
 def event(name: str, news: dict[str, Any]) -> bytes:
-    """One server-sent event; JSON has no newlines of its own."""
+    """Return a server-sent event; compact JSON has no newlines."""
     return f"event: {name}\ndata: {json.dumps(news, allow_nan=False)}\n\n".encode()
 
 
 def _kind(raw: bytes) -> tuple[str, dict[str, Any]]:
-    """A record is not parsed twice: its type stands at the start of the line."""
+    """Tell the type of a line by its beginning, without parsing it."""
     if raw.startswith(b'{"type":"record"'):
         return "record", {}
     try:

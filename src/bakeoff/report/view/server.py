@@ -1,4 +1,4 @@
-"""The socket on loopback and the server behind it."""
+"""Run the server on a loopback socket."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ HOST = "127.0.0.1"
 
 
 def serve(results: Path, port: int, ready: Callable[[str], None], *, sections: Sections = no_sections) -> None:
-    """Serve until Ctrl-C. `ready` is told the address once it answers; `sections` is what doors add to runs' pages."""
+    """Serve until Ctrl-C. `ready` receives the address once it answers; `sections` adds sections to run pages."""
     with _listen(port) as listening:
         bound: int = listening.getsockname()[1]
         token = secrets.token_urlsafe(24)

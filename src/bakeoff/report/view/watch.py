@@ -1,4 +1,4 @@
-"""Which runs of a results folder have changed: from the size and time of their files, and whether anyone writes."""
+"""Find the runs that changed, by the size and time of their files and by their locks."""
 
 from pathlib import Path
 from time import monotonic
@@ -16,7 +16,7 @@ _REST = 3  # times as long as a run took to read, it is left alone: a long one t
 
 
 class Look(NamedTuple):
-    """All that is looked at before a run is read."""
+    """The state of a run's files, read before the run itself."""
 
     plan: int  # when it was written: scoring anew begins with another one
     size: int
@@ -25,7 +25,7 @@ class Look(NamedTuple):
 
 
 def look_at(results: Path) -> dict[str, Look]:
-    """Every run that can be looked at."""
+    """Return the state of every readable run."""
     looks = {}
     for folder in run_folders(results):
         try:
@@ -43,7 +43,7 @@ def look_into(folder: RunFolder) -> Look:
 
 
 class Watch:
-    """For one listener: what changed since it was last told."""
+    """Track the changes for one listener."""
 
     def __init__(self, results: Path, seen: dict[str, Look]) -> None:
         self._results = results
@@ -51,7 +51,7 @@ class Watch:
         self._rest: dict[str, float] = {}  # until when a run is left alone
 
     def news(self) -> bytes | None:
-        """The rows of runs that are new or have changed, and the names of those that are gone."""
+        """Return the rows of new and changed runs, and the names of deleted ones."""
         looks = look_at(self._results)
         gone = sorted(self._seen.keys() - looks.keys())
         for name in gone:

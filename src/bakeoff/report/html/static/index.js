@@ -46,7 +46,7 @@ function runColumns(index, ticked, tick) {
     { title: "Subject", cell: (row) => rows.subject[row] + (rows.bound[row] ? " *" : ""), sort: (row) => rows.subject[row] },
     { title: "Score", align: "end", cell: (row) => h("strong", {}, percent(rows.score[row])), sort: (row) => rows.score[row] },
     { title: "95 % interval", cell: (row) => h("span", { title: rows.method[row] }, track(rows.score[row], rows.low[row], rows.high[row]), index.interval(row)), sort: (row) => rows.low[row] },
-    { title: "Passed / scored", align: "end", cell: (row) => `${count(rows.passed[row])} / ${count(rows.scored[row])}`, sort: (row) => rows.scored[row] },
+    { title: "Passed/scored", align: "end", cell: (row) => `${count(rows.passed[row])}/${count(rows.scored[row])}`, sort: (row) => rows.scored[row] },
     { title: "Lost", align: "end", cell: (row) => rows.lost[row] || "0", sort: (row) => rows.lost[row] || null },
     { title: "Not run", align: "end", cell: (row) => count(rows.missing[row]), sort: (row) => rows.missing[row] },
     { title: "Cost", align: "end", cell: (row) => money(rows.cost[row]), sort: (row) => rows.cost[row] },
@@ -110,7 +110,7 @@ const points = (share) => `${(100 * share).toFixed(1)} points`;
 const FIELDS = [
   ["Score", (index, row) => index.rows.score[row], percent, points],
   ["95 % interval", (index, row) => index.interval(row)],
-  ["Passed / scored", (index, row) => `${count(index.rows.passed[row])} / ${count(index.rows.scored[row])}`],
+  ["Passed/scored", (index, row) => `${count(index.rows.passed[row])}/${count(index.rows.scored[row])}`],
   ["Lost", (index, row) => index.rows.lost[row] || "0"],
   ["Not run", (index, row) => index.rows.missing[row], count],
   ["Cost", (index, row) => index.rows.cost[row], money],
@@ -149,9 +149,9 @@ function showComparison(index, ticked, clear) {
   const copy = h("button", { type: "button", onclick: async () => { await navigator.clipboard.writeText(command); copy.textContent = "Copied"; } }, "Copy");
   host.replaceChildren(
     h("header", {}, h("h3", {}, "Side by side"), clearButton),
-    same ? "" : h("p", { class: "text tone-lost" }, "These two were tried on different cases: their scores do not measure the same."),
+    same ? "" : h("p", { class: "text tone-lost" }, "These two were tried on different cases: their scores are not comparable."),
     h("div", { class: "scroll", role: "region", "aria-label": "Side by side", tabindex: "0" }, table),
-    h("p", { class: "command" }, "Whether the difference is real: ", h("code", {}, command), navigator.clipboard ? copy : ""));
+    h("p", { class: "command" }, "To test whether the difference is real: ", h("code", {}, command), navigator.clipboard ? copy : ""));
 }
 
 /** Names are quoted for a shell: they may hold anything. */
@@ -224,7 +224,7 @@ function showHistory(index, rows) {
   byId("history-plot").replaceChildren(h("figure", { class: "plot" },
     h("figcaption", {}, `${index.rows.subject[rows[0]]} · ${index.run(rows[0], "title")}`),
     drawing,
-    mixed ? h("p", { class: "notes" }, "The cases changed between these runs: not all of these scores measure the same.") : "",
+    mixed ? h("p", { class: "notes" }, "The cases changed between these runs: not all of these scores are comparable.") : "",
     h("details", { class: "numbers" }, h("summary", {}, "The numbers"), table)));
 }
 

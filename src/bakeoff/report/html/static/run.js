@@ -31,7 +31,7 @@ function trialColumns(run) {
     run.rounds > 1 && { title: "Round", align: "end", cell: (row) => count(run.roundOf(run.trial[row]) + 1), sort: (row) => run.roundOf(run.trial[row]) },
     { title: "Outcome", cell: (row) => chip(run.outcome(row), tone(run.outcome(row))), sort: (row) => run.outcome(row) },
     run.case_verdicts && run.rounds > 1 && { title: "Case outcome", help: "of all rounds together", cell: (row) => chip(run.caseVerdict(row), tone(run.caseVerdict(row))), sort: (row) => run.caseVerdict(row) },
-    any(run.replayed) && { title: "Answers", help: "of the model: asked anew, or replayed from recordings", cell: (row) => (run.replayed[row] ? "replayed" : "asked"), sort: (row) => run.replayed[row] },
+    any(run.replayed) && { title: "Answers", help: "of the model: live, or replayed from recordings", cell: (row) => (run.replayed[row] ? "replayed" : "live"), sort: (row) => run.replayed[row] },
     { title: "Score", align: "end", cell: (row) => percent(run.score[row]), sort: (row) => run.score[row] },
     { title: "Time", align: "end", cell: (row) => duration(run.seconds[row]), sort: (row) => run.seconds[row] },
     any(run.cost) && { title: "Cost", align: "end", cell: (row) => money(run.cost[row]), sort: (row) => run.cost[row] },
@@ -216,7 +216,7 @@ function trialBlocks(detail, asked) {
     detail.steps && block("Transcript", detail.steps.map(stepBlock)),
     detail.output !== undefined && block("Output", longText(detail.output, "code")),
     detail.files && block("Files it left", fileBlocks(detail.files, true)),
-    detail.refused && block("Files that were not taken", h("dl", { class: "facts" }, Object.entries(detail.refused).map(([name, why]) => [h("dt", {}, name), h("dd", {}, why)]))),
+    detail.refused && block("Files that were refused", h("dl", { class: "facts" }, Object.entries(detail.refused).map(([name, why]) => [h("dt", {}, name), h("dd", {}, why)]))),
     block("About", h("dl", { class: "facts" }, facts.map(([key, value]) => [h("dt", {}, key), h("dd", {}, value)])), detail.about && folded("Metadata", longText(detail.about, "code"))),
   ].filter(Boolean);
 }

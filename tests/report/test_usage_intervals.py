@@ -4,15 +4,15 @@ import pytest
 
 from bakeoff.plan import Case
 from bakeoff.record import Phase, Usage
-from bakeoff.report.spread import Spreads, Sums
+from bakeoff.report.usage_intervals import CaseSums, CostsAndTimes
 from bakeoff.stats.cells import moments_of_means
 from bakeoff.stats.intervals import t_quantile
 
 from .runs import lost, plan_of, record_of
 
 
-def sums_of(values: dict[str, list[float]]) -> Sums:
-    sums = Sums()
+def sums_of(values: dict[str, list[float]]) -> CaseSums:
+    sums = CaseSums()
     for unit, trials in values.items():
         for value in trials:
             sums.add(unit, value)
@@ -44,18 +44,18 @@ def test_there_is_none_where_nothing_can_be_told(values: dict[str, list[float]])
 def test_cases_of_one_cluster_are_one_unit() -> None:
     cases = tuple(Case(id=f"c{n}", prompt="?", tags={"cluster": "same"}) for n in range(5))
     plan = plan_of(0, ["s"], case_list=cases)
-    spreads = Spreads(plan)
+    costs_and_times = CostsAndTimes(plan)
     for trial in plan.trials():
-        spreads.add(record_of(trial, attempt=Phase(seconds=trial.index)))
-    assert len(spreads.by_subject["s"].times.by_unit) == 1
+        costs_and_times.add(record_of(trial, attempt=Phase(seconds=trial.index)))
+    assert len(costs_and_times.by_subject["s"].times.by_unit) == 1
 
 
 def test_a_lost_trial_costs_and_takes_no_time_of_the_subject() -> None:
     plan = plan_of(3, ["s"])
-    spreads = Spreads(plan)
+    costs_and_times = CostsAndTimes(plan)
     for trial in plan.trials():
         spent = Usage(cost=1.0 + trial.index)
         record = lost(trial, "infra") if trial.index == 0 else record_of(trial)
-        spreads.add(record.model_copy(update={"spent": spent}))
-    spread = spreads.by_subject["s"]
-    assert (len(spread.costs.by_unit), len(spread.times.by_unit)) == (3, 2)
+        costs_and_times.add(record.model_copy(update={"spent": spent}))
+    cost_and_time = costs_and_times.by_subject["s"]
+    assert (len(cost_and_time.costs.by_unit), len(cost_and_time.times.by_unit)) == (3, 2)

@@ -1,4 +1,4 @@
-"""How far the mean cost and time of a trial may be off: sums by case, from which plots take their whiskers."""
+"""Compute confidence intervals of the mean cost and time of a trial, for the whiskers of plots."""
 
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
@@ -12,8 +12,8 @@ Range = tuple[float, float]
 
 
 @dataclass(slots=True)
-class Sums:
-    """The trials of each case, or of each cluster where cases are tagged: how many, and their sum."""
+class CaseSums:
+    """The number and the sum of the trials of each case, or of each cluster if cases are tagged."""
 
     by_unit: dict[str, tuple[int, float]] = field(default_factory=dict)
 
@@ -22,9 +22,9 @@ class Sums:
         self.by_unit[unit] = trials + 1, total + value
 
     def interval(self) -> Range | None:
-        """The t interval of the mean of a trial; None where nothing varies or there is one case.
+        """Return the t interval of the mean of a trial, or None if nothing varies or there is only one case.
 
-        Trials of a case stand together: the variance is that of `stats.cells.clustered_variance`, from sums.
+        Trials of a case are not independent: the variance is that of `stats.cells.clustered_variance`, from sums.
         """
         units, trials = len(self.by_unit), sum(count for count, _ in self.by_unit.values())
         if units < 2:
@@ -37,27 +37,27 @@ class Sums:
 
 
 @dataclass(slots=True)
-class Spread:
+class CostAndTime:
     """One subject's cost and time by case."""
 
-    costs: Sums = field(default_factory=Sums)
-    times: Sums = field(default_factory=Sums)
+    costs: CaseSums = field(default_factory=CaseSums)
+    times: CaseSums = field(default_factory=CaseSums)
 
 
-class Spreads:
-    """Of every subject of a plan, while records stream by."""
+class CostsAndTimes:
+    """Collect the cost and time of every subject while records stream by."""
 
     def __init__(self, plan: Plan) -> None:
-        # A case may be called like a cluster, so the two are told apart.
+        # A case may have the same name as a cluster.
         self._units = {
             case.id: f"cluster {tag}" if (tag := case.tags.get(CLUSTER_TAG)) is not None else f"case {case.id}"
             for case in plan.cases
         }
-        self.by_subject = {spec.name: Spread() for spec in plan.subjects}
+        self.by_subject = {spec.name: CostAndTime() for spec in plan.subjects}
 
     def add(self, record: Record) -> None:
-        """Cost is that of every trial, as what was spent is; time that of the scored ones."""
-        spread, unit = self.by_subject[record.subject], self._units[record.case]
-        spread.costs.add(unit, record.used.cost or 0.0)
+        """Add the cost of any trial, and the time of a scored one."""
+        cost_and_time, unit = self.by_subject[record.subject], self._units[record.case]
+        cost_and_time.costs.add(unit, record.used.cost or 0.0)
         if record.verdict.counts and record.value is not None:
-            spread.times.add(unit, record.seconds)
+            cost_and_time.times.add(unit, record.seconds)

@@ -1,6 +1,6 @@
-"""What was computed from run folders, kept in the cache folder until their files change.
+"""Cache data computed from run folders until their files change.
 
-Not in the run folders themselves: those are handed around, and whoever made one could put any numbers there.
+The cache is not in the run folders: these are passed around, and their makers could put any numbers there.
 """
 
 import hashlib
@@ -16,35 +16,35 @@ from bakeoff.storage.run_folder import RunFolder
 
 _FORMAT = 4
 _FOLDER = "runs"
-_LONGEST = 1024 * 1024  # bytes of one thing that is kept
-_MOST = 64 * 1024 * 1024  # bytes of all of them on disk
+_LONGEST = 1024 * 1024  # bytes of one entry
+_MOST = 64 * 1024 * 1024  # bytes of the whole cache
 _BLOCK = 4096
 
 
-def key_of(folder: RunFolder) -> str:
-    """Changes whenever the plan or the journal does."""
-    return fingerprint(_FORMAT, __version__, look(folder.plan_file), look(folder.journal_file))
+def cache_key(folder: RunFolder) -> str:
+    """Return a key that changes whenever the plan or the journal does."""
+    return fingerprint(_FORMAT, __version__, file_state(folder.plan_file), file_state(folder.journal_file))
 
 
-def recall(folder: RunFolder, what: str, key: str) -> bytes | None:
-    """What was kept under that key, if it is still there."""
+def load(folder: RunFolder, what: str, key: str) -> bytes | None:
+    """Return the cached data of that key, or None."""
     try:
-        found, _, data = place_of(folder, what).read_bytes().partition(b"\n")
+        found, _, data = cache_file(folder, what).read_bytes().partition(b"\n")
     except OSError:
         return None
     return data if found == key.encode() else None
 
 
-def keep(folder: RunFolder, what: str, key: str, data: bytes) -> None:
-    """Best effort: where nothing can be kept, it is computed anew each time."""
+def store(folder: RunFolder, what: str, key: str, data: bytes) -> None:
+    """Store data. Errors are ignored: the data is then computed again each time."""
     if len(data) > _LONGEST:
         return
     temporary = None
     try:
-        place = place_of(folder, what)
+        place = cache_file(folder, what)
         place.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=".new-")
-        with os.fdopen(handle, "wb") as file:  # no fsync: it can be had again
+        with os.fdopen(handle, "wb") as file:  # no fsync: it can be computed again
             file.write(key.encode() + b"\n" + data)
         Path(temporary).replace(place)
     except OSError:
@@ -52,14 +52,14 @@ def keep(folder: RunFolder, what: str, key: str, data: bytes) -> None:
             Path(temporary).unlink(missing_ok=True)
 
 
-def place_of(folder: RunFolder, what: str) -> Path:
+def cache_file(folder: RunFolder, what: str) -> Path:
     name = hashlib.blake2b(os.fsencode(folder.path.resolve()), digest_size=16).hexdigest()
     return cache_folder() / _FOLDER / f"{name}.{what}"
 
 
-def tidy(most: int = _MOST) -> None:
-    """Remove what was kept longest ago, as far as there is too much of it."""
-    with suppress(OSError):  # another process may tidy at the same time
+def clean_up(most: int = _MOST) -> None:
+    """Remove the oldest entries until the cache is small enough."""
+    with suppress(OSError):  # another process may clean_up at the same time
         with os.scandir(cache_folder() / _FOLDER) as entries:
             found = [(entry.stat(), entry.path) for entry in entries]
         room = most
@@ -69,8 +69,8 @@ def tidy(most: int = _MOST) -> None:
                 Path(path).unlink(missing_ok=True)
 
 
-def look(file: Path) -> list[int] | None:
-    """What tells one state of a file from the next without reading it."""
+def file_state(file: Path) -> list[int] | None:
+    """Return size, time and inode of a file, which change with its content."""
     try:
         found = file.stat()
     except FileNotFoundError:
