@@ -74,7 +74,7 @@ def test_compare_within_one_run_names_both_subjects(bakeoff: Bakeoff) -> None:
         (("compare", FIRST, "latest", "--gate", "best"), "is not one of 'verdict', 'regression'"),
         (("compare", FIRST, "latest", "--json", "--markdown"), "use only one of them"),
         (("compare", FIRST, "latest", "--html", "/proc/nosuch/x.html"), "cannot be written"),
-        (("compare", "results"), "results is none of what can be read"),
+        (("compare", "results"), "results is not a kind of file that can be read"),
         (("leaderboard", "nosuch"), 'no run "nosuch"'),
         (("export", "--format", "xlsx"), "is not one of 'csv', 'parquet'"),
         (("export", "--format", "parquet"), "name a file with -o"),

@@ -69,7 +69,7 @@ def test_damaged_lines_are_counted_and_left_out(tmp_path: Path) -> None:
 def test_an_unknown_file_is_an_error_that_lists_what_is_known(tmp_path: Path) -> None:
     strange = tmp_path / "table.xlsx"
     strange.write_bytes(b"PK")
-    with pytest.raises(UsageError, match=r"table\.xlsx is none of what can be read: a run folder .*a journal"):
+    with pytest.raises(UsageError, match=r"table\.xlsx is not a kind of file that can be read: a run folder .*a journal"):
         open_source(strange)
     with pytest.raises(UsageError, match="does not exist"):
         find_source(tmp_path, str(tmp_path / "nosuch.jsonl"))
@@ -151,7 +151,7 @@ class Repeating(LineReader):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ([{}, {}], "round 1 of case 'case-0' with subject 'them' is there more than once"),
+        ([{}, {}], "round 1 of case 'case-0' with subject 'them' occurs more than once"),
         ([{"case": "case-9"}], "round 1 of case 'case-9' with subject 'them' is not in the plan"),
         ([{"round": 1}], "round 2 of case 'case-0' with subject 'them' is not in the plan"),
         ([{"spent": Usage(cost=1e308)}], "cost of more than 1e+15 is too large to be a measurement"),
@@ -204,7 +204,7 @@ def test_a_journal_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) 
     for read in (source.circumstances, lambda: list(source.records())):
         with pytest.raises(RunFolderError, match=r"journal\.jsonl cannot be read: it is not a file"):
             read()
-    with pytest.raises(UsageError, match="is none of what can be read"):
+    with pytest.raises(UsageError, match="is not a kind of file that can be read"):
         open_source(run.journal_file)
 
 
