@@ -69,7 +69,9 @@ def test_damaged_lines_are_counted_and_left_out(tmp_path: Path) -> None:
 def test_an_unknown_file_is_an_error_that_lists_what_is_known(tmp_path: Path) -> None:
     strange = tmp_path / "table.xlsx"
     strange.write_bytes(b"PK")
-    with pytest.raises(UsageError, match=r"table\.xlsx is not a kind of file that can be read: a run folder .*a journal"):
+    with pytest.raises(
+        UsageError, match=r"table\.xlsx is not a kind of file that can be read: a run folder .*a journal"
+    ):
         open_source(strange)
     with pytest.raises(UsageError, match="does not exist"):
         find_source(tmp_path, str(tmp_path / "nosuch.jsonl"))
