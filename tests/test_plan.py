@@ -51,7 +51,7 @@ def keys_with(case: dict[str, Any] | None = None, **plan: Any) -> tuple[str, str
 @pytest.mark.parametrize("field", ["collect", "answer_file"])
 @pytest.mark.parametrize("path", ["./s.py", "-s.py", "a/-b", "a//b", "a\\b", "a/./b", " a"])
 def test_what_no_workspace_gives_out_is_refused_by_the_plan(field: str, path: str) -> None:
-    with pytest.raises(ValidationError, match="no file is taken out of a workspace by such a name; write it plainly"):
+    with pytest.raises(ValidationError, match="are not collected from a workspace; use a plain name"):
         Case.model_validate({"id": "c", "prompt": "?", field: [path] if field == "collect" else path})
 
 

@@ -1,17 +1,17 @@
-"""One exception tree. Who is to blame decides where an error goes.
+"""One exception tree. The cause decides how an error is handled.
 
     BakeoffError
-    ├── UsageError            the person at the keyboard: exit 2, nothing has run
-    │   ├── PlanError         every problem of a plan, gathered
-    │   └── SandboxMissing    a rung that was insisted on is not there
-    ├── RunFolderError        a run folder that cannot be read, written or is taken: exit 2
-    ├── ToolError             a tool's word that it was called wrongly: told to the subject, which may go on
-    └── TrialError            ends one phase of one trial; never reaches the person as a traceback
-        ├── SubjectError      the subject's own doing: the trial fails
-        │   └── ContextOverflow   what it was told and said no longer fits its context
-        ├── SubjectTimeout    the subject's own doing: it was too slow
-        ├── InfraError        ours or the provider's: excluded from the score, retried
-        ├── BudgetError       the run's limits were reached: excluded, retried on resume
+    ├── UsageError            the user asked for something impossible: exit 2, nothing has run
+    │   ├── PlanError         all problems of a plan
+    │   └── SandboxMissing    the requested sandbox is not available
+    ├── RunFolderError        a run folder cannot be read or written, or is in use: exit 2
+    ├── ToolError             a tool was called wrongly: the subject is told and may continue
+    └── TrialError            ends one phase of one trial; users never see its traceback
+        ├── SubjectError      caused by the subject: the trial fails
+        │   └── ContextOverflow   the conversation no longer fits the model's context
+        ├── SubjectTimeout    caused by the subject: it was too slow
+        ├── InfraError        caused by us or the provider: excluded from the score, retried
+        ├── BudgetError       a limit of the run was reached: excluded, retried on resume
         └── GraderError       a scorer broke: excluded, scored again on resume
 
 The message names the value, the place and the way out.
@@ -21,15 +21,15 @@ from collections.abc import Sequence
 
 
 class BakeoffError(Exception):
-    """Anything this package raises on purpose."""
+    """The base of all exceptions that this package raises on purpose."""
 
 
 class UsageError(BakeoffError):
-    """What was asked for cannot be done as asked."""
+    """A request cannot be carried out as given."""
 
 
 class PlanError(UsageError):
-    """Everything that is wrong with a plan, found before the first trial."""
+    """A plan has problems; all of them are found before the first trial."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -37,15 +37,15 @@ class PlanError(UsageError):
 
 
 class SandboxMissing(UsageError):
-    """The sandbox that was insisted on is not on this machine."""
+    """The requested sandbox is not available on this machine."""
 
 
 class RunFolderError(BakeoffError):
-    """A run folder is missing, damaged, taken by another process or cannot be written."""
+    """A run folder is missing, damaged, in use by another process, or cannot be written."""
 
 
 class ToolError(BakeoffError):
-    """What a tool says of a call it cannot carry out; the subject is told and may try again."""
+    """A tool cannot carry out a call; the subject is told and may try again."""
 
 
 class TrialError(BakeoffError):
@@ -53,7 +53,7 @@ class TrialError(BakeoffError):
 
 
 class SubjectError(TrialError):
-    """The subject did something wrong; it is its own failure."""
+    """The subject failed by its own doing."""
 
 
 class ContextOverflow(SubjectError):
@@ -67,8 +67,8 @@ class SubjectTimeout(TrialError):
 class InfraError(TrialError):
     """Our side or the provider's broke; says nothing about the subject.
 
-    `retry_after` is the wait in seconds that the other side asked for; `permanent` says that trying again in this run
-    would fail again.
+    `retry_after` is the wait in seconds that the provider asks for; `permanent` says that another try would
+    fail again.
     """
 
     def __init__(self, message: str, *, retry_after: float | None = None, permanent: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""PLAN: what to try. Cases × subjects × rounds, as frozen data; the product is never built."""
+"""PLAN: what to try. Cases × subjects × rounds as frozen data; trials are made one at a time."""
 
 import hashlib
 from collections import Counter
@@ -33,17 +33,19 @@ def _inside(path: str) -> str:
 
 def _takeable(pattern: str) -> str:
     if why := pattern_problem(_inside(pattern)):
-        raise ValueError(f"{pattern!r} {why}: no file is taken out of a workspace by such a name; write it plainly")
+        raise ValueError(
+            f"{pattern!r} {why}: files with such names are not collected from a workspace; use a plain name"
+        )
     return pattern
 
 
 HIDDEN = "hidden"
-"""In a plan's settings: folders with what no subject may see, such as known-good answers."""
+"""The key in a plan's settings for folders that no subject may see, such as those of known-good answers."""
 
 Name = Annotated[str, AfterValidator(_printable)]
 RelativePath = Annotated[str, AfterValidator(_inside)]
 TakenPath = Annotated[str, AfterValidator(_takeable)]
-"""A path or glob of what a workspace gives out: what is handed in must be plainly named."""
+"""A path or glob of files to collect from a workspace."""
 Files = dict[RelativePath, CleanText]
 
 
@@ -52,7 +54,7 @@ class Limits(FrozenModel):
 
     @cached_property
     def attempt_digest(self) -> str:
-        """Changes with what a subject can notice: how long scoring may take is none of its business."""
+        """Return a digest of what a subject can notice; the time limit of scoring is not part of it."""
         return fingerprint(self.model_dump(exclude={"score_seconds"}, exclude_defaults=True))
 
     prepare_seconds: PositiveFloat = 60.0
@@ -97,16 +99,16 @@ class PassRule(FrozenModel):
 
 
 class Case(FrozenModel):
-    """One thing to try. The subject sees `prompt` and `files`; everything called hidden stays with the graders."""
+    """One prompt with its files and its expected result. The subject sees `prompt` and `files` only."""
 
     id: Name
     prompt: CleanText
     files: Files = {}
-    collect: tuple[TakenPath, ...] = Field(default=(), description="patterns of the files taken as the answer")
+    collect: tuple[TakenPath, ...] = Field(default=(), description="patterns of the files that are the answer")
     answer_file: TakenPath | None = Field(
-        default=None, description="the file that an answer in text becomes, from its first code block if it has one"
+        default=None, description="the file for an answer in text: its first code block, or all of it"
     )
-    hidden: Files = Field(default={}, description="tests and whatever else graders need")
+    hidden: Files = Field(default={}, description="tests and other files that only graders see")
     reference: Files = Field(default={}, description="the known-good answer, as files")
     expected: CleanJson = Field(default=None, description="the known-good answer, as output")
     grading: Grading | None = Field(default=None, description="None where the case has no tests of its own to run")
@@ -118,17 +120,17 @@ class Case(FrozenModel):
 
     @cached_property
     def attempt_digest(self) -> str:
-        """Changes with what a subject can notice. A field left at its default does not count: new ones move no key."""
+        """Return a digest of what a subject can notice. Fields at their defaults do not count."""
         noticed = self.model_dump(include=_NOTICED, exclude_defaults=True)
         return fingerprint(noticed, self.limits.attempt_digest)
 
     @cached_property
     def score_digest(self) -> str:
-        """Changes with what only graders can notice."""
+        """Return a digest of what only graders can notice."""
         return fingerprint(self.model_dump(include=_GRADED, exclude_defaults=True), self.limits.score_seconds)
 
     def problems(self) -> list[str]:
-        """Files that cannot lie in one folder: a path is either a file or a folder."""
+        """Return paths that are used both as a file and as a folder."""
         return [
             f"case {self.id!r}: {what} has {str(folder)!r} both as a file and as a folder of others: rename one"
             for what, files in (("files", self.files), ("hidden", self.hidden), ("reference", self.reference))
@@ -145,7 +147,7 @@ _GRADED = {"hidden", "reference", "expected", "grading"}
 
 
 class SubjectSpec(FrozenModel):
-    """Which subject to build, as data. `revision` stands for what options cannot say, such as a function's source."""
+    """A subject as data. `revision` stands for what options cannot express, such as the source of a function."""
 
     kind: Name
     name: Name
@@ -158,7 +160,7 @@ class SubjectSpec(FrozenModel):
 
 
 class ScorerSpec(FrozenModel):
-    """Which scorer to build, as data. `name` tells two of one kind apart; the kind serves where it is left out."""
+    """A scorer as data. `name` distinguishes two of one kind; the default is the kind."""
 
     kind: Name
     name: Name | None = None
@@ -172,7 +174,7 @@ class ScorerSpec(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One case, one subject, one round. `index` is its place in the plan's order."""
+    """One case × one subject × one round. `index` is its place in the order of the plan."""
 
     index: int
     case: Case
@@ -193,16 +195,18 @@ class Plan(FrozenModel):
     rounds: PositiveInt = 1
     threshold: float | None = Field(default=1.0, ge=0, le=1, description="None records without passing or failing")
     seed: int = 0
-    door: Name | None = Field(default=None, description="which front door made the plan, and so can read its settings")
-    settings: CleanObject = Field(default={}, description="what that door was asked for")
-    sparse: bool = Field(default=False, description="not every subject has every case: what has no record was not due")
+    door: Name | None = Field(default=None, description="the front door that made the plan and can read its settings")
+    settings: CleanObject = Field(default={}, description="settings of that door")
+    sparse: bool = Field(
+        default=False, description="not every subject has every case: a trial without a record was not planned"
+    )
 
     @property
     def size(self) -> int:
         return self.rounds * len(self.cases) * len(self.subjects)
 
     def trial(self, index: int) -> Trial:
-        """The trial at one place of the order."""
+        """Return the trial at one place of the order."""
         if not 0 <= index < self.size:
             raise IndexError(f"trial {index} of a plan with {self.size}")
         rest, subject = divmod(index, len(self.subjects))
@@ -210,11 +214,11 @@ class Plan(FrozenModel):
         return self._trial(index, self.cases[case], self.subjects[subject], round_)
 
     def trials(self) -> Iterator[Trial]:
-        """Every trial in order, one at a time."""
+        """Yield every trial in order."""
         return map(self.trial, range(self.size))
 
     def find(self, case_id: str, subject: str, round_: int) -> Trial | None:
-        """The trial of that name, or None where the plan has none."""
+        """Return the trial of these names, or None if the plan has none."""
         case_at, subject_at = self._case_places.get(case_id), self._subject_places.get(subject)
         if case_at is None or subject_at is None or not 0 <= round_ < self.rounds:
             return None
@@ -222,7 +226,7 @@ class Plan(FrozenModel):
         return self._trial(index, self.cases[case_at], self.subjects[subject_at], round_)
 
     def problems(self) -> list[str]:
-        """What is wrong with the plan as a whole; subjects and scorers are checked where they are built."""
+        """Return the problems of the plan; subjects and scorers are checked when they are built."""
         found = [
             f"plan {self.name!r} has no {what}: add at least one"
             for what, items in (("cases", self.cases), ("subjects", self.subjects), ("scorers", self.scorers))
@@ -259,12 +263,12 @@ def _key(*digests: str) -> str:
 
 
 def describe(spec: SubjectSpec | ScorerSpec) -> str:
-    """How errors name a spec."""
+    """Return the name of a spec for error messages."""
     return f"subject {spec.name!r} ({spec.kind})" if isinstance(spec, SubjectSpec) else f"scorer {spec.kind!r}"
 
 
 def read_options(spec: SubjectSpec | ScorerSpec, model: type[Options]) -> Options:
-    """A spec's options as its kind declares them, or an error that names the spec, the option and the value."""
+    """Validate the options of a spec, or raise an error that names the spec, the option and the value."""
     try:
         return model.model_validate(spec.options)
     except ValidationError as error:

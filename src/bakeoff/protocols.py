@@ -1,4 +1,4 @@
-"""The seams: what is judged, what judges, and what runs commands. One method each; the data around them is frozen."""
+"""The interfaces of subjects, scorers and sandboxes: one method each, with frozen data around them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,13 +17,13 @@ BUDGET = "budget"
 """The key of the run's budget among the resources of a trial."""
 
 Stop: TypeAlias = Literal["exited", "timeout", "output", "memory", "disk", "cancelled", "killed"]
-"""Why a command ended: `exited` by itself, `killed` with the supervisor that a command of our own user can end, and
-otherwise by a limit of ours."""
+"""Why a command ended: `exited` by itself, `killed` together with its supervisor, which a command that runs as our own
+user can end, and otherwise by one of our limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A trial's private folders, deleted with it. What a subject wants to hand in it leaves in `work`."""
+    """The private folders of a trial, deleted with it. A subject leaves its answer in `work`."""
 
     work: Path
     home: Path
@@ -33,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One program to run in a place, and what it may have."""
+    """One program to run in a place, with its limits."""
 
     argv: tuple[str, ...]
     place: Place
@@ -41,14 +41,14 @@ class Command:
     limits: Limits = field(default_factory=Limits)
     env: Mapping[str, str] = field(default_factory=dict)  # added to the allow-listed environment
     stdin: bytes = b""
-    network: bool = False  # honoured from `bwrap` up; the `process` rung cannot take it away
-    readable: tuple[Path, ...] = ()  # further host paths to be seen read-only, such as a toolchain
-    time_up: asyncio.Event | None = None  # ends it as `seconds` do, where not every second counts
+    network: bool = False  # enforced from `bwrap` up; the `process` sandbox cannot take the network away
+    readable: tuple[Path, ...] = ()  # further host paths that it can read, such as a toolchain
+    time_up: asyncio.Event | None = None  # ends it as `seconds` do, for clocks that can be paused
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What a command did. `exit_code` is negative for a signal, as in `subprocess`."""
+    """The result of a command. `exit_code` is negative for a signal, as in `subprocess`."""
 
     exit_code: int
     stdout: bytes
@@ -62,7 +62,7 @@ class Completed:
 
 
 class Sandbox(Protocol):
-    """A rung of the isolation ladder."""
+    """Runs commands in isolation."""
 
     @property
     def name(self) -> str: ...
@@ -77,7 +77,7 @@ class Workspace(Protocol):
     def folder(self) -> Path: ...
 
     def write(self, files: Mapping[str, str]) -> None:
-        """Put files in, before anything untrusted has run there."""
+        """Write files, before anything untrusted has run there."""
 
     async def run(
         self,
@@ -91,11 +91,11 @@ class Workspace(Protocol):
         """Run a command; when this returns, nothing it started is alive."""
 
     async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-        """The texts of the files that match, and what was refused and why: the folder is not to be trusted."""
+        """Return the texts of the files that match, and the refused files with reasons: the folder is untrusted."""
 
 
 class Resource(Protocol):
-    """Something that a run opens once and shares; `key` says which ones are the same."""
+    """Something that a run opens once and shares; two with the same `key` are the same."""
 
     @property
     def key(self) -> str: ...
@@ -105,7 +105,7 @@ class Resource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a subject or scorer asks the run for, in an attribute `needs`. Scorers get workspaces without asking."""
+    """What a subject or scorer needs of the run, in an attribute `needs`. Scorers always get workspaces."""
 
     workspace: bool = False
     resources: tuple[Resource, ...] = ()
@@ -113,20 +113,20 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something a subject may call. It runs on the host, so it may know what the subject must not."""
+    """Something a subject may call. It runs on the host, so it may use what the subject must not see."""
 
     name: str
     description: str
     parameters: Mapping[str, JsonValue]  # JSON Schema
     call: Callable[
         [Mapping[str, JsonValue]], Awaitable[JsonValue]
-    ]  # raises ToolError to tell the subject what was wrong
+    ]  # raises ToolError to tell the subject about a wrong call
     ends: bool = False  # calling it ends the attempt
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a subject is given. Never the case: hidden files and expected answers are out of its reach."""
+    """The input of a subject. It never holds the case: hidden files and expected answers are out of its reach."""
 
     prompt: str
     case_id: str
@@ -135,12 +135,12 @@ class Task:
     round: int
     seed: int
     limits: Limits
-    spend: Callable[[Usage], None]  # tell the run of usage as it arrives; raises BudgetError when it is too much
-    count: Callable[[Usage], None]  # tell it of usage that was paid for before, by a recording: no budget is charged
+    spend: Callable[[Usage], None]  # report usage as it arrives; raises BudgetError above the limit
+    count: Callable[[Usage], None]  # report usage that a recording stands for: no budget is charged
     tools: tuple[Tool, ...] = ()
     resources: Mapping[str, Any] = field(default_factory=dict)
     own_workspace: Workspace | None = None
-    clock: Clock = field(default_factory=lambda: Clock(Limits().attempt_seconds))  # pause it for what others cause
+    clock: Clock = field(default_factory=lambda: Clock(Limits().attempt_seconds))  # pause it while others cause a wait
 
     @property
     def workspace(self) -> Workspace:
@@ -150,49 +150,49 @@ class Task:
 
 
 class Subject(Protocol):
-    """What is being judged."""
+    """The thing that is judged: a model, an agent, a function."""
 
     async def attempt(self, task: Task) -> Transcript: ...
 
 
 @runtime_checkable
 class BoundSubject(Protocol):
-    """A subject that is given the case's hidden parts on purpose; its records say so."""
+    """A subject that gets the hidden parts of a case on purpose; its records say so."""
 
     def bind(self, case: Case) -> Subject: ...
 
 
 @runtime_checkable
 class Checking(Protocol):
-    """A subject or scorer that can tell before anything runs what it could not do with a case."""
+    """A subject or scorer that can check a case before anything runs."""
 
     def check(self, case: Case) -> str | None:
-        """What is wrong with the case and what to do about it, in a sentence; None where nothing is."""
+        """Say in a sentence what is wrong with the case and what to do about it; None if nothing is."""
 
 
 @runtime_checkable
 class SelectiveScorer(Protocol):
-    """A scorer that stays silent about some cases."""
+    """A scorer that does not score every case."""
 
     def can_score(self, case: Case) -> bool: ...
 
 
 @runtime_checkable
 class NeedsNetwork(Protocol):
-    """A subject or scorer that asks others over the network."""
+    """A subject or scorer that uses the network."""
 
     def lacks(self) -> list[str]:
-        """What is missing for that, a sentence each: said before anything runs."""
+        """Return what is missing for that, a sentence each; it is reported before anything runs."""
 
     def secrets(self) -> Mapping[str, str]:
-        """The keys it uses, by the names of their variables: no file may hold one."""
+        """Return the keys it uses, by the names of their variables; they are kept out of all files."""
 
     def offline(self) -> Self:
-        """The same, but with recordings for all it asks: used when nothing but recordings may answer."""
+        """Return a copy that works from recordings alone."""
 
 
 def _nobody_counts(usage: Usage) -> None:
-    """For who scores outside a run."""
+    """Ignore usage: there is no run that counts it."""
 
 
 def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
@@ -201,7 +201,7 @@ def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
 
 @dataclass(frozen=True, slots=True)
 class ScoreInput:
-    """What a scorer is given."""
+    """The input of a scorer."""
 
     case: Case
     transcript: Transcript
@@ -210,10 +210,10 @@ class ScoreInput:
     """A fresh workspace with the case's visible files, the artefacts, and the hidden files over them."""
     resources: Mapping[str, Any] = field(default_factory=dict)
     row: Mapping[str, Any] = field(default_factory=dict)
-    """The case as its author wrote it, where that was in Python: its values need not be JSON."""
-    seconds: float | None = None  # that the attempt took, waiting for others left out
-    spend: Callable[[Usage], None] = _nobody_counts  # as a task's: what a judge uses is paid for too
-    asking: Task | None = None  # in a run, for a scorer that asks a model: whose budget, time and recordings it is
+    """The case as its author wrote it in Python; its values need not be JSON."""
+    seconds: float | None = None  # duration of the attempt, without waiting for others
+    spend: Callable[[Usage], None] = _nobody_counts  # as in `Task`: judges cost money, too
+    asking: Task | None = None  # in a run, for a scorer that asks a model: its budget, clock and recordings
 
     @classmethod
     def of(
@@ -225,7 +225,7 @@ class ScoreInput:
         seconds: float | None = None,
         **row: Any,
     ) -> Self:
-        """For calling a scorer oneself: an output, and the row it answers."""
+        """Make an input to call a scorer directly: an output, and the row that it answers."""
         steps = (Step(parts=tuple(tool_calls)),) if tool_calls else ()
         case = Case(id=str(row.get("name", "case")), prompt=str(row.get("input", "")))
         return cls(
@@ -249,27 +249,27 @@ class ScoreInput:
         return self.transcript.tool_calls
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the row holds, by its name."""
+        """Return another value of the row by its name."""
         if not name.startswith("_") and name in self.row:
             return self.row[name]
         raise AttributeError(
-            f"a scorer is given no {name!r}: the row has {', '.join(map(repr, self.row)) or 'nothing'}"
+            f"the input of a scorer has no {name!r}: the row has {', '.join(map(repr, self.row)) or 'nothing'}"
         )
 
 
 @runtime_checkable
-class Impartial(Protocol):
-    """A scorer that asks a model, which should not be the one whose answers it judges."""
+class ModelJudge(Protocol):
+    """A scorer that asks a model, which must not judge its own answers."""
 
-    def prejudice(self, model: str) -> str | None:
-        """Why it should not judge answers of that model, in a sentence; None where nothing is against it."""
+    def self_judging_problem(self, model: str) -> str | None:
+        """Say why it must not judge answers of this model, or return None if it may."""
 
 
 Scored: TypeAlias = Score | float | bool | None
 
 
 class Scorer(Protocol):
-    """What judges: a callable, sync or async. Sync ones run off the event loop."""
+    """Scores one trial: a callable, sync or async. Sync ones run in a thread."""
 
     @property
     def name(self) -> str: ...

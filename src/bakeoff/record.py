@@ -1,4 +1,4 @@
-"""RECORD: what happened in one trial. Outcomes are stored; the verdict is derived from them."""
+"""RECORD: what happened in one trial. Phases and scores are stored; verdicts are derived from them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import PassRule
 
 SCHEMA = 1
-"""Version of what is written to a journal; `bakeoff.storage.journal` reads every older one."""
+"""The version of the journal format; `bakeoff.storage.journal` reads all older ones."""
 
 
 class Verdict(StrEnum):
@@ -36,12 +36,12 @@ class Verdict(StrEnum):
 
     @property
     def counts(self) -> bool:
-        """Whether the trial says something about the subject and so belongs in its score."""
+        """Tell whether the trial says something about the subject, and so counts in its score."""
         return self not in LOST
 
 
 LOST = frozenset({Verdict.BUDGET, Verdict.INFRA, Verdict.GRADER})
-"""Not the subject's doing: excluded from the score, counted beside it, tried again on resume."""
+"""Not caused by the subject: excluded from the score, counted separately, run again on resume."""
 
 
 class Usage(FrozenModel):
@@ -79,11 +79,11 @@ class Usage(FrozenModel):
 
 
 NO_USAGE = Usage()
-_ROUNDING = 1e-12  # USD that sums of floats may be off
+_ROUNDING = 1e-12  # rounding error of sums, in USD
 
 
 class _Tagged(FrozenModel):
-    """A part is told from the others by its `type`, which is therefore written even where defaults are left out."""
+    """A part of a step. Its `type` is always written, also where defaults are left out."""
 
     @model_serializer(mode="wrap")
     def _with_type(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -101,10 +101,10 @@ class Reasoning(_Tagged):
 
 
 class ToolCall(_Tagged):
-    """One call of a tool and what came back.
+    """One call of a tool and its result.
 
-    Whoever makes one by hand may say `timestamp` for `started` (seconds or milliseconds, a `datetime`, ISO text), give
-    a `type` of their own, which is kept as `kind`, and arguments, results and errors that are any object.
+    Calls made by hand may use `timestamp` for `started` (seconds or milliseconds, a `datetime`, ISO text), a `type` of
+    their own, which is kept as `kind`, and any objects as arguments, results and errors.
     """
 
     type: Literal["tool"] = "tool"
@@ -145,7 +145,7 @@ class ToolCall(_Tagged):
     @model_validator(mode="wrap")
     @classmethod
     def _by_hand(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """What a journal holds is right at once; only the rest pays for leniency."""
+        """Validate strictly first, which is fast for journals, and convert only what fails."""
         try:
             return handler(data)
         except ValidationError:
@@ -155,11 +155,11 @@ class ToolCall(_Tagged):
 
 
 _OTHER_NAMES = {"parentId": "parent_id", "durationMs": "duration_ms", "timestamp": "started"}
-_MILLISECONDS = 1e11  # a time above this is in milliseconds, or three thousand years ahead
+_MILLISECONDS = 1e11  # a larger time is in milliseconds
 
 
 def _as_recorded(given: dict[str, Any]) -> dict[str, Any]:
-    """A call as somebody wrote it, in the words of a record."""
+    """Convert a call made by hand to the fields of a record."""
     data = {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
     if data.get("type") != "tool":
         kind = data.pop("type", None)
@@ -180,7 +180,7 @@ def _seconds(moment: Any) -> Any:
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
-            return moment  # said to be wrong where it is checked
+            return moment  # refused by validation
     if isinstance(moment, datetime):
         return moment.timestamp()
     return moment / 1000 if isinstance(moment, int | float) and moment > _MILLISECONDS else moment
@@ -207,7 +207,7 @@ class Step(FrozenModel):
 
 
 class Transcript(FrozenModel):
-    """All that a subject said and did in one attempt."""
+    """Everything that a subject said and did in one attempt."""
 
     output: CleanJson = None
     steps: tuple[Step, ...] = ()
@@ -220,18 +220,18 @@ class Transcript(FrozenModel):
 
 
 class Failure(FrozenModel):
-    """Why a phase ended early, and whose doing it was."""
+    """The reason why a phase ended early; `kind` says what caused it."""
 
     kind: Literal["subject", "timeout", "budget", "infra", "grader"]
     type: CleanText
     message: CleanText
     detail: CleanText = ""
-    retry_after: float | None = None  # seconds that the other side asked us to wait
-    permanent: bool = False  # trying again at once would fail again
+    retry_after: float | None = None  # seconds to wait, as the provider asked
+    permanent: bool = False  # another try at once would fail again
 
 
 class Score(FrozenModel):
-    """One scorer's word. `value` None is unscored: shown, and left out of the mean."""
+    """The result of one scorer. `value` None is unscored: shown, but left out of the mean."""
 
     name: CleanText
     value: float | None = Field(default=None, ge=0, le=1)
@@ -242,12 +242,12 @@ class Score(FrozenModel):
 
 class Phase(FrozenModel):
     seconds: float
-    waited: float = 0.0  # of these, spent on what is not the subject's doing, such as a provider's queue
+    waited: float = 0.0  # of these, waiting that the subject did not cause, such as for a provider's queue
     failure: Failure | None = None
 
 
 def reaches(score: float, threshold: float) -> bool:
-    """A mean of 0.7, 0.7 and 0.7 is 0.6999999999999998, and a person's 0.7 all the same."""
+    """Compare with a tolerance: the mean of 0.7, 0.7 and 0.7 is 0.6999999999999998."""
     return score >= threshold - 1e-9
 
 
@@ -261,7 +261,7 @@ class Record(FrozenModel):
     score_key: str
     started: float
     tries: int = 1
-    bound: bool = False  # the subject was given the case's hidden parts on purpose (oracle, cheat)
+    bound: bool = False  # the subject got the hidden parts of the case on purpose (oracle, cheat)
     threshold: float | None
     prepare: Phase | None = None
     attempt: Phase | None = None
@@ -269,14 +269,14 @@ class Record(FrozenModel):
     transcript: Transcript | None = None
     artefacts: dict[CleanText, CleanText] = Field(default_factory=dict)
     refused: dict[CleanText, CleanText] = Field(default_factory=dict)  # files that were not taken, and why
-    workspace: CleanText | None = None  # where it was kept, if it was to be
+    workspace: CleanText | None = None  # its path, if it was kept
     scores: tuple[Score, ...] = ()
-    spent: Usage = NO_USAGE  # of every try, retries and killed attempts of this trial included
-    judging: Usage = NO_USAGE  # of that, what scorers used: judges are paid for too, but are not what is compared
+    spent: Usage = NO_USAGE  # in all tries of this trial, killed attempts included
+    judging: Usage = NO_USAGE  # the part of it that scorers used
 
     @property
     def used(self) -> Usage:
-        """What the subject itself used."""
+        """Return what the subject itself used."""
         if self.judging == NO_USAGE:
             return self.spent
         used = self.spent - self.judging
@@ -286,12 +286,12 @@ class Record(FrozenModel):
 
     @property
     def attempted(self) -> bool:
-        """Whether the subject has done its part, so that only scoring may be left."""
+        """Tell whether the attempt is complete, so that at most scoring is left."""
         return self.transcript is not None and self.attempt is not None and self.attempt.failure is None
 
     @property
     def failure(self) -> Failure | None:
-        """The first thing that went wrong, in the order of the phases."""
+        """Return the first failure, in the order of the phases."""
         for part in (self.prepare, self.attempt, self.score, *self.scores):
             if part is not None and part.failure is not None:
                 return part.failure
@@ -299,7 +299,7 @@ class Record(FrozenModel):
 
     @property
     def value(self) -> float | None:
-        """The trial's score: the mean over scorers that returned a number; 0 where the subject itself failed."""
+        """Return the score: the mean over scorers that returned a number; 0 if the subject itself failed."""
         failure = self.failure
         if failure is not None:
             return 0.0 if failure.kind in ("subject", "timeout") else None
@@ -308,6 +308,7 @@ class Record(FrozenModel):
 
     @property
     def verdict(self) -> Verdict:
+        """Derive the verdict of this one round; `case_verdict` derives that of all rounds of a case."""
         failure = self.failure
         if failure is not None:
             return Verdict.FAIL if failure.kind == "subject" else Verdict(failure.kind)

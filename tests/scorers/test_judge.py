@@ -14,7 +14,7 @@ from bakeoff.engine.registry import default_registry
 from bakeoff.errors import BudgetError, GraderError, InfraError, PlanError, UsageError
 from bakeoff.models.providers import register_provider
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import Impartial, NeedsNetwork, ScoreInput
+from bakeoff.protocols import ModelJudge, NeedsNetwork, ScoreInput
 from bakeoff.record import Record, Transcript, Usage
 from bakeoff.replay.store import RECORDINGS, Store
 from bakeoff.report import summarise
@@ -221,7 +221,7 @@ async def test_an_answer_that_says_which_model_gave_it_is_not_judged_by_that_mod
     saying(verdict("A"))
     given = ScoreInput(GIVEN.case, Transcript(output="x", metadata={"model": "X"}), {}, GIVEN.pristine, row=GIVEN.row)
     judge = Judge("good?", model="sayer:x")
-    assert isinstance(judge, Impartial)
+    assert isinstance(judge, ModelJudge)
     with pytest.raises(GraderError, match="scorer 'judge': sayer:x would judge its own answers"):
         await judge(given)
     assert (await Judge("good?", model="sayer:x", same_model=True)(given)).value == 1.0

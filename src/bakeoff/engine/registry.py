@@ -12,7 +12,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, describe
 from bakeoff.protocols import (
     BoundSubject,
     Checking,
-    Impartial,
+    ModelJudge,
     Needs,
     NeedsNetwork,
     Resource,
@@ -142,7 +142,7 @@ class Registry:
             for name, member in members.items():
                 problems += _shortened(_case_problems(name, member, plan.cases))
         problems += _shortened(_unscored_cases(judges, plan.cases))
-        problems += _prejudices(judges, plan.subjects)
+        problems += _self_judging_problems(judges, plan.subjects)
         if problems:
             raise PlanError(problems)
         return ResolvedPlan(plan, free, bound, judges, self.tools)
@@ -220,15 +220,15 @@ def _case_problems(name: str, member: object, cases: Iterable[Case]) -> Iterator
         yield from (f"case {case.id!r}, {name!r}: {problem}" for case, problem in found if problem)
 
 
-def _prejudices(judges: Mapping[str, Scorer], subjects: Iterable[SubjectSpec]) -> list[str]:
+def _self_judging_problems(judges: Mapping[str, Scorer], subjects: Iterable[SubjectSpec]) -> list[str]:
     """Whose answers would be judged by the model that gave them."""
     asked = [(subject.name, subject.options.get("model")) for subject in subjects]
     return [
         f"scorer {who!r}, subject {name!r}: {why}"
         for who, judge in judges.items()
-        if isinstance(judge, Impartial)
+        if isinstance(judge, ModelJudge)
         for name, model in asked
-        if isinstance(model, str) and (why := judge.prejudice(model))
+        if isinstance(model, str) and (why := judge.self_judging_problem(model))
     ]
 
 

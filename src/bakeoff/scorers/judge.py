@@ -99,7 +99,7 @@ class _ModelJudge:
     def needs(self) -> Needs:
         return Needs(resources=() if self.only_recordings else (self.access,))
 
-    def prejudice(self, model: str) -> str | None:
+    def self_judging_problem(self, model: str) -> str | None:
         own = self.access.name
         if self.same_model or model.strip().casefold() not in (str(own).casefold(), own.model.casefold()):
             return None
@@ -111,7 +111,7 @@ class _ModelJudge:
         from bakeoff.scorers.judging import Rubric, ask
 
         asked = given.transcript.metadata.get("model")
-        if isinstance(asked, str) and (why := self.prejudice(asked)):
+        if isinstance(asked, str) and (why := self.self_judging_problem(asked)):
             raise GraderError(f"scorer {self.name!r}: {why}")
         by_letter = dict(zip(LETTERS, choices.items(), strict=False))
         rubric = Rubric(criteria, {letter: text for letter, (text, _) in by_letter.items()}, self.longest)
