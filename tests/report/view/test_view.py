@@ -30,7 +30,7 @@ from ..html.browser import Chromium, until
 from ..html.generator import as_line, line_of, plan_of, records_of, write_lines, write_run
 from .conftest import Viewer, viewing
 
-KILLED_RUN = Path(__file__).parents[2] / "programs" / "killed_run.py"
+KILLED_RUN = Path(__file__).parents[2] / "engine" / "programs" / "killed_run.py"
 
 
 @contextmanager
