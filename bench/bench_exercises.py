@@ -116,10 +116,10 @@ def install_and_test(trial: Trial) -> tuple[float, float, Verdict]:
 
 
 def tell(
-    rung: str, many: int, opening: float, shared: float, installing: float, testing: float, differing: list[str]
+    sandbox_kind: str, many: int, opening: float, shared: float, installing: float, testing: float, differing: list[str]
 ) -> int:
     both = installing + testing
-    print(f"{many} trials of TypeScript exercises; sandbox: {rung}; {os.cpu_count()} cores")
+    print(f"{many} trials of TypeScript exercises; sandbox: {sandbox_kind}; {os.cpu_count()} cores")
     print(f"{'':46}{'s/trial':>10}{'ratio':>8}")
     rows = {
         "install with a warm npm cache, and test": both,

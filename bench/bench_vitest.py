@@ -117,10 +117,10 @@ def differing(one: dict[str, Verdict], other: dict[str, Verdict]) -> list[str]:
     return names
 
 
-def tell(rung: str, warm: float, one: float, fresh: float, differences: list[str]) -> int:
+def tell(sandbox_kind: str, warm: float, one: float, fresh: float, differences: list[str]) -> int:
     many = len(CANDIDATES)
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(each.kind for each in CANDIDATES).items())
-    print(f"{many} candidates: {kinds}; sandbox: {rung}; {os.cpu_count()} cores")
+    print(f"{many} candidates: {kinds}; sandbox: {sandbox_kind}; {os.cpu_count()} cores")
     print(f"{'':38}{'s/candidate':>12}{'ratio':>8}")
     rows = {
         "fresh `vitest run`, no sandbox": fresh,

@@ -2,11 +2,11 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, PositiveFloat, PositiveInt, ValidationError
 
@@ -268,13 +268,18 @@ def describe(spec: SubjectSpec | ScorerSpec) -> str:
 
 
 def read_options(spec: SubjectSpec | ScorerSpec, model: type[Options]) -> Options:
-    """Validate the options of a spec, or raise an error that names the spec, the option and the value."""
+    """Return a spec's options as its kind declares them."""
+    return check_options(spec.options, model, describe(spec))
+
+
+def check_options(options: Mapping[str, Any], model: type[Options], who: str) -> Options:
+    """Return the options, or raise UsageError with the problems, the values and the names of all options."""
     try:
-        return model.model_validate(spec.options)
+        return model.model_validate(options, context=who)
     except ValidationError as error:
         allowed = ", ".join(model.model_fields) or "none"
         problems = "; ".join(
             f"option {'.'.join(map(str, item['loc']))}: {item['msg']} (got {item['input']!r})"
             for item in error.errors()
         )
-        raise UsageError(f"{describe(spec)}: {problems}. Its options are: {allowed}") from error
+        raise UsageError(f"{who}: {problems}. Its options are: {allowed}") from error

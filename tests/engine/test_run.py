@@ -54,7 +54,7 @@ async def test_every_problem_of_a_plan_is_told_before_a_folder_is_made(tmp_path:
     assert caught.value.problems == (
         "case id 'twin' is used more than once in plan 'p': rename one",
         "subject 'a' (scriptd): unknown kind 'scriptd'; did you mean 'scripted'?",
-        "subject 'b' (cheat): no attack 'pray'; there are exit-early, forge-report, plead, replace-tests",
+        "subject 'b' (cheat): no attack 'pray'; there are exit-early, forge-report, inject-prompt, replace-tests",
         "subject 'c' (function): module 'nowhere' cannot be imported: No module named 'nowhere'",
         "scorer 'regex': pattern '(' is not a regular expression: missing ), unterminated subpattern at position 0",
         "scorer 'vibes': unknown kind 'vibes'; there are command, contains, cost, exact, factuality, function, json, "

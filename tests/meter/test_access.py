@@ -60,10 +60,10 @@ async def run_agent(at: Visit, sandbox: Sandbox, place: Place, elsewhere: int, *
 
 
 @pytest.mark.parametrize(
-    ("rung", "others"), [("process", "reached"), ("bwrap", "out of reach"), ("docker", "out of reach")]
+    ("sandbox_kind", "others"), [("process", "reached"), ("bwrap", "out of reach"), ("docker", "out of reach")]
 )
 async def test_an_agent_in_a_sandbox_reaches_the_meter(
-    rung: str,
+    sandbox_kind: str,
     others: str,
     provider: Loopback,
     visit: Opening,
@@ -72,7 +72,7 @@ async def test_an_agent_in_a_sandbox_reaches_the_meter(
     sandbox_on: Callable[[str], Sandbox],
 ) -> None:
     async with visit(place=place) as at:
-        done = await run_agent(at, sandbox_on(rung), place, other_server)
+        done = await run_agent(at, sandbox_on(sandbox_kind), place, other_server)
     assert done.exit_code == 7, done.stderr
     assert json.loads(done.stdout) == {"said": "yes", "others": others, "argv": ["one", "two words"], "in": "typed"}
     assert at.books.spent.tokens == 15
@@ -89,9 +89,9 @@ async def test_a_command_behind_the_forwarder_ends_as_it_would_alone(
     assert killed.exit_code == -9
 
 
-@pytest.mark.parametrize("rung", ["bwrap", "docker"])
+@pytest.mark.parametrize("sandbox_kind", ["bwrap", "docker"])
 async def test_an_agent_that_is_killed_in_mid_stream_has_its_tokens_booked_and_leaves_nothing(
-    rung: str,
+    sandbox_kind: str,
     provider: Loopback,
     visit: Opening,
     place: Place,
@@ -101,10 +101,10 @@ async def test_an_agent_that_is_killed_in_mid_stream_has_its_tokens_booked_and_l
     provider.plan = lambda _: Act(say=" ".join(["word"] * 1000), pause=0.05)
     streams = AGENT.replace('"messages": []', '"messages": [], "stream": True')
     async with visit(place=place) as at:
-        access = at.trial.access(rung)
+        access = at.trial.access(sandbox_kind)
         env = {"BASE_URL": at.trial.base_url(access, "openai"), "API_KEY": at.trial.token, "ELSEWHERE": "1"}
         argv = access.wrap(("python3", "-I", "-c", streams))
-        done = await sandbox_on(rung).run(Command(argv, place, 4.0, env=env, readable=access.readable))
+        done = await sandbox_on(sandbox_kind).run(Command(argv, place, 4.0, env=env, readable=access.readable))
     assert done.stop == "timeout"
     assert at.books.spent.requests == 1
     assert 0 < at.books.spent.output < 1000
@@ -112,7 +112,7 @@ async def test_an_agent_that_is_killed_in_mid_stream_has_its_tokens_booked_and_l
     assert at.trial.transcript().metadata["meter"]["cut"] == 1  # type: ignore[index,call-overload]
     assert not at.trial.folder.exists()
     assert provider.most_in_flight == 1
-    if rung == "docker":
+    if sandbox_kind == "docker":
         left = docker(request.getfixturevalue("docker_engine"), "ps", "--all", "--quiet", "--filter", "label=bakeoff")
         assert (left.returncode, left.stdout) == (0, b"")
 

@@ -1,4 +1,4 @@
-"""Real rungs for the tests: the engine of the docker rung is started here when none runs, and stopped by its pid."""
+"""Real sandboxes for the tests: docker's engine is started here when none runs, and stopped by its pid."""
 
 import contextlib
 import io
@@ -30,15 +30,15 @@ async def place() -> AsyncIterator[Place]:
 
 @pytest.fixture
 def sandbox_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Sandbox]:
-    """Make a rung by its name, or skip with the sentence that says what to install."""
+    """Make a sandbox by its name, or skip with the sentence that says what to install."""
 
-    def make(rung: str) -> Sandbox:
-        if rung == "bwrap" and not shutil.which("bwrap"):
+    def make(sandbox_kind: str) -> Sandbox:
+        if sandbox_kind == "bwrap" and not shutil.which("bwrap"):
             pytest.skip("needs bubblewrap: apt-get install bubblewrap")
-        if rung == "docker":
+        if sandbox_kind == "docker":
             monkeypatch.setenv("DOCKER_HOST", request.getfixturevalue("docker_engine"))
             monkeypatch.setenv("BAKEOFF_DOCKER_IMAGE", IMAGE)
-        return choose_sandbox(rung)
+        return choose_sandbox(sandbox_kind)
 
     return make
 

@@ -1,4 +1,4 @@
-"""Every attack on every rung. The table in docs/sandbox.md is this file's table, and a test keeps them equal."""
+"""Every attack on every sandbox. The table in docs/sandbox.md is this file's table, and a test keeps them equal."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox.mounts import blocking_folder
 
-RUNGS = ("process", "bwrap", "docker")
+SANDBOXES = ("process", "bwrap", "docker")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sandbox.md"
 HOME_OF_ROOT = Path("~root").expanduser()
 KEY = "sk-never-to-be-seen"
@@ -128,8 +128,8 @@ class Attack:
     verdicts: dict[str, str] = field(default_factory=dict)
     seconds: float = 20.0
 
-    def verdict_on(self, rung: str) -> str:
-        return self.verdicts.get(rung, self.everywhere)
+    def verdict_on(self, sandbox_kind: str) -> str:
+        return self.verdicts.get(sandbox_kind, self.everywhere)
 
 
 ATTACKS = (
@@ -181,11 +181,11 @@ def verdict(completed: Completed) -> str:
     return f"exited: {said}"
 
 
-@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("sandbox_kind", SANDBOXES)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name.replace(" ", "-"))
 async def test_an_attack_ends_as_the_table_says_inside_its_limit_and_leaves_no_process(
     attack: Attack,
-    rung: str,
+    sandbox_kind: str,
     sandbox_on: Callable[[str], Sandbox],
     place: Place,
     port: int,
@@ -194,7 +194,7 @@ async def test_an_attack_ends_as_the_table_says_inside_its_limit_and_leaves_no_p
     if attack.script == FORK_BOMB and os.geteuid() != 0:
         pytest.skip("needs root: a fork bomb is only tried as a user with no other processes")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    sandbox = sandbox_on(rung)
+    sandbox = sandbox_on(sandbox_kind)
     marker = uuid.uuid4().hex
     script = attack.script.replace("PORT", str(port)).replace("KEY", f"({KEY[:8]!r} + {KEY[8:]!r})")
     command = Command(("python3", "-c", script, marker), place, attack.seconds, limits=LIMITS)
@@ -203,7 +203,7 @@ async def test_an_attack_ends_as_the_table_says_inside_its_limit_and_leaves_no_p
     completed = await sandbox.run(command)
     elapsed = time.monotonic() - started
 
-    wanted = expected(attack, rung)
+    wanted = expected(attack, sandbox_kind)
     if wanted == "exited: read it" and Path(__file__).is_relative_to("/tmp"):
         wanted = "exited: refused"  # what lies in the temporary folder is hidden with it
     assert verdict(completed) == wanted
@@ -213,15 +213,15 @@ async def test_an_attack_ends_as_the_table_says_inside_its_limit_and_leaves_no_p
     assert len(completed.stdout) <= LIMITS.output_kb * 1024
 
 
-def expected(attack: Attack, rung: str) -> str:
+def expected(attack: Attack, sandbox_kind: str) -> str:
     closed = os.geteuid() == 0 and blocking_folder(Path(__file__)) is not None
     if attack.name == "reads the project" and closed:
         return "exited: refused"  # the checkout itself lies below a folder that strangers may not enter
-    return attack.verdict_on(rung)
+    return attack.verdict_on(sandbox_kind)
 
 
 def test_the_documented_table_is_the_tested_one() -> None:
     rows = re.findall(r"^\| (.+?) \| `(.+?)` \| `(.+?)` \| `(.+?)` \|$", DOCUMENT.read_text(), flags=re.MULTILINE)
-    tested: list[tuple[str, ...]] = [("attack", *RUNGS)]
-    tested += [(attack.name, *(attack.verdict_on(rung) for rung in RUNGS)) for attack in ATTACKS]
+    tested: list[tuple[str, ...]] = [("attack", *SANDBOXES)]
+    tested += [(attack.name, *(attack.verdict_on(sandbox_kind) for sandbox_kind in SANDBOXES)) for attack in ATTACKS]
     assert rows == tested, f"edit {DOCUMENT.name} or ATTACKS so that they say the same"

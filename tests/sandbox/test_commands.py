@@ -1,4 +1,4 @@
-"""What every rung promises about one command: its output, its end, and the end of everything it started."""
+"""What every sandbox promises about one command: its output, its end, and the end of everything it started."""
 
 import asyncio
 import contextlib
@@ -23,8 +23,8 @@ from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import choose_sandbox, inside, open_place, put_files
 from bakeoff.sandbox.places import lease_user
 
-RUNGS = ("process", "bwrap", "docker")
-every_rung = pytest.mark.parametrize("rung", RUNGS)
+SANDBOXES = ("process", "bwrap", "docker")
+every_sandbox = pytest.mark.parametrize("sandbox_kind", SANDBOXES)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a user of its own for every place")
 SandboxOn = Callable[[str], Sandbox]
 
@@ -58,26 +58,30 @@ def wait_for_end_of(pid: int, seconds: float = 10.0) -> bool:
         os.close(descriptor)
 
 
-@every_rung
-async def test_input_goes_in_and_both_outputs_come_back_apart(rung: str, sandbox_on: SandboxOn, place: Place) -> None:
+@every_sandbox
+async def test_input_goes_in_and_both_outputs_come_back_apart(
+    sandbox_kind: str, sandbox_on: SandboxOn, place: Place
+) -> None:
     script = "import sys; text = sys.stdin.read(); print(len(text)); print(text[:3], file=sys.stderr); sys.exit(3)"
-    completed = await sandbox_on(rung).run(python(place, script, stdin=b"abc" * 500_000))
+    completed = await sandbox_on(sandbox_kind).run(python(place, script, stdin=b"abc" * 500_000))
 
     assert (completed.exit_code, completed.stop, completed.ok) == (3, "exited", False)
     assert (completed.stdout, completed.stderr) == (b"1500000\n", b"abc\n")
 
 
-@every_rung
-async def test_input_that_nobody_reads_does_not_hold_up_the_end(rung: str, sandbox_on: SandboxOn, place: Place) -> None:
-    completed = await sandbox_on(rung).run(python(place, "print('done')", stdin=b"x" * 1_000_000))
+@every_sandbox
+async def test_input_that_nobody_reads_does_not_hold_up_the_end(
+    sandbox_kind: str, sandbox_on: SandboxOn, place: Place
+) -> None:
+    completed = await sandbox_on(sandbox_kind).run(python(place, "print('done')", stdin=b"x" * 1_000_000))
     assert (completed.ok, completed.stdout) == (True, b"done\n")
 
 
-@every_rung
+@every_sandbox
 async def test_output_up_to_the_cap_is_kept_whole_and_one_byte_more_ends_the_command(
-    rung: str, sandbox_on: SandboxOn, place: Place
+    sandbox_kind: str, sandbox_on: SandboxOn, place: Place
 ) -> None:
-    sandbox = sandbox_on(rung)
+    sandbox = sandbox_on(sandbox_kind)
     limits = Limits(output_kb=100)
     print_bytes = "import sys; sys.stdout.write('x' * {})"
 
@@ -88,11 +92,11 @@ async def test_output_up_to_the_cap_is_kept_whole_and_one_byte_more_ends_the_com
     assert (over.ok, over.stop, len(over.stdout)) == (False, "output", 102_400)
 
 
-@every_rung
+@every_sandbox
 async def test_a_command_works_in_its_folders_and_is_told_where_they_are(
-    rung: str, sandbox_on: SandboxOn, place: Place
+    sandbox_kind: str, sandbox_on: SandboxOn, place: Place
 ) -> None:
-    sandbox = sandbox_on(rung)
+    sandbox = sandbox_on(sandbox_kind)
     put_files(place, {"given/file.txt": b"given"})
     script = """
         import json, os, pathlib, tempfile
@@ -110,33 +114,33 @@ async def test_a_command_works_in_its_folders_and_is_told_where_they_are(
     assert len(list(place.tmp.glob("tmp*"))) == 1
 
 
-@every_rung
+@every_sandbox
 async def test_a_program_that_is_not_there_is_exit_127_with_a_reason(
-    rung: str, sandbox_on: SandboxOn, place: Place
+    sandbox_kind: str, sandbox_on: SandboxOn, place: Place
 ) -> None:
-    completed = await sandbox_on(rung).run(Command(("no-such-program",), place, 10.0))
+    completed = await sandbox_on(sandbox_kind).run(Command(("no-such-program",), place, 10.0))
     assert (completed.exit_code, completed.stop) == (127, "exited")
     assert b"no-such-program" in completed.stderr
     assert not completed.ok
 
 
-@pytest.mark.parametrize("rung", ["process", "bwrap"])
-async def test_a_signal_is_a_negative_exit_code(rung: str, sandbox_on: SandboxOn, place: Place) -> None:
-    completed = await sandbox_on(rung).run(python(place, "import os; os.kill(os.getpid(), 15)"))
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
+async def test_a_signal_is_a_negative_exit_code(sandbox_kind: str, sandbox_on: SandboxOn, place: Place) -> None:
+    completed = await sandbox_on(sandbox_kind).run(python(place, "import os; os.kill(os.getpid(), 15)"))
     assert (completed.exit_code, completed.stop) == (-15, "exited")
 
 
-@pytest.mark.parametrize("rung", ["process", "bwrap"])
-async def test_node_runs_where_it_is_installed(rung: str, sandbox_on: SandboxOn, place: Place) -> None:
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
+async def test_node_runs_where_it_is_installed(sandbox_kind: str, sandbox_on: SandboxOn, place: Place) -> None:
     if not shutil.which("node"):
         pytest.skip("needs node: apt-get install nodejs")
-    completed = await sandbox_on(rung).run(Command(("node", "-p", "1 + 1"), place, 20.0, Limits(memory_mb=512)))
+    completed = await sandbox_on(sandbox_kind).run(Command(("node", "-p", "1 + 1"), place, 20.0, Limits(memory_mb=512)))
     assert completed.stdout == b"2\n", completed.stderr
 
 
-@every_rung
+@every_sandbox
 async def test_a_readable_path_is_seen_and_cannot_be_written(
-    rung: str, sandbox_on: SandboxOn, place: Place, tmp_path: Path
+    sandbox_kind: str, sandbox_on: SandboxOn, place: Place, tmp_path: Path
 ) -> None:
     (tmp_path / "tool").mkdir()
     (tmp_path / "tool" / "data").write_text("of the toolchain")
@@ -147,10 +151,10 @@ async def test_a_readable_path_is_seen_and_cannot_be_written(
         print((folder / "data").read_text())
         (folder / "new").write_text("x")
     """
-    completed = await sandbox_on(rung).run(python(place, script, readable=(tmp_path / "tool",)))
+    completed = await sandbox_on(sandbox_kind).run(python(place, script, readable=(tmp_path / "tool",)))
 
     assert completed.stdout == b"of the toolchain\n"
-    if rung != "process" or os.geteuid() == 0:
+    if sandbox_kind != "process" or os.geteuid() == 0:
         assert b"Read-only file system" in completed.stderr
 
 
@@ -164,25 +168,25 @@ async def test_a_bubblewrap_that_fails_before_the_command_is_not_the_commands_fa
 
 
 @pytest.mark.parametrize("network", [True, False])
-@pytest.mark.parametrize("rung", ["bwrap", "docker"])
+@pytest.mark.parametrize("sandbox_kind", ["bwrap", "docker"])
 async def test_loopback_is_there_when_the_command_may_have_a_network(
-    rung: str, network: bool, sandbox_on: SandboxOn, place: Place
+    sandbox_kind: str, network: bool, sandbox_on: SandboxOn, place: Place
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         script = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5)"
-        completed = await sandbox_on(rung).run(python(place, script, network=network))
+        completed = await sandbox_on(sandbox_kind).run(python(place, script, network=network))
     assert completed.ok is network, completed.stderr
 
 
-@every_rung
-async def test_cancelling_ends_the_whole_tree_at_once(rung: str, sandbox_on: SandboxOn, place: Place) -> None:
+@every_sandbox
+async def test_cancelling_ends_the_whole_tree_at_once(sandbox_kind: str, sandbox_on: SandboxOn, place: Place) -> None:
     script = """
         import os, pathlib, time
         child = os.fork()
         pathlib.Path("started" if child else "child").touch()
         time.sleep(600)
     """
-    running = asyncio.create_task(sandbox_on(rung).run(python(place, script, seconds=600.0)))
+    running = asyncio.create_task(sandbox_on(sandbox_kind).run(python(place, script, seconds=600.0)))
     async with asyncio.timeout(20):
         while not ((place.work / "started").exists() and (place.work / "child").exists()):
             await asyncio.sleep(0.01)
@@ -196,9 +200,11 @@ async def test_cancelling_ends_the_whole_tree_at_once(rung: str, sandbox_on: San
     assert place.uid is None or users_processes(place) == []
 
 
-@every_rung
-async def test_a_second_command_in_a_busy_place_is_refused(rung: str, sandbox_on: SandboxOn, place: Place) -> None:
-    sandbox = sandbox_on(rung)
+@every_sandbox
+async def test_a_second_command_in_a_busy_place_is_refused(
+    sandbox_kind: str, sandbox_on: SandboxOn, place: Place
+) -> None:
+    sandbox = sandbox_on(sandbox_kind)
     running = asyncio.create_task(sandbox.run(python(place, "import time; time.sleep(600)", seconds=600.0)))
     await asyncio.sleep(0)  # the first step of the task takes the place
     with pytest.raises(InfraError, match="already running"):
@@ -207,21 +213,21 @@ async def test_a_second_command_in_a_busy_place_is_refused(rung: str, sandbox_on
     await asyncio.wait([running])
 
 
-@pytest.mark.parametrize("rung", ["process", "bwrap"])
-async def test_memory_that_workers_share_counts_once(rung: str, sandbox_on: SandboxOn, place: Place) -> None:
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
+async def test_memory_that_workers_share_counts_once(sandbox_kind: str, sandbox_on: SandboxOn, place: Place) -> None:
     script = """
         import os, time
         kept = b"x" * (60 << 20)
         os.fork(), os.fork()
         time.sleep(0.3)
     """
-    completed = await sandbox_on(rung).run(python(place, script, limits=Limits(memory_mb=128)))
+    completed = await sandbox_on(sandbox_kind).run(python(place, script, limits=Limits(memory_mb=128)))
     assert completed.stop == "exited", completed
 
 
-@pytest.mark.parametrize("rung", ["process", "bwrap"])
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
 async def test_many_processes_that_fill_memory_together_are_ended(
-    rung: str, sandbox_on: SandboxOn, place: Place
+    sandbox_kind: str, sandbox_on: SandboxOn, place: Place
 ) -> None:
     script = """
         import os, time
@@ -229,12 +235,14 @@ async def test_many_processes_that_fill_memory_together_are_ended(
         kept = bytearray(b"x") * (50 << 20)
         time.sleep(600)
     """
-    completed = await sandbox_on(rung).run(python(place, script, limits=Limits(memory_mb=128)))
+    completed = await sandbox_on(sandbox_kind).run(python(place, script, limits=Limits(memory_mb=128)))
     assert completed.stop == "memory"
 
 
-@every_rung
-async def test_a_tree_nested_beyond_every_path_length_is_ended_and_removed(rung: str, sandbox_on: SandboxOn) -> None:
+@every_sandbox
+async def test_a_tree_nested_beyond_every_path_length_is_ended_and_removed(
+    sandbox_kind: str, sandbox_on: SandboxOn
+) -> None:
     script = """
         import os, time
         for _ in range(3000):
@@ -243,7 +251,7 @@ async def test_a_tree_nested_beyond_every_path_length_is_ended_and_removed(rung:
         time.sleep(600)
     """
     async with open_place() as place:
-        completed = await sandbox_on(rung).run(python(place, script))
+        completed = await sandbox_on(sandbox_kind).run(python(place, script))
     assert completed.stop == "disk"
     assert not place.work.exists()
 
@@ -265,10 +273,12 @@ asyncio.run(main())
 
 
 @needs_root
-@every_rung
-async def test_killing_bakeoff_ends_its_commands_and_the_next_place_clears_up(rung: str, sandbox_on: SandboxOn) -> None:
-    sandbox_on(rung)
-    argv = [sys.executable, "-c", KILLED_BAKEOFF, rung]
+@every_sandbox
+async def test_killing_bakeoff_ends_its_commands_and_the_next_place_clears_up(
+    sandbox_kind: str, sandbox_on: SandboxOn
+) -> None:
+    sandbox_on(sandbox_kind)
+    argv = [sys.executable, "-c", KILLED_BAKEOFF, sandbox_kind]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as bakeoff:
         assert bakeoff.stdout is not None
         work = Path(bakeoff.stdout.readline().strip())
@@ -293,12 +303,12 @@ async def test_killing_bakeoff_ends_its_commands_and_the_next_place_clears_up(ru
 
 
 @needs_root
-@pytest.mark.parametrize("rung", ["process", "bwrap"])
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
 async def test_killing_the_supervisor_is_an_infrastructure_error_and_leaves_nothing(
-    rung: str, sandbox_on: SandboxOn, place: Place
+    sandbox_kind: str, sandbox_on: SandboxOn, place: Place
 ) -> None:
     script = "import os, pathlib, time; pathlib.Path('started').touch(); time.sleep(600)"
-    running = asyncio.create_task(sandbox_on(rung).run(python(place, script, seconds=600.0)))
+    running = asyncio.create_task(sandbox_on(sandbox_kind).run(python(place, script, seconds=600.0)))
     async with asyncio.timeout(20):
         while not (place.work / "started").exists():
             await asyncio.sleep(0.01)
@@ -312,7 +322,7 @@ async def test_killing_the_supervisor_is_an_infrastructure_error_and_leaves_noth
 
 
 @needs_root
-async def test_hidden_folders_are_empty_on_the_process_rung(place: Place) -> None:
+async def test_hidden_folders_are_empty_in_the_process_sandbox(place: Place) -> None:
     project = Path(__file__).parents[2]
     sandbox = choose_sandbox("process", hidden=[project])
     completed = await sandbox.run(python(place, f"import os; print(os.path.exists({__file__!r}))"))
@@ -320,7 +330,7 @@ async def test_hidden_folders_are_empty_on_the_process_rung(place: Place) -> Non
 
 
 @needs_root
-async def test_the_system_is_read_only_and_scratch_is_private_on_the_process_rung(place: Place) -> None:
+async def test_the_system_is_read_only_and_scratch_is_private_in_the_process_sandbox(place: Place) -> None:
     script = """
         import os
         for path in ("/etc/x", "/var/tmp/x", "/dev/shm/x", "/usr/x"):
@@ -339,11 +349,11 @@ async def test_the_system_is_read_only_and_scratch_is_private_on_the_process_run
 @needs_root
 async def test_root_never_runs_a_subject_as_itself(tmp_path: Path) -> None:
     unowned = Place(tmp_path, tmp_path, tmp_path)
-    for rung in ("process", "bwrap"):
-        if rung == "bwrap" and not shutil.which("bwrap"):
+    for sandbox_kind in ("process", "bwrap"):
+        if sandbox_kind == "bwrap" and not shutil.which("bwrap"):
             continue
         with pytest.raises(InfraError, match="no user of its own"):
-            await choose_sandbox(rung).run(python(unowned, "pass"))
+            await choose_sandbox(sandbox_kind).run(python(unowned, "pass"))
 
 
 ORDINARY_USER = """
@@ -405,7 +415,7 @@ asyncio.run(main())
 
 
 @needs_root
-async def test_an_ordinary_user_gets_the_process_rung_too(place: Place, tmp_path: Path) -> None:
+async def test_an_ordinary_user_gets_the_process_sandbox_too(place: Place, tmp_path: Path) -> None:
     """Bakeoff itself runs here as an unprivileged user: inside the sandbox of the Bakeoff that runs this test."""
     package = tmp_path / "library" / "bakeoff"
     shutil.copytree(Path(sys.modules["bakeoff"].__file__ or "").parent, package)

@@ -1,4 +1,4 @@
-"""Choosing a rung, and the sentences for those that are not there."""
+"""Choosing a sandbox, and the sentences for those that are not there."""
 
 import os
 import shutil
@@ -29,14 +29,14 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
     assert said.strip() == "set()"
 
 
-def test_auto_takes_the_strongest_rung_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_the_strongest_sandbox_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BAKEOFF_DOCKER_IMAGE", raising=False)
     working = [status.name for status in available() if status.ok]
     assert choose_sandbox().name == working[0]
     assert working[-1] == "process"
 
 
-def test_every_rung_that_is_not_ok_says_the_way_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_sandbox_that_is_not_ok_says_the_way_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("BAKEOFF_DOCKER", raising=False)
     statuses = {status.name: status for status in available()}
@@ -47,20 +47,20 @@ def test_every_rung_that_is_not_ok_says_the_way_out(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("rung", "sentence"),
+    ("sandbox_kind", "sentence"),
     [
         ("bwrap", "bubblewrap is not installed; `apt-get install bubblewrap`"),
         ("docker", "docker or podman is not installed; `apt-get install docker.io`"),
         ("chroot", "'chroot' is not one of auto, docker, bwrap, process"),
     ],
 )
-def test_insisting_on_a_missing_rung_says_what_to_install(
-    rung: str, sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_insisting_on_a_missing_sandbox_says_what_to_install(
+    sandbox_kind: str, sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("BAKEOFF_DOCKER", raising=False)
     with pytest.raises(SandboxMissing) as raised:
-        choose_sandbox(rung)
+        choose_sandbox(sandbox_kind)
     assert sentence in str(raised.value)
 
 
@@ -140,7 +140,7 @@ def test_links_on_the_way_to_a_toolchain_below_a_closed_folder_are_made_again(tm
     ]
 
 
-def test_the_process_rung_works_for_a_bakeoff_that_lies_in_the_temporary_folder(tmp_path: Path) -> None:
+def test_the_process_sandbox_works_for_a_bakeoff_that_lies_in_the_temporary_folder(tmp_path: Path) -> None:
     """Trials get a /tmp of their own, which must not take the program away from itself."""
     shutil.copytree(Path(bakeoff.__file__).parent, tmp_path / "bakeoff", ignore=shutil.ignore_patterns("__pycache__"))
     code = "import bakeoff.sandbox as s; print(s.__file__, s.choose_sandbox('process').name)"

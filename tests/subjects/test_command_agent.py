@@ -38,9 +38,9 @@ def agent_of(*command: str, provider: str = "nobody", limited: bool = False, **a
     return CommandAgent.from_spec(spec, limited=limited)
 
 
-async def attempted(agent: CommandAgent, rung: str = "process", prompt: str = "solve it") -> Transcript:
+async def attempted(agent: CommandAgent, sandbox_kind: str = "process", prompt: str = "solve it") -> Transcript:
     limits = Limits()
-    async with open_workspace(choose_sandbox(rung), FILES, limits) as workspace:
+    async with open_workspace(choose_sandbox(sandbox_kind), FILES, limits) as workspace:
         task = Task(
             prompt=prompt,
             case_id="c",
@@ -72,20 +72,20 @@ def tool(tmp_path: Path) -> Callable[[str, str], Path]:
 # --- what an agent cannot claim -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rung", ["process", "bwrap"])
-async def test_an_agent_that_ends_as_if_it_were_not_there_has_failed(rung: str) -> None:
-    run = agent_run_in(await attempted(agent_of("sh", "-c", "exit 127"), rung))
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
+async def test_an_agent_that_ends_as_if_it_were_not_there_has_failed(sandbox_kind: str) -> None:
+    run = agent_run_in(await attempted(agent_of("sh", "-c", "exit 127"), sandbox_kind))
     assert (run.exit_code, run.stop) == (127, "exited")
 
 
-@pytest.mark.parametrize("rung", ["process", "bwrap"])
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
 @pytest.mark.parametrize("first", ["#!/no/such/interpreter", "#!/usr/bin/env no-such-interpreter"])
 async def test_an_agent_that_cannot_be_started_is_nobodys_failure(
-    first: str, rung: str, tool: Callable[[str, str], Path]
+    first: str, sandbox_kind: str, tool: Callable[[str, str], Path]
 ) -> None:
     program = tool("bin/agent", f"{first}\n")
     with pytest.raises(InfraError, match="could not be started in the sandbox") as raised:
-        await attempted(agent_of(str(program)), rung)
+        await attempted(agent_of(str(program)), sandbox_kind)
     assert raised.value.permanent
 
 
@@ -180,9 +180,9 @@ def test_a_budget_and_recordings_need_an_agent_that_is_metered(monkeypatch: pyte
 # --- programs that are named from where the user is ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rung", ["process", "bwrap"])
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
 async def test_a_program_is_found_from_the_folder_that_the_user_is_in(
-    rung: str, tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+    sandbox_kind: str, tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tool("agent.sh", "#!/bin/sh\necho ${1:-hello}\n")
     for folder in (tmp_path, *tmp_path.parents[:2]):
@@ -190,7 +190,7 @@ async def test_a_program_is_found_from_the_folder_that_the_user_is_in(
     monkeypatch.chdir(tmp_path)
     agent = agent_of("./agent.sh", version={"command": ["./agent.sh", "7.1"]})
     assert agent.lacks() == []
-    transcript = await attempted(agent, rung)
+    transcript = await attempted(agent, sandbox_kind)
     assert transcript.output == "hello\n"
     assert agent_run_in(transcript).version == "7.1"
 
@@ -200,9 +200,9 @@ async def test_a_program_is_found_from_the_folder_that_the_user_is_in(
 MANAGER = '#!/bin/sh\n[ "$1 $2" = "which agent" ] && echo "{real}"\n'
 
 
-@pytest.mark.parametrize("rung", ["process", "bwrap"])
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
 async def test_the_program_behind_a_shim_is_run(
-    rung: str, tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+    sandbox_kind: str, tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = tmp_path / ".pyenv/versions/3.11.0"
     tool(".pyenv/versions/3.11.0/lib/said", "hello from behind")
@@ -214,7 +214,7 @@ async def test_the_program_behind_a_shim_is_run(
         folder.chmod(0o755)  # where we are root, agents are not
     agent = agent_of("agent")
     assert agent.lacks() == []
-    assert (await attempted(agent, rung)).output == "hello from behind"
+    assert (await attempted(agent, sandbox_kind)).output == "hello from behind"
 
 
 def test_a_shim_with_nothing_behind_it_is_told(

@@ -235,7 +235,7 @@ BY_EXIT_CODE = ScorerSpec(kind="command", options={"argv": ARGV})
 
 
 @pytest.fixture(params=["process", "bwrap"])
-def rung(request: pytest.FixtureRequest, needs_program: Callable[[str], str]) -> str:
+def sandbox_kind(request: pytest.FixtureRequest, needs_program: Callable[[str], str]) -> str:
     if request.param == "bwrap":
         needs_program("bwrap")
     return str(request.param)
@@ -245,17 +245,17 @@ def cheats() -> tuple[SubjectSpec, ...]:
     return tuple(SubjectSpec(kind="cheat", name=name, options={"attack": name}) for name in ATTACKS)
 
 
-async def test_the_oracle_passes_and_every_other_fails(rung: str, carry_out: CarryOut) -> None:
+async def test_the_oracle_passes_and_every_other_fails(sandbox_kind: str, carry_out: CarryOut) -> None:
     subjects = (SubjectSpec(kind="oracle", name="oracle"), SubjectSpec(kind="nop", name="nop"), *cheats())
     plan = Plan(name="p", cases=(SUM,), subjects=subjects, scorers=(BY_REPORT,))
-    records = {record.subject: record for record in await carry_out(plan, sandbox=rung)}
+    records = {record.subject: record for record in await carry_out(plan, sandbox=sandbox_kind)}
     assert {name: record.verdict for name, record in records.items()} == {
         "oracle": "pass",
         "nop": "fail",
         "exit-early": "fail",
         "replace-tests": "fail",
         "forge-report": "fail",
-        "plead": "fail",
+        "inject-prompt": "fail",
     }
     assert {name for name, record in records.items() if record.bound} == {"oracle", *ATTACKS}
 
@@ -267,7 +267,7 @@ async def test_the_oracle_passes_by_output_and_nop_fails(carry_out: CarryOut) ->
     assert [record.verdict for record in await carry_out(plan, jobs=1)] == ["pass", "fail"]
 
 
-@pytest.mark.parametrize("attack", ["exit-early", "replace-tests", "forge-report", "plead"])
+@pytest.mark.parametrize("attack", ["exit-early", "replace-tests", "forge-report", "inject-prompt"])
 async def test_cheats_fail_where_the_exit_code_counts_and_proof_is_asked_for(attack: str, carry_out: CarryOut) -> None:
     cheat = SubjectSpec(kind="cheat", name="cheat", options={"attack": attack})
     oracle = SubjectSpec(kind="oracle", name="oracle")

@@ -33,16 +33,16 @@ def node_toolchain(needs_program: Callable[[str], str]) -> Path:
 def opened(node_toolchain: Path) -> Callable[..., AbstractAsyncContextManager[OpenVitest]]:
     """`async with opened("bwrap", slots=2) as vitest`."""
 
-    def make(rung: str = "auto", slots: int = 1) -> AbstractAsyncContextManager[OpenVitest]:
-        return VitestToolchain(lambda: rung_or_skip(rung), slots).open()
+    def make(sandbox_kind: str = "auto", slots: int = 1) -> AbstractAsyncContextManager[OpenVitest]:
+        return VitestToolchain(lambda: rung_or_skip(sandbox_kind), slots).open()
 
     return make
 
 
-def rung_or_skip(rung: str) -> Sandbox:
-    if rung == "bwrap" and not shutil.which("bwrap"):
+def rung_or_skip(sandbox_kind: str) -> Sandbox:
+    if sandbox_kind == "bwrap" and not shutil.which("bwrap"):
         pytest.skip("needs bubblewrap: apt-get install bubblewrap")
-    return choose_sandbox(rung)
+    return choose_sandbox(sandbox_kind)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -184,7 +184,7 @@ async def test_no_variable_and_no_home_of_the_host_is_seen(
 
 async def test_the_packages_cannot_be_written(typescript: OpenExercises) -> None:
     if os.geteuid() != 0 and choose_sandbox("auto").name == "process":
-        pytest.skip("without root the process rung runs a candidate as you: apt-get install bubblewrap")
+        pytest.skip("without root the process sandbox runs a candidate as you: apt-get install bubblewrap")
     body = """
       const expecting = require.resolve('expect');
       for (const path of [expecting, `${expecting}.new`]) {

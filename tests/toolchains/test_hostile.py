@@ -295,7 +295,7 @@ class OpenPlaceBeside:
 async def test_the_toolchain_cannot_be_written(vitest: OpenVitest) -> None:
     target = vitest.toolchain / "node_modules" / "svelte"
     if os.geteuid() != 0 and vitest.sandbox.name == "process":
-        pytest.skip("without root the process rung runs a candidate as you: apt-get install bubblewrap")
+        pytest.skip("without root the process sandbox runs a candidate as you: apt-get install bubblewrap")
     tried = [
         f"fs.writeFileSync({json.dumps(str(target / 'package.json'))}, '')",
         f"fs.writeFileSync({json.dumps(str(target / 'new.js'))}, '')",

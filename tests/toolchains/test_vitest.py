@@ -366,10 +366,10 @@ def states_passed(found: tuple[object, ...]) -> bool:
     return bool(states) and bool(no_error) and all(state == "passed" for _, state, _ in states)
 
 
-@pytest.mark.parametrize("rung", ["process", "bwrap"])
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
 @pytest.mark.usefixtures("nothing_is_left_running")
-async def test_it_works_on_each_rung_and_leaves_no_process(opened: Opening, rung: str) -> None:
-    async with opened(rung) as vitest:
+async def test_it_works_in_each_sandbox_and_leaves_no_process(opened: Opening, sandbox_kind: str) -> None:
+    async with opened(sandbox_kind) as vitest:
         assert (await vitest.run(RIGHT, seconds=SECONDS)).ok
         assert len(below(os.getpid())) > 2
 

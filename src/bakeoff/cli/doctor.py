@@ -63,7 +63,7 @@ def look(results: Path) -> Iterator[Finding]:
     yield _python()
     yield _node()
     yield _browser()
-    yield from (Finding(f"sandbox: {rung.name}", rung.ok, rung.detail, rung.way_out) for rung in available())
+    yield from (Finding(f"sandbox: {kind.name}", kind.ok, kind.detail, kind.way_out) for kind in available())
     yield _disk(results)
     yield from _extras()
     yield _keys()

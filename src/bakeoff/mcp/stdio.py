@@ -2,7 +2,7 @@
 
 The SDK's own stdio client kills a server's children only if the server itself does not exit in time, and it reads
 lines of any length. Here the tree runs below the sandbox's supervisor, which kills all of it when we close the control
-socket or die. To run servers on a rung of the sandbox, give `_order` the confinement of that rung.
+socket or die. To run servers in a sandbox, give `_order` its confinement.
 """
 
 import asyncio

@@ -4,16 +4,16 @@ import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Self
+from typing import Annotated
 from xml.etree import ElementTree
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, PositiveFloat
 
-from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError
-from bakeoff.plan import Case, ScorerSpec, TakenPath, read_options
+from bakeoff.plan import Case, TakenPath
 from bakeoff.protocols import Completed, ScoreInput
 from bakeoff.record import Score
+from bakeoff.scorers.configurable import ConfigurableScorer, checked_as
 from bakeoff.storage.redaction import CUT
 from bakeoff.toolchains.junit import testcases_in
 
@@ -21,42 +21,17 @@ _TAIL = 2000  # characters of output that are kept
 _LINE = 500  # characters of the last line, which is the reason
 
 
-class CommandOptions(FrozenModel):
-    argv: tuple[str, ...] = Field(min_length=1)
-    seconds: float = Field(default=60.0, gt=0)
-    junit: TakenPath | None = Field(default=None, description="where the program writes JUnit XML")
-    proof: bool = Field(
-        default=False,
-        description="the program first reads a line from its standard input, and prints it at its end",
-    )
-    tests: tuple[str, ...] | None = Field(default=None, description="names that must all be reported, and no others")
-
-
 @dataclass(frozen=True, slots=True)
-class Command:
+class Command(ConfigurableScorer):
     """Scores 1 when the program succeeds; with JUnit XML, the share of tests that passed."""
 
-    argv: Sequence[str]
+    argv: Annotated[Sequence[str], checked_as(Annotated[tuple[str, ...], Field(min_length=1)])]
     _: KW_ONLY
-    seconds: float = 60.0
-    junit: str | None = None
-    proof: bool = False
-    tests: Sequence[str] | None = None
+    seconds: PositiveFloat = 60.0
+    junit: TakenPath | None = None  # where the program writes JUnit XML
+    proof: bool = False  # the program first reads a line from its standard input, and prints it at its end
+    tests: Annotated[Sequence[str] | None, checked_as(tuple[str, ...] | None)] = None  # all must be reported, no others
     name: str = "command"
-
-    def __post_init__(self) -> None:
-        checked = read_options(ScorerSpec(kind="command", options=self._options()), CommandOptions)
-        for name in ("argv", "tests"):
-            object.__setattr__(self, name, getattr(checked, name))
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        return cls(**dict(read_options(spec, CommandOptions)))
-
-    def _options(self) -> dict[str, JsonValue]:
-        tests: JsonValue = None if self.tests is None else list(self.tests)
-        argv: JsonValue = self.argv if isinstance(self.argv, str) else list(self.argv)
-        return {"argv": argv, "seconds": self.seconds, "junit": self.junit, "proof": self.proof, "tests": tests}
 
     def can_score(self, case: Case) -> bool:
         return bool(case.hidden)

@@ -3,32 +3,26 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from bakeoff._kernel.imports import import_target
-from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
-from bakeoff.plan import Case, ScorerSpec, describe, read_options
+from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-from bakeoff.scorers.values import STRICT, SUBSET, Comparison, Fuzzy, Match, a_few, plain, rules_of, shown
+from bakeoff.scorers.configurable import NAMED_FUNCTION, ConfigurableScorer
+from bakeoff.scorers.values import STRICT, SUBSET, Comparison, Fuzzy, Match, Tolerances, a_few, plain, rules_of, shown
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
 _NOTHING = "the case has no expected output"
 
-JsonWay = Literal["equal", "subset", "strict", "fuzzy"] | Callable[[Any, Any], Any]
-
-
-class JsonOptions(FrozenModel):
-    match: str = "equal"
-    fuzzy: Fuzzy | None = None
+JsonWay = Annotated[Literal["equal", "subset", "strict", "fuzzy"] | Callable[[Any, Any], Any], NAMED_FUNCTION]
 
 
 @dataclass(frozen=True, slots=True)
-class JsonMatch:
+class JsonMatch(ConfigurableScorer):
     """Scores 1 when the output is the expected JSON.
 
     `equal` (or `strict`) allows no difference, `subset` allows additional fields, `fuzzy` allows what `Fuzzy` lists.
@@ -36,19 +30,15 @@ class JsonMatch:
 
     match: JsonWay = "equal"
     _: KW_ONLY
-    fuzzy: Fuzzy | Mapping[str, Any] | None = None
+    fuzzy: Tolerances = None
     name: str = "json"
     rules: Fuzzy = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        ConfigurableScorer.__post_init__(self)
         way: Any = "strict" if self.match in ("equal", "subset") else self.match
         rules = rules_of(f"scorer {self.name!r}", way, self.fuzzy)
         object.__setattr__(self, "rules", SUBSET if self.match == "subset" else rules)
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        options = read_options(spec, JsonOptions)
-        return cls(way_of(options.match, spec), fuzzy=options.fuzzy)
 
     def can_score(self, case: Case) -> bool:
         return case.expected is not None
@@ -71,16 +61,8 @@ class JsonMatch:
         return Score(name=self.name, value=float(difference is None), reason=difference or "", metadata=metadata)
 
 
-class StructuredOptions(FrozenModel):
-    match: str = "strict"
-    require_all: bool = True
-    allow_extras: bool = True
-    error_field: str | None = "error"
-    fuzzy: Fuzzy | None = None
-
-
 @dataclass(frozen=True, slots=True)
-class StructuredOutput:
+class StructuredOutput(ConfigurableScorer):
     """Compares the fields of the output's JSON object with the expected ones.
 
     Scores 1 when all are right; otherwise 0, or the share of right fields without `require_all`. Additional fields are
@@ -92,17 +74,13 @@ class StructuredOutput:
     require_all: bool = True
     allow_extras: bool = True
     error_field: str | None = "error"
-    fuzzy: Fuzzy | Mapping[str, Any] | None = None
+    fuzzy: Tolerances = None
     name: str = "structured"
     rules: Fuzzy = field(init=False, repr=False, default=STRICT)
 
     def __post_init__(self) -> None:
+        ConfigurableScorer.__post_init__(self)
         object.__setattr__(self, "rules", rules_of(f"scorer {self.name!r}", self.match, self.fuzzy))
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        options = read_options(spec, StructuredOptions)
-        return cls(**{**dict(options), "match": way_of(options.match, spec)})
 
     def can_score(self, case: Case) -> bool:
         return case.expected is not None
@@ -156,11 +134,6 @@ def share(matched: int, expected: int, extras: int, *, require_all: bool) -> flo
     if matched == expected and not extras:
         return 1.0
     return 0.0 if require_all or not expected else matched / (expected + extras)
-
-
-def way_of(match: str, spec: ScorerSpec) -> Any:
-    """Return the way to compare that a plan names: a built-in one, or `module:function`."""
-    return import_target(match, describe(spec)) if ":" in match else match
 
 
 def read_json(output: JsonValue) -> tuple[JsonValue, bool]:

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from pydantic import Field, JsonValue, PositiveInt
+from pydantic import JsonValue, NonNegativeFloat, PositiveInt
 
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, UsageError
-from bakeoff.plan import Case, ScorerSpec, read_options
+from bakeoff.plan import Case, ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score
+from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.text import as_text
 
 if TYPE_CHECKING:
@@ -42,34 +42,16 @@ FACTUALITY: Mapping[str, float] = {
 _COMPARE = "Compare the facts in the answer with those in the reference. Style, grammar and punctuation do not matter."
 
 
-class _Options(FrozenModel):
-    model: str | None = None
-    repeats: PositiveInt = Field(default=1, description="how often the judge is asked; the score is the mean")
-    same_model: bool = Field(default=False, description="lets a model judge its own answers")
-    temperature: float | None = Field(default=0.0, ge=0, description="None leaves it to the provider")
-    max_tokens: PositiveInt | None = None
-    longest: PositiveInt = Field(default=20_000, description="characters of each text that are shown to the judge")
-
-
-class JudgeOptions(_Options):
-    criteria: str
-    choices: dict[str, float] | None = None
-
-
-class FactualityOptions(_Options):
-    pass
-
-
 @dataclass(frozen=True, kw_only=True)
-class _ModelJudge:
-    """What both judges share: the model and its settings."""
+class _ModelJudge(ConfigurableScorer):
+    """Holds what both judges share: the model and its settings."""
 
     model: str | None = None
-    repeats: int = 1
-    same_model: bool = False
-    temperature: float | None = 0.0
-    max_tokens: int | None = None
-    longest: int = 20_000
+    repeats: PositiveInt = 1  # how often the judge is asked; the score is the mean
+    same_model: bool = False  # lets a model judge its own answers
+    temperature: NonNegativeFloat | None = 0.0  # None leaves it to the provider
+    max_tokens: PositiveInt | None = None
+    longest: PositiveInt = 20_000  # characters of each text that are shown to the judge
     name: str = "judge"
     only_recordings: bool = field(default=False, repr=False)
 
@@ -81,10 +63,12 @@ class _ModelJudge:
         environment = read_environment()
         return access_to(self.model or environment.get(VARIABLE, "").strip() or USUAL_JUDGE, environment)
 
-    def _found(self) -> Self:
-        """Return self, or raise UsageError where no provider serves the model."""
-        _ = self.access
-        return self
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        """Build the judge that a plan names. Raises UsageError where no provider serves its model."""
+        judge = super().from_spec(spec)
+        _ = judge.access
+        return judge
 
     def lacks(self) -> list[str]:
         return self.access.lacks()
@@ -133,7 +117,7 @@ class Judge(_ModelJudge):
     choices: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        check_repeats(self.name, self.repeats)
+        super().__post_init__()
         if not self.criteria.strip():
             raise UsageError(f"scorer {self.name!r}: the criteria are empty: say what the judge should look for")
         choices = USUAL_CHOICES if self.choices is None else self.choices
@@ -141,10 +125,6 @@ class Judge(_ModelJudge):
             raise UsageError(f"scorer {self.name!r}: {len(choices)} choices: give from 2 to {len(LETTERS)}")
         if wrong := [value for value in choices.values() if not 0 <= value <= 1]:
             raise UsageError(f"scorer {self.name!r}: a choice scores {wrong[0]!r}, which is not between 0 and 1")
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        return cls(**dict(read_options(spec, JudgeOptions)))._found()
 
     async def __call__(self, given: ScoreInput) -> Score:
         reference = {"reference": as_text(given.expected)} if given.expected is not None else {}
@@ -159,13 +139,6 @@ class Factuality(_ModelJudge):
     _: KW_ONLY
     name: str = "factuality"
 
-    def __post_init__(self) -> None:
-        check_repeats(self.name, self.repeats)
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        return cls(**dict(read_options(spec, FactualityOptions)))._found()
-
     def can_score(self, case: Case) -> bool:
         return case.expected is not None
 
@@ -175,11 +148,6 @@ class Factuality(_ModelJudge):
         texts = {"question": given.input, "reference": given.expected, "answer": given.output}
         sections = {name: as_text(value) for name, value in texts.items()}
         return await self._judged(given, _COMPARE, FACTUALITY, sections)
-
-
-def check_repeats(name: str, repeats: Any) -> None:
-    if not isinstance(repeats, int) or repeats < 1:
-        raise UsageError(f"scorer {name!r}: repeats is {repeats!r}: ask at least once")
 
 
 def _score(name: str, judge: str, verdicts: "list[Verdict]", values: Mapping[str, float]) -> Score:

@@ -1,35 +1,20 @@
 """Score the time and the cost of an answer: `latency` and `cost`."""
 
 from dataclasses import dataclass
-from typing import Self
 
-from pydantic import Field, JsonValue, PositiveFloat
+from pydantic import JsonValue, NonNegativeFloat, PositiveFloat
 
-from bakeoff._kernel.model import FrozenModel
-from bakeoff.errors import UsageError
-from bakeoff.plan import ScorerSpec, read_options
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-
-
-class LatencyOptions(FrozenModel):
-    max_ms: PositiveFloat
+from bakeoff.scorers.configurable import ConfigurableScorer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
+class Latency(ConfigurableScorer):
     """Scores 1 when the attempt took at most `max_ms` milliseconds, without waiting for a provider's queue."""
 
-    max_ms: float
+    max_ms: PositiveFloat
     name: str = "latency"
-
-    def __post_init__(self) -> None:
-        if not self.max_ms > 0:
-            raise UsageError(f"scorer {self.name!r}: max_ms is {self.max_ms!r}: give milliseconds, more than 0")
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        return cls(**dict(read_options(spec, LatencyOptions)))
 
     async def __call__(self, given: ScoreInput) -> Score:
         if given.seconds is None:
@@ -39,24 +24,12 @@ class Latency:
         return _within(self.name, reason, within=took <= self.max_ms, measured={"ms": took})
 
 
-class CostOptions(FrozenModel):
-    max_usd: float = Field(ge=0)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(ConfigurableScorer):
     """Scores 1 when the attempt cost at most `max_usd`; unscored where the cost is unknown."""
 
-    max_usd: float
+    max_usd: NonNegativeFloat
     name: str = "cost"
-
-    def __post_init__(self) -> None:
-        if not self.max_usd >= 0:
-            raise UsageError(f"scorer {self.name!r}: max_usd is {self.max_usd!r}: give dollars, not less than 0")
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        return cls(**dict(read_options(spec, CostOptions)))
 
     async def __call__(self, given: ScoreInput) -> Score:
         cost = given.transcript.usage.cost

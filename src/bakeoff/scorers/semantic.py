@@ -5,18 +5,17 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 from pydantic import JsonValue
 
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.imports import import_target
-from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, InfraError, UsageError
-from bakeoff.plan import Case, ScorerSpec, describe, read_options
+from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
+from bakeoff.scorers.configurable import NAMED_FUNCTION, ConfigurableScorer
 from bakeoff.scorers.text import as_text
 
 if TYPE_CHECKING:
@@ -29,37 +28,27 @@ _USUAL = "all-MiniLM-L6-v2"
 _SECONDS = 60.0
 
 
-class SemanticOptions(FrozenModel):
-    model: str | None = None
-    embed: str | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
-class Semantic:
+class Semantic(ConfigurableScorer):
     """Scores the cosine of the embeddings of the output and the expected text; negative values count as 0.
 
     Embeddings come from `embed`, a function from texts to vectors; from `model`, a `provider:model` with the OpenAI
     API; or else from sentence-transformers, which must be installed.
     """
 
-    embed: Embed | None = None
+    embed: Annotated[Embed | None, NAMED_FUNCTION] = None
     model: str | None = None
     name: str = "semantic"
     only_recordings: bool = False
 
     def __post_init__(self) -> None:
+        ConfigurableScorer.__post_init__(self)
         if self.embed is not None and self.model is not None:
             raise UsageError(f"scorer {self.name!r}: give `embed` or `model`, not both")
         if self.model is not None:
             _ = self.access
         elif self.embed is None:
             _sentence_transformers(self.name)
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        options = read_options(spec, SemanticOptions)
-        embed = None if options.embed is None else import_target(options.embed, describe(spec))
-        return cls(embed=embed, model=options.model)
 
     @cached_property
     def access(self) -> "ProviderAccess":

@@ -2,15 +2,16 @@
 
 import re
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Annotated, Any
 
+from pydantic import PositiveFloat
 from pydantic_core import to_json
 
-from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, UsageError
-from bakeoff.plan import Case, ScorerSpec, read_options
+from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
+from bakeoff.scorers.configurable import ConfigurableScorer, checked_as
 from bakeoff.scorers.patterns import is_found
 
 
@@ -21,19 +22,10 @@ def as_text(output: Any) -> str:
     return output if isinstance(output, str) else to_json(output, fallback=str).decode()
 
 
-class TextOptions(FrozenModel):
-    ignore_case: bool = False
-    strip: bool = True
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _TextScorer:
+class _TextScorer(ConfigurableScorer):
     ignore_case: bool = False
     strip: bool = True
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        return cls(**dict(read_options(spec, TextOptions)))
 
     def can_score(self, case: Case) -> bool:
         return case.expected is not None
@@ -90,28 +82,20 @@ def _wanted(expected: Any) -> list[Any]:
     return list(expected) if isinstance(expected, list | tuple | set | frozenset) else [expected]
 
 
-class RegexOptions(FrozenModel):
-    pattern: str | None = None
-    ignore_case: bool = False
-
-
 @dataclass(frozen=True, slots=True)
-class Regex:
+class Regex(ConfigurableScorer):
     """Scores 1 when the pattern is found in the output. By default the case's expected text is the pattern."""
 
-    pattern: str | re.Pattern[str] | None = None
+    pattern: Annotated[str | re.Pattern[str] | None, checked_as(str | re.Pattern | None)] = None
     _: KW_ONLY
     ignore_case: bool = False
-    seconds: float = 10.0  # a longer search is stopped
+    seconds: PositiveFloat = 10.0  # a longer search is stopped
     name: str = "regex"
 
     def __post_init__(self) -> None:
+        ConfigurableScorer.__post_init__(self)
         if self.pattern is not None and (problem := self._problem(self.pattern)):
             raise UsageError(f"scorer {self.name!r}: pattern {problem}")
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        return cls(**dict(read_options(spec, RegexOptions)))
 
     async def __call__(self, given: ScoreInput) -> Score:
         wanted = given.expected if self.pattern is None else self.pattern

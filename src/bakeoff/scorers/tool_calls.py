@@ -2,23 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError
-from bakeoff.plan import ScorerSpec, read_options
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score, ToolCall
-from bakeoff.scorers.json_match import share, way_of
+from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.json_match import share
 from bakeoff.scorers.values import (
     STRICT,
     Comparison,
     Fuzzy,
     Match,
     Table,
+    Tolerances,
     a_few,
     most_pairs,
     most_pairs_in_order,
@@ -29,14 +29,6 @@ from bakeoff.scorers.values import (
 
 ROW_FIELD = "expected_tools"
 _FEW = 20  # so few calls are compared faster than a thread starts
-
-
-class ToolCallsOptions(FrozenModel):
-    ordered: bool = False
-    require_all: bool = True
-    allow_extras: bool = True
-    params: str = "strict"
-    fuzzy: Fuzzy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +43,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCalls:
+class ToolCalls(ConfigurableScorer):
     """Compares the calls with the row's `expected_tools`, which are names or objects with `name` and `arguments`.
 
     In a plan, which has no rows, the case's `expected` is used. Each call matches at most one expected call, and as
@@ -62,17 +54,13 @@ class ToolCalls:
     require_all: bool = True
     allow_extras: bool = True
     params: Match = "strict"
-    fuzzy: Fuzzy | Mapping[str, Any] | None = None
+    fuzzy: Tolerances = None
     name: str = "tool_calls"
     rules: Fuzzy = field(init=False, repr=False, default=STRICT)
 
     def __post_init__(self) -> None:
+        ConfigurableScorer.__post_init__(self)
         object.__setattr__(self, "rules", rules_of(f"scorer {self.name!r}", self.params, self.fuzzy))
-
-    @classmethod
-    def from_spec(cls, spec: ScorerSpec) -> Self:
-        options = read_options(spec, ToolCallsOptions)
-        return cls(**{**dict(options), "params": way_of(options.params, spec)})
 
     async def __call__(self, given: ScoreInput) -> Score:
         quick = self.params == "strict" and len(given.tool_calls) <= _FEW

@@ -11,17 +11,18 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from types import TracebackType
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, PlainValidator, ValidationError, ValidationInfo
 from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, TrialError, UsageError
+from bakeoff.scorers.configurable import NAMED_FUNCTION
 from bakeoff.scorers.patterns import search
 
-Match: TypeAlias = Literal["strict", "fuzzy"] | Callable[[Any, Any], Any]
+Match: TypeAlias = Annotated[Literal["strict", "fuzzy"] | Callable[[Any, Any], Any], NAMED_FUNCTION]
 """How to compare: a name, or a function of the expected and the actual value."""
 
 _NUMBER = re.compile(r"[+-]?\d{1,300}(\.\d{1,300})?([eE][+-]?\d{1,3})?", re.ASCII)
@@ -49,6 +50,20 @@ class Fuzzy(FrozenModel):
     coerce: bool = Field(default=False, description='"3" is 3 and "true" is true; "3abc" is not 3')
 
 
+def _checked(given: Any, info: ValidationInfo) -> Fuzzy | None:
+    try:
+        return None if given is None else Fuzzy.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UsageError(
+            f"{info.context}: fuzzy option {place}: {first['msg']}. There are: {', '.join(Fuzzy.model_fields)}"
+        ) from error
+
+
+Tolerances: TypeAlias = Annotated[Fuzzy | Mapping[str, Any] | None, PlainValidator(_checked)]
+"""The option `fuzzy` of scorers, which a plan gives as an object."""
+
 STRICT = Fuzzy(ignore_case=False, trim=False, tolerance=0, least_tolerance=0, subset=False, any_order=False)
 """Allows no difference: `True` is not 1, 1 equals 1.0, the order of keys does not matter, that of lists does."""
 
@@ -60,22 +75,15 @@ def shown(value: object) -> str:
     return _short.repr(value)
 
 
-def rules_of(who: str, match: Match, fuzzy: Fuzzy | Mapping[str, Any] | None) -> Fuzzy:
+def rules_of(who: str, match: Match, fuzzy: Tolerances) -> Fuzzy:
     """Return the allowed differences, or raise UsageError for invalid options."""
     if not callable(match) and match not in ("strict", "fuzzy"):
         raise UsageError(f'{who}: {match!r} is not a way to compare: write "strict", "fuzzy", or give a function')
-    if match != "fuzzy":
-        if fuzzy is not None:
-            raise UsageError(f'{who}: `fuzzy` is only allowed if the way to compare is "fuzzy"')
-        return STRICT
-    try:
-        return Fuzzy.model_validate(fuzzy or {})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise UsageError(
-            f"{who}: fuzzy option {place}: {first['msg']}. There are: {', '.join(Fuzzy.model_fields)}"
-        ) from error
+    if match == "fuzzy":
+        return fuzzy if isinstance(fuzzy, Fuzzy) else Fuzzy()
+    if fuzzy is not None:
+        raise UsageError(f'{who}: `fuzzy` is only allowed if the way to compare is "fuzzy"')
+    return STRICT
 
 
 def plain(value: Any) -> Any:

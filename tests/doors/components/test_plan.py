@@ -41,12 +41,12 @@ def test_two_servers_of_one_host_make_two_names() -> None:
 
 
 def test_controls_are_no_models_and_meet_no_server() -> None:
-    plan = plan_of(models=["oracle", "nop", "cheat", "cheat:plead", "oracle"], mcp=["none", "http"])
+    plan = plan_of(models=["oracle", "nop", "cheat", "cheat:inject-prompt", "oracle"], mcp=["none", "http"])
     assert [(spec.kind, spec.name) for spec in plan.subjects] == [
         ("oracle", "oracle"),
         ("nop", "nop"),
         ("cheat", "cheat"),
-        ("cheat", "cheat:plead"),
+        ("cheat", "cheat:inject-prompt"),
     ]
 
 

@@ -1,0 +1,54 @@
+"""Check the options of scorers: the fields of a scorer's dataclass are the options of its kind in a plan."""
+
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Any, Self, get_type_hints
+
+from pydantic import GetPydanticSchema, PlainValidator, ValidationInfo, create_model
+
+from bakeoff._kernel.imports import import_target
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.plan import ScorerSpec, check_options, read_options
+
+_NO_OPTIONS = ("name", "only_recordings")  # fields that a plan sets in other ways
+
+
+class ConfigurableScorer:
+    """Adds `from_spec` to a scorer's dataclass, and checks the fields of every object against their types."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        """Build the scorer that a plan names. Raises UsageError with the names of all options."""
+        return cls(**dict(read_options(spec, cls._options())))
+
+    @classmethod
+    @cache
+    def _options(cls) -> type[FrozenModel]:
+        hints = get_type_hints(cls, include_extras=True)
+        options: dict[str, Any] = {
+            field.name: (hints[field.name], ... if field.default is MISSING else field.default)
+            for field in fields(cls)  # type: ignore[arg-type]  # its subclasses are dataclasses
+            if field.init and field.name not in _NO_OPTIONS
+        }
+        return create_model(cls.__name__, __base__=FrozenModel, **options)
+
+    def __post_init__(self) -> None:
+        model = self._options()
+        given = {name: getattr(self, name) for name in model.model_fields}
+        for name, value in check_options(given, model, f"scorer {getattr(self, 'name', '')!r}"):
+            object.__setattr__(self, name, value)
+
+
+def checked_as(kind: Any) -> GetPydanticSchema:
+    """Return the annotation of a field that accepts more types in Python than in a plan."""
+    return GetPydanticSchema(lambda _, handler: handler.generate_schema(kind))
+
+
+def _imported(value: Any, info: ValidationInfo) -> Any:
+    return import_target(value, str(info.context)) if isinstance(value, str) and ":" in value else value
+
+
+NAMED_FUNCTION = PlainValidator(_imported)
+"""The annotation of a field that accepts a function, which a plan names as `module:function`."""
