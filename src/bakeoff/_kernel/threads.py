@@ -89,9 +89,8 @@ class _Thread:
     def _run(self) -> None:
         while (body := self._next.get()) is not None:
             tell = body()
-            waits = self._idle.take_back(
-                self
-            )  # before the result is reported, because the caller may make its next call at once
+            # Before the result is reported, because the caller may make its next call at once.
+            waits = self._idle.take_back(self)
             tell()
             del body, tell  # do not keep them alive while the thread waits
             if not waits:

@@ -112,16 +112,13 @@ class OpenTelemetry:
         from opentelemetry.sdk.trace import TracerProvider
 
         given = trace.get_tracer_provider()
-        if isinstance(given, TracerProvider):
-            with _activated(_RealTracing(given.get_tracer("bakeoff"))) as tracing:
-                yield tracing
-            return
-        own = _exporting()
+        own = None if isinstance(given, TracerProvider) else _exporting()
         try:
-            with _activated(_RealTracing(own.get_tracer("bakeoff"))) as tracing:
+            with _activated(_RealTracing((own or given).get_tracer("bakeoff"))) as tracing:
                 yield tracing
         finally:
-            await asyncio.to_thread(own.shutdown)
+            if own is not None:
+                await asyncio.to_thread(own.shutdown)
 
 
 def _exporting() -> Any:

@@ -30,15 +30,8 @@ _WORDS = re.compile(r"(?P<null>~|null|Null|NULL|)|(?P<true>true|True|TRUE)|(?P<f
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _MOST_DIGITS = 400
-_PLAIN_TAGS = {
-    "str",
-    "int",
-    "float",
-    "bool",
-    "null",
-    "timestamp",
-    "value",
-}  # the types that pyyaml gives to plain scalars by default
+# The types that pyyaml gives to plain scalars by default.
+_PLAIN_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "value"}
 
 
 class ConfigError(PlanError):
@@ -234,7 +227,7 @@ def parse_yaml(text: str, file: Path) -> PlacedYaml:
 
 
 def _in_plain_words(error: yaml.MarkedYAMLError) -> str:
-    said = error.problem or error.context or "nobody knows why"
+    said = error.problem or error.context or "the reason is unknown"
     advice = next((advice for words, advice in _ADVICE.items() if words in said), "")
     return f"{said}{advice and f': {advice}'}"
 

@@ -22,9 +22,8 @@ MOST_CHARACTERS = 200_000  # kept of one part
 MOST_PARTS = 256  # kept of one answer
 _DEEPEST = 50  # of a call's arguments
 MOST_TOKENS = 100_000_000
-_LONGEST_WORD = (
-    20_000  # longer than any text without a space: an image or another file, which is not billed by its characters
-)
+# Longer than any text without a space: an image or another file, which is not billed by its characters.
+_LONGEST_WORD = 20_000
 
 
 @dataclass(slots=True)
@@ -60,9 +59,8 @@ class ModelAnswer:
 
     pieces: dict[Any, Piece] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    reported: dict[str, Any] = field(
-        default_factory=dict
-    )  # raw counts of a provider that reports them in several events
+    # The raw counts of a provider that reports them in several events.
+    reported: dict[str, Any] = field(default_factory=dict)
     final: bool = False  # the counts are those of the complete answer
     whole: bool = False  # the answer is complete
     reported_cost: float | None = None

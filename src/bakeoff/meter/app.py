@@ -108,7 +108,7 @@ class MeterApp:
             raise Refused(403, "the meter only serves programs on this machine")
         token = self._trial.token.encode()
         offered = [*_tokens(headers, scope["query_string"].decode("latin-1"))]
-        if not any(secrets.compare_digest(one.encode("utf-8", "surrogateescape"), token) for one in offered):
+        if not any(secrets.compare_digest(one.encode(), token) for one in offered):
             raise Refused(401, "this is not the trial's token")
 
     def _route(self, scope: Message) -> tuple[Upstream, Route, str]:
@@ -133,9 +133,15 @@ class MeterApp:
         raw = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                async for piece in _pieces(receive):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise StreamCut("the agent hung up")
+                    piece = message.get("body", b"")
                     raw += piece
                     load.add(len(piece))
+                    more = message.get("more_body", False)
         except TimeoutError:
             raise Refused(408, f"the request did not arrive in {BODY_SECONDS:g} seconds") from None
         body = unpacked(bytes(raw), headers.get("content-encoding", "").strip().lower(), MOST_BODY_BYTES)
@@ -165,16 +171,6 @@ class MeterApp:
             hang_up.cancel()
             answer.cancel()
             self._trial.exchanges.discard(answer)
-
-
-async def _pieces(receive: Receive) -> Any:
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise StreamCut("the agent hung up")
-        yield message.get("body", b"")
-        more = message.get("more_body", False)
 
 
 def _tokens(headers: Mapping[str, str], query: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ from bakeoff.meter.upstreams import (
 from bakeoff.meter.wire_formats import data_in
 from bakeoff.models.prices import Price
 from bakeoff.models.rate_limit import ProviderBusy
-from bakeoff.record import Step
+from bakeoff.record import Step, Usage
 from bakeoff.replay.http import HttpAnswer
 from bakeoff.replay.metered import RecordedExchange
 from bakeoff.replay.store import MAX_RECORDED_BYTES, Key
@@ -156,7 +156,8 @@ class Exchange:
         if recorded is None:
             return False
         self._read(recorded.content, stream="event-stream" in recorded.headers.get("content-type", ""))
-        self.trial.count(recorded.usage, self._step(recorded), self.answer, self.asked, estimated=recorded.estimated)
+        step = self._step(recorded.usage, recorded.seconds)
+        self.trial.count(recorded.usage, step, self.answer, self.asked, estimated=recorded.estimated)
         await self.responder.whole(Reply(recorded.status, recorded.content, recorded.headers))
         return True
 
@@ -176,13 +177,8 @@ class Exchange:
         if not found:
             self.answer.characters += len(content)  # unreadable, but paid for
 
-    def _step(self, recorded: RecordedExchange) -> Step:
-        return Step(
-            parts=self.answer.parts(),
-            usage=recorded.usage,
-            finish_reason=self.answer.finish,
-            seconds=recorded.seconds,
-        )
+    def _step(self, usage: Usage, seconds: float) -> Step:
+        return Step(parts=self.answer.parts(), usage=usage, finish_reason=self.answer.finish, seconds=seconds)
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
@@ -389,8 +385,9 @@ class Exchange:
         price = self.price or self.trial.listed_price(self.asked.upstream, self.answer.model)
         usage, estimated = self.answer.usage(price, characters_in(self.asked.data))
         self.trial.spend(usage, cut=cut)
-        step = Step(parts=self.answer.parts(), usage=usage, finish_reason=self.answer.finish, seconds=seconds)
-        self.trial.note(step, self.answer, self.asked, estimated=estimated, cut=cut, replayed=False)
+        self.trial.note(
+            self._step(usage, seconds), self.answer, self.asked, estimated=estimated, cut=cut, replayed=False
+        )
         if not cut and len(self.kept) <= MAX_RECORDED_BYTES:
             about = {"usage": usage, "estimated": estimated, "seconds": seconds, "status": self.status}
             self.trial.record(

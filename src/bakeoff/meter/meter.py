@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 import httpx2
@@ -36,11 +36,8 @@ class Meter:
     def key(self) -> str:
         return METER
 
-    def open(self) -> AbstractAsyncContextManager["OpenMeter"]:
-        return self._open()
-
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator["OpenMeter"]:
+    async def open(self) -> AsyncIterator["OpenMeter"]:
         await asyncio.to_thread(sweep)
         async with AsyncExitStack() as stack:
             yield OpenMeter(self, stack)

@@ -55,7 +55,8 @@ class Reservations:
             return
         if not self._has_room(limit, most):
             with excused.paused() if excused else nullcontext():
-                await self._room(limit, most)
+                while not self._has_room(limit, most):
+                    await self._freed.wait()
         mine = object()
         self._held[mine] = most
         try:
@@ -64,10 +65,6 @@ class Reservations:
             del self._held[mine]
             self._freed.set()
             self._freed = asyncio.Event()
-
-    async def _room(self, limit: SpendingLimit, most: Usage) -> None:
-        while not self._has_room(limit, most):
-            await self._freed.wait()
 
     def _has_room(self, limit: SpendingLimit, most: Usage) -> bool:
         if reason := limit.exceeded():

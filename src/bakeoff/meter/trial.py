@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 INSIDE_PORT = 4141
 """The meter's port inside a sandbox without a network. It is fixed, so that all trials look alike."""
 
-MOST_EXCUSED_SECONDS = (
-    3600.0  # waiting longer for a provider counts against the trial, so that no agent can hide behind a queue
-)
+# Waiting longer for a provider counts against the trial, so that no agent can hide behind a queue.
+MOST_EXCUSED_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)

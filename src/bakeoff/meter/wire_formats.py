@@ -100,7 +100,7 @@ def _chat_results(body: Data) -> Iterator[ToolResult]:
 
 # --- OpenAI responses ---------------------------------------------------------------------------------------------
 
-_RESPONSE_TEXT = {"response.output_text.delta": "text", "response.refusal.delta": "text"}
+_RESPONSE_TEXT = {"response.output_text.delta", "response.refusal.delta"}
 _RESPONSE_THOUGHT = {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
 _RESPONSE_CALL = {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
 _RESPONSE_END = {"response.completed", "response.incomplete", "response.failed"}
@@ -171,7 +171,7 @@ def _messages_event(answer: ModelAnswer, event: Data) -> None:
         case "content_block_start":
             _messages_block(answer, event.get("index"), data_in(event.get("content_block")))
         case "content_block_delta":
-            _messages_delta(answer, event.get("index"), data_in(event.get("delta")))
+            _messages_block(answer, event.get("index"), data_in(event.get("delta")))
         case "message_delta":
             answer.finish = _named(data_in(event.get("delta")).get("stop_reason")) or answer.finish
             _messages_usage(answer, data_in(event.get("usage")), final=True)
@@ -180,23 +180,16 @@ def _messages_event(answer: ModelAnswer, event: Data) -> None:
 
 
 def _messages_block(answer: ModelAnswer, index: object, block: Data) -> None:
+    """Read a block, or a delta of one."""
     match block.get("type"):
-        case "text":
+        case "text" | "text_delta":
             answer.add(str(index), "text", block.get("text"))
-        case "thinking":
+        case "thinking" | "thinking_delta":
             answer.add(str(index), "reasoning", block.get("thinking"))
+        case "input_json_delta":
+            answer.add(str(index), "tool", block.get("partial_json"))
         case "tool_use" | "server_tool_use" | "mcp_tool_use":
             answer.add(str(index), "tool", None, name=block.get("name"), id=block.get("id"))
-
-
-def _messages_delta(answer: ModelAnswer, index: object, delta: Data) -> None:
-    match delta.get("type"):
-        case "text_delta":
-            answer.add(str(index), "text", delta.get("text"))
-        case "thinking_delta":
-            answer.add(str(index), "reasoning", delta.get("thinking"))
-        case "input_json_delta":
-            answer.add(str(index), "tool", delta.get("partial_json"))
 
 
 def _messages_whole(answer: ModelAnswer, body: Data) -> None:

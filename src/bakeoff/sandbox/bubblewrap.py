@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff.errors import InfraError
@@ -22,12 +22,8 @@ ETC = (
     *("ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "pki", "protocols", "resolv.conf"),
     *("services", "ssl", "timezone"),
 )
-AS_A_SHELL_WOULD = (
-    "/bin/sh",
-    "-c",
-    'exec "$@"',
-    "sh",
-)  # exit 127 for a missing program, where bwrap alone exits with 1
+# The shell exits with 127 for a missing program, bwrap alone with 1.
+AS_A_SHELL_WOULD = ("/bin/sh", "-c", 'exec "$@"', "sh")
 OWN_ETC = Path(__file__).with_name("etc")
 
 
@@ -120,7 +116,7 @@ def signals_as_negative(completed: Completed) -> Completed:
     """Return a signal as a negative number, as `subprocess` does. Shells and containers use 128 + its number."""
     if not 128 < completed.exit_code <= 128 + 64:
         return completed
-    return Completed(128 - completed.exit_code, completed.stdout, completed.stderr, completed.seconds, completed.stop)
+    return replace(completed, exit_code=128 - completed.exit_code)
 
 
 def find_bubblewrap() -> tuple[BubblewrapSandbox | None, str]:

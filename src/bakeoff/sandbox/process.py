@@ -54,9 +54,8 @@ class ProcessSandbox:
         except SupervisorLost as problem:
             if place.uid is not None:
                 raise
-            return (
-                problem.so_far
-            )  # a command of our own user can kill its supervisor, and must not gain an excuse by that
+            # A command of our own user can kill its supervisor, and must not gain an excuse by that.
+            return problem.so_far
         return finished.completed
 
 

@@ -14,11 +14,8 @@ from bakeoff.sandbox.process import ProcessSandbox, find_process
 
 Finder: TypeAlias = Callable[[], tuple[Sandbox | None, str]]
 
-FINDERS: dict[str, Finder] = {
-    "docker": find_docker,
-    "bwrap": find_bubblewrap,
-    "process": find_process,
-}  # strongest first
+# Strongest first.
+FINDERS: dict[str, Finder] = {"docker": find_docker, "bwrap": find_bubblewrap, "process": find_process}
 WAYS_OUT: dict[str, Callable[[], str]] = {
     "docker": docker_way_out,
     "bwrap": lambda: (
@@ -53,30 +50,20 @@ def choose_sandbox(name: str = "auto", *, hidden: Iterable[Path] = ()) -> Sandbo
     `hidden` are folders, such as results and suites, that no command may see, even where a sandbox shows the host's
     files.
     """
-    if name == "auto":
-        return strongest(tuple(hidden))
-    if name not in FINDERS:
+    if name not in ("auto", *FINDERS):
         raise SandboxMissing(f"sandbox {name!r} is not one of auto, {', '.join(FINDERS)}")
-    sandbox, detail = FINDERS[name]()
-    if sandbox is None:
-        raise SandboxMissing(f"sandbox {name!r} is not usable: {detail}; {WAYS_OUT[name]()}")
-    return with_hidden(sandbox, tuple(hidden))
-
-
-def strongest(hidden: tuple[Path, ...]) -> Sandbox:
     reasons = []
-    for name, find in FINDERS.items():
-        sandbox, detail = find()
+    for kind in FINDERS if name == "auto" else (name,):
+        sandbox, detail = FINDERS[kind]()
+        if isinstance(sandbox, ProcessSandbox | BubblewrapSandbox):
+            return replace(sandbox, hidden=tuple(hidden))
         if sandbox is not None:
-            return with_hidden(sandbox, hidden)
-        reasons.append(f"{name}: {detail}; {WAYS_OUT[name]()}")
-    raise SandboxMissing("no sandbox is usable here: " + " | ".join(reasons))
-
-
-def with_hidden(sandbox: Sandbox, hidden: tuple[Path, ...]) -> Sandbox:
-    if isinstance(sandbox, ProcessSandbox | BubblewrapSandbox):
-        return replace(sandbox, hidden=hidden)
-    return sandbox
+            return sandbox
+        reasons.append(f"{detail}; {WAYS_OUT[kind]()}")
+    if name != "auto":
+        raise SandboxMissing(f"sandbox {name!r} is not usable: {reasons[0]}")
+    told = (f"{kind}: {reason}" for kind, reason in zip(FINDERS, reasons, strict=True))
+    raise SandboxMissing(f"no sandbox is usable here: {' | '.join(told)}")
 
 
 def inside(sandbox: Sandbox, place: Place) -> Place:

@@ -215,6 +215,9 @@ class Conversation:
         report: Report = json.loads(received)
         return report
 
+    def completed(self, exit_code: int, seconds: float, stop: Stop) -> Completed:
+        return Completed(exit_code, bytes(self.stdout.kept), bytes(self.stderr.kept), seconds, stop)
+
     async def end_at(self, time_up: asyncio.Event | None) -> None:
         if time_up is not None:
             await time_up.wait()
@@ -280,13 +283,7 @@ def finish(order: Order, report: Report | None, talk: Conversation) -> Finished:
     if not report["clean"]:
         raise InfraError(f"{order['argv'][0]!r} left a process that SIGKILL does not end; see `ps -eo pid,stat,wchan`")
     stop: Stop = "output" if talk.stdout.excess or talk.stderr.excess else report["stop"]
-    completed = Completed(
-        exit_code=report["exit_code"],
-        stdout=bytes(talk.stdout.kept),
-        stderr=bytes(talk.stderr.kept),
-        seconds=report["seconds"],
-        stop=stop,
-    )
+    completed = talk.completed(report["exit_code"], report["seconds"], stop)
     return Finished(completed, report.get("epilogue", ()), report["status"])
 
 
@@ -294,13 +291,7 @@ def lost(order: Order, talk: Conversation) -> SupervisorLost:
     left = "what it ran may still be running"
     if order["uid"] is not None:
         left = "what it ran was ended" if supervise_now({"sweep": order["uid"]}).get("clean") else left
-    so_far = Completed(
-        exit_code=-signal.SIGKILL,
-        stdout=bytes(talk.stdout.kept),
-        stderr=bytes(talk.stderr.kept),
-        seconds=time.monotonic() - talk.started,
-        stop="killed",
-    )
+    so_far = talk.completed(-signal.SIGKILL, time.monotonic() - talk.started, "killed")
     return SupervisorLost(f"the supervisor of {order['argv'][0]!r} was killed from outside; {left}", so_far)
 
 

@@ -8,7 +8,9 @@ from pydantic import GetPydanticSchema, PlainValidator, ValidationInfo, create_m
 
 from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.plan import ScorerSpec, check_options, read_options
+from bakeoff.plan import Case, ScorerSpec, check_options, read_options
+from bakeoff.protocols import ScoreInput
+from bakeoff.record import Score
 
 _NO_OPTIONS = ("name", "only_recordings")  # fields that a plan sets in other ways
 
@@ -39,6 +41,24 @@ class ConfigurableScorer:
         given = {name: getattr(self, name) for name in model.model_fields}
         for name, value in check_options(given, model, f"scorer {getattr(self, 'name', '')!r}"):
             object.__setattr__(self, name, value)
+
+
+class ComparingScorer(ConfigurableScorer):
+    """Scores cases that have an expected output, by `compare`."""
+
+    __slots__ = ()
+    name: str
+
+    def can_score(self, case: Case) -> bool:
+        return case.expected is not None
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        if given.expected is None:
+            return Score(name=self.name, reason="the case has no expected output")
+        return await self.compare(given)
+
+    async def compare(self, given: ScoreInput) -> Score:
+        raise NotImplementedError
 
 
 def checked_as(kind: Any) -> GetPydanticSchema:

@@ -9,20 +9,18 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from bakeoff._kernel.threads import call
-from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-from bakeoff.scorers.configurable import NAMED_FUNCTION, ConfigurableScorer
+from bakeoff.scorers.configurable import NAMED_FUNCTION, ComparingScorer
 from bakeoff.scorers.values import STRICT, SUBSET, Comparison, Fuzzy, Match, Tolerances, a_few, plain, rules_of, shown
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
-_NOTHING = "the case has no expected output"
 
 JsonWay = Annotated[Literal["equal", "subset", "strict", "fuzzy"] | Callable[[Any, Any], Any], NAMED_FUNCTION]
 
 
 @dataclass(frozen=True, slots=True)
-class JsonMatch(ConfigurableScorer):
+class JsonMatch(ComparingScorer):
     """Scores 1 when the output is the expected JSON.
 
     `equal` (or `strict`) allows no difference, `subset` allows additional fields, `fuzzy` allows what `Fuzzy` lists.
@@ -35,22 +33,17 @@ class JsonMatch(ConfigurableScorer):
     rules: Fuzzy = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        ConfigurableScorer.__post_init__(self)
+        ComparingScorer.__post_init__(self)
         way: Any = "strict" if self.match in ("equal", "subset") else self.match
         rules = rules_of(f"scorer {self.name!r}", way, self.fuzzy)
         object.__setattr__(self, "rules", SUBSET if self.match == "subset" else rules)
 
-    def can_score(self, case: Case) -> bool:
-        return case.expected is not None
-
-    async def __call__(self, given: ScoreInput) -> Score:
+    async def compare(self, given: ScoreInput) -> Score:
         quick = self.match in ("equal", "subset", "strict")  # patterns and functions may take long
         scored: Score = self._scored(given) if quick else await call(self._scored, given)
         return scored
 
     def _scored(self, given: ScoreInput) -> Score:
-        if given.expected is None:
-            return Score(name=self.name, reason=_NOTHING)
         try:
             actual, fenced = read_json(given.output)
         except ValueError as error:
@@ -62,7 +55,7 @@ class JsonMatch(ConfigurableScorer):
 
 
 @dataclass(frozen=True, slots=True)
-class StructuredOutput(ConfigurableScorer):
+class StructuredOutput(ComparingScorer):
     """Compares the fields of the output's JSON object with the expected ones.
 
     Scores 1 when all are right; otherwise 0, or the share of right fields without `require_all`. Additional fields are
@@ -79,18 +72,13 @@ class StructuredOutput(ConfigurableScorer):
     rules: Fuzzy = field(init=False, repr=False, default=STRICT)
 
     def __post_init__(self) -> None:
-        ConfigurableScorer.__post_init__(self)
+        ComparingScorer.__post_init__(self)
         object.__setattr__(self, "rules", rules_of(f"scorer {self.name!r}", self.match, self.fuzzy))
 
-    def can_score(self, case: Case) -> bool:
-        return case.expected is not None
-
-    async def __call__(self, given: ScoreInput) -> Score:
+    async def compare(self, given: ScoreInput) -> Score:
         return self._scored(given) if self.match == "strict" else await call(self._scored, given)
 
     def _scored(self, given: ScoreInput) -> Score:
-        if given.expected is None:
-            return Score(name=self.name, reason=_NOTHING)
         try:
             actual, fenced = read_json(given.output)
         except ValueError as error:
@@ -141,9 +129,8 @@ def read_json(output: JsonValue) -> tuple[JsonValue, bool]:
     if not isinstance(output, str):
         return output, False
     opening = _FENCE.search(output)
-    closing = (
-        output.find("\n```", opening.end()) if opening else -1
-    )  # one search each: a lazy pattern would take quadratic time
+    # One search each: a lazy pattern would take quadratic time.
+    closing = output.find("\n```", opening.end()) if opening else -1
     if opening is None or closing < 0:
         return from_json(output), False
     return from_json(output[opening.end() : closing]), True

@@ -9,10 +9,10 @@ from pydantic import JsonValue, NonNegativeFloat, PositiveInt
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff.errors import GraderError, UsageError
-from bakeoff.plan import Case, ScorerSpec
+from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score
-from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.configurable import ComparingScorer, ConfigurableScorer
 from bakeoff.scorers.text import as_text
 
 if TYPE_CHECKING:
@@ -133,18 +133,13 @@ class Judge(_ModelJudge):
 
 
 @dataclass(frozen=True)
-class Factuality(_ModelJudge):
+class Factuality(_ModelJudge, ComparingScorer):
     """Asks a model whether the facts in the output are those of the expected answer."""
 
     _: KW_ONLY
     name: str = "factuality"
 
-    def can_score(self, case: Case) -> bool:
-        return case.expected is not None
-
-    async def __call__(self, given: ScoreInput) -> Score:
-        if given.expected is None:
-            return Score(name=self.name, reason="the case has no expected output")
+    async def compare(self, given: ScoreInput) -> Score:
         texts = {"question": given.input, "reference": given.expected, "answer": given.output}
         sections = {name: as_text(value) for name, value in texts.items()}
         return await self._judged(given, _COMPARE, FACTUALITY, sections)

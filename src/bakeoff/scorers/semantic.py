@@ -12,10 +12,9 @@ from pydantic import JsonValue
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, InfraError, UsageError
-from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-from bakeoff.scorers.configurable import NAMED_FUNCTION, ConfigurableScorer
+from bakeoff.scorers.configurable import NAMED_FUNCTION, ComparingScorer
 from bakeoff.scorers.text import as_text
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ _SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Semantic(ConfigurableScorer):
+class Semantic(ComparingScorer):
     """Scores the cosine of the embeddings of the output and the expected text; negative values count as 0.
 
     Embeddings come from `embed`, a function from texts to vectors; from `model`, a `provider:model` with the OpenAI
@@ -42,7 +41,7 @@ class Semantic(ConfigurableScorer):
     only_recordings: bool = False
 
     def __post_init__(self) -> None:
-        ConfigurableScorer.__post_init__(self)
+        super().__post_init__()
         if self.embed is not None and self.model is not None:
             raise UsageError(f"scorer {self.name!r}: give `embed` or `model`, not both")
         if self.model is not None:
@@ -70,12 +69,7 @@ class Semantic(ConfigurableScorer):
     def offline(self) -> Self:
         return replace(self, only_recordings=self.model is not None)
 
-    def can_score(self, case: Case) -> bool:
-        return case.expected is not None
-
-    async def __call__(self, given: ScoreInput) -> Score:
-        if given.expected is None:
-            return Score(name=self.name, reason="the case has no expected output")
+    async def compare(self, given: ScoreInput) -> Score:
         if self.only_recordings:
             return Score(name=self.name, reason="embeddings are not recorded, and replay is strict")
         texts = [as_text(given.expected), as_text(given.output)]

@@ -11,7 +11,7 @@ from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-from bakeoff.scorers.configurable import ConfigurableScorer, checked_as
+from bakeoff.scorers.configurable import ComparingScorer, ConfigurableScorer, checked_as
 from bakeoff.scorers.patterns import is_found
 
 
@@ -23,12 +23,9 @@ def as_text(output: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _TextScorer(ConfigurableScorer):
+class _TextScorer(ComparingScorer):
     ignore_case: bool = False
     strip: bool = True
-
-    def can_score(self, case: Case) -> bool:
-        return case.expected is not None
 
     def normal(self, value: Any) -> str:
         text = as_text(value)
@@ -42,9 +39,7 @@ class Exact(_TextScorer):
 
     name: str = "exact"
 
-    async def __call__(self, given: ScoreInput) -> Score:
-        if given.expected is None:
-            return Score(name=self.name, reason="the case has no expected output")
+    async def compare(self, given: ScoreInput) -> Score:
         same = self.normal(given.output) == self.normal(given.expected)
         return Score(
             name=self.name, value=float(same), reason="" if same else "the output differs from what is expected"
@@ -65,11 +60,8 @@ class Contains(_TextScorer):
             return None
         return "every output contains an empty text: say what the output must contain"
 
-    async def __call__(self, given: ScoreInput) -> Score:
-        expected = given.expected
-        if expected is None:
-            return Score(name=self.name, reason="the case has no expected output")
-        wanted = _wanted(expected)
+    async def compare(self, given: ScoreInput) -> Score:
+        wanted = _wanted(given.expected)
         if problem := self._problem(wanted):
             raise GraderError(f"case {given.case.id!r}: {problem}")
         output = self.normal(given.output)

@@ -1,5 +1,6 @@
 """Compare the tools that were called with the expected ones: `tool_calls`."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,6 @@ from bakeoff.scorers.values import (
     Comparison,
     Fuzzy,
     Match,
-    Table,
     Tolerances,
     a_few,
     most_pairs,
@@ -76,7 +76,8 @@ class ToolCalls(ConfigurableScorer):
         if not calls:
             return self._score(0.0, f"no tool was called; expected: {a_few(expected)}", 0, expected, ())
         comparison = Comparison(self.params, self.rules)
-        pairs = (most_pairs_in_order if self.ordered else most_pairs)(_fits(comparison, expected, calls))
+        fits = [[_difference(comparison, wanted, made) is None for made in calls] for wanted in expected]
+        pairs = (most_pairs_in_order if self.ordered else most_pairs)(fits)
         missing = [wanted for wanted, partner in zip(expected, pairs, strict=True) if partner is None]
         extras = [made for at, made in enumerate(calls) if at not in set(pairs)]
         why = [self._why(comparison, wanted, extras, calls) for wanted in missing[:5]]
@@ -111,8 +112,9 @@ class ToolCalls(ConfigurableScorer):
 
 def wanted_by(given: ScoreInput) -> list[Wanted]:
     """Return the expected calls of a row, or of the case in a plan."""
-    if near := next((key for key in given.row if _is_near(key)), None):
-        raise GraderError(f"case {given.case.id!r} has {near!r}: write `{ROW_FIELD}`")
+    for key in given.row:  # a misspelled field would make every case pass
+        if key != ROW_FIELD and re.sub("[_-]", "", key.lower()) in ("expectedtools", "expectedtool"):
+            raise GraderError(f"case {given.case.id!r} has {key!r}: write `{ROW_FIELD}`")
     found = given.row.get(ROW_FIELD) if given.row else given.case.expected
     if found is None:
         return []
@@ -120,11 +122,6 @@ def wanted_by(given: ScoreInput) -> list[Wanted]:
     if not isinstance(items, list | tuple):
         raise GraderError(f"case {given.case.id!r}: {ROW_FIELD} is {shown(found)}: write a list of tools")
     return [_wanted(item, given.case.id) for item in items]
-
-
-def _is_near(key: str) -> bool:
-    """Return whether a field looks like a misspelled `expected_tools`, which would make every case pass."""
-    return key != ROW_FIELD and key.lower().replace("_", "").replace("-", "") in ("expectedtools", "expectedtool")
 
 
 def _wanted(item: Any, case: str) -> Wanted:
@@ -146,10 +143,6 @@ def _difference(comparison: Comparison, wanted: Wanted, made: ToolCall) -> str |
         return None
     arguments = {} if made.arguments is None else made.arguments
     return comparison.difference(wanted.arguments, arguments, wanted.name)
-
-
-def _fits(comparison: Comparison, expected: Iterable[Wanted], calls: Iterable[ToolCall]) -> Table:
-    return [[_difference(comparison, wanted, made) is None for made in calls] for wanted in expected]
 
 
 def _reason(why: list[str], missing: int, extras: list[ToolCall], expected: int) -> str:

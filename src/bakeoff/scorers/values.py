@@ -178,7 +178,8 @@ class Comparison:
         if _is_number(expected) and _is_number(actual):
             return self._near(expected, actual)
         if isinstance(expected, str) and isinstance(actual, str):
-            return self._same_text(self._normal(expected), self._normal(actual))
+            wanted, text = self._normal(expected), self._normal(actual)
+            return wanted == text or (self.rules.substring and bool(wanted) and wanted in text)
         return bool(expected == actual) or self._same_when_coerced(expected, actual)
 
     def _near(self, expected: float, actual: float) -> bool:
@@ -194,18 +195,16 @@ class Comparison:
         text = text.strip() if self.rules.trim else text
         return text.casefold() if self.rules.ignore_case else text
 
-    def _same_text(self, expected: str, actual: str) -> bool:
-        return expected == actual or (self.rules.substring and bool(expected) and expected in actual)
-
     def _same_when_coerced(self, expected: Any, actual: Any) -> bool:
         if not self.rules.coerce or isinstance(expected, str) == isinstance(actual, str):
             return False
         text, value = (expected, actual) if isinstance(expected, str) else (actual, expected)
         if isinstance(value, bool):
             return text.strip().casefold() == str(value).casefold()
-        if not _is_number(value) or not _NUMBER.fullmatch(text.strip()):
+        number = text.strip()
+        if not _is_number(value) or not _NUMBER.fullmatch(number):
             return False
-        read = _read_number(text.strip())
+        read = int(number) if number.lstrip("+-").isdigit() else float(number)
         return self._near(read, value) if text is expected else self._near(value, read)
 
 
@@ -245,10 +244,6 @@ def _is_number(value: object) -> bool:
 def _is_stranger_to(expected: Any, actual: Any) -> bool:
     """Return whether an expected value that is no JSON considers itself equal to the actual one."""
     return not isinstance(expected, bool | int | float | str) and bool(expected == actual)
-
-
-def _read_number(text: str) -> float:
-    return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
 def a_few(values: Sequence[Any]) -> str:

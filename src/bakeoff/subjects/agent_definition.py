@@ -1,7 +1,7 @@
 """Describe a command-line agent as data: how it is started, what it needs, and how it is pointed at the meter."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePosixPath
@@ -25,28 +25,13 @@ _TEXTS = ("model", "provider", "instructions", "meterUrl", "meterToken")
 _LISTS = ("sourceFiles", "testFiles", "meterArguments")
 
 
-def _agent_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r}: use lower-case letters, digits, dots and dashes, 41 at most")
-    return name
+def _only_if(fits: Callable[[str], object], problem: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not fits(text):
+            raise ValueError(problem.format(repr(text)))
+        return text
 
-
-def _variable(name: str) -> str:
-    if not _VARIABLE.fullmatch(name):
-        raise ValueError(f"{name!r} is not a variable name")
-    return name
-
-
-def _provider_name(name: str) -> str:
-    if not name.strip() or not name.isprintable():
-        raise ValueError(f"{name!r} is not a provider name")
-    return name
-
-
-def _no_nul(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("it contains a NUL character, which cannot be passed to a program")
-    return text
+    return AfterValidator(check)
 
 
 def _known_placeholders(text: str) -> str:
@@ -58,10 +43,15 @@ def _known_placeholders(text: str) -> str:
     return text
 
 
-AgentName = Annotated[str, AfterValidator(_agent_name)]
-Variable = Annotated[str, AfterValidator(_variable)]
-Template = Annotated[str, AfterValidator(_no_nul), AfterValidator(_known_placeholders)]
-ProviderName = Annotated[str, Field(min_length=1), AfterValidator(_provider_name)]
+AgentName = Annotated[str, _only_if(_NAME.fullmatch, "{}: use lower-case letters, digits, dots and dashes, 41 at most")]
+Variable = Annotated[str, _only_if(_VARIABLE.fullmatch, "{} is not a variable name")]
+ProviderName = Annotated[
+    str, Field(min_length=1), _only_if(lambda name: name.strip() and name.isprintable(), "{} is not a provider name")
+]
+Word = Annotated[
+    str, _only_if(lambda text: "\0" not in text, "it contains a NUL character, which cannot be passed to a program")
+]
+Template = Annotated[Word, AfterValidator(_known_placeholders)]
 Required = Variable | tuple[Variable, ...]
 """A variable that must be set, or several of which one must be set."""
 
@@ -89,7 +79,7 @@ class Install(_Described):
 
 
 class Version(_Described):
-    command: tuple[Annotated[str, AfterValidator(_no_nul)], ...] = Field(min_length=1)
+    command: tuple[Word, ...] = Field(min_length=1)
 
 
 class Home(_Described):

@@ -61,9 +61,8 @@ def program_path(program: str) -> str | None:
 def _which(program: str) -> str | None:
     """Return an absolute path: a relative one would be searched in the folder that the program is started in."""
     found = shutil.which(program)
-    return (
-        str(Path(found).absolute()) if found else None
-    )  # not resolved: a program may look for its files beside the link
+    # Not resolved: a program may look for its files beside the link.
+    return str(Path(found).absolute()) if found else None
 
 
 def is_shim(path: str) -> bool:
@@ -99,12 +98,7 @@ def is_installed(program: str, image: DockerSandbox | None = None) -> bool:
     """Return whether a trial would find the program on this machine, or in the image that trials run in."""
     if image is None:
         return program_path(program) is not None
-    return _found_in(image, program)
-
-
-@lru_cache(maxsize=256)
-def _found_in(image: DockerSandbox, program: str) -> bool:
-    return image.ask("/bin/sh", "-c", 'command -v -- "$1"', "sh", program) is not None
+    return _asked_in(image, ("/bin/sh", "-c", 'command -v -- "$1"', "sh", program)) is not None
 
 
 async def is_found_in(sandbox: Sandbox, program: str, env: Mapping[str, str], readable: tuple[Path, ...]) -> bool:
@@ -119,12 +113,12 @@ def version_of(definition: AgentDefinition, image: DockerSandbox | None = None) 
     if definition.version is None:
         return None
     command = definition.version.command
-    return _asked(command) if image is None else _asked_in(image, command)
+    return _asked(command) if image is None else _first_line(_asked_in(image, command) or "")
 
 
 @lru_cache(maxsize=256)
 def _asked_in(image: DockerSandbox, command: tuple[str, ...]) -> str | None:
-    return _first_line(image.ask(*command) or "")
+    return image.ask(*command)
 
 
 @lru_cache(maxsize=256)

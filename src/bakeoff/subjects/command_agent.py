@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.providers import known_providers
 from bakeoff.plan import SubjectSpec, describe, read_options
-from bakeoff.protocols import Command, Completed, Needs, Place, Resource, Sandbox, Task
+from bakeoff.protocols import Command, Needs, Place, Resource, Sandbox, Task
 from bakeoff.record import Step, Text, Transcript
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.untrusted_files import open_folder, write_below
@@ -261,10 +261,12 @@ class CommandAgent:
             access = trial.access(workspace.sandbox.name, network=self.network)
             pointed = Values({"meterUrl": trial.base_url(access, upstream.name), "meterToken": trial.token})
             launch = await asyncio.to_thread(self._launch, task, workspace, pointed)
+            # Real keys never enter the sandbox, whatever the names of their variables.
+            keys = [key for key in (upstream.key, *self._keys().values()) if key]
             reaching = replace(
                 launch,
                 argv=access.wrap(launch.argv),
-                env=_without(launch.env, {upstream.key, *self._keys().values()}),
+                env={name: value for name, value in launch.env.items() if not any(key in value for key in keys)},
                 readable=(*launch.readable, *access.readable),
                 network=access.network,
             )
@@ -313,7 +315,8 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
     """
     workspace = _sandboxed(task)
     limit = max(1.0, task.limits.attempt_seconds - GRACE_SECONDS)
-    before = await asyncio.to_thread(_prepared, workspace, launch.home)
+    await asyncio.to_thread(put_home, workspace.place, launch.home)
+    before = await asyncio.to_thread(read_tree, workspace.folder)
     waited = task.clock.waited_so_far
     time_up = asyncio.Event()
     command = Command(
@@ -331,10 +334,21 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
         _watched(watch, f"{task.subject}, {task.case_id}", workspace.folder, before),
     ):
         done = await workspace.sandbox.run(command)
-    own = replace(done, seconds=max(0.0, done.seconds - (task.clock.waited_so_far - waited)))
+    own_seconds = max(0.0, done.seconds - (task.clock.waited_so_far - waited))
     await asyncio.to_thread(_made_readable, workspace.folder)
     after = await asyncio.to_thread(read_tree, workspace.folder, before.files)
-    return _told(own, limit, before, after)
+    changes = changes_between(before, after)
+    return AgentRun(
+        exit_code=done.exit_code,
+        stop=done.stop,
+        seconds=round(own_seconds, 3),
+        limit=limit,
+        stdout=_tail(done.stdout),
+        stderr=_tail(done.stderr),
+        touched=changes.weightiest(_MOST_TOUCHED),
+        refused={name: after.refused[name] for name in changes.refused[:50]},
+        patch=changes.patch,
+    )
 
 
 @asynccontextmanager
@@ -377,32 +391,12 @@ def _made_readable(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-def _prepared(workspace: SandboxedWorkspace, home: Mapping[str, bytes]) -> Tree:
-    put_home(workspace.place, home)
-    return read_tree(workspace.folder)
-
-
 def put_home(place: Place, files: Mapping[str, bytes]) -> None:
     """Write files into the agent's HOME that only its user may read."""
     with open_folder(place.home) as home:
         for name, content in files.items():
             if problem := write_below(home, name, content, 0o600, place.uid):
                 raise InfraError(f"{name!r} cannot be put into the agent's HOME: it {problem}")
-
-
-def _told(done: Completed, limit: float, before: Tree, after: Tree) -> AgentRun:
-    changes = changes_between(before, after)
-    return AgentRun(
-        exit_code=done.exit_code,
-        stop=done.stop,
-        seconds=round(done.seconds, 3),
-        limit=limit,
-        stdout=_tail(done.stdout),
-        stderr=_tail(done.stderr),
-        touched=changes.weightiest(_MOST_TOUCHED),
-        refused={name: after.refused[name] for name in changes.refused[:50]},
-        patch=changes.patch,
-    )
 
 
 def with_run(transcript: Transcript, run: AgentRun) -> Transcript:
@@ -432,11 +426,6 @@ def _sandboxed(task: Task) -> SandboxedWorkspace:
     if not isinstance(workspace, SandboxedWorkspace):
         raise InfraError("an agent needs a sandboxed workspace", permanent=True)
     return workspace
-
-
-def _without(env: Mapping[str, str], keys: Collection[str | None]) -> dict[str, str]:
-    """Drop variables that hold a real key: keys never enter the sandbox, whatever the name."""
-    return {name: value for name, value in env.items() if not any(key and key in value for key in keys)}
 
 
 @asynccontextmanager

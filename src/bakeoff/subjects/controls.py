@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from pydantic import JsonValue
+
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Files, SubjectSpec, describe, read_options
@@ -29,19 +31,20 @@ class Nop:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundOracle:
-    """The oracle of one case."""
+class HandsIn:
+    """Hands in an answer and files that are known beforehand."""
 
-    case: Case
+    output: JsonValue
+    files: Files
 
     @property
     def needs(self) -> Needs:
-        return Needs(workspace=bool(self.case.reference))
+        return Needs(workspace=bool(self.files))
 
     async def attempt(self, task: Task) -> Transcript:
-        if self.case.reference:
-            task.workspace.write(self.case.reference)
-        return Transcript(output=self.case.expected)
+        if self.files:
+            task.workspace.write(self.files)
+        return Transcript(output=self.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,8 @@ class Oracle:
         read_options(spec, FrozenModel)
         return cls()
 
-    def bind(self, case: Case) -> BoundOracle:
-        return BoundOracle(case)
+    def bind(self, case: Case) -> HandsIn:
+        return HandsIn(case.expected, case.reference)
 
 
 class Submission(FrozenModel):
@@ -99,22 +102,6 @@ class CheatOptions(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True)
-class BoundCheat:
-    """One attack on one case."""
-
-    submission: Submission
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(workspace=bool(self.submission.files))
-
-    async def attempt(self, task: Task) -> Transcript:
-        if self.submission.files:
-            task.workspace.write(self.submission.files)
-        return Transcript(output=self.submission.output)
-
-
-@dataclass(frozen=True, slots=True)
 class Cheat:
     attack: Attack
 
@@ -125,8 +112,9 @@ class Cheat:
             raise UsageError(f"{describe(spec)}: no attack {name!r}; there are {', '.join(sorted(attacks))}")
         return cls(attacks[name])
 
-    def bind(self, case: Case) -> BoundCheat:
-        return BoundCheat(self.attack(case))
+    def bind(self, case: Case) -> HandsIn:
+        submission = self.attack(case)
+        return HandsIn(submission.output, submission.files)
 
 
 def _solution_names(case: Case) -> list[str]:

@@ -3,7 +3,7 @@
 import difflib
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -146,8 +146,5 @@ def _cut_diff(patch: str) -> str:
 
 def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """Return a patch of the files in `after` only."""
-    return cut_patch("".join(_diff(name, before.get(name), text) for name, text in _differing(before, after)))
-
-
-def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    return ((name, text) for name, text in sorted(after.items()) if before.get(name) != text)
+    differing = [name for name in sorted(after) if before.get(name) != after[name]]
+    return cut_patch("".join(_diff(name, before.get(name), after[name]) for name in differing))

@@ -24,9 +24,8 @@ class Function:
     """A callable `(prompt) -> JSON value or Transcript`, sync or async."""
 
     function: Callable[[str], Any]
-    raises_its_own_errors: ClassVar[bool] = (
-        True  # an exception is a result of the subject, not a fault of the infrastructure
-    )
+    # An exception is a result of the subject, not a fault of the infrastructure.
+    raises_its_own_errors: ClassVar[bool] = True
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:

@@ -25,9 +25,8 @@ def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSp
     dumped = spec.model_dump()
     given_fields = {name: filled(dumped[name], environment) for name in ("env", "headers", "args", "url")}
     try:
-        return type(spec).model_validate(
-            {**dumped, **given_fields}
-        )  # validated again: a value may not be allowed in a header
+        # Validated again: a value may not be allowed in a header.
+        return type(spec).model_validate({**dumped, **given_fields})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise UsageError(f"MCP server {spec.name!r}: {first['msg']}") from None  # the cause would show the value
