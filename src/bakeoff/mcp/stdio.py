@@ -27,7 +27,7 @@ from bakeoff.mcp.text import LINE_LENGTH, quoted, visible
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox.environment import inherited, search_path
-from bakeoff.sandbox.supervisor_client import end_of, make_order, supervisor_argv, supervisor_env
+from bakeoff.sandbox.supervisor_client import end_of, make_order, supervisor_argv, supervisor_options
 from bakeoff.storage.redaction import Redactor
 
 # Where npx and uvx keep their downloads, the user, and trusted certificates. None of these contains a secret.
@@ -156,10 +156,7 @@ class StdioServer:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
-                    pass_fds=(theirs.fileno(),),
-                    env=supervisor_env(),
-                    cwd="/",
-                    start_new_session=True,
+                    **supervisor_options(theirs.fileno()),
                 )
             order = json.dumps(self._order()).encode() + b"\n"
             await asyncio.get_running_loop().sock_sendall(control, order)

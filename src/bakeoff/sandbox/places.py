@@ -90,14 +90,21 @@ def probe_place() -> Iterator[Place]:
     """Open a place to try a sandbox in, without an event loop. Its user is leased, because a probe ends all its
     processes.
     """
-    lease = lease_user() if we_are_root() else None
-    try:
+    with leased_user() as lease:
         root = make_root(None, lease)
         try:
             with held(root):
                 yield make_place(root, lease)
         finally:
             remove_place(root, lease)
+
+
+@contextlib.contextmanager
+def leased_user() -> Iterator[Lease | None]:
+    """Lease a user for a place if we are root."""
+    lease = lease_user() if we_are_root() else None
+    try:
+        yield lease
     finally:
         if lease is not None:
             lease.close()
@@ -118,17 +125,13 @@ async def open_place(parent: Path | None = None, *, keep: bool = False) -> Async
     """Open a place. When the block ends, it is removed with every process of its user; kept folders become ours."""
     if not we_are_root():  # root's places are found by their leases
         await asyncio.to_thread(sweep_places, parent or Path(tempfile.gettempdir()))
-    lease = lease_user() if we_are_root() else None
-    try:
+    with leased_user() as lease:
         root = make_root(parent, lease)
         try:
             with held(root):
                 yield make_place(root, lease)
         finally:
             await asyncio.shield(asyncio.to_thread(keep_place if keep else remove_place, root, lease))
-    finally:
-        if lease is not None:
-            lease.close()
 
 
 def make_root(parent: Path | None, lease: Lease | None) -> Path:

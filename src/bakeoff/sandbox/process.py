@@ -84,11 +84,9 @@ def find_process() -> tuple[ProcessSandbox | None, str]:
             if blocking is not None:
                 return None, f"{path} leads through {blocking}, which is closed to other users, and {why}"
         report = probe(place, None)
-    if report.get("exit_code") == 0:
-        return ProcessSandbox(
-            private_mounts=False
-        ), "the subject runs as a user of its own, and shares files and network"
-    return None, f"a process of another user cannot be started: {report.get('problem', report)}"
+    if report.get("exit_code") != 0:
+        return None, f"a process of another user cannot be started: {report.get('problem', report)}"
+    return ProcessSandbox(private_mounts=False), "the subject runs as a user of its own, and shares files and network"
 
 
 def probe(place: Place, mounts: list[Step] | None) -> Report:

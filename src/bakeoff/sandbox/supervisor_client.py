@@ -187,10 +187,7 @@ class Conversation:
                 stdin=theirs[0],
                 stdout=theirs[1],
                 stderr=theirs[2],
-                pass_fds=(self.their_end.fileno(),),
-                env=supervisor_env(),
-                cwd="/",
-                start_new_session=True,
+                **supervisor_options(self.their_end.fileno()),
             )
         finally:
             self.their_end.close()
@@ -305,10 +302,7 @@ def supervise_now(order: Order) -> Report:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env=supervisor_env(),
-                cwd="/",
-                start_new_session=True,
+                **supervisor_options(theirs.fileno()),
             )
         try:
             with contextlib.suppress(OSError):  # an early death shows as an empty report
@@ -335,6 +329,7 @@ def supervisor_argv(control: int) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(SUPERVISOR), str(control))
 
 
-def supervisor_env() -> dict[str, str]:
-    """Return the environment of the supervisor: only what a Python with shared libraries in an unusual place needs."""
-    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+def supervisor_options(control: int) -> dict[str, Any]:
+    """Return the options for starting a supervisor. It is given one variable, which some Pythons need to start."""
+    env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return {"pass_fds": (control,), "env": env, "cwd": "/", "start_new_session": True}
