@@ -23,11 +23,11 @@ BEYOND_APART = [
 
 def main() -> int:
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else DRAWS
-    print(f"Promised cells, {draws:,} draws each:\n")
+    print(f"Settings with a promised coverage, {draws:,} draws each:\n")
     held = show(REQUIRED, draws)
-    print("\nOther cells, for which nothing is promised:\n")
+    print("\nOther settings, for which nothing is promised:\n")
     show(BEYOND, draws)
-    print("\nDifferences where few cases change (covered at least 92 %, each error at most 5.7 %):\n")
+    print("\nDifferences where few cases change (coverage of at least 92 %, each error at most 5.7 %):\n")
     safe = show_differences([*EDGE, *SPREAD], draws)
     print("\nOther differences:\n")
     show_differences([*INNER, *BEYOND_APART], draws // 2)
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def show_verdicts() -> bool:
-    print("\nIdentical pairs called improved or regressed (10,000 pairs each, at most 5.7 %):\n")
+    print("\nIdentical pairs that were called improved or regressed (10,000 pairs each, at most 5.7 %):\n")
     print("| cases | rounds | share |\n|---|---|---|")
     alarms = {(cases, rounds): false_alarms(cases, rounds, 10_000) for cases in (20, 50, 200) for rounds in (1, 10)}
     for (cases, rounds), share in alarms.items():

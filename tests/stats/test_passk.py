@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bakeoff.errors import UsageError
 from bakeoff.stats import CaseKey, Cells, cells_of, pass_at_k, pass_hat_k
-from bakeoff.stats.passk import bootstrap_interval
+from bakeoff.stats.intervals import wilson
 
 outcomes = st.lists(st.lists(st.booleans(), min_size=3, max_size=7), min_size=1, max_size=6)
 quick = settings(max_examples=50, deadline=None)
@@ -28,14 +28,14 @@ def enumerated(cases: list[list[bool]], k: int, verdict: object) -> float:
 @quick
 @given(outcomes, st.integers(1, 3))
 def test_pass_at_k_and_pass_hat_k_equal_exhaustive_enumeration(cases: list[list[bool]], k: int) -> None:
-    assert pass_at_k(run(cases), k, draws=10).value == pytest.approx(enumerated(cases, k, any), abs=1e-12)
-    assert pass_hat_k(run(cases), k, draws=10).value == pytest.approx(enumerated(cases, k, all), abs=1e-12)
+    assert pass_at_k(run(cases), k).value == pytest.approx(enumerated(cases, k, any), abs=1e-12)
+    assert pass_hat_k(run(cases), k).value == pytest.approx(enumerated(cases, k, all), abs=1e-12)
 
 
 @quick
 @given(outcomes)
 def test_more_tries_never_lower_pass_at_k_nor_raise_pass_hat_k(cases: list[list[bool]]) -> None:
-    tries = [(pass_at_k(run(cases), k, draws=10).value, pass_hat_k(run(cases), k, draws=10).value) for k in (1, 2, 3)]
+    tries = [(pass_at_k(run(cases), k).value, pass_hat_k(run(cases), k).value) for k in (1, 2, 3)]
     assert tries[0][0] == pytest.approx(tries[0][1])
     assert tries[0][0] <= tries[1][0] + 1e-12
     assert tries[1][0] <= tries[2][0] + 1e-12
@@ -43,35 +43,33 @@ def test_more_tries_never_lower_pass_at_k_nor_raise_pass_hat_k(cases: list[list[
     assert tries[1][1] >= tries[2][1] - 1e-12
 
 
-def test_the_interval_is_drawn_over_cases_and_the_same_for_the_same_seed() -> None:
-    cells = run([[True, False, True], [False, False, False], [True, True, True], [True, False, False]] * 10)
+def test_the_interval_is_that_of_a_mean_over_cases() -> None:
+    cells = run([[True, False, True], [False, False, False], [True, True, True], [True, False, False]] * 40)
     found = pass_at_k(cells, 2)
     assert found.name == "pass@2"
     assert found.interval is not None
-    assert found.interval.method == "bootstrap over cases (10,000 draws, seed 0)"
+    assert found.interval.method == "t"
     assert found.interval.low < found.value < found.interval.high
-    assert found == pass_at_k(cells, 2)
-    assert found != pass_at_k(cells, 2, seed=1)
+    half = 1.96 * (fmean((value - found.value) ** 2 for value in (1, 0, 1, 2 / 3)) / 160) ** 0.5
+    assert (found.interval.low, found.interval.high) == pytest.approx(
+        (found.value - half, found.value + half), abs=0.002
+    )
 
 
-def test_the_bootstrap_agrees_with_the_normal_interval_of_many_cases() -> None:
-    values = [0.0, 0.25, 1.0, 0.5] * 250
-    found = bootstrap_interval(values)
-    assert found is not None
-    half = 1.96 * (fmean((value - 0.4375) ** 2 for value in values) / 1000) ** 0.5
-    assert (found.low, found.high) == pytest.approx((0.4375 - half, 0.4375 + half), abs=0.002)
+def test_one_round_has_the_interval_of_a_proportion() -> None:
+    cells = run([[True], [False], [True], [True]] * 5)
+    assert pass_at_k(cells, 1).interval == pass_hat_k(cells, 1).interval == wilson(0.75, 20)
 
 
-def test_clusters_are_drawn_whole() -> None:
-    values = [0.0, 0.0, 1.0, 1.0] * 20
-    alone, together = bootstrap_interval(values), bootstrap_interval(values, [str(n // 4) for n in range(80)])
-    halves = bootstrap_interval(values, [str(n // 2) for n in range(80)])
+def test_clusters_are_the_units_of_the_interval() -> None:
+    rounds = [[False, False], [False, True], [True, True], [True, True]] * 20
+    keyed = {CaseKey(f"case {place}"): given for place, given in enumerate(rounds)}
+    alone = pass_hat_k(cells_of(keyed), 2).interval
+    halves = pass_hat_k(cells_of(keyed, {key: str(place // 2) for place, key in enumerate(keyed)}), 2).interval
     assert alone is not None
     assert halves is not None
-    assert together is not None
-    assert halves.method.startswith("bootstrap over clusters")
+    assert halves.method == "clustered t"
     assert halves.width > 1.2 * alone.width
-    assert together.method == "rule of three"  # every cluster is the same, which no draw could doubt
 
 
 def test_all_solved_is_not_certain_and_one_case_is_undefined() -> None:

@@ -2,14 +2,13 @@
 
     cells         the rounds of a case as sums; their mean over cases and its variance
     intervals     confidence intervals of one score
-    passk         pass@k, pass^k
     differences   intervals of paired differences
     permutation   sign-flip test, McNemar's test
     comparison    of two runs: case by case, or as two samples; circumstances that must be alike
     gates         verdicts on comparisons, Holm's correction, refusals
     ranking       leaderboards: ranks with ties, from every pairwise comparison
     power         sources of noise, and what a run of this size can find
-    flips         how often one subject contradicts itself
+    rounds        pass@k, pass^k, and how often one subject contradicts itself
 
 Each module is imported when something of it is first used, scipy and numpy when they are needed. docs/statistics.md
 describes what was simulated, and the results.
@@ -22,21 +21,19 @@ from bakeoff._kernel.lazy_imports import lazy_imports
 if TYPE_CHECKING:
     from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells, cells_of
     from bakeoff.stats.comparison import Alignment, Comparison, Mismatch, Stamp, align, compare, mismatches
-    from bakeoff.stats.flips import FlipRate, flip_rate, flip_rate_within
     from bakeoff.stats.gates import GateVerdict, Losses, Ruling, exit_code_of, holm, judge, judge_all
     from bakeoff.stats.intervals import ALPHA, CONFIDENCE, Interval, score_interval
-    from bakeoff.stats.passk import PassK, pass_at_k, pass_hat_k
     from bakeoff.stats.power import Noise, VarianceSplit, detectable_between, difference_split, minimum_detectable
     from bakeoff.stats.ranking import Standing, leaderboard
+    from bakeoff.stats.rounds import FlipRate, PassK, flip_rate, flip_rate_within, pass_at_k, pass_hat_k
 
 _HOMES = {
     "bakeoff.stats.cells": ("CLUSTER_TAG", "CaseKey", "Cell", "Cells", "cells_of"),
     "bakeoff.stats.comparison": ("Alignment", "Comparison", "Mismatch", "Stamp", "align", "compare", "mismatches"),
-    "bakeoff.stats.flips": ("FlipRate", "flip_rate", "flip_rate_within"),
     "bakeoff.stats.gates": ("GateVerdict", "Losses", "Ruling", "exit_code_of", "holm", "judge", "judge_all"),
     "bakeoff.stats.intervals": ("ALPHA", "CONFIDENCE", "Interval", "score_interval"),
     "bakeoff.stats.ranking": ("Standing", "leaderboard"),
-    "bakeoff.stats.passk": ("PassK", "pass_at_k", "pass_hat_k"),
+    "bakeoff.stats.rounds": ("FlipRate", "PassK", "flip_rate", "flip_rate_within", "pass_at_k", "pass_hat_k"),
     "bakeoff.stats.power": ("Noise", "VarianceSplit", "detectable_between", "difference_split", "minimum_detectable"),
 }
 

@@ -35,10 +35,6 @@ class Interval(FrozenModel):
         """Return the distance between the bounds."""
         return self.high - self.low
 
-    def overlaps(self, other: "Interval") -> bool:
-        """Tell whether two intervals have a value in common."""
-        return self.low <= other.high and other.low <= self.high
-
 
 @lru_cache(maxsize=1024)
 def normal_quantile(share: float) -> float:

@@ -10,9 +10,9 @@ from tests.report.hostile import BREAKOUTS
 from tests.report.html.browser import Chromium
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.ending import write_html
 from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, summary_of
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
-from bakeoff.doors.pytest_plugin.reporting.page import write_eval_page
 from bakeoff.record import Score, ToolCall
 
 
@@ -24,7 +24,8 @@ def chromium(needs_program: Callable[[str], str]) -> Iterator[Chromium]:
 
 
 def written(path: Path, outcomes: list[EvalOutcome], gates: tuple[GateResult, ...] = ()) -> Path:
-    return write_eval_page(outcomes, summary_of(Tallies.of(outcomes), gates), path)
+    write_html(outcomes, summary_of(Tallies.of(outcomes), gates), path)
+    return path
 
 
 def test_the_page_shows_suites_gates_and_worst_cases(chromium: Chromium, tmp_path: Path) -> None:
@@ -44,7 +45,7 @@ def test_the_page_shows_suites_gates_and_worst_cases(chromium: Chromium, tmp_pat
 
     suites, gates, worst = chromium(look)
     assert "test_capitals" in suites
-    assert "3 / 4" in suites
+    assert "3/4" in suites
     assert "NOT MET" in gates
     assert worst.index("test_rounds[y]") < worst.index("test_capitals[case-2]")
 

@@ -2,10 +2,9 @@
 
 hooks      pytest's hooks, which import the rest when there is something to report
 numbers    the numbers of a suite                    gates     gates on the whole run
-blocks     the summary in words                      terminal  lines of tests, tool calls, the summary
-eval_file  the file of --eval-json, merging shards   page      the page of --eval-html
-source     evals as a plan and records               ci        JUnit properties, GitHub annotations
-ending     the end of a session: judge, write, print
+blocks     the summary as blocks                     terminal  lines of tests, tool calls, the summary
+eval_file  the file of --eval-json, merging shards   source    evals as a plan and records
+ci         JUnit properties, GitHub annotations      ending    the end of a session: judge, write, print
 """
 
 from bakeoff.doors.pytest_plugin.reporting.hooks import EvalReporter, add_options, register

@@ -1,28 +1,48 @@
-"""The summary as blocks: for the end of a session, of a merge, and for the page of a GitHub step."""
+"""The summary of a run as blocks: for the terminal, `bakeoff merge`, the page of a GitHub step and the HTML page."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary
-from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_NOT_PASSED, Numbers, SuiteName, why_not
+from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_NOT_PASSED, MOST_WORST, Numbers, SuiteName, why_not
 from bakeoff.record import NO_USAGE
-from bakeoff.report.blocks import Block, BulletList, Column, Quote, Table, Words, columns, heading, paragraph
-from bakeoff.report.words import UNKNOWN, cost, duration, percent
+from bakeoff.report.blocks import (
+    Block,
+    BulletList,
+    Column,
+    Datum,
+    Quote,
+    Section,
+    Span,
+    Table,
+    Tone,
+    Value,
+    Words,
+    columns,
+    heading,
+    paragraph,
+    text_blocks,
+)
+from bakeoff.report.scores import counted
+from bakeoff.report.words import UNKNOWN, cost, duration, percent, sentence, visible
+from bakeoff.stats import Interval
 
 WORST = 3
 """Cases of a suite that the summary names."""
 
 _MOST_WORST = 15
+_LONGEST_NAME = 200
+_TONES: dict[bool | None, Tone] = {True: "pass", False: "fail", None: "lost"}
 
 
 def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
-    """Yield the table of suites with notes, the worst cases and the gates."""
+    """Yield the table of suites with notes, the worst cases and the gates, as text shows them."""
     if summary.suites:
-        yield _suites(summary)
-        yield BulletList(tuple((note,) for note in notes(summary)))
-    if lowest := list(_lowest(summary, worst)):
+        yield from text_blocks([_without_drawings(_suites(summary))])
+    if (lowest := _worst(summary, worst, _MOST_WORST)).rows:
         yield paragraph("Worst cases:")
-        yield Table(columns("case", "score>", "why"), tuple(lowest))
+        yield lowest
     if summary.gates:
         yield paragraph("Gates:")
         yield BulletList(
@@ -30,18 +50,33 @@ def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
         )
 
 
-def page_blocks(summary: Summary, missed: list[EvalOutcome]) -> Iterator[Block]:
-    """Yield the summary for GitHub, with the first cases that did not pass."""
+def step_blocks(summary: Summary, missed: list[EvalOutcome]) -> Iterator[Block]:
+    """Yield the summary of a GitHub step, with the first cases that did not pass."""
     yield heading("Evals")
     if not summary.suites:
         yield paragraph("No eval was run.")
     yield from summary_blocks(summary, worst=0)
     if missed:
         yield heading("What did not pass", level=3)
-        yield Table(columns("test", "score>", "threshold>", "input", "why"), tuple(map(_failure_row, missed)))
+        yield Table(columns("Test", "Score>", "Threshold>", "Input", "Why"), tuple(map(_failure_row, missed)))
         left_out = summary.numbers.failed + summary.numbers.undecided - len(missed)
         if left_out > 0:
             yield paragraph(f"… and {left_out:,} more.")
+
+
+def page_sections(summary: Summary) -> Iterator[Section]:
+    """Yield the sections that the HTML page has besides those of any run."""
+    yield Section("suites", "Suites", (_suites(summary),))
+    if summary.gates:
+        rows = (
+            (gate.option, Datum(gate_word(gate.met), tone=_TONES[gate.met]), visible(gate.sentence, 2000))
+            for gate in summary.gates
+        )
+        table = Table(columns("Gate", "Verdict", "Why"), tuple(rows), caption="Gates on the run")
+        yield Section("gates", "Gates", (table,))
+    if (worst := _worst(summary, MOST_WORST, MOST_WORST)).rows:
+        table = replace(worst, caption=f"Worst cases, {MOST_WORST} at most")
+        yield Section("worst", "Worst cases", (table,))
 
 
 def not_passed(summary: Summary) -> list[EvalOutcome]:
@@ -50,25 +85,26 @@ def not_passed(summary: Summary) -> list[EvalOutcome]:
 
 
 def _suites(summary: Summary) -> Table:
-    paid = summary.numbers.usage.cost is not None
-    used = bool(summary.numbers.usage.tokens)
+    """Return a row for each suite and one for all; text leaves out columns without any value."""
+    usage = summary.numbers.usage
     titles = (
-        Column("suite"),
-        Column("cases", align="end"),
-        Column("score", align="end"),
+        Column("Suite"),
+        Column("Cases", align="end"),
+        Column("Score", align="end", help="the mean over cases of the mean over rounds"),
         Column("95 % interval", align="end"),
-        Column("passed", align="end"),
-        Column("rate", align="end", drop=4),
-        Column("time", align="end", drop=3),
-        *((Column("tokens", align="end", drop=2),) if used else ()),
-        *((Column("cost", align="end", drop=1),) if paid else ()),
+        Column("Passed", align="end", help="of the cases that were judged"),
+        Column("Rate", align="end", drop=4),
+        Column("Not judged", align="end", help="a scorer broke, or a provider or a budget failed", page_only=True),
+        Column("Unscored", align="end", help="scorers that returned no number", page_only=True),
+        Column("Grader errors", align="end", page_only=True),
+        Column("Time", align="end", help="mean of a round", drop=3),
+        Column("Tokens", align="end", drop=2, page_only=not usage.tokens),
+        Column("Cost", align="end", drop=1, page_only=usage.cost is None),
     )
-    rows = [
-        _row(Quote(_name(name, summary)), numbers, used=used, paid=paid) for name, numbers in summary.suites.items()
-    ]
+    rows = [_suite_row(_name(name, summary), name.file, numbers) for name, numbers in summary.suites.items()]
     if len(rows) > 1:
-        rows.append(_row("all", summary.numbers, used=used, paid=paid))
-    return Table(titles, tuple(rows))
+        rows.append(_suite_row("all", "", summary.numbers))
+    return Table(titles, tuple(rows), "Suites", tuple(map(sentence, notes(summary))))
 
 
 def _name(name: SuiteName, summary: Summary) -> str:
@@ -76,30 +112,43 @@ def _name(name: SuiteName, summary: Summary) -> str:
     return name.suite if sum(name.suite == other.suite for other in summary.suites) == 1 else str(name)
 
 
-def _row(name: Words, numbers: Numbers, *, used: bool, paid: bool) -> tuple[Words, ...]:
+def _suite_row(name: str, file: str, numbers: Numbers) -> tuple[Value, ...]:
+    interval, passed = numbers.interval, numbers.pass_interval
     return (
-        name,
-        f"{numbers.cases:,}",
-        UNKNOWN if numbers.score is None else f"{numbers.score:.3f}",
-        _interval(numbers),
-        f"{numbers.passed:,}/{numbers.judged:,}" if numbers.judged else UNKNOWN,
-        percent(numbers.pass_rate),
-        duration(numbers.seconds),
-        *((f"{numbers.usage.tokens:,}",) if used else ()),
-        *((cost(numbers.usage.cost),) if paid else ()),
+        Datum(Quote(name), sort=name, tone="strong", note=visible(file, _LONGEST_NAME)),
+        numbers.cases,
+        Datum(UNKNOWN if numbers.score is None else f"{numbers.score:.3f}", sort=numbers.score, tone="strong"),
+        _drawn("undefined" if interval is None else f"{interval.low:.3f}–{interval.high:.3f}", numbers.score, interval),
+        Datum(f"{numbers.passed:,}/{numbers.judged:,}" if numbers.judged else UNKNOWN, sort=numbers.passed),
+        _drawn(percent(numbers.pass_rate), numbers.pass_rate, passed),
+        counted(numbers.undecided),
+        counted(numbers.unscored),
+        counted(numbers.grader_errors),
+        Datum(duration(numbers.seconds), sort=numbers.seconds),
+        numbers.usage.tokens,
+        Datum(cost(numbers.usage.cost), sort=numbers.usage.cost),
     )
 
 
-def _interval(numbers: Numbers) -> str:
-    found = numbers.interval
-    return "undefined" if found is None else f"{found.low:.3f}–{found.high:.3f}"
+def _drawn(text: str, value: float | None, interval: Interval | None) -> Datum:
+    """Return a share that pages draw with its interval."""
+    if value is None:
+        return Datum(text)
+    if interval is None:
+        return Datum(text, sort=value, span=Span(value), note="fewer than two cases")
+    return Datum(text, sort=value, span=Span(value, interval.low, interval.high), note=interval.method)
+
+
+def _without_drawings(table: Table) -> Table:
+    rows = (tuple(replace(cell, span=None) if isinstance(cell, Datum) else cell for cell in row) for row in table.rows)
+    return replace(table, rows=tuple(rows))
 
 
 def notes(summary: Summary) -> Iterator[str]:
-    """Yield what a reader of the numbers has to know."""
+    """Yield notes on the numbers: how they were computed, and what they leave out."""
     total = summary.numbers
     rounds = f" in {total.rounds:,} rounds" if total.rounds > total.cases else ""
-    yield f"{total.scored:,} of {total.cases:,} cases{rounds} have a score, which is the mean over cases"
+    yield f"{total.scored:,} of {total.cases:,} cases{rounds} have a score; the mean is over cases"
     methods = sorted({numbers.interval.method for numbers in summary.suites.values() if numbers.interval})
     if methods:
         yield f"interval: {', '.join(methods)}"
@@ -127,11 +176,14 @@ def notes(summary: Summary) -> Iterator[str]:
         yield "the run was stopped before its end: these are the tests reported until then"
 
 
-def _lowest(summary: Summary, most: int) -> Iterator[tuple[Words, ...]]:
-    """Yield the cases with the lowest scores of each suite, lowest first."""
-    found = [one for tally in summary.tallies.suites.values() for one in tally.lowest(most)]
-    for one in sorted(found, key=lambda one: one.rank)[:_MOST_WORST]:
-        yield Quote(one.nodeid), _score(one.score), Quote(one.why)
+def _worst(summary: Summary, of_a_suite: int, most: int) -> Table:
+    """Return the cases with the lowest scores, lowest first."""
+    found = [one for tally in summary.tallies.suites.values() for one in tally.lowest(of_a_suite)]
+    rows = (
+        (Datum(Quote(one.nodeid), tone="strong"), Datum(_score(one.score), sort=one.score), Quote(one.why))
+        for one in sorted(found, key=lambda one: one.rank)[:most]
+    )
+    return Table(columns("Test", "Score>", "Why"), tuple(rows))
 
 
 def _score(score: float | None) -> str:

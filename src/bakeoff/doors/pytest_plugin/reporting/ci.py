@@ -1,11 +1,11 @@
 """Evals in continuous integration: JUnit properties, GitHub annotations and the summary of a GitHub step."""
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.blocks import page_blocks
+from bakeoff.doors.pytest_plugin.reporting.blocks import step_blocks
 from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import file_part, why_not
 from bakeoff.report.words import visible
@@ -18,43 +18,31 @@ _LONGEST = 500
 _MOST_ROUNDS = 20  # of a case that have properties of their own
 
 
-def in_actions(environment: Mapping[str, str]) -> bool:
-    """Tell whether this process runs in GitHub Actions."""
-    return environment.get("GITHUB_ACTIONS") == "true"
-
-
 def annotations(
-    missed: Sequence[EvalOutcome],
-    unjudged: Sequence[EvalOutcome],
+    summary: Summary,
+    redact: Callable[[EvalOutcome], EvalOutcome],
     places: Places,
     environment: Mapping[str, str],
-    *,
-    total: int,
 ) -> Iterator[str]:
     """Yield an error for each eval that missed its threshold, and a warning for each that could not be judged.
 
-    `total` is the number of all such evals; a notice counts those that have no annotation.
+    A notice counts those that have no annotation.
     """
     from bakeoff.report.github import MOST_ANNOTATIONS, command
 
-    shown = 0
-    for level, outcomes in (("error", missed), ("warning", unjudged)):
-        for outcome in outcomes[:MOST_ANNOTATIONS]:
-            shown += 1
+    left_out = summary.numbers.failed + summary.numbers.undecided
+    for level, outcomes in (("error", summary.tallies.missed), ("warning", summary.tallies.unjudged)):
+        for outcome in map(redact, outcomes[:MOST_ANNOTATIONS]):
+            left_out -= 1
             path, line = places.get(outcome.nodeid, (Path(file_part(outcome.nodeid)), None))
             score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
             wanted = "" if outcome.threshold is None else f", threshold {outcome.threshold:g}"
             text = f"{score}{wanted}: {why_not(outcome)}"
-            file = _in_repository(path, environment)
+            start = environment.get("GITHUB_WORKSPACE") or Path.cwd()  # GitHub's paths are relative to the repository
+            file = str(path.relative_to(start) if path.is_relative_to(start) else path)
             yield command(level, outcome.nodeid, text, file=file, line=None if line is None else line + 1)
-    if total > shown:
-        yield command("notice", "bakeoff", f"{total - shown} more evals did not pass; the summary counts them")
-
-
-def _in_repository(path: Path, environment: Mapping[str, str]) -> str:
-    """Return a path as GitHub knows it: relative to the repository, wherever pytest was started."""
-    start = environment.get("GITHUB_WORKSPACE") or Path.cwd()
-    return str(path.relative_to(start)) if path.is_relative_to(start) else str(path)
+    if left_out > 0:
+        yield command("notice", "bakeoff", f"{left_out} more evals did not pass; the summary counts them")
 
 
 def write_summary(summary: Summary, missed: list[EvalOutcome], environment: Mapping[str, str]) -> str:
@@ -62,7 +50,7 @@ def write_summary(summary: Summary, missed: list[EvalOutcome], environment: Mapp
     from bakeoff.report.github import SUMMARY_FILE, write_step_summary
 
     if environment.get(SUMMARY_FILE):
-        write_step_summary(list(page_blocks(summary, missed)), io.StringIO(), environment)
+        write_step_summary(list(step_blocks(summary, missed)), io.StringIO(), environment)
     return ""
 
 

@@ -1,7 +1,8 @@
 """The end of a session: judge the gates, write the requested files, and collect what is to be printed."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,13 +10,13 @@ import pytest
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.blocks import not_passed
-from bakeoff.doors.pytest_plugin.reporting.ci import Places, annotations, in_actions, write_summary
+from bakeoff.doors.pytest_plugin.reporting.blocks import not_passed, page_sections
+from bakeoff.doors.pytest_plugin.reporting.ci import Places, annotations, write_summary
 from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary, file_chunks, read_eval_file, summary_of
 from bakeoff.doors.pytest_plugin.reporting.gates import NO_GATES, Gates, judge_gates
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.report.output_files import refuse_unwritable, replace_file
+from bakeoff.report.output_files import PUBLIC, refuse_unwritable, replace_file
 from bakeoff.storage.redaction import Redactor, secrets_in
 
 
@@ -79,38 +80,28 @@ def end(
     summary = replace(summary, gates=gates)
     notes: list[str] = []
     problems: list[str] = []
-    for write in _writers(requested, summary, outcomes, environment):
+    redact = OutcomeRedactor(environment)
+    on_github = environment.get("GITHUB_ACTIONS") == "true"
+
+    def write(file: Callable[[], str]) -> None:
         try:
-            notes.append(write())
+            notes.append(file())
         except (BakeoffError, OSError) as error:
             problems.append(str(error))
+
+    if (target := requested.json) is not None:
+        write(lambda: write_json(outcomes, summary, target, redact))
+    if (page := requested.html) is not None:
+        write(lambda: write_html(list(map(redact, outcomes)), summary, page))
+    if on_github:
+        write(lambda: write_summary(summary, list(map(redact, not_passed(summary))), environment))
     return Ending(
         summary=summary,
         forgives=any(gate.option.endswith("min-pass-rate") and gate.met for gate in gates),
         notes=tuple(note for note in notes if note),
         problems=tuple(problems),
-        annotations=tuple(_annotations(summary, places, environment)),
+        annotations=tuple(annotations(summary, redact, places, environment)) if on_github else (),
     )
-
-
-def _writers(
-    requested: Requested, summary: Summary, outcomes: Sequence[EvalOutcome], environment: Mapping[str, str]
-) -> Iterator[Callable[[], str]]:
-    redact = OutcomeRedactor(environment)
-    if (target := requested.json) is not None:
-        yield lambda: write_json(outcomes, summary, target, redact)
-    if (page := requested.html) is not None:
-        yield lambda: write_html(list(map(redact, outcomes)), summary, page)
-    if in_actions(environment):
-        yield lambda: write_summary(summary, list(map(redact, not_passed(summary))), environment)
-
-
-def _annotations(summary: Summary, places: Places, environment: Mapping[str, str]) -> Iterator[str]:
-    if in_actions(environment):
-        redact, tallies = OutcomeRedactor(environment), summary.tallies
-        missed, unjudged = list(map(redact, tallies.missed)), list(map(redact, tallies.unjudged))
-        total = summary.numbers.failed + summary.numbers.undecided
-        yield from annotations(missed, unjudged, places, environment, total=total)
 
 
 def write_json(
@@ -126,26 +117,26 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) 
     """Write the page of `--eval-html` from redacted outcomes; return a note about it."""
     if not summary.suites:
         return f"{target} was not written: there is no eval to show"
-    from bakeoff.doors.pytest_plugin.reporting.page import write_eval_page
+    from bakeoff.doors.pytest_plugin.reporting.source import HeldEvals
+    from bakeoff.report.html import write_source_page
+    from bakeoff.report.readers import Source
 
     # The tallies of the session hold texts that are not redacted.
     summary = summary_of(Tallies.of(outcomes), summary.gates, complete=summary.complete, shards=summary.shards)
-    return f"wrote {write_eval_page(outcomes, summary, target)}"
+    sections = list(page_sections(summary))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written = write_source_page(Source(target, HeldEvals(outcomes)), target, sections=lambda _: sections, mode=PUBLIC)
+    return f"wrote {written}"
 
 
 class OutcomeRedactor:
     """Removes known secrets from outcomes before they are written to a file."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._redactor = Redactor(secrets_in(_with_files(environment)))
+        with suppress(UsageError):  # a .env file that cannot be read holds no key that was used
+            environment = read_environment(base=environment)
+        self._redactor = Redactor(secrets_in(environment))
 
     def __call__(self, outcome: EvalOutcome) -> EvalOutcome:
         found = self._redactor.finds(outcome.model_dump_json().encode())
         return self._redactor.model(outcome) if found else outcome
-
-
-def _with_files(environment: Mapping[str, str]) -> Mapping[str, str]:
-    try:
-        return read_environment(base=environment)
-    except UsageError:  # a .env file that cannot be read holds no key that was used
-        return environment

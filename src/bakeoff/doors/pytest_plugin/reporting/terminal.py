@@ -72,12 +72,8 @@ def print_ending(terminal: pytest.TerminalReporter, ending: Ending, *, verbosity
         sentence = f"{gate.option} {gate_word(gate.met)}: {visible(gate.sentence, _LONGEST)}"
         terminal.line(no_command(sentence), **{colour: True})
     if forgiven:
-        missed = (
-            "1 eval that missed its threshold is"
-            if forgiven == 1
-            else f"{forgiven} evals that missed their thresholds are"
-        )
-        terminal.line(f"{missed} within that pass rate: pytest exits with 0 all the same", green=True)
+        missed = "1 eval missed its threshold" if forgiven == 1 else f"{forgiven} evals missed their thresholds"
+        terminal.line(f"{missed}, which the pass rate allows: pytest exits with 0", green=True)
     for note in ending.notes:
         terminal.line(no_command(visible(note, 1000)))
     for problem in ending.problems:
