@@ -146,7 +146,7 @@ def test_a_cell_that_lost_rounds_leaves_undecided_is_not_shown_as_passed(
     done = bakeoff("mcp", "evaluate", "suites", "--no-open")
     assert done.returncode == 3, done.stderr
     [page] = Path("mcp-report").glob("combined-report-*.html")
-    assert '<span class="tone-lost">100.0 %, 1 lost</span>' in page.read_text()
+    assert '<span class="tone-lost">100.0 % (1/1, 1 lost)</span>' in page.read_text()
     assert "| `suites/tired.yaml` | undecided | 0/1 |" in page.with_suffix(".md").read_text()
 
 

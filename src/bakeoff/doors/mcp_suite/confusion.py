@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.calls import NO_TOOL, UNREADABLE, Call, Expected, tool_label
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Plan
@@ -39,14 +40,15 @@ class Confusion:
         return [*wanted, *sorted(others, key=lambda name: (name in _NOT_TOOLS, name))]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfusedPair:
+class ConfusedTools(FrozenModel):
     """A wanted tool and another that was called instead, over all models."""
 
     wanted: str
     called: str
     rounds: int
     models: tuple[str, ...]
+    wantedDescription: str = ""
+    calledDescription: str = ""
 
 
 def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
@@ -83,8 +85,9 @@ def _count(rounds: Sequence[Sequence[Pair]], known: Container[str]) -> Counter[P
     return counts
 
 
-def confused_pairs(found: Sequence[Confusion], most: int = _MOST_PAIRS) -> tuple[ConfusedPair, ...]:
-    """Return the pairs that were confused most often."""
+def most_confused(found: Sequence[Confusion], tools: Iterable[ServerTool]) -> tuple[ConfusedTools, ...]:
+    """Return the pairs of tools that were confused most often, with the descriptions that models read."""
+    texts = {tool_label(tool.server, tool.name): tool.description for tool in tools}
     rounds: Counter[Pair] = Counter()
     models: dict[Pair, list[str]] = {}
     for confusion in found:
@@ -92,11 +95,17 @@ def confused_pairs(found: Sequence[Confusion], most: int = _MOST_PAIRS) -> tuple
             if pair[0] != pair[1] and pair[1] not in (UNREADABLE, NO_ANSWER, OTHERS):
                 rounds[pair] += count
                 models.setdefault(pair, []).append(confusion.model)
-    return tuple(ConfusedPair(*pair, count, tuple(models[pair])) for pair, count in rounds.most_common(most))
-
-
-def descriptions(tools: Iterable[ServerTool]) -> dict[str, str]:
-    return {tool_label(tool.server, tool.name): tool.description for tool in tools}
+    return tuple(
+        ConfusedTools(
+            wanted=wanted,
+            called=called,
+            rounds=count,
+            models=tuple(models[wanted, called]),
+            wantedDescription=texts.get(wanted, ""),
+            calledDescription=texts.get(called, ""),
+        )
+        for (wanted, called), count in rounds.most_common(_MOST_PAIRS)
+    )
 
 
 def called_in(record: Record) -> list[Call]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bakeoff.doors import Door, DoorResults, FinishedRun
-from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
+from bakeoff.doors.mcp_suite.outcome import Outcome
 from bakeoff.doors.mcp_suite.plan import KIND, SCORER, PlanSettings, environment_of, run_options, settings_of
 from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.engine.registry import Registry, default_registry
@@ -18,7 +18,7 @@ from bakeoff.subjects.variables import filled
 if TYPE_CHECKING:
     from bakeoff.doors.mcp_suite.results.files import Written
     from bakeoff.doors.mcp_suite.scorer import Grader
-    from bakeoff.report.blocks import Block, Section, Words
+    from bakeoff.report.blocks import Block, Section
     from bakeoff.report.html.run_data import RunData
 
 
@@ -85,15 +85,12 @@ class McpDoor(Door):
 
 
 def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
-    """Yield the pass rates for the terminal, with one row for each case and one column for each model."""
-    from bakeoff.report.blocks import Quote, Table, columns, paragraph
-    from bakeoff.report.words import cost, percent, visible
+    """Yield the pass rates, the outcome and the cost for the terminal."""
+    from bakeoff.doors.mcp_suite.results.sections import pass_rates
+    from bakeoff.report.blocks import paragraph
+    from bakeoff.report.words import cost, percent
 
-    def rate(cell: CellOutcome) -> str:
-        return f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})"
-
-    rows: list[tuple[Words, ...]] = [(Quote(case), *map(rate, cells)) for case, cells in outcome.by_case()]
-    yield Table(columns("case", *(f"{visible(spec.name, 60)}>" for spec in run.plan.subjects)), tuple(rows))
+    yield pass_rates(outcome)
     needed = "" if outcome.rule == "all" else f"; {percent(outcome.threshold)} of them must pass"
     used = run.summary.spent
     yield paragraph(

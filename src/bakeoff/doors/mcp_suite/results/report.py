@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
@@ -12,9 +11,10 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._version import __version__
 from bakeoff.doors.mcp_suite.calls import Expected
 from bakeoff.doors.mcp_suite.config import ExpectedCall
-from bakeoff.doors.mcp_suite.confusion import Confusion, confused_pairs, descriptions
+from bakeoff.doors.mcp_suite.confusion import ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.doors.mcp_suite.plan import PlanSettings, config_of, mode_of
+from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage, Verdict
 from bakeoff.report import summarise
@@ -104,15 +104,6 @@ class ModelConfusion(FrozenModel):
     calls: tuple[ConfusionEntry, ...]
 
 
-class ConfusedTools(FrozenModel):
-    wanted: str
-    called: str
-    rounds: int
-    models: tuple[str, ...]
-    wantedDescription: str = ""
-    calledDescription: str = ""
-
-
 class Additions(FrozenModel):
     """What Bakeoff adds to the format."""
 
@@ -151,7 +142,7 @@ def build_report(
     """Build the report of a run from the outcome of its cells and its confusion matrices (`found`)."""
     cells = dict(outcome.by_case())
     return Report(
-        timestamp=_iso(started),
+        timestamp=timestamp_of(started),
         config=_config(plan, settings),
         results=tuple(
             CaseResult(
@@ -175,11 +166,6 @@ def build_report(
         ),
         bakeoff=_additions(plan, settings, outcome.cells, found, run),
     )
-
-
-def _iso(seconds: float) -> str:
-    """Format a time as JavaScript does: UTC with milliseconds and a Z."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def expected_output(case: Case) -> JsonValue:
@@ -275,7 +261,6 @@ def _additions(
     plan: Plan, settings: PlanSettings, cells: Iterable[CellOutcome], found: Sequence[Confusion], run: str
 ) -> Additions:
     records = [record for cell in cells for record in cell.records]
-    texts = descriptions(settings.tools)
     return Additions(
         version=__version__,
         suite=settings.file,
@@ -295,17 +280,7 @@ def _additions(
             )
             for one in found
         ),
-        mostConfused=tuple(
-            ConfusedTools(
-                wanted=pair.wanted,
-                called=pair.called,
-                rounds=pair.rounds,
-                models=pair.models,
-                wantedDescription=texts.get(pair.wanted, ""),
-                calledDescription=texts.get(pair.called, ""),
-            )
-            for pair in confused_pairs(found)
-        ),
+        mostConfused=most_confused(found, settings.tools),
     )
 
 

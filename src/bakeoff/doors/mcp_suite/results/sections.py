@@ -10,21 +10,33 @@ from itertools import zip_longest
 
 from pydantic import JsonValue
 
-from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, confused_pairs, descriptions
-from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
+from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, most_confused
+from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State
 from bakeoff.doors.mcp_suite.plan import PlanSettings, mode_of
 from bakeoff.doors.mcp_suite.prompt import system_prompt
 from bakeoff.doors.mcp_suite.results.report import expected_output, failure_reason, response_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Verdict
-from bakeoff.report.blocks import Block, Code, Column, Datum, Fragment, Section, Table, Text, Tone, Value
+from bakeoff.report.blocks import (
+    Block,
+    Code,
+    Datum,
+    Fragment,
+    Quote,
+    Section,
+    Table,
+    Text,
+    Tone,
+    Value,
+    columns,
+)
 from bakeoff.report.words import percent, visible
 
 _PACKAGE = "bakeoff.doors.mcp_suite"
 _NAME = 120
 _LONGEST = 4_000  # characters of a reply or a description
 _MOST_ANSWERS = 200  # wrong answers beside the expected ones: more would make the page slow
-_TONES: dict[str, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
+TONES: dict[State, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
 
 
 def mcp_sections(
@@ -39,29 +51,22 @@ def mcp_sections(
     )
 
 
+def pass_rates(outcome: Outcome) -> Table:
+    """Return the pass rates as a table with a row for each case and a column for each model."""
+    models = dict.fromkeys(cell.model for cell in outcome.cells)
+    rows: list[tuple[Value, ...]] = []
+    for case, cells in outcome.by_case():
+        rates = (f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})" for cell in cells)
+        values = (Datum(rate, cell.pass_rate, TONES[cell.state]) for rate, cell in zip(rates, cells, strict=True))
+        rows.append((Quote(case), *values))
+    return Table(columns("case", *(f"{visible(model, 60)}>" for model in models)), tuple(rows), "Pass rates")
+
+
 def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
-    columns = (
-        Column(title="Case"),
-        Column(title="Model"),
-        Column(title="Pass rate", align="end", help="of the scored rounds"),
-        Column(title="Rounds", align="end", help="passed of scored rounds; lost rounds count neither way"),
-        Column(title="Outcome"),
-    )
     rule = "all cells must pass" if outcome.rule == "all" else f"{percent(outcome.threshold)} of the cells must pass"
     lead = f"A cell passes at {percent(outcome.threshold)} of its rounds; {rule}. The suite: {outcome.state}."
-    table = Table(columns=columns, rows=tuple(map(_cell_row, outcome.cells)), caption="Cells: one case with one model")
     notes = tuple(Text(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
-    return Section(id="cells", title="Pass rates", lead=lead, blocks=(table, *notes))
-
-
-def _cell_row(cell: CellOutcome) -> tuple[Value, ...]:
-    return (
-        visible(cell.case, _NAME),
-        visible(cell.model, _NAME),
-        Datum(text=percent(cell.pass_rate), sort=cell.pass_rate),
-        Datum(text=f"{cell.passed}/{cell.scored}{cell.lost}", sort=cell.passed),
-        Datum(text=cell.state, tone=_TONES[cell.state]),
-    )
+    return Section(id="cells", title="Pass rates", lead=lead, blocks=(pass_rates(outcome), *notes))
 
 
 def _confusion_sections(settings: PlanSettings, found: Sequence[Confusion]) -> Iterator[Section]:
@@ -70,18 +75,17 @@ def _confusion_sections(settings: PlanSettings, found: Sequence[Confusion]) -> I
         return
     lead = "Rows are wanted tools, columns are called tools, and cells count rounds. The diagonal is correct."
     yield Section(id="confusion", title="Tool confusion", lead=lead, blocks=matrices)
-    pairs = confused_pairs(found)
+    pairs = most_confused(found, settings.tools)
     if not pairs:
         return
-    texts = descriptions(settings.tools)
     data: list[JsonValue] = [
         {
             "title": f"{visible(pair.wanted, _NAME)} → {visible(pair.called, _NAME)}",
             "about": f"{pair.rounds} rounds; {visible(', '.join(pair.models), 300)}",
             "wanted": visible(pair.wanted, _NAME),
             "called": visible(pair.called, _NAME),
-            "wanted_words": texts.get(pair.wanted, "")[:_LONGEST] or "–",
-            "called_words": texts.get(pair.called, "")[:_LONGEST] or "–",
+            "wanted_words": pair.wantedDescription[:_LONGEST] or "–",
+            "called_words": pair.calledDescription[:_LONGEST] or "–",
         }
         for pair in pairs
     ]
@@ -91,14 +95,14 @@ def _confusion_sections(settings: PlanSettings, found: Sequence[Confusion]) -> I
 
 
 def _matrix(one: Confusion) -> Block:
-    wanted, called = one.wanted(), one.called()
-    rows: list[JsonValue] = [
-        {"name": visible(name, _NAME), "cells": [_count(one, name, other) for other in called]} for name in wanted
-    ]
+    called = one.called()
     data: dict[str, JsonValue] = {
         "model": visible(one.model, _NAME),
         "columns": [visible(name, _NAME) for name in called],
-        "rows": rows,
+        "rows": [
+            {"name": visible(name, _NAME), "cells": [_count(one, name, other) for other in called]}
+            for name in one.wanted()
+        ],
     }
     return Fragment(package=_PACKAGE, template="confusion.html", data=data)
 
@@ -182,12 +186,11 @@ def side_by_side(expected: str, actual: str) -> tuple[list[JsonValue], list[Json
 
 
 def _tools_section(plan: Plan, settings: PlanSettings) -> Section:
-    columns = (Column(title="Tool"), Column(title="Server"), Column(title="Description"))
     rows = tuple(
         (visible(tool.name, _NAME), visible(tool.server, _NAME), visible(tool.description, 500) or "–")
         for tool in settings.tools
     )
-    blocks: list[Block] = [Table(columns=columns, rows=rows, caption="Offered tools")]
+    blocks: list[Block] = [Table(columns("Tool", "Server", "Description"), rows, "Offered tools")]
     if mode_of(plan) == "json":
         text = system_prompt(settings.tools, sequences=settings.sequences)
         blocks.append(Code(text=text[:200_000], language="markdown", title="System prompt"))
