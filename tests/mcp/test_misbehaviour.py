@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -50,18 +49,17 @@ async def test_a_working_folder_that_is_not_there_is_named(opened: Opening, raw:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "sentence"),
+    ("behaviour", "seconds", "sentence"),
     [
-        ("hang-initialize", "did not answer the handshake within 3 s"),
-        ("hang-list", "did not finish its tool list within 3 s"),
+        ("hang-initialize", 1, "did not answer the handshake within 1 s"),
+        ("hang-list", 6, "did not finish its tool list within 6 s"),  # enough to start a program on a busy machine
     ],
 )
-async def test_a_server_that_hangs_at_start_is_ended_in_time(
-    raw: Raw, opened: Opening, behaviour: str, sentence: str
+async def test_a_server_that_hangs_at_start_is_ended(
+    raw: Raw, opened: Opening, behaviour: str, seconds: float, sentence: str
 ) -> None:
-    started = time.monotonic()
-    assert sentence in await refusal(opened, raw(behaviour), startup_seconds=3)
-    assert time.monotonic() - started < 10
+    async with asyncio.timeout(60):
+        assert sentence in await refusal(opened, raw(behaviour), startup_seconds=seconds)
 
 
 async def test_all_failing_servers_are_named_in_one_error(raw: Raw, opened: Opening) -> None:

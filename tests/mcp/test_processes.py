@@ -38,9 +38,8 @@ async def test_closing_ends_the_server_and_the_daemon_it_started(
 
 
 async def test_a_server_that_leaves_by_itself_is_not_waited_for(raw: Raw, opened: Opening) -> None:
-    async with opened(raw(), close_seconds=20):
-        started = time.monotonic()
-    assert time.monotonic() - started < 5
+    async with asyncio.timeout(120), opened(raw(), close_seconds=600):
+        pass
 
 
 async def test_cancelling_whoever_opened_the_hub_leaves_nothing(raw: Raw, tmp_path: Path) -> None:
@@ -65,16 +64,15 @@ async def test_cancelling_whoever_opened_the_hub_leaves_nothing(raw: Raw, tmp_pa
 
 async def test_cancelling_while_a_server_hangs_at_start_leaves_nothing(raw: Raw) -> None:
     async def use() -> None:
-        async with McpHub([raw("hang-initialize")]).open():
+        async with McpHub([raw("hang-initialize")], HubLimits(startup_seconds=600)).open():
             pass
 
     task = asyncio.create_task(use())
     await asyncio.sleep(0.3)
-    started = time.monotonic()
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert time.monotonic() - started < 10
+    async with asyncio.timeout(120):
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 async def test_a_restart_leaves_no_older_life_behind(raw: Raw, opened: Opening, tmp_path: Path) -> None:
@@ -116,7 +114,7 @@ def test_the_death_of_bakeoff_itself_is_the_death_of_its_servers(tmp_path: Path,
         pids = pids_in(note)
         bakeoff.send_signal(number)
         bakeoff.wait(30)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(map(alive, pids))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.mcp_suite.api import evaluate
+from bakeoff.doors.mcp_suite.config import Suite, read_suite
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.report import Report, RoundDetail
 from bakeoff.mcp import ServerSpec
@@ -43,6 +44,18 @@ def call(**fields: Any) -> str:
 
 def details(report: Report, case: int = 0, model: int = 0) -> tuple[RoundDetail, ...]:
     return report.results[case].modelResults[model].details
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., Suite]:
+    """Read a configuration from its text."""
+
+    def read(text: str | bytes, **environment: str) -> Suite:
+        file = tmp_path / "suite.yaml"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_suite(file, environment)
+
+    return read
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from bakeoff.doors.mcp_suite.calls import UNREADABLE
-from bakeoff.doors.mcp_suite.confusion import NO_ANSWER, OTHERS, confused_pairs, confusions
+from bakeoff.doors.mcp_suite.confusion import NO_ANSWER, OTHERS, confusions, most_confused
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State, outcome_of
 from bakeoff.doors.mcp_suite.plan import PlanSettings
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
@@ -109,7 +109,7 @@ def test_calls_are_set_against_what_was_wanted_and_what_is_lost_is_left_out(
         ("s / b", NO_ANSWER): 1,
     }
     assert confusion.called()[:2] == confusion.wanted() == ["s / a", "s / b"]
-    assert {(pair.wanted, pair.called) for pair in confused_pairs([confusion])} == {
+    assert {(pair.wanted, pair.called) for pair in most_confused([confusion], [])} == {
         ("s / a", "s / b"),
         ("s / b", "no tool"),
     }
@@ -153,4 +153,4 @@ def test_a_tool_that_is_wanted_twice_is_counted_once_for_each_round(heard: Calla
     [confusion] = confusions(_plan("a", "a", rounds=3), records)
     assert dict(confusion.counts) == {("s / a", "s / a"): 2, ("s / a", "s / b"): 2}
     assert dict(confusion.rounds) == {"s / a": 3}
-    assert [pair.rounds for pair in confused_pairs([confusion])] == [2]
+    assert [pair.rounds for pair in most_confused([confusion], [])] == [2]

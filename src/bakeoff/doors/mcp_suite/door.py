@@ -116,15 +116,13 @@ class _Parts:
             return SuiteModel.from_spec(self._with_secrets(spec), self.settings, self.environment)
 
     def scorer(self, spec: ScorerSpec) -> Scorer:
-        from bakeoff.doors.mcp_suite.scorer import CallScorer, Execution
+        from bakeoff.doors.mcp_suite.scorer import CallScorer
         from bakeoff.doors.mcp_suite.servers import hub_of
 
-        execution = None
         wanted = spec.options.get("execute") is True or self._expects("results") or self._expects("grading")
-        if wanted and spec.options.get("mode") != "agent":  # agents call the tools themselves
-            hub = hub_of(self.settings.servers, self.environment)
-            execution = Execution(hub, self.settings.serverScope == "trial")
-        return CallScorer.from_spec(spec, self.settings.tools, execution, self._grader)
+        executes = wanted and spec.options.get("mode") != "agent"  # agents call the tools themselves
+        hub = hub_of(self.settings.servers, self.environment) if executes else None
+        return CallScorer.from_spec(spec, self.settings.tools, hub, self._grader)
 
     @cached_property
     def _grader(self) -> "Grader | None":

@@ -1,7 +1,7 @@
 """Load the providers that a configuration adds, and check that its models can be asked."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,17 +26,24 @@ def added_providers(suite: Suite) -> dict[str, Provider]:
     return found
 
 
-def check_models(suite: Suite) -> None:
-    """Raise one error for all models, including the judge, that lack a provider, a key or weights."""
+def check_models(suite: Suite, models: Container[str] | None = None, *, offline: bool = False) -> None:
+    """Raise one error for all of these models (None: all), and the judge, that lack a provider, a key or weights.
+
+    With `offline`, only recorded answers are used, so that keys and weights are not needed.
+    """
     providers = known_providers(added_providers(suite))
-    named: list[tuple[Key, str]] = [(("modelsToTest", at), name) for at, name in enumerate(suite.config.modelsToTest)]
+    named: list[tuple[Key, str]] = [
+        (("modelsToTest", at), name)
+        for at, name in enumerate(suite.config.modelsToTest)
+        if models is None or name in models
+    ]
     if suite.config.judge is not None:
         named.append((("judge",), suite.config.judge))
     problems: list[str] = []
     for key, text in named:
         try:
             name = known_model_name(text, providers)
-            missing = what_is_missing(name, providers[name.provider], suite.environment)
+            missing = [] if offline else what_is_missing(name, providers[name.provider], suite.environment)
         except UsageError as error:
             missing = [str(error)]
         problems += [suite.lines.problem(key, problem) for problem in missing]

@@ -1,10 +1,10 @@
 """Score a round: compare the calls with the expected ones, execute the tools, and let a judge grade the results."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import JsonValue, ValidationError
 
@@ -66,34 +66,6 @@ class Grade(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
-    """Execute calls on the servers of the run, or on fresh servers for each trial."""
-
-    hub: McpHub
-    own_hub: bool = False
-
-    async def __call__(self, calls: Sequence[Call], resources: Mapping[str, Any]) -> list[Executed]:
-        """Execute the calls in turn, and stop after an error: later calls may depend on it."""
-        done: list[Executed] = []
-        async with self._opened(resources) as hub:
-            for call in calls:
-                result = await hub.call(call.serverName, call.toolName, call.parameters)
-                text, structured = result.text[:_LONGEST], _unless_long(result.structured)
-                done.append(Executed(tool=call.tool, text=text, structured=structured, is_error=result.is_error))
-                if result.is_error:
-                    break
-        return done
-
-    @asynccontextmanager
-    async def _opened(self, resources: Mapping[str, Any]) -> AsyncIterator[OpenHub]:
-        if not self.own_hub:
-            yield resources[self.hub.key]
-            return
-        async with self.hub.open() as hub:
-            yield hub
-
-
-@dataclass(frozen=True, slots=True)
 class Grader:
     """One judge for all cases. Each case may have a criterion of its own."""
 
@@ -147,20 +119,20 @@ class CallScorer:
 
     options: ScorerOptions
     tools: tuple[ServerTool, ...]
-    execution: Execution | None = None
+    hub: McpHub | None = None  # executes the calls; None if no case needs that
     grader: Grader | None = None
     _read: dict[str, Expected] = field(default_factory=dict)  # each case is read once
     name: ClassVar[str] = SCORER
 
     @classmethod
     def from_spec(
-        cls, spec: ScorerSpec, tools: Sequence[ServerTool], execution: Execution | None, grader: Grader | None
+        cls, spec: ScorerSpec, tools: Sequence[ServerTool], hub: McpHub | None, grader: Grader | None
     ) -> "CallScorer":
-        return cls(read_options(spec, ScorerOptions), tuple(tools), execution, grader)
+        return cls(read_options(spec, ScorerOptions), tuple(tools), hub, grader)
 
     @property
     def needs(self) -> Needs:
-        shared = (self.execution.hub,) if self.execution is not None and not self.execution.own_hub else ()
+        shared = (self.hub,) if self.hub is not None and self.options.scope == "run" else ()
         judging = self.grader.needs.resources if self.grader is not None else ()
         return Needs(resources=(*shared, *judging))
 
@@ -230,13 +202,26 @@ class CallScorer:
         return Reply(tuple(calls), "native")
 
     async def _execute(self, expected: Expected, reply: Reply, given: ScoreInput) -> list[Executed]:
-        """Execute the calls, which are all as expected here: wrong calls never reach a server."""
+        """Execute the calls in turn, and stop after an error: later calls may depend on it.
+
+        All calls are as expected here: wrong calls never reach a server.
+        """
         if self.options.mode == "agent":
             return _executed_by_agent(given.transcript.tool_calls, reply.calls)
         wanted = self.options.execute or expected.results is not None or expected.grading is not None
-        if not wanted or not reply.calls or self.execution is None:
+        if not wanted or not reply.calls or self.hub is None:
             return []
-        return await self.execution(reply.calls, given.resources)
+        done: list[Executed] = []
+        async with AsyncExitStack() as stack:
+            own = self.options.scope == "trial"
+            hub: OpenHub = await stack.enter_async_context(self.hub.open()) if own else given.resources[self.hub.key]
+            for call in reply.calls:
+                result = await hub.call(call.serverName, call.toolName, call.parameters)
+                text, structured = result.text[:_LONGEST], _unless_long(result.structured)
+                done.append(Executed(tool=call.tool, text=text, structured=structured, is_error=result.is_error))
+                if result.is_error:
+                    break
+        return done
 
 
 def _executed_by_agent(calls: Sequence[ToolCall], read: Sequence[Call]) -> list[Executed]:

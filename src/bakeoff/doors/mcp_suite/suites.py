@@ -145,15 +145,11 @@ def _unmatched(suites: Sequence[Suite], request: EvaluationRequest) -> Iterator[
 
 
 def _checked(suite: Suite, request: EvaluationRequest, options: RunOptions) -> SelectedSuite:
-    """Build the plan of a suite, and check its providers and keys for all models at once."""
-    if options.replay != "strict" and not request.models:  # for some models, `resolve` checks without line numbers
-        check_models(suite)
+    """Build the plan of a suite, and check the providers and keys of all its models at once."""
     gathered(list(_duplicate_ids(suite)))
     plan = build_plan(suite, request)
-    selected = SelectedSuite(suite, request, plan, settings_of(plan), full_environment(suite))
-    door = McpDoor(selected.settings, selected.environment)
-    door.registry(plan, options).resolve(plan, offline=options.replay == "strict")
-    return selected
+    check_models(suite, [spec.name for spec in plan.subjects], offline=options.replay == "strict")
+    return SelectedSuite(suite, request, plan, settings_of(plan), full_environment(suite))
 
 
 def _duplicate_ids(suite: Suite) -> Iterator[str]:
