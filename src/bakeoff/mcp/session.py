@@ -20,12 +20,12 @@ from mcp.shared.message import SessionMessage
 from mcp_types import Implementation, JSONRPCResponse
 from pydantic import JsonValue, ValidationError
 
+from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError
 from bakeoff.mcp.http import HttpServer
 from bakeoff.mcp.servers import HubLimits, ServerSpec
 from bakeoff.mcp.stdio import UNREADABLE, StdioServer
-from bakeoff.mcp.text import visible
 from bakeoff.mcp.tools import (
     Refused,
     ServerTool,

@@ -22,8 +22,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from bakeoff._kernel.text import LINE_LENGTH, quoted, visible
 from bakeoff.mcp.servers import HubLimits, ServerSpec
-from bakeoff.mcp.text import LINE_LENGTH, quoted, visible
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox.environment import inherited, search_path

@@ -13,8 +13,8 @@ from mcp_types import Tool as WireTool
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import quoted, visible
 from bakeoff.mcp.servers import HubLimits
-from bakeoff.mcp.text import quoted, visible
 
 
 class Refused(Exception):

@@ -3,6 +3,8 @@
 import re
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.text import visible as visible  # reports import all their words from here
+
 if TYPE_CHECKING:
     from bakeoff.stats import Interval
 
@@ -19,12 +21,6 @@ _NUMBERS = {
 }
 _SHOWN = _PICTURES | _NUMBERS
 _UNSHOWN = re.compile("[" + "".join(map(re.escape, map(chr, _SHOWN))) + "]")
-
-
-def visible(text: str, longest: int = 200) -> str:
-    """Return untrusted text on one line, with control characters escaped."""
-    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[: longest + 1])
-    return shown if len(text) <= longest else f"{shown[:longest]}…"
 
 
 def shown(text: str) -> str:

@@ -10,11 +10,11 @@ from pydantic import Field, JsonValue, ValidationError
 
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import visible
 from bakeoff.doors.mcp_suite.generate.values import Made, Maker
 from bakeoff.doors.mcp_suite.matching import is_matcher
 from bakeoff.errors import TrialError, UsageError
 from bakeoff.mcp import ServerTool
-from bakeoff.mcp.text import visible
 from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Task
 from bakeoff.subjects.model import ModelSubject

@@ -11,9 +11,9 @@ from jsonschema.validators import Draft202012Validator, validator_for  # type: i
 from pydantic import JsonValue
 from referencing.exceptions import Unresolvable
 
+from bakeoff._kernel.text import quoted
 from bakeoff.doors.mcp_suite.lint.rules import Finding
 from bakeoff.mcp import ServerTool
-from bakeoff.mcp.text import quoted
 
 Schema = Mapping[str, JsonValue]
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")

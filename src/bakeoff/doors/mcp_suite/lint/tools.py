@@ -11,10 +11,10 @@ from itertools import combinations
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import quoted
 from bakeoff.doors.mcp_suite.lint.rules import Finding
 from bakeoff.doors.mcp_suite.prompt import system_prompt
 from bakeoff.mcp import ServerTool
-from bakeoff.mcp.text import quoted
 from bakeoff.models.estimate import CHARS_PER_TOKEN
 
 _LONGEST_DESCRIPTION = 1024  # of a function, at OpenAI

@@ -1,0 +1,14 @@
+"""Make untrusted texts safe to print on one line."""
+
+LINE_LENGTH = 300
+
+
+def visible(text: str, longest: int = LINE_LENGTH) -> str:
+    """Return untrusted text on one line, cut to `longest` characters, with control characters escaped."""
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[: longest + 1])
+    return shown if len(text) <= longest else f"{shown[:longest]}…"
+
+
+def quoted(text: str, longest: int = LINE_LENGTH) -> str:
+    """Return the visible text in quotes. `repr` would escape the escapes again."""
+    return f"'{visible(text, longest)}'"
