@@ -27,11 +27,8 @@ SPELLINGS = ("expectedOutput", "expectedToolUsage")
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MALFORMED = re.compile(r"\$\{(?![A-Za-z_][A-Za-z0-9_]*\})[^}]*\}?")
-_LEFT_TO_SERVERS = (
-    "env",
-    "headers",
-    "args",
-)  # expanded only when a server starts, so that no file of a run contains them
+# Expanded only when a server starts, so that no file of a run contains them.
+_LEFT_TO_SERVERS = ("env", "headers", "args")
 
 # Types are strict: "10" is not a number, and true is not 1.
 Whole = Annotated[int, Strict()]
@@ -268,14 +265,10 @@ def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int
                 found.append(suite.lines.problem((*key, "serverName"), f"{what}{near_names(call.serverName, offered)}"))
             elif call.toolName not in offered[call.serverName]:
                 what = f"{call.serverName!r} has no tool {call.toolName!r}"
-                near = near_names(call.toolName, offered[call.serverName], _owners(call.toolName, offered))
-                found.append(suite.lines.problem((*key, "toolName"), f"{what}{near}"))
+                owner = next((server for server, names in offered.items() if call.toolName in names), None)
+                hint = f": {owner!r} has one" if owner else near_names(call.toolName, offered[call.serverName])
+                found.append(suite.lines.problem((*key, "toolName"), f"{what}{hint}"))
     return found
-
-
-def _owners(tool: str, offered: Mapping[str, list[str]]) -> str:
-    owners = [server for server, names in offered.items() if tool in names]
-    return f": {owners[0]!r} has one" if owners else ""
 
 
 def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
@@ -484,10 +477,8 @@ def expected_calls(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[tup
         yield (*base, place) if (*base, place) in placed.lines else base, call
 
 
-def near_names(name: str, known: Iterable[str], instead: str = "") -> str:
-    """Return `: did you mean …?` with similar names, or all names. `instead` replaces both."""
+def near_names(name: str, known: Iterable[str]) -> str:
+    """Return `: did you mean …?` with similar names, or `: there are …` with all names."""
     names = sorted(known)
     near = get_close_matches(name, names, n=3, cutoff=0.5)
-    if instead:
-        return instead
     return f": did you mean {', '.join(map(repr, near))}?" if near else f": there are {', '.join(names[:10]) or 'none'}"

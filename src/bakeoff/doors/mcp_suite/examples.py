@@ -5,13 +5,12 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff.doors.mcp_suite.config import CONFIG_NAME, SuiteConfig
+from bakeoff.doors.mcp_suite.config import CONFIG_NAME, SuiteConfig, near_names
 from bakeoff.doors.mcp_suite.matching import Matcher
 from bakeoff.errors import UsageError
 
@@ -155,9 +154,7 @@ def write_example(name: str, folder: Path, *, force: bool = False) -> list[Path]
 
 def find_example(name: str) -> Example:
     if name not in EXAMPLES:
-        near = get_close_matches(name, EXAMPLES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(EXAMPLES)}"
-        raise UsageError(f"there is no example {name!r}: {hint}")
+        raise UsageError(f"there is no example {name!r}{near_names(name, EXAMPLES)}")
     return EXAMPLES[name]
 
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from bakeoff.doors.mcp_suite.config import (
     SuiteCase,
     SuiteConfig,
     is_same_model,
+    near_names,
     read_suite,
     suite_environment,
 )
@@ -46,13 +46,7 @@ REPORT_FOLDER = Path("mcp-report")
 _LONGEST_ID = 80
 _SPARE_SECONDS = 30.0  # added to a model's time, for what the model does not cause
 _SCORE_SECONDS = 300.0  # for executed tools and a judge
-_OLD_SETTINGS = (
-    "suiteRule",
-    "concurrencyLimit",
-    "serverScope",
-    "retryConfig",
-    "gradingPrompt",
-)
+_OLD_SETTINGS = ("suiteRule", "concurrencyLimit", "serverScope", "retryConfig", "gradingPrompt")
 
 
 class EvaluationRequest(FrozenModel):
@@ -231,7 +225,7 @@ def _chosen_models(suite: Suite, request: EvaluationRequest) -> tuple[str, ...]:
             raise UsageError(f"{suite.file}: modelsToTest: {name!r} has unprintable characters: remove them")
     for name in request.models:
         if name not in known:
-            raise UsageError(f"--model {name!r} is not among modelsToTest of {suite.file}{_near(name, known)}")
+            raise UsageError(f"--model {name!r} is not among modelsToTest of {suite.file}{near_names(name, known)}")
     return tuple(name for name in known if not request.models or name in request.models)
 
 
@@ -240,9 +234,8 @@ def chosen_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, Su
     names = [case.name for case in suite.config.testCases if case.name]
     for wanted in request.cases:
         if not has_case(suite, wanted):
-            raise UsageError(
-                f"--case {wanted!r} is not the name, number or tag of a case in {suite.file}{_near(wanted, names)}"
-            )
+            near = near_names(wanted, names) if names else ""
+            raise UsageError(f"--case {wanted!r} is not the name, number or tag of a case in {suite.file}{near}")
     chosen = matching_cases(suite, request)
     if not chosen:
         raise UsageError(f"--prompt and --case leave no case of {suite.file}: select more")
@@ -265,11 +258,6 @@ def has_case(suite: Suite, wanted: str) -> bool:
 
 def _is_called(wanted: str, number: int, case: SuiteCase) -> bool:
     return wanted in (case.name, str(number), *case.tags)
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known[:10])}" if known else ""
 
 
 def _case(number: int, case: SuiteCase, config: SuiteConfig, limits: Limits) -> Case:
