@@ -59,7 +59,9 @@ def pass_rates(outcome: Outcome) -> Table:
         rates = (f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})" for cell in cells)
         values = (Datum(rate, cell.pass_rate, TONES[cell.state]) for rate, cell in zip(rates, cells, strict=True))
         rows.append((Quote(case), *values))
-    return Table(columns("case", *(f"{visible(model, 60)}>" for model in models)), tuple(rows), "Pass rates")
+    return Table(
+        columns("case", *(f"{visible(model, 60)}>" for model in models)), tuple(rows), "Pass rates by case and model"
+    )
 
 
 def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
