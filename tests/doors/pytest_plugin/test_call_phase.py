@@ -166,5 +166,6 @@ def pytest_runtest_logreport(report):
     folder = find_run(project.path / ".bakeoff", "latest")
     assert not folder.is_being_written()
     lines = folder.journal_file.read_bytes().splitlines()
-    assert sum(line.startswith(b'{"type":"record"') for line in lines) >= 192
+    # A write is due after 64 records or a second, so that a slow machine has written at another place before.
+    assert sum(line.startswith(b'{"type":"record"') for line in lines) > 200 - 64
     assert folder.plan_file.stat().st_size > 0
