@@ -408,5 +408,6 @@ def _gate_score(rule: PassRule, rounds: Sequence[Round]) -> float | None:
     if rule.gate == "mean":
         return fsum(scored) / len(scored)
     least = 1.0 if rule.threshold is None else rule.threshold
-    reached = [reaches(value, least) for value in scored]
+    # A round whose task or scorer broke passes under no threshold, not even 0.
+    reached = [reaches(each.value or 0.0, least) and not each.failed for each in rounds]
     return float(any(reached) if rule.gate == "pass@k" else all(reached))

@@ -26,7 +26,7 @@ from bakeoff.models.prices import (
     split_costs,
 )
 from bakeoff.record import Usage
-from bakeoff.report.words import cost
+from bakeoff.report.formatting import cost
 
 SONNET = Price(
     input=Decimal("0.000003"),

@@ -18,13 +18,13 @@ from bakeoff.report.blocks import BulletList, Facts, Quote, Report, Section
 from bakeoff.report.compare import FileName, compare_sources
 from bakeoff.report.compare_arms import read_arm, with_changes
 from bakeoff.report.compare_report import describe_comparison
+from bakeoff.report.formatting import percent, sentence, span
 from bakeoff.report.github import harmless_in_logs, harmless_json
 from bakeoff.report.leaderboard import SELFCHECK, rank_results, rank_sources
 from bakeoff.report.leaderboard_report import describe_leaderboard
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.readers import find_source, known_readers
 from bakeoff.report.terminal import print_blocks
-from bakeoff.report.words import percent, sentence, span
 from bakeoff.stats import Comparison, FlipRate, GateVerdict, Ruling, compare, flip_rate, flip_rate_within, judge
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 

@@ -13,7 +13,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.words import cost, visible
+from bakeoff.report.formatting import cost, visible
 from bakeoff.stats import Noise, minimum_detectable
 from bakeoff.storage.run_folder import find_run, run_folders
 

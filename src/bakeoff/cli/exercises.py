@@ -25,7 +25,7 @@ from bakeoff.doors.exercises.verify import gradable_exercises
 from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.report.words import visible
+from bakeoff.report.formatting import visible
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
 from bakeoff.sandbox.process import ProcessSandbox
 

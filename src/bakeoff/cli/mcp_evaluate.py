@@ -14,8 +14,8 @@ from bakeoff.doors.mcp_suite.results.files import write_combined
 from bakeoff.doors.mcp_suite.suites import Prepared, SelectedSuite, prepare, read_suites
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
+from bakeoff.report.formatting import percent, visible
 from bakeoff.report.output_files import refuse_unwritable
-from bakeoff.report.words import percent, visible
 
 
 def evaluate(

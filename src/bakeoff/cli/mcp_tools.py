@@ -28,8 +28,8 @@ from bakeoff.doors.mcp_suite.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, parse_mcp_option
 from bakeoff.mcp.servers import with_unique_names
+from bakeoff.report.formatting import visible
 from bakeoff.report.terminal import print_blocks
-from bakeoff.report.words import visible
 
 _FOR_EVERYONE = 0o644
 

@@ -27,7 +27,7 @@ from bakeoff.models.prices import (
     models_of_genai,
 )
 from bakeoff.models.providers import GATEWAY, ModelName, Provider, known_providers, parse_model_name
-from bakeoff.report.words import UNKNOWN, visible
+from bakeoff.report.formatting import UNKNOWN, visible
 
 _OUR_NAMES = {"x-ai": "xai"}  # providers that have another name in genai-prices
 _NEAR = 5

@@ -15,7 +15,7 @@ from rich.table import Column
 from bakeoff.engine.run_control import RunControl
 from bakeoff.plan import Plan
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
-from bakeoff.report.words import cost, duration, visible
+from bakeoff.report.formatting import cost, duration, visible
 
 _LINE_SECONDS = 10.0
 _MOST_SUBJECTS = 12  # that have a bar of their own

@@ -32,9 +32,9 @@ from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import Record
 from bakeoff.report import Summary, summarise
 from bakeoff.report.ci import CiRun, write_ci_outputs
+from bakeoff.report.formatting import cost
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.terminal import print_blocks
-from bakeoff.report.words import cost
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
 
 PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130

@@ -17,10 +17,10 @@ from bakeoff.record import Record, Verdict
 from bakeoff.report import Summary, summarise
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
 from bakeoff.report.case_verdicts import CaseVerdicts
+from bakeoff.report.formatting import cost, percent, visible
 from bakeoff.report.html.entries import Unreadable, read_entries
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.terminal import print_blocks
-from bakeoff.report.words import cost, percent, visible
 from bakeoff.storage.journal import Damage, Mark
 from bakeoff.storage.run_folder import RunFolder, find_run
 

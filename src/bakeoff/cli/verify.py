@@ -6,7 +6,7 @@ from rich.text import Text
 
 from bakeoff.cli.console import add_row, out, table
 from bakeoff.grading.verify import Check
-from bakeoff.report.words import visible
+from bakeoff.report.formatting import visible
 
 
 def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str]) -> int:

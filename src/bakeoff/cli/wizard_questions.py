@@ -15,7 +15,7 @@ from bakeoff.models.embedded.weights import KNOWN, check_name, is_here
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
 from bakeoff.models.prices import Price, format_mtok_cost, models_of_genai
 from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
-from bakeoff.report.words import UNKNOWN, visible
+from bakeoff.report.formatting import UNKNOWN, visible
 
 _CONTROLS = {"oracle": "control: submits the reference", "nop": "control: does nothing"}
 

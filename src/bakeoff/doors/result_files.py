@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, Field, ValidationError
 
 from bakeoff.errors import RunFolderError
-from bakeoff.report.words import visible
+from bakeoff.report.formatting import visible
 
 RECORDED = "recorded"
 """The kind of a subject that was imported from a result file."""

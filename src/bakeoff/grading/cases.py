@@ -52,8 +52,8 @@ def graded_case(case: Case) -> GradedCase:
     settings = case.grading
     if settings is None:
         raise GraderError(
-            f"case {case.id!r} does not say how it is graded: its plan was not made from suites or exercises, or by an "
-            "older version of bakeoff; start a new run"
+            f"case {case.id!r} does not say how it is graded: an older version of bakeoff made the plan, "
+            "or it was not made from suites or exercises; start a new run"
         )
     if settings.validator is not None and settings.validator not in case.hidden:
         raise GraderError(f"case {case.id!r}: its validator {settings.validator!r} is not among its hidden files")

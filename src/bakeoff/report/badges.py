@@ -3,8 +3,8 @@
 import unicodedata
 from xml.sax.saxutils import escape, quoteattr
 
+from bakeoff.report.formatting import percent, visible
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.report.words import percent, visible
 
 _HEIGHT = 20
 _PAD = 6

@@ -16,9 +16,9 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.report.compare_arms import Arm, by_id_alone, case_key, countable, read_arm
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, case_change, case_detail
+from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source
 from bakeoff.report.summary import SubjectSummary
-from bakeoff.report.words import visible
 from bakeoff.stats import (
     Cells,
     Comparison,

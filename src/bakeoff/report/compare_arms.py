@@ -13,10 +13,10 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record, Verdict
+from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Circumstances, Source
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, summarise
-from bakeoff.report.words import visible
 from bakeoff.stats import CLUSTER_TAG, CaseKey, Cell, Cells, Losses, Stamp
 
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}

@@ -22,8 +22,8 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.compare import ArmFacts, CompareReport, PairReport
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, Outcome, Side
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, replay_note, sentence, visible
 from bakeoff.report.scores import SCORE_COLUMNS, cost_per_trial, score_cells
-from bakeoff.report.words import UNKNOWN, cost, duration, percent, replay_note, sentence, visible
 from bakeoff.stats import GateVerdict, Interval
 
 _TONES: dict[GateVerdict, Tone] = {

@@ -11,9 +11,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Record, Verdict
+from bakeoff.report.formatting import visible
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
-from bakeoff.report.words import visible
 
 Status = Literal["passed", "failure", "error", "skipped"]
 

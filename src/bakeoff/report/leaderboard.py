@@ -11,10 +11,10 @@ from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.compare import FileName
 from bakeoff.report.compare_arms import case_key, countable
+from bakeoff.report.formatting import UNKNOWN, visible
 from bakeoff.report.readers import Source
 from bakeoff.report.summary import SubjectSummary, summarise
 from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes, Range
-from bakeoff.report.words import UNKNOWN, visible
 from bakeoff.stats import CLUSTER_TAG, CaseKey, Cell, Cells, Standing, leaderboard
 
 SELFCHECK = "selfcheck "

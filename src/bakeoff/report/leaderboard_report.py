@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
+from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, visible
 from bakeoff.report.leaderboard import Entry, Leaderboard
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells, score_plots, score_point
-from bakeoff.report.words import UNKNOWN, cost, percent, replay_note, span, visible
 
 _WHY_LEFT_OUT = "a control, or without a scored trial"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -27,7 +27,7 @@ from bakeoff.report.blocks import (
     sparkline,
     text_blocks,
 )
-from bakeoff.report.words import visible
+from bakeoff.report.formatting import visible
 
 LONGEST = 65_000
 """The length limit of a comment. GitHub takes 65,536 characters."""

@@ -19,7 +19,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.report.words import visible
+from bakeoff.report.formatting import visible
 from bakeoff.storage.journal import Damage, Entry, Mark, implausible_number, read_journal, read_journal_backwards
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
 

@@ -1,7 +1,7 @@
 """Say in a few words why a trial did not pass."""
 
 from bakeoff.record import Record, Score
-from bakeoff.report.words import visible
+from bakeoff.report.formatting import visible
 
 _LONGEST = 300
 

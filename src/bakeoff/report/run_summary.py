@@ -5,11 +5,11 @@ from itertools import islice
 
 from bakeoff.record import NO_USAGE, Record, Verdict
 from bakeoff.report.blocks import Block, Column, Datum, Quote, Section, Table, Text, columns, heading, paragraph
+from bakeoff.report.formatting import judging_note, replay_note, sentence, visible
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.scores import BOUND_NOTE, SCORE_COLUMNS, counted, name_datum, score_cells
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.report.words import judging_note, replay_note, sentence, visible
 
 MOST_FAILURES = 20
 HAPPY = (Verdict.PASS, Verdict.RECORDED)
@@ -66,7 +66,7 @@ def _notes(summary: Summary) -> Iterator[str]:
     if summary.only_controls:
         yield "Every subject is a control, which tests the cases."
     elif any(one.control for one in subjects):
-        yield "Controls test the cases; their failures are not listed."
+        yield "Controls test the cases; their failures are expected."
     if summary.replayed:
         yield _replays(summary)
     if summary.judging != NO_USAGE:

@@ -1,9 +1,9 @@
 """The columns, cells and plots of scores that all reports share."""
 
 from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Section, Span, Value, frontier
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, span, visible
 from bakeoff.report.summary import SubjectSummary
 from bakeoff.report.usage_intervals import Range
-from bakeoff.report.words import UNKNOWN, cost, duration, percent, span, visible
 from bakeoff.stats import Interval
 
 BOUND_NOTE = "* was given the hidden answers on purpose."

@@ -17,8 +17,8 @@ from bakeoff.report.blocks import (
     Text,
     text_blocks,
 )
+from bakeoff.report.formatting import visible
 from bakeoff.report.text_tables import fit_table, plain_text
-from bakeoff.report.words import visible
 
 _STYLES = {
     "strong": "bold",

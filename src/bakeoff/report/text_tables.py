@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Tone, as_datum, pieces, sparkline
-from bakeoff.report.words import visible
+from bakeoff.report.formatting import visible
 
 WIDE = 100
 """The width from which a table has two spaces between its columns."""

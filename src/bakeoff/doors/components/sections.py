@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bakeoff.doors.components.sections_files import file_section
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.report.blocks import Block, Code, Column, Datum, Section, Table, Tone, Value
-from bakeoff.report.words import UNKNOWN, cost, percent, visible
+from bakeoff.report.formatting import UNKNOWN, cost, percent, visible
 from bakeoff.stats import CaseKey, Cells, Comparison, compare
 
 if TYPE_CHECKING:

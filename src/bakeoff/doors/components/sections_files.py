@@ -7,7 +7,7 @@ from bakeoff.doors.result_files import RECORDED
 from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import read_options
 from bakeoff.report.blocks import Column, Datum, Section, Table, Value
-from bakeoff.report.words import UNKNOWN, visible
+from bakeoff.report.formatting import UNKNOWN, visible
 
 if TYPE_CHECKING:
     from bakeoff.report.html.run_data import RunData

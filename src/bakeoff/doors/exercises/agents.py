@@ -16,6 +16,7 @@ from bakeoff.subjects.agent_definition import AgentDefinition
 from bakeoff.subjects.agent_program import version_of
 
 _SHIPPED = Path(__file__).with_name("shipped")
+# The best known agents come first in lists; others follow by name.
 _ORDER = (
     *("claude", "aider", "goose", "codex", "copilot", "gemini", "opencode"),
     *("qwen", "cursor", "kimi", "vibe", "grok", "amp", "mini"),
@@ -39,7 +40,9 @@ def read_agent(file: Path) -> AgentDefinition:
 
 def known_agents(files: Iterable[Path] = ()) -> dict[str, AgentDefinition]:
     """Return the shipped agents and those of the user, which may replace a shipped one."""
-    shipped = {name: read_agent(_SHIPPED / f"{name}.yaml") for name in _ORDER}
+    names = sorted(file.stem for file in _SHIPPED.glob("*.yaml"))
+    names.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
+    shipped = {name: read_agent(_SHIPPED / f"{name}.yaml") for name in names}
     own = [read_agent(file) for file in files]
     return {**shipped, **{agent.name: agent for agent in own}}
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from bakeoff.errors import InfraError
-from bakeoff.report.words import visible
+from bakeoff.report.formatting import visible
 from bakeoff.subjects.folder_changes import Tree, patch_of, read_tree
 
 _SECONDS = 1.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bakeoff.plan import Case
 from bakeoff.report.blocks import Block, Code, Column, Datum, Section, Table, Value
-from bakeoff.report.words import UNKNOWN, visible
+from bakeoff.report.formatting import UNKNOWN, visible
 
 if TYPE_CHECKING:
     from bakeoff.report.html.run_data import RunData

@@ -88,7 +88,7 @@ def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
     """Yield the pass rates, the outcome and the cost for the terminal."""
     from bakeoff.doors.mcp_suite.results.sections import pass_rates
     from bakeoff.report.blocks import paragraph
-    from bakeoff.report.words import cost, percent
+    from bakeoff.report.formatting import cost, percent
 
     yield pass_rates(outcome)
     needed = "" if outcome.rule == "all" else f"; {percent(outcome.threshold)} of them must pass"

@@ -7,8 +7,8 @@ from pydantic_core import to_json
 
 from bakeoff.plan import Case
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Usage
+from bakeoff.report.formatting import shown, visible
 from bakeoff.report.html.render import NAME
-from bakeoff.report.words import shown, visible
 
 Json = dict[str, Any]
 

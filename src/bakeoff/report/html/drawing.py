@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from bakeoff.report.blocks import Axis, Difference, ForestPlot, Fragment, Plot, Point, Unit
-from bakeoff.report.words import UNKNOWN, cost, duration, visible
+from bakeoff.report.formatting import UNKNOWN, cost, duration, visible
 
 WIDTH, HEIGHT = 480.0, 310.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 16.0, 14.0, 44.0

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
+from bakeoff.report.formatting import visible
 from bakeoff.report.html.render import PAGE_NAME
 from bakeoff.report.html.run_data import State, read_plan, readable_errors
 from bakeoff.report.html.run_page import Sections, no_sections, write_run_page
 from bakeoff.report.page_cache import cache_key, clean_up, file_state, load, store
 from bakeoff.report.readers import Reader, Source, known_readers
 from bakeoff.report.summary import Summary, summarise
-from bakeoff.report.words import visible
 from bakeoff.storage.journal import Mark, read_journal
 from bakeoff.storage.run_folder import RunFolder, run_folders
 

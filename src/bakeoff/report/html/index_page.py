@@ -6,11 +6,11 @@ from typing import Any
 from urllib.parse import quote
 
 from bakeoff.report.blocks import Column, IndexColumn, Section, Table, Text
+from bakeoff.report.formatting import visible
 from bakeoff.report.html.entries import Entry, Unreadable
 from bakeoff.report.html.render import NAME, Page, Served, chunk, datum_json, menu, write_page
 from bakeoff.report.output_files import PUBLIC
 from bakeoff.report.summary import SubjectSummary
-from bakeoff.report.words import visible
 
 INDEX_NAME = "index.html"
 

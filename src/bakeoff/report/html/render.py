@@ -20,9 +20,9 @@ from bakeoff._kernel.files import PRIVATE
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError
 from bakeoff.report.blocks import Column, Datum, Fragment, Phrase, Quote, Report, Section, Table, as_datum, pieces
+from bakeoff.report.formatting import shown, visible
 from bakeoff.report.html.drawing import draw, forest, interval_words, written
 from bakeoff.report.output_files import PUBLIC, replace_file
-from bakeoff.report.words import shown, visible
 
 PAGE_NAME = "report.html"
 """The name of a run's page, beside its journal."""

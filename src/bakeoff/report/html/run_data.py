@@ -19,11 +19,11 @@ from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report.case_verdicts import CaseVerdicts
+from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import failure_class, failure_message
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes
-from bakeoff.report.words import visible
 from bakeoff.stats import Cell
 from bakeoff.storage.journal import Damage, Entry, Mark, read_journal_backwards
 from bakeoff.storage.run_folder import RunFolder

@@ -9,6 +9,7 @@ from typing import Any
 from bakeoff._kernel.files import PRIVATE
 from bakeoff.record import LOST, Record, Verdict
 from bakeoff.report.blocks import Matrix, MatrixCell, Section, Tone
+from bakeoff.report.formatting import cost, duration, visible
 from bakeoff.report.html.detail import case_detail, is_replayed, record_detail
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME, PAGE_NAME, ChunkWriter, Page, Served, chunk, menu, write_page
@@ -16,7 +17,6 @@ from bakeoff.report.html.run_data import RunData, Sink, read_run, read_source, r
 from bakeoff.report.html.run_sections import costs, failures, headline, overview, settings, tone_of, tradeoffs
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
-from bakeoff.report.words import cost, duration, visible
 from bakeoff.storage.run_folder import RunFolder
 
 DRAWN_CELLS = 2_000

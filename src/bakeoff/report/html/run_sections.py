@@ -10,13 +10,13 @@ from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.record import Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Quote, Section, Table, Text, Tone, Value
+from bakeoff.report.formatting import UNKNOWN, cost, percent, shown, span, visible
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME
 from bakeoff.report.html.run_data import Bill, FailureClass, FailureCount, RunData
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.scores import cost_per_trial, score_plots, score_point
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.report.words import UNKNOWN, cost, percent, shown, span, visible
 
 _LONG_OPTIONS = 20_000
 _TONES: Mapping[Verdict, Tone] = {

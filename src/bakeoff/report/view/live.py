@@ -10,8 +10,8 @@ from pydantic_core import from_json
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Usage, Verdict
+from bakeoff.report.formatting import visible
 from bakeoff.report.html.run_data import read_plan
-from bakeoff.report.words import visible
 from bakeoff.storage.journal import record_at
 from bakeoff.storage.run_folder import RunFolder
 

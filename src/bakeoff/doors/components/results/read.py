@@ -27,8 +27,8 @@ from bakeoff.doors.components.results.steps import read_step
 from bakeoff.doors.result_files import RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Verdict
+from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Circumstances, Description
-from bakeoff.report.words import visible
 
 DOOR = "components"
 COMPONENT = "Component.svelte"

@@ -29,10 +29,10 @@ from bakeoff.report.blocks import (
     Value,
 )
 from bakeoff.report.compare_arms import with_changes
+from bakeoff.report.formatting import UNKNOWN, cost, duration, visible
 from bakeoff.report.leaderboard import rank_sources
 from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
 from bakeoff.report.scores import interval_datum, score_plots
-from bakeoff.report.words import UNKNOWN, cost, duration, visible
 from bakeoff.stats import Standing
 
 _NOT_METERED = "not metered"

@@ -12,8 +12,8 @@ from bakeoff.doors.exercises.scoring import EXERCISE
 from bakeoff.doors.result_files import LARGEST_FILE, RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Phase, Record, Score, Transcript, Usage
+from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Circumstances, Description
-from bakeoff.report.words import visible
 
 DOOR = "exercises"
 _HEAD = 8192

@@ -28,9 +28,9 @@ from bakeoff.report.blocks import (
     paragraph,
 )
 from bakeoff.report.blocks import Report as PageReport
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, visible
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.output_files import replace_file, replace_text
-from bakeoff.report.words import UNKNOWN, cost, duration, percent, visible
 from bakeoff.storage.run_folder import RunFolder
 
 _MOST_FAILURES = 50

@@ -30,7 +30,7 @@ from bakeoff.report.blocks import (
     Value,
     columns,
 )
-from bakeoff.report.words import percent, visible
+from bakeoff.report.formatting import percent, visible
 
 _PACKAGE = "bakeoff.doors.mcp_suite"
 _NAME = 120

@@ -24,8 +24,8 @@ from bakeoff.report.blocks import (
     paragraph,
     text_blocks,
 )
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence, visible
 from bakeoff.report.scores import counted
-from bakeoff.report.words import UNKNOWN, cost, duration, percent, sentence, visible
 from bakeoff.stats import Interval
 
 WORST = 3

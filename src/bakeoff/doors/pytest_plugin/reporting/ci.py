@@ -8,7 +8,7 @@ from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import step_blocks
 from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import file_part, why_not
-from bakeoff.report.words import visible
+from bakeoff.report.formatting import visible
 
 Places = Mapping[str, tuple[Path, int | None]]
 """File and line, counted from 0, of tests by their node ids."""

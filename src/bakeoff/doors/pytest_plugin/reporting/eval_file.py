@@ -20,7 +20,7 @@ from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, Ta
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Gate, PassRule
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict, round_value
-from bakeoff.report.words import visible
+from bakeoff.report.formatting import visible
 from bakeoff.storage.journal import implausible_number
 
 FORMAT = "bakeoff-evals"

@@ -9,7 +9,7 @@ from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult
 from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, cell_of, suite_of
 from bakeoff.doors.pytest_plugin.reporting.source import case_ids
 from bakeoff.record import reaches
-from bakeoff.report.words import percent, visible
+from bakeoff.report.formatting import percent, visible
 from bakeoff.stats import CaseKey, Cells, Comparison, GateVerdict, Losses, Ruling, compare, judge_all
 
 _MOST_NAMED = 5

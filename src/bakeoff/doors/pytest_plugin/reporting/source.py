@@ -12,8 +12,8 @@ from bakeoff.doors.pytest_plugin.reporting.numbers import file_part
 from bakeoff.doors.pytest_plugin.subjects import SUBJECT, subject_name
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
+from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Circumstances, Description
-from bakeoff.report.words import visible
 
 _HEAD = 200
 _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"bakeoff-evals"')

@@ -17,8 +17,8 @@ from bakeoff.doors.pytest_plugin.reporting.blocks import WORST, gate_word, summa
 from bakeoff.doors.pytest_plugin.reporting.ending import Ending
 from bakeoff.record import ToolCall
 from bakeoff.report.blocks import Block, Blocks, BulletList, Table, Text
+from bakeoff.report.formatting import UNKNOWN, cost, visible
 from bakeoff.report.text_tables import fit_table, plain_text
-from bakeoff.report.words import UNKNOWN, cost, visible
 
 Colour = Literal["red", "yellow", "green"]
 
