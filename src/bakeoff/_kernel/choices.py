@@ -10,5 +10,8 @@ REPLAY_MODES: tuple[ReplayMode, ...] = get_args(ReplayMode)
 SandboxName: TypeAlias = Literal["auto", "process", "bwrap", "docker"]
 """`auto` is the strongest sandbox that works on this machine."""
 
-Gate: TypeAlias = Literal["verdict", "regression"]
+ComparisonGate: TypeAlias = Literal["verdict", "regression"]
 """What a comparison must show: `verdict` judges any difference, `regression` allows one up to the margin."""
+
+ExportFormat: TypeAlias = Literal["csv", "parquet", "inspect", "junit", "github", "markdown", "badge"]
+"""What `bakeoff export` writes."""

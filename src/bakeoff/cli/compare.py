@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bakeoff._kernel.choices import Gate
+from bakeoff._kernel.choices import ComparisonGate
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import err, out, say
@@ -33,7 +33,7 @@ def run_compare(
     results: Path,
     names: tuple[str, str | None],
     subjects: tuple[str | None, str | None],
-    gate: Gate,
+    gate: ComparisonGate,
     margin: float | None,
     details: int,
     shown_as: ReportFlags,

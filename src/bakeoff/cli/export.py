@@ -31,7 +31,7 @@ from bakeoff.report.run_summary import describe_run
 from bakeoff.report.summary import Summary, summarise
 
 if TYPE_CHECKING:
-    from bakeoff.cli.main import ExportFormat
+    from bakeoff._kernel.choices import ExportFormat
 
 STDOUT = "-"
 
@@ -41,16 +41,16 @@ class Wanted:
     """What to export, and where to write it."""
 
     source: Source
-    shelf: RunRecords
+    run_records: RunRecords
     output: str  # a path, or `-`
 
     @property
     def plan(self) -> Plan:
         """Return the plan with the chosen subjects only."""
-        return self.shelf.plan
+        return self.run_records.plan
 
     def summary(self) -> Summary:
-        return summarise(self.plan, self.shelf.records())
+        return summarise(self.plan, self.run_records.records())
 
 
 def run_export(results: Path, name: str, format_: "ExportFormat", output: str, subject: str | None) -> int:
@@ -58,8 +58,8 @@ def run_export(results: Path, name: str, format_: "ExportFormat", output: str, s
     source = find_source(results, name)
     plan = source.plan if subject is None else _with_subject(source, subject)
     records = (record for record in source.records() if subject in (None, record.subject))
-    with RunRecords(plan, records, share=door_of(plan).share(plan)) as shelf:
-        FORMATS[format_](Wanted(source, shelf, output))
+    with RunRecords(plan, records, share=door_of(plan).share(plan)) as run_records:
+        FORMATS[format_](Wanted(source, run_records, output))
     tell_of_damage(source.circumstances().damaged, source.name)
     return 0
 
@@ -76,12 +76,12 @@ def _with_subject(source: Source, subject: str) -> Plan:
 def _csv(wanted: Wanted) -> None:
     plan = wanted.plan
     with _text_to(wanted.output) as file:
-        write_csv(fields_of(plan), rows_of(wanted.source.name, wanted.shelf), file)
+        write_csv(fields_of(plan), rows_of(wanted.source.name, wanted.run_records), file)
 
 
 def _parquet(wanted: Wanted) -> None:
     plan = wanted.plan
-    rows = rows_of(wanted.source.name, wanted.shelf)
+    rows = rows_of(wanted.source.name, wanted.run_records)
     with _file_at(wanted.output, "parquet") as path:
         write_parquet(fields_of(plan), rows, path)
 
@@ -93,7 +93,7 @@ def _inspect(wanted: Wanted) -> None:
         if not wanted.output.endswith(".eval"):
             raise UsageError(f"-o {wanted.output}: Inspect recognises logs by their suffix: name a file *.eval")
         with _file_at(wanted.output, "inspect") as path:
-            write_inspect_log(source.name, source.plan, chosen[0], wanted.shelf, path)
+            write_inspect_log(source.name, source.plan, chosen[0], wanted.run_records, path)
         return
     if wanted.output == STDOUT or Path(wanted.output).suffix:
         raise UsageError(
@@ -103,12 +103,12 @@ def _inspect(wanted: Wanted) -> None:
     for number, spec in enumerate(chosen, 1):
         slug = re.sub(r"[^A-Za-z0-9._-]+", "_", spec.name).strip(".") or "subject"
         with _file_at(str(Path(wanted.output) / f"{number:02d}-{slug[:80]}.eval"), "inspect") as path:
-            write_inspect_log(source.name, source.plan, spec, wanted.shelf, path)
+            write_inspect_log(source.name, source.plan, spec, wanted.run_records, path)
 
 
 def _junit(wanted: Wanted) -> None:
     with _text_to(wanted.output) as file:
-        write_junit(wanted.source.name, wanted.shelf, file)
+        write_junit(wanted.source.name, wanted.run_records, file)
 
 
 def _markdown(wanted: Wanted) -> None:
@@ -120,7 +120,7 @@ def _github(wanted: Wanted) -> None:
     """Print annotations, also where no GitHub runner reads them, and write the step summary."""
     if wanted.output != STDOUT:
         raise UsageError(f"-o {wanted.output}: GitHub reads annotations from stdout: leave -o out")
-    for line in annotations(wanted.shelf):
+    for line in annotations(wanted.run_records):
         sys.stdout.write(line + "\n")
     write_step_summary(_blocks(wanted), sys.stdout, os.environ)
 
@@ -132,7 +132,7 @@ def _badge(wanted: Wanted) -> None:
 
 
 def _blocks(wanted: Wanted) -> Blocks:
-    return describe_run(wanted.source.name, wanted.summary(), wanted.shelf)
+    return describe_run(wanted.source.name, wanted.summary(), wanted.run_records)
 
 
 FORMATS: "dict[ExportFormat, Callable[[Wanted], None]]" = {

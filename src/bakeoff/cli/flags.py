@@ -25,7 +25,7 @@ Jobs = Annotated[int, Option(min=1, metavar="N", help="How many trials to run at
 Sandbox = Annotated[SandboxName, Option(help="The sandbox that commands run in.")]
 Refresh = Annotated[bool, Option("--refresh", help="Fetch the AI Gateway's list of models again.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
-MaxCost = Annotated[float | None, Option(metavar="USD", help="Start no more trials once this much is spent.")]
+MaxCost = Annotated[float | None, Option(metavar="USD", help="Stop at this cost; trials in flight are cut short.")]
 NoOpen = Annotated[bool, Option("--no-open", help="Do not open the browser.")]
 ExitZero = Annotated[bool, Option("--exit-zero", help="Exit with 0 even if something failed.")]
 Output = Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write; `-` is stdout.")]

@@ -5,12 +5,12 @@ Start-up must stay fast, so this module imports nothing heavy: each command impo
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
-from bakeoff._kernel.choices import Gate
+from bakeoff._kernel.choices import ComparisonGate, ExportFormat
 from bakeoff._version import __version__
 from bakeoff.cli.agents import agents
 from bakeoff.cli.crash import READER_GONE, accept_every_character, report_crash, shown
@@ -39,7 +39,6 @@ from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
 
 _DEMO_FLAGS = RunFlags(jobs=4)
-ExportFormat: TypeAlias = Literal["csv", "parquet", "inspect", "junit", "github", "markdown", "badge"]
 
 app = typer.Typer(
     rich_markup_mode=None,  # the rich-formatted help takes three times as long to appear
@@ -162,7 +161,7 @@ def compare(
     subject_a: Annotated[str | None, Option(metavar="NAME", help="The subject to take from the baseline.")] = None,
     subject_b: Annotated[str | None, Option(metavar="NAME", help="The subject to take from the candidate.")] = None,
     gate: Annotated[
-        Gate, Option(help="`regression` is met if the candidate is not worse by more than the margin.")
+        ComparisonGate, Option(help="`regression` is met if the candidate is not worse by more than the margin.")
     ] = "verdict",
     margin: Annotated[
         float | None, Option(min=0, max=1, help="The largest difference that does not matter, such as 0.05.")
@@ -390,3 +389,9 @@ def main() -> None:
         if isinstance(leaving.__context__, BrokenPipeError):  # the reader of our output has gone, as with `| head`
             sys.exit(READER_GONE)
         raise
+
+
+def mctest() -> None:
+    """Run `mctest` and `mcp-testing-framework`, which are other names of `bakeoff mcp`."""
+    sys.argv[1:1] = ["mcp"]
+    main()

@@ -1,6 +1,5 @@
 """Declare `bakeoff mcp`. Imports nothing heavy, to keep start-up fast."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -123,11 +122,3 @@ def mcp_schema() -> None:
     from bakeoff.cli.mcp_tools import print_schema
 
     raise typer.Exit(print_schema())
-
-
-def main() -> None:
-    """Run `mctest` and `mcp-testing-framework`, which are other names of `bakeoff mcp`."""
-    from bakeoff.cli.main import main
-
-    sys.argv[1:1] = ["mcp"]
-    main()

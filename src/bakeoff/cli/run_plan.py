@@ -40,7 +40,7 @@ from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
 PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 _STATES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
-_KEPT_IN_MEMORY = 10_000  # records; the journal of a larger run is read again each time
+_KEPT_BYTES = 1 << 24  # of journal and blobs; those of a larger run are read again each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class _Records:
         self._kept: list[Record] | None = None
 
     def __iter__(self) -> Iterator[Record]:
-        if self._plan.size > _KEPT_IN_MEMORY:
+        if self._kept is None and self._folder.size() > _KEPT_BYTES:
             return self._folder.latest_records(self._plan)
         if self._kept is None:
             self._kept = list(self._folder.latest_records(self._plan))

@@ -221,7 +221,7 @@ def _case_problems(name: str, member: object, cases: Iterable[Case]) -> Iterator
 
 
 def _self_judging_problems(judges: Mapping[str, Scorer], subjects: Iterable[SubjectSpec]) -> list[str]:
-    """Whose answers would be judged by the model that gave them."""
+    """Name the subjects whose answers would be judged by the model that gave them."""
     asked = [(subject.name, subject.options.get("model")) for subject in subjects]
     return [
         f"scorer {who!r}, subject {name!r}: {why}"

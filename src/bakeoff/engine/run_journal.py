@@ -65,7 +65,7 @@ class RunJournal:
         self._to_commit.set()
 
     def append(self, record: Record) -> None:
-        """Queue a record, and write the queue from time to time: a killed process loses at most a second."""
+        """Queue a record, and write the queue from time to time. A killed process loses what was not yet written."""
         self._writer.append_record(record)
         self._unflushed += 1
         now = time.monotonic()

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import PlainSerializer
 
-from bakeoff._kernel.choices import Gate
+from bakeoff._kernel.choices import ComparisonGate
 from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
@@ -73,7 +73,7 @@ class PairReport(FrozenModel):
 
 
 class CompareReport(FrozenModel):
-    gate: Gate
+    gate: ComparisonGate
     margin: float | None
     pairs: tuple[PairReport, ...]
     exit_code: int
@@ -84,7 +84,7 @@ def compare_sources(
     candidate: Source,
     *,
     subjects: tuple[str | None, str | None] = (None, None),
-    gate: Gate = "verdict",
+    gate: ComparisonGate = "verdict",
     margin: float | None = None,
     most_details: int = 5,
 ) -> CompareReport:
@@ -146,7 +146,9 @@ def _names(source: Source) -> str:
     return ", ".join(spec.name for spec in source.plan.subjects)
 
 
-def _report(arms: Sequence[tuple[Arm, Arm]], gate: Gate, margin: float | None, most_details: int) -> CompareReport:
+def _report(
+    arms: Sequence[tuple[Arm, Arm]], gate: ComparisonGate, margin: float | None, most_details: int
+) -> CompareReport:
     compared = {str(place): compare(*_cells(old, new)) for place, (old, new) in enumerate(arms)}
     losses = {str(place): (old.losses, new.losses) for place, (old, new) in enumerate(arms)}
     controls = _controls(arms)
@@ -183,7 +185,13 @@ def _cells(old: Arm, new: Arm) -> tuple[Cells, Cells]:
 
 
 def _pair(
-    old: Arm, new: Arm, compared: Comparison, ruling: Ruling, gate: Gate, margin: float | None, most_details: int
+    old: Arm,
+    new: Arm,
+    compared: Comparison,
+    ruling: Ruling,
+    gate: ComparisonGate,
+    margin: float | None,
+    most_details: int,
 ) -> PairReport:
     code, sentence = gate_of(compared, ruling, gate, margin)
     split = difference_split(*_cells(old, new))
@@ -204,7 +212,7 @@ def _pair(
     )
 
 
-def gate_of(compared: Comparison, ruling: Ruling, gate: Gate, margin: float | None) -> tuple[int, str]:
+def gate_of(compared: Comparison, ruling: Ruling, gate: ComparisonGate, margin: float | None) -> tuple[int, str]:
     """Return the exit code and its explanation."""
     unpaired = "" if compared.paired else ", although the cases differ"
     bounded = not ruling.refused and compared.inner is not None and margin is not None

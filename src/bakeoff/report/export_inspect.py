@@ -36,12 +36,12 @@ _STOPS = {"stop": "stop", "length": "max_tokens", "tool_call": "tool_calls", "co
 Json = dict[str, Any]
 
 
-def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, shelf: RunRecords, path: Path) -> None:
+def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, run_records: RunRecords, path: Path) -> None:
     """Write the log sample by sample; the summaries are collected in a temporary file."""
     only = with_changes(plan, subjects=(subject,))
-    [summary] = summarise(only, shelf.of_subject(subject.name)).subjects
+    [summary] = summarise(only, run_records.of_subject(subject.name)).subjects
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log, tempfile.TemporaryFile() as summaries:
-        span = _write_samples(plan, subject, shelf, log, summaries)
+        span = _write_samples(plan, subject, run_records, log, summaries)
         start = {
             "version": _VERSION,
             "eval": _spec(name, plan, subject, span),
@@ -67,15 +67,15 @@ class _Span:
 
 
 def _write_samples(
-    plan: Plan, subject: SubjectSpec, shelf: RunRecords, log: zipfile.ZipFile, summaries: IO[bytes]
+    plan: Plan, subject: SubjectSpec, run_records: RunRecords, log: zipfile.ZipFile, summaries: IO[bytes]
 ) -> _Span:
     span = _Span()
     separator = b"["
     for case in plan.cases:
-        for record in shelf.rounds(subject.name, case.id):
+        for record in run_records.rounds(subject.name, case.id):
             span.add(record)
             sample = _sample(case, subject, record)
-            sample["metadata"]["bakeoff_case_verdict"] = shelf.case_verdict(subject.name, case.id).verdict
+            sample["metadata"]["bakeoff_case_verdict"] = run_records.case_verdict(subject.name, case.id).verdict
             log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", _dump(sample))
             summaries.write(separator + _dump(_summary(sample)))
             separator = b","

@@ -61,13 +61,13 @@ def fields_of(plan: Plan) -> tuple[Field, ...]:
     return (*_FIXED, *(Field(f"score.{name}", "real") for name in unique_names(_scorers(plan))))
 
 
-def rows_of(name: str, shelf: RunRecords) -> Iterator[dict[str, Value]]:
+def rows_of(name: str, run_records: RunRecords) -> Iterator[dict[str, Value]]:
     """Yield a row for each record; `case_verdict` is that of its case over all rounds."""
-    plan = shelf.plan
+    plan = run_records.plan
     tags = {case.id: json.dumps(case.tags, sort_keys=True) for case in plan.cases}
     scorers = _scorers(plan)
-    for record in shelf.records():
-        verdict = shelf.case_verdict(record.subject, record.case).verdict
+    for record in run_records.records():
+        verdict = run_records.case_verdict(record.subject, record.case).verdict
         facts = {"run": name, "tags": tags[record.case], "case_verdict": verdict and str(verdict)}
         yield {**facts, **_row(record), **_scores(record, scorers)}
 

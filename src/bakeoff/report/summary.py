@@ -99,7 +99,7 @@ class Summary(FrozenModel):
 
     @property
     def all_passed(self) -> bool:
-        """Whether nothing that was judged failed."""
+        """Tell whether nothing that was judged failed."""
         return not any(subject.failed for subject in self.judged)
 
     @property

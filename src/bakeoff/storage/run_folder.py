@@ -66,6 +66,11 @@ class RunFolder:
             raise RunFolderError(f"{self.journal_file} cannot be read: it is not a file")
         return False
 
+    def size(self) -> int:
+        """Return how many bytes the journal and its blobs have."""
+        files = (self.journal_file, *(self.path / "blobs").rglob("*"))
+        return sum(file.stat().st_size for file in files if file.is_file())
+
     def write_plan(self, plan: Plan, redactor: Redactor) -> None:
         """Write the plan without secrets."""
         data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from bakeoff._kernel.threads import call
 from bakeoff.doors.pytest_plugin.rows import EvalCase, Row
+from bakeoff.doors.pytest_plugin.transcripts import transcript_of
 from bakeoff.engine.registry import NO_NEEDS
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
@@ -34,7 +35,7 @@ class EvalSubject:
         function = self.calls(task.case_id)
         try:
             if self.isolate:
-                from bakeoff.doors.pytest_plugin.isolation import call_isolated
+                from bakeoff.doors.pytest_plugin.isolation import call_isolated  # most suites need no processes
 
                 return await call_isolated(function)
             try:
@@ -55,26 +56,6 @@ class ReadyOutput:
 
     async def attempt(self, task: Task) -> Transcript:  # noqa: ARG002 - the signature of a subject
         return transcript_of(self.output)
-
-
-def transcript_of(answer: Any) -> Transcript:
-    """Return what a task returned as a transcript. Raise SubjectError if it cannot be scored."""
-    if isinstance(answer, str):
-        return Transcript(output=answer)
-    if answer is None:
-        raise SubjectError("the task returned None: return the output to score")
-    if isinstance(answer, Transcript):
-        return answer
-    from bakeoff.sdk_results import recognise
-
-    result = recognise(answer)
-    if result is None:
-        kind = type(answer)
-        raise SubjectError(
-            f"the task returned an object of {kind.__module__}.{kind.__qualname__}, which is unknown: "
-            "return a str, a TaskResult, data, or the result object of a known SDK"
-        )
-    return result.transcript()
 
 
 def call_with_case(function: Callable[..., Any], row: Row, arguments: Mapping[str, Any], holder: Any = None) -> Call:

@@ -98,7 +98,7 @@ def serve() -> None:
 
 def _answer(request: bytes) -> tuple[bytes, bytes]:
     from bakeoff._kernel.threads import call
-    from bakeoff.doors.pytest_plugin.adapters import transcript_of
+    from bakeoff.doors.pytest_plugin.transcripts import transcript_of
     from bakeoff.replay.process import replaying_as_inherited
 
     module, file, name, arguments = pickle.loads(request)  # noqa: S301 - from the process that started this one

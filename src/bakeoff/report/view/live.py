@@ -107,7 +107,9 @@ class Progress:
             case "running":
                 return "The run goes on."
             case "stopped":
-                return f"The run was stopped before its end; go on with `bakeoff resume {visible(self.folder.name)}`."
+                return (
+                    f"The run was stopped before its end; continue with `bakeoff resume {visible(self.folder.name)}`."
+                )
             case _:
                 return f"The run has ended: {self._ending or 'it never started'}."
 
