@@ -1,6 +1,6 @@
 """How often 95 % intervals hold the truth, and gates err, where it is promised and in places more. Prints Markdown.
 
-`python -m bench.bench_coverage [draws]`; the tables of docs/statistics.md are its output.
+`python -m bench.bench_coverage [draws]`; the tables of docs/explanation/statistics.md are its output.
 """
 
 import sys

@@ -13,7 +13,7 @@ PUBLIC = """
     ToolCall Transcript Usage UsageError Verdict __version__ default_registry describe_eval eval_suite evaluate_mcp
     find_run function_scorer function_subject new_run_folder register_provider replayable run summarise
 """
-DOCS = Path(__file__).parent.parent / "docs" / "api.md"
+DOCS = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
 
 
 def test_the_public_names_are_exactly_these() -> None:

@@ -13,8 +13,8 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
+from bakeoff._kernel.choices import ExportFormat
 from bakeoff.cli.export import FORMATS, Wanted
-from bakeoff.cli.main import ExportFormat
 from bakeoff.errors import BakeoffError
 from bakeoff.report.blocks import Block, Report
 from bakeoff.report.compare import compare_sources

@@ -1,4 +1,4 @@
-"""Every attack on every sandbox. The table in docs/sandbox.md is this file's table, and a test keeps them equal."""
+"""Every attack on every sandbox. The table in docs/explanation/sandbox.md is this file's table, and a test keeps them equal."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox.mounts import blocking_folder
 
 SANDBOXES = ("process", "bwrap", "docker")
-DOCUMENT = Path(__file__).parents[2] / "docs" / "sandbox.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation" / "sandbox.md"
 HOME_OF_ROOT = Path("~root").expanduser()
 KEY = "sk-never-to-be-seen"
 LIMITS = Limits(memory_mb=128, processes=64, disk_mb=50, output_kb=256)

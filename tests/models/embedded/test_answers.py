@@ -24,7 +24,7 @@ from bakeoff.models.embedded.relay import CALL_BEGINS, with_forced_call
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 
-PAGE = Path(__file__).parents[3] / "docs" / "embedded-model.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "embedded-model.md"
 CITY: dict[str, Any] = {
     "type": "object",
     "properties": {"city": {"type": "string", "maxLength": 20}, "population": {"type": "integer", "maximum": 9999999}},

@@ -1,4 +1,4 @@
-"""Large runs and many runs. The figures of a quiet machine are in docs/reports.md."""
+"""Large runs and many runs. The figures of a quiet machine are in docs/how-to/reports.md."""
 
 import os
 import subprocess

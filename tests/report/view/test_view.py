@@ -92,7 +92,7 @@ def test_a_run_is_seen_to_move_and_to_be_killed(viewer: Viewer, chromium: Chromi
 
         first, second, words, count = chromium(look)
     assert 0 < first < second
-    assert "stopped before its end; go on with `bakeoff resume live`" in words
+    assert "stopped before its end; continue with `bakeoff resume live`" in words
     assert "recorded trials" in count
 
 

@@ -1,4 +1,4 @@
-"""Draft test cases from the schemas of tools. See docs/mcp-config.md."""
+"""Draft test cases from the schemas of tools. See docs/reference/mcp-config.md."""
 
 from bakeoff.doors.mcp_suite.generate.drafts import Draft, draft_cases, reworded
 from bakeoff.doors.mcp_suite.generate.output import Frame, added_to, cases_text, whole_config

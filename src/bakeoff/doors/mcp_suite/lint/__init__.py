@@ -1,4 +1,4 @@
-"""Find what makes tools hard to choose, to call or to offer, without asking a model. See docs/mcp-lint.md."""
+"""Find what makes tools hard to choose, to call or to offer, without asking a model. See docs/reference/mcp-lint.md."""
 
 from bakeoff.doors.mcp_suite.lint.report import (
     Linted,
