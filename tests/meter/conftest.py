@@ -103,7 +103,7 @@ def upstream(provider: Loopback) -> Callable[..., Upstream]:
 
 @pytest.fixture
 async def meter() -> AsyncIterator[OpenMeter]:
-    async with Meter(patience=QUICK).open() as opened:
+    async with Meter(retry_policy=QUICK).open() as opened:
         yield opened
 
 

@@ -23,7 +23,7 @@ Ask = Callable[..., Awaitable[Record]]
 class Agent:
     """Asks until it has been answered often enough, as a command-line agent would, or all at once."""
 
-    needs = Needs(resources=(Meter(patience=QUICK),))
+    needs = Needs(resources=(Meter(retry_policy=QUICK),))
 
     def __init__(self, upstream: Upstream, times: int, *, together: bool = False) -> None:
         self._upstream, self._times, self._together = upstream, times, together

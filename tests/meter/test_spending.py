@@ -426,7 +426,7 @@ async def test_the_limit_on_calls_in_flight_is_shared_by_all_trials(provider: Lo
     release = threading.Event()
     provider.plan = lambda _: Act(hold=release)
     async with (
-        Meter(most_in_flight=2, patience=RetryPolicy(first_seconds=0.01)).open() as meter,
+        Meter(most_in_flight=2, retry_policy=RetryPolicy(first_seconds=0.01)).open() as meter,
         meter.open_trial(task_of(Books()), [upstream]) as one,
         meter.open_trial(task_of(Books()), [upstream]) as two,
         httpx2.AsyncClient(trust_env=False) as client,

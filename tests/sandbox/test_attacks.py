@@ -1,4 +1,4 @@
-"""Every attack on every sandbox. The table in docs/explanation/sandbox.md is this file's table, and a test keeps them equal."""
+"""Every attack on every sandbox. A test keeps the table in docs/explanation/sandbox.md equal to the one here."""
 
 import os
 import re

@@ -75,8 +75,8 @@ class ResolvedPlan:
 
     def secrets(self) -> dict[str, str]:
         """Return the keys that subjects and scorers use, by the names of their variables."""
-        outbound = [member for member in self._members() if isinstance(member, NeedsNetwork)]
-        return {name: value for member in outbound for name, value in member.secrets().items()}
+        networked = [member for member in self._members() if isinstance(member, NeedsNetwork)]
+        return {name: value for member in networked for name, value in member.secrets().items()}
 
     def _members(self) -> tuple[Subject | BoundSubject | Scorer, ...]:
         return (*self.subjects.values(), *self.bound.values(), *self.scorers.values())

@@ -185,7 +185,7 @@ class Exchange:
     async def _ask(self) -> None:
         trial, upstream = self.trial, self.asked.upstream
         try:
-            await trial.meter.gate(upstream).run(self._try, trial.clock)
+            await trial.meter.rate_limiter(upstream).run(self._try, trial.clock)
             if self.question is None:
                 trial.free_failure = None
         except InfraError as error:

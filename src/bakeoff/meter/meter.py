@@ -29,7 +29,7 @@ METER = "meter"
 class Meter:
     """The resource."""
 
-    patience: RetryPolicy = field(default_factory=RetryPolicy)
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     most_in_flight: int = DEFAULT_MAX_IN_FLIGHT  # requests to one provider, over all trials
 
     @property
@@ -49,7 +49,7 @@ class OpenMeter:
     def __init__(self, settings: Meter, stack: AsyncExitStack) -> None:
         self._settings = settings
         self._stack = stack
-        self._gates: dict[str, RateLimiter] = {}
+        self._rate_limiters: dict[str, RateLimiter] = {}
         self._clients: dict[str, httpx2.AsyncClient] = {}
         self._keys: dict[str, str] = {}
         self._prices: dict[tuple[str, str], Price | None] = {}
@@ -90,9 +90,11 @@ class OpenMeter:
     def client(self, upstream: Upstream) -> httpx2.AsyncClient:
         return self._clients[upstream.base_url]
 
-    def gate(self, upstream: Upstream) -> RateLimiter:
+    def rate_limiter(self, upstream: Upstream) -> RateLimiter:
         settings = self._settings
-        return self._gates.setdefault(upstream.base_url, RateLimiter(settings.most_in_flight, settings.patience))
+        return self._rate_limiters.setdefault(
+            upstream.base_url, RateLimiter(settings.most_in_flight, settings.retry_policy)
+        )
 
     async def price(self, upstream: Upstream, model: str) -> Price | None:
         """Return the price of a model; None where it is unknown. The first lookup may need the network."""

@@ -10,8 +10,8 @@
     power         sources of noise, and what a run of this size can find
     rounds        pass@k, pass^k, and how often one subject contradicts itself
 
-Each module is imported when something of it is first used, scipy and numpy when they are needed. docs/explanation/statistics.md
-describes what was simulated, and the results.
+Each module is imported when something of it is first used, scipy and numpy when they are needed.
+docs/explanation/statistics.md describes what was simulated, and the results.
 """
 
 from typing import TYPE_CHECKING

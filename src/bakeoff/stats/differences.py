@@ -1,4 +1,4 @@
-"""The interval of a mean paired difference, safe where few cases changed. How it was chosen: docs/explanation/statistics.md."""
+"""The interval of a mean paired difference, safe where few cases changed. See docs/explanation/statistics.md."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

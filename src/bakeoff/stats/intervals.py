@@ -1,4 +1,4 @@
-"""Confidence intervals of one score. Simulated coverage decided which one is used when: docs/explanation/statistics.md."""
+"""Confidence intervals of one score, chosen by their simulated coverage. See docs/explanation/statistics.md."""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -45,50 +45,50 @@ class Dialogue:
             self.to.write(json.dumps(what).encode() + b"\n")
             self.to.flush()
 
-    def hear(self) -> dict[str, Any] | None:
+    def read(self) -> dict[str, Any] | None:
         """Read the next message; return None at the end."""
         line = self.since.readline(LONGEST_LINE)
         if not line:
             return None
         try:
-            heard = json.loads(line)
+            message = json.loads(line)
         except ValueError:
             raise NotPytests from None
-        if not isinstance(heard, dict):
+        if not isinstance(message, dict):
             raise NotPytests
-        return heard
+        return message
 
-    def hear_with_a_new_word(self) -> dict[str, Any] | None:
+    def read_with_new_token(self) -> dict[str, Any] | None:
         word = secrets.token_hex(8)
         self.say(word)
-        heard = self.hear()
-        if heard is not None and heard.pop("word", None) != word:
+        message = self.read()
+        if message is not None and message.pop("word", None) != word:
             raise NotPytests
-        return heard
+        return message
 
 
-def text_in(heard: dict[str, Any], name: str) -> str:
-    value = heard.get(name)
+def text_in(message: dict[str, Any], name: str) -> str:
+    value = message.get(name)
     if not isinstance(value, str):
         raise NotPytests
     return value.encode(errors="replace").decode()
 
 
-def result_in(heard: dict[str, Any], name: str) -> dict[str, Any]:
-    state, seconds = heard.get("state"), heard.get("seconds")
+def result_in(message: dict[str, Any], name: str) -> dict[str, Any]:
+    state, seconds = message.get("state"), message.get("seconds")
     if state not in ("passed", "failed", "skipped") or not isinstance(seconds, float) or not 0 <= seconds < 1e9:
         raise NotPytests
-    return {"name": name, "state": state, "message": text_in(heard, "message"), "seconds": seconds}
+    return {"name": name, "state": state, "message": text_in(message, "message"), "seconds": seconds}
 
 
 def follow(dialogue: Dialogue, tests: list[dict[str, Any]]) -> dict[str, str] | None:
     """Collect the result of every test. Return the last message, or None if the process ended before it."""
-    while (heard := dialogue.hear()) is not None:
-        if "starts" not in heard:
-            last = dialogue.hear_with_a_new_word()
+    while (message := dialogue.read()) is not None:
+        if "starts" not in message:
+            last = dialogue.read_with_new_token()
             return last and {name: text_in(last, name) for name in ("error", "interrupted", "changed", "odd")}
-        name = text_in(heard, "starts")
-        result = dialogue.hear_with_a_new_word()
+        name = text_in(message, "starts")
+        result = dialogue.read_with_new_token()
         if result is None:
             return None
         tests.append(result_in(result, name))
@@ -110,7 +110,7 @@ def main() -> None:
     tests: list[dict[str, Any]] = []
     result: dict[str, Any] = {"tests": tests, "exit_code": None, "forged": False, "ready": False}
     try:
-        result["ready"] = dialogue.hear() == {"ready": True}
+        result["ready"] = dialogue.read() == {"ready": True}
         last = follow(dialogue, tests) if result["ready"] else None
         result |= last if last is not None else {"exit_code": child.wait()}
     except NotPytests:

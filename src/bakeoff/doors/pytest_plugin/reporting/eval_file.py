@@ -1,7 +1,7 @@
 """The file of `--eval-json`: write it, read it, and merge the files of the shards of one run.
 
-docs/how-to/pytest-reports.md describes the format. Every number in the file is computed again from its rounds when the file is
-read: a number that someone edited by hand decides nothing.
+docs/how-to/pytest-reports.md describes the format. Every number in the file is computed again from its rounds when the
+file is read: a number that someone edited by hand decides nothing.
 """
 
 import time
