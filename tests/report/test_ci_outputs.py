@@ -145,7 +145,7 @@ def test_controls_are_in_no_annotation_suite_list_of_failures_or_badge() -> None
     assert "| `nop` (control) | 0.0 % |" in text, "the table of scores has everyone"
     assert "| fail | `case-0` | `s` |" in text
     assert "`nop` | 1 |" not in text
-    assert "Controls test the cases; their failures are expected" in text
+    assert "Controls test the cases; their failures do not count" in text
     assert "suite: 11/12 passed" in run_badge(summarise(plan, records))
 
 
@@ -237,7 +237,7 @@ def test_a_pull_request_comment_has_every_denominator_and_the_failures() -> None
     with RunRecords(plan, records) as shelf:
         text = to_markdown(describe_run("the-run", summarise(plan, records), shelf))
     assert "| `s` | 50.0 % |" in text
-    assert "| 1/2 | 1 infra | $0.03 | 500 ms | 0 |" in text
+    assert "| 1/2 | 1 infra | $0.0300 | 500 ms | 0 |" in text
     assert "| fail | `case-1` | `s` | 1 | `exact: not case-1` |" in text
     assert "| infra | `case-2` |" in text
 

@@ -66,7 +66,7 @@ def _notes(summary: Summary) -> Iterator[str]:
     if summary.only_controls:
         yield "Every subject is a control, which tests the cases."
     elif any(one.control for one in subjects):
-        yield "Controls test the cases; their failures are expected."
+        yield "Controls test the cases; their failures do not count."
     if summary.replayed:
         yield _replays(summary)
     if summary.judging != NO_USAGE:
