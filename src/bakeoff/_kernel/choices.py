@@ -11,7 +11,7 @@ SandboxName: TypeAlias = Literal["auto", "process", "bwrap", "docker"]
 """`auto` is the strongest sandbox that works on this machine."""
 
 ComparisonGate: TypeAlias = Literal["verdict", "regression"]
-"""What a comparison must show: `verdict` judges any difference, `regression` allows one up to the margin."""
+"""The gate of a comparison: `verdict` judges any difference, `regression` allows one up to the margin."""
 
 ExportFormat: TypeAlias = Literal["csv", "parquet", "inspect", "junit", "github", "markdown", "badge"]
-"""What `bakeoff export` writes."""
+"""The formats of `bakeoff export`."""

@@ -38,7 +38,7 @@ STDOUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to export, and where to write it."""
+    """Hold the format of an export and the file to write."""
 
     source: Source
     run_records: RunRecords

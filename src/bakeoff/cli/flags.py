@@ -136,7 +136,7 @@ class ResumeFlags(JobFlags):
 
 
 class OutputFlags(Flags):
-    """What a run prints and writes at its end, besides its own files."""
+    """Choose the output of a run at its end, besides its own files."""
 
     as_json: AsJson = False
     junit: Path | None = flag(None, "Also write JUnit XML.", metavar="FILE")
@@ -151,7 +151,7 @@ class OutputFlags(Flags):
 
 
 class EndingFlags(OutputFlags):
-    """What a run prints and writes at its end, and which exit code it has."""
+    """Choose the output of a run at its end, and its exit code."""
 
     fail_under: float | None = flag(None, "Pass if every score is at least this.", min=0, max=1, metavar="SCORE")
     exit_zero: ExitZero = False

@@ -39,7 +39,7 @@ ShowPlan = Callable[["ComponentsRequest"], None]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What to run, and how many trials at the same time."""
+    """Hold the selection of what to run, and how many trials run at the same time."""
 
     request: "ComponentsRequest"
     jobs: int

@@ -46,7 +46,7 @@ class FinishedRun:
 
 @dataclass(frozen=True, slots=True)
 class DoorResults:
-    """What a door makes of a finished run."""
+    """Hold the files, tables and state that a door makes of a finished run."""
 
     files: tuple[Path, ...] = ()
     state: RunState | None = None  # by a rule of the door; None: the run passes if no trial fails
@@ -55,10 +55,10 @@ class DoorResults:
 
 
 class Door:
-    """What commands need to know of a door. This class serves plans that no door made."""
+    """Tell commands how a door treats its runs. This class serves plans that no door made."""
 
     pages = False
-    """Whether each run writes its page and the index at its end."""
+    """If true, each run writes its page and the index at its end."""
 
     def registry(self, plan: "Plan", options: "RunOptions") -> "Registry":  # noqa: ARG002 - for doors to use
         """Return the subjects, scorers and tools that plans of this door can name."""
