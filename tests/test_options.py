@@ -16,7 +16,7 @@ from bakeoff.options import RunOptions
         ({"backoff_seconds": -0.5}, "backoff_seconds: -0.5 is below 0"),
         ({"longest_backoff_seconds": -1}, "longest_backoff_seconds: -1 is below 0"),
         ({"max_cost": 0}, "max_cost: 0 is not above 0: leave it out for no limit"),
-        ({"max_tokens": -5}, "max_tokens: -5 is not above 0: leave it out for no limit"),
+        ({"max_total_tokens": -5}, "max_total_tokens: -5 is not above 0: leave it out for no limit"),
         ({"max_seconds": float("nan")}, "max_seconds: nan is not above 0: leave it out for no limit"),
     ],
 )

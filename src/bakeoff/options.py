@@ -26,7 +26,7 @@ class RunOptions:
     backoff_seconds: float = 1.0  # before the first retry; doubled each time, jittered
     longest_backoff_seconds: float = 60.0
     max_cost: float | None = None  # USD
-    max_tokens: int | None = None
+    max_total_tokens: int | None = None  # of all trials; the length of one reply is an option of subjects
     max_seconds: float | None = None  # of this process, not of the whole run
     sandbox: SandboxName = "auto"
     keep_workspaces: bool = False
@@ -47,7 +47,7 @@ class RunOptions:
             from bakeoff._kernel.tracing import check_tracing
 
             check_tracing()
-        for name in ("max_cost", "max_tokens", "max_seconds"):
+        for name in ("max_cost", "max_total_tokens", "max_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageError(f"{name}: {value} is not above 0: leave it out for no limit")

@@ -17,8 +17,8 @@ from bakeoff.record import Usage
         ({"max_cost": 2.0}, Usage(cost=1.99), None),
         ({"max_cost": 2.0}, Usage(cost=None, input=5), None),
         ({"max_cost": 2.0}, Usage(cost=2.0), "max_cost $2 is reached: $2 spent"),
-        ({"max_tokens": 10}, Usage(input=5, output=4), None),
-        ({"max_tokens": 10}, Usage(input=5, output=5), "max_tokens 10 is reached: 10 used"),
+        ({"max_total_tokens": 10}, Usage(input=5, output=4), None),
+        ({"max_total_tokens": 10}, Usage(input=5, output=5), "max_total_tokens 10 is reached: 10 used"),
         ({"max_seconds": 1e9}, Usage(), None),
     ],
 )
@@ -38,8 +38,8 @@ def test_a_budget_of_time_is_reached_by_the_clock() -> None:
         ({"max_cost": 2.0}, Usage(cost=1.0), True),
         ({"max_cost": 2.0}, Usage(cost=1.01), False),
         ({"max_cost": 2.0}, Usage(input=1), False),
-        ({"max_tokens": 20}, Usage(input=5, output=5), True),
-        ({"max_tokens": 20}, Usage(input=5, output=6), False),
+        ({"max_total_tokens": 20}, Usage(input=5, output=5), True),
+        ({"max_total_tokens": 20}, Usage(input=5, output=6), False),
     ],
 )
 def test_a_budget_says_whether_there_is_room_for_more(limits: dict[str, Any], more: Usage, fits: bool) -> None:

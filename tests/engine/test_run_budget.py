@@ -27,7 +27,7 @@ def spending(usage: Usage, *, told: bool) -> Callable[[Task], Awaitable[Transcri
     ("limit", "reason"),
     [
         ({"max_cost": 1.0}, "max_cost $1 is reached: $1 spent"),
-        ({"max_tokens": 20}, "max_tokens 20 is reached: 20 used"),
+        ({"max_total_tokens": 20}, "max_total_tokens 20 is reached: 20 used"),
     ],
 )
 @pytest.mark.parametrize("told", [True, False])

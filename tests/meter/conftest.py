@@ -52,7 +52,7 @@ class Books:
     def exceeded(self) -> str | None:
         if self.most_tokens is None or self.spent.tokens < self.most_tokens:
             return None
-        return f"max_tokens {self.most_tokens} is reached: {self.spent.tokens} used"
+        return f"max_total_tokens {self.most_tokens} is reached: {self.spent.tokens} used"
 
     def fits(self, more: Usage) -> bool:
         return self.most_tokens is None or self.spent.tokens + more.tokens <= self.most_tokens

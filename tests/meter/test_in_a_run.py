@@ -82,13 +82,13 @@ async def test_a_trial_that_runs_out_of_time_in_mid_stream_is_charged_for_what_c
 
 
 async def test_a_budget_ends_the_trial_as_nobodys_fault(provider: Loopback, ask: Ask) -> None:
-    record = await ask(times=5, max_tokens=20)
+    record = await ask(times=5, max_total_tokens=20)
     assert record.verdict is Verdict.BUDGET
     assert record.spent.tokens == 30
     assert len(provider.received) == 2
 
 
-@pytest.mark.parametrize("limit", [{"max_cost": 0.003}, {"max_tokens": 20}])
+@pytest.mark.parametrize("limit", [{"max_cost": 0.003}, {"max_total_tokens": 20}])
 async def test_a_budget_is_kept_however_much_is_asked_at_once(
     provider: Loopback, ask: Ask, limit: dict[str, Any]
 ) -> None:

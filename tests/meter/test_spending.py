@@ -73,7 +73,7 @@ async def test_a_budget_that_is_used_up_stops_the_trial_in_mid_run_and_the_run_l
         gemini = await at.post("/google/v1beta/models/gemini-x:generateContent", {"contents": []})
     assert [answer.status_code for answer in answers] == [200, 200, 402], "what was paid for is given"
     assert answers[2].json()["error"]["code"] == "insufficient_quota"
-    assert "max_tokens 30 is reached" in answers[2].json()["error"]["message"]
+    assert "max_total_tokens 30 is reached" in answers[2].json()["error"]["message"]
     assert claude.json()["error"]["type"] == "billing_error"
     assert gemini.json()["error"]["status"] == "FAILED_PRECONDITION"
     assert isinstance(reason, BudgetError)

@@ -203,7 +203,7 @@ async def test_what_is_replayed_is_shown_and_charged_to_no_budget(
 ) -> None:
     plan = plan_of(model_spec(), cases=5)
     first = await carry_out(plan, replay="record", recordings=recordings)
-    limits = {"max_cost": 0.001, "max_tokens": 1}
+    limits = {"max_cost": 0.001, "max_total_tokens": 1}
     second = await carry_out(plan, replay="strict", recordings=recordings, **limits)
     assert measured(first) == measured(second)
     assert sum(record.spent.cost or 0 for record in second) == pytest.approx(0.01)

@@ -11,7 +11,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.redaction import Redactor
-from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
+from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, find_run, new_run_folder, run_folders
 
 PLAN = Plan(
     name="p",
@@ -109,6 +109,17 @@ def test_the_last_record_of_each_trial_of_the_plan_counts(tmp_path: Path, make_r
         for record in (of(0, 1.0), of(1, 1.5), of(0, 2.0), stale, unknown):
             journal.append_record(record)
     assert list(folder.latest_records(PLAN)) == [of(0, 2.0), of(1, 1.5)]
+
+
+def test_the_journal_of_a_finished_run_is_read_once(tmp_path: Path, make_record: Callable[..., Record]) -> None:
+    folder = planned(tmp_path, "x")
+    with JournalWriter(folder.journal_file, NO_SECRETS) as journal:
+        journal.append_record(make_record())
+    finished = FinishedRunFolder(folder.path)
+    entries = list(finished.newest_first())
+    assert entries == list(folder.newest_first())
+    folder.journal_file.unlink()
+    assert list(finished.newest_first()) == entries
 
 
 def test_a_place_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:

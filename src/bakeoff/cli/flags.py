@@ -98,6 +98,7 @@ class PlanFlags(Flags):
     results: Results = Path("results")
     dry_run: bool = flag(False, "Print the plan and run nothing.")
     max_cost: MaxCost = None
+    max_total_tokens: int | None = flag(None, "Start no more trials once this many tokens are used.", min=1)
     max_seconds: float | None = flag(None, "Start no more trials after this time.", metavar="SECONDS")
     replay: ReplayMode = flag(
         "off",
@@ -132,7 +133,6 @@ class ResumeFlags(JobFlags):
     """The options of `bakeoff resume`."""
 
     sandbox: SandboxName | None = flag(None, "The sandbox that commands run in. Default: the one of the run.")
-    max_tokens: int | None = flag(None, "Start no more trials once this many tokens are used.", metavar="N")
 
 
 class OutputFlags(Flags):

@@ -12,7 +12,7 @@ from bakeoff.cli.console import out, say
 from bakeoff.doors import sections_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.html import read_entries, read_file_entries, write_index, write_run_page, write_source_page
-from bakeoff.report.html.entries import page_is_current, write_current_page
+from bakeoff.report.html.entries import page_is_current, read_entry, write_current_page
 from bakeoff.report.html.index_page import INDEX_NAME
 from bakeoff.report.readers import Source, find_source, known_readers
 from bakeoff.storage.run_folder import LATEST, RunFolder, run_folders
@@ -42,6 +42,7 @@ def _page_of(source: Source, target: Path | None) -> Path:
 def write_pages_of(folder: RunFolder) -> tuple[Path, Path]:
     """Write the page of a run and the index of its results folder."""
     page = write_current_page(folder, sections=sections_of)
+    read_entry(folder)  # keeps the summary, so that the index does not read the journal again
     results = folder.path.parent.parent
     return page, write_index(results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
 

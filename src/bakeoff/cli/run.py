@@ -31,7 +31,7 @@ class ComponentsFlags(SuiteFlags):
     max_steps: int | None = flag(None, "Replies of a model per trial. Default: 10, or 2 for a local model.", min=1)
     temperature: float | None = flag(None, "The temperature of the models. Default: their own.", min=0)
     seed: int | None = flag(None, "The seed of the first round; later rounds count up.")
-    max_tokens: int | None = flag(None, "The longest reply, in tokens.", min=1)
+    max_tokens: int | None = flag(None, "The longest reply of a model, in tokens.", min=1)
 
 
 @with_flags

@@ -29,18 +29,16 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec
-from bakeoff.record import Record
 from bakeoff.report import Summary, summarise
 from bakeoff.report.ci import CiRun, write_ci_outputs
 from bakeoff.report.formatting import cost
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.terminal import print_blocks
-from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
+from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, find_run, new_run_folder
 
 PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 _STATES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
-_KEPT_BYTES = 1 << 24  # of journal and blobs; those of a larger run are read again each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +130,8 @@ def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder 
     folder = folder or new_run_folder(checked.options.results, plan.name)
     options = replace(checked.options, folder=folder.path)
     interrupted = asyncio.run(watch(checked, options, err()))
-    records = _Records(folder, plan)
-    finished = FinishedRun(folder, plan, options, records, summarise(plan, records))
+    folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
+    finished = FinishedRun(folder, plan, options, summarise(plan, folder.latest_records(plan)))
     ended = EndedRun(finished, checked.door, checked.door.finish(finished), interrupted)
     if not ending.as_json:
         if ended.results.text is not None:
@@ -207,21 +205,6 @@ def _command(what: str, run: FinishedRun) -> str:
     usual = run.options.results == Path("results")
     words = ["bakeoff", *what.split(), run.folder.name, *([] if usual else ["--results", str(run.options.results)])]
     return shlex.join(words)
-
-
-class _Records:
-    """The latest record of each trial. The journal of a small run is read only once."""
-
-    def __init__(self, folder: RunFolder, plan: Plan) -> None:
-        self._folder, self._plan = folder, plan
-        self._kept: list[Record] | None = None
-
-    def __iter__(self) -> Iterator[Record]:
-        if self._kept is None and self._folder.size() > _KEPT_BYTES:
-            return self._folder.latest_records(self._plan)
-        if self._kept is None:
-            self._kept = list(self._folder.latest_records(self._plan))
-        return iter(self._kept)
 
 
 async def watch(checked: CheckedPlan, options: RunOptions, console: Console) -> bool:

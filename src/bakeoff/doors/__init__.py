@@ -4,7 +4,7 @@ A plan names the door that made it, so that a run is resumed, rescored and shown
 each other.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -40,8 +40,11 @@ class FinishedRun:
     folder: "RunFolder"
     plan: "Plan"
     options: "RunOptions"
-    records: "Iterable[Record]"  # the latest of each trial; may be iterated several times
     summary: "Summary"
+
+    def records(self) -> "Iterator[Record]":
+        """Yield the record that counts for each trial."""
+        return self.folder.latest_records(self.plan)
 
 
 @dataclass(frozen=True, slots=True)

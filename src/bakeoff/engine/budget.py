@@ -28,8 +28,8 @@ class Budget:
             return f"max_cost ${options.max_cost:g} is reached: ${spent.cost:g} spent"
         if options.max_cost is not None and self.unpriced:
             return "max_cost cannot be enforced: the cost of a call is unknown; set its model's price or drop the limit"
-        if options.max_tokens is not None and spent.tokens >= options.max_tokens:
-            return f"max_tokens {options.max_tokens} is reached: {spent.tokens} used"
+        if options.max_total_tokens is not None and spent.tokens >= options.max_total_tokens:
+            return f"max_total_tokens {options.max_total_tokens} is reached: {spent.tokens} used"
         if options.max_seconds is not None and time.monotonic() - self.started >= options.max_seconds:
             return f"max_seconds {options.max_seconds:g} is reached"
         return None
@@ -39,4 +39,4 @@ class Budget:
         options, spent = self.options, self.spent
         if options.max_cost is not None and (more.cost is None or (spent.cost or 0.0) + more.cost > options.max_cost):
             return False
-        return options.max_tokens is None or spent.tokens + more.tokens <= options.max_tokens
+        return options.max_total_tokens is None or spent.tokens + more.tokens <= options.max_total_tokens

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from bakeoff.storage.redaction import Redactor
 LATEST = "latest"
 MAX_TRIALS = 10**9
 """The largest plan whose records can be read: reading needs one bit of memory per trial."""
+_KEPT_BYTES = 1 << 24  # of journal and blobs; those of a larger finished run are read again each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,10 @@ class RunFolder:
         """Yield the entries of the journal with their byte offsets."""
         return read_journal_with_places(self.journal_file) if self.started else iter(())
 
+    def newest_first(self) -> Iterator[Entry]:
+        """Yield the entries of the journal from the last to the first."""
+        return read_journal_backwards(self.journal_file) if self.started else iter(())
+
     def latest_records(self, plan: Plan, damaged: list[Damage] | None = None) -> Iterator[Record]:
         """Yield the record that counts for each finished trial of the plan, newest first.
 
@@ -111,7 +117,7 @@ class RunFolder:
         if plan.size > MAX_TRIALS:
             raise RunFolderError(f"{self.plan_file} has {plan.size:,} trials: at most {MAX_TRIALS:,} can be read")
         seen = Bitmap(plan.size)
-        for entry in read_journal_backwards(self.journal_file) if self.started else ():
+        for entry in self.newest_first():
             if isinstance(entry, Damage) and damaged is not None:
                 damaged.append(entry)
             if isinstance(entry, Record):
@@ -123,8 +129,7 @@ class RunFolder:
 
     def spent(self) -> Usage:
         """Return all that the run has spent, including trials that were killed before they were recorded."""
-        entries = read_journal_backwards(self.journal_file) if self.started else ()
-        return next((entry.total for entry in entries if isinstance(entry, Spent)), NO_USAGE)
+        return next((entry.total for entry in self.newest_first() if isinstance(entry, Spent)), NO_USAGE)
 
     def beginning(self) -> Mapping[str, Any]:
         """Return the facts that the first process wrote when it started the run."""
@@ -164,6 +169,18 @@ class RunFolder:
             shutil.rmtree(self.path)
         except OSError as error:
             raise RunFolderError(f"{self.path} cannot be deleted: {error.strerror}") from error
+
+
+@dataclass(frozen=True)
+class FinishedRunFolder(RunFolder):
+    """A run that is no longer written. The journal of a small run is read only once, and kept in memory."""
+
+    @cached_property
+    def _kept(self) -> tuple[Entry, ...] | None:
+        return None if self.size() > _KEPT_BYTES else tuple(super().newest_first())
+
+    def newest_first(self) -> Iterator[Entry]:
+        return super().newest_first() if self._kept is None else iter(self._kept)
 
 
 def new_run_folder(results: Path, title: str) -> RunFolder:

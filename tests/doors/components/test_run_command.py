@@ -54,6 +54,15 @@ def test_suites_and_flags_say_what_is_run(bakeoff: Bakeoff, tmp_path: Path) -> N
     assert not (tmp_path / "results").exists()
 
 
+def test_the_tokens_of_a_run_and_of_a_reply_are_limited_by_different_options(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER)
+    done = bakeoff("run", "--model", "scripted:hi", "--max-tokens", "7", "--max-total-tokens", "9", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    done = bakeoff("resume", "--max-tokens", "7")
+    assert done.returncode == 2
+    assert "No such option: --max-tokens" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

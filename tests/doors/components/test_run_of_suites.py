@@ -41,8 +41,8 @@ def planned(folder: Path, **asked: Any) -> Plan:
 
 def written_by(folder: RunFolder, plan: Plan, options: RunOptions) -> tuple[Path, ...]:
     """The files that the door writes at the end of a run."""
-    records = list(folder.latest_records(plan))
-    return door_of(plan).finish(FinishedRun(folder, plan, options, records, summarise(plan, records))).files
+    summary = summarise(plan, folder.latest_records(plan))
+    return door_of(plan).finish(FinishedRun(folder, plan, options, summary)).files
 
 
 async def carried_out(plan: Plan, folder: Path, **options: Any) -> dict[tuple[str, str], Record]:

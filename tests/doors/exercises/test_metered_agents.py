@@ -117,7 +117,7 @@ async def test_a_run_out_of_budget_ends_the_agent_and_says_so(
     monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
     file = agent_file(tmp_path, "asking", f"{ASKING}\nsleep 600", **METERED)
     plan = planned(track, "asking", agent_files=[file], wanted=["double"], timeout=60.0)
-    [record] = (await carried_out(plan, tmp_path, max_tokens=5)).values()
+    [record] = (await carried_out(plan, tmp_path, max_total_tokens=5)).values()
     assert record.verdict is Verdict.BUDGET
     assert record.spent.tokens == 15
 

@@ -49,15 +49,15 @@ def test_no_case_starts_once_the_evals_have_cost_the_limit(bakeoff: Bakeoff, pro
 
 def test_a_limit_on_tokens_counts_every_round(project: SmallProject) -> None:
     project.write(PRICED)
-    seen = project.run("--eval-max-tokens", "40", "--eval-rounds", "2")
+    seen = project.run("--eval-max-total-tokens", "40", "--eval-rounds", "2")
     assert (project.path / "asked").read_text() == "aab"
     assert [outcome.passed for outcome in seen.outcomes] == [True, None, None, None]
-    assert "evals: 3 cases are undecided (budget): max_tokens 40 is reached: 45 used" in seen.text
+    assert "evals: 3 cases are undecided (budget): max_total_tokens 40 is reached: 45 used" in seen.text
 
 
 def test_a_limit_that_is_not_reached_changes_nothing(project: SmallProject) -> None:
     project.write(PRICED)
-    seen = project.run("--eval-max-cost", "1.01", "--eval-max-tokens", "61")
+    seen = project.run("--eval-max-cost", "1.01", "--eval-max-total-tokens", "61")
     assert seen.counts() == {"passed": 5}
     assert "undecided" not in seen.text
 
@@ -109,7 +109,7 @@ async def test_one(to_eval, number):
         ("--eval-max-cost", "0", "'0' is not a number above 0"),
         ("--eval-max-cost", "nan", "'nan' is not a number above 0"),
         ("--eval-max-cost", "much", "'much' is not a number above 0"),
-        ("--eval-max-tokens", "0", "'0' is not a whole number above 0"),
+        ("--eval-max-total-tokens", "0", "'0' is not a whole number above 0"),
     ],
 )
 def test_a_limit_that_is_none_is_refused(project: SmallProject, option: str, value: str, problem: str) -> None:

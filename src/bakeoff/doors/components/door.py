@@ -65,7 +65,7 @@ class ComponentsDoor(Door):
         from bakeoff.report.html import write_source_page
         from bakeoff.report.readers import Source
 
-        folder, records = run.folder, list(run.records)
+        folder, records = run.folder, list(run.records())
         written: list[Path] = []
         for name, result in result_files(run.plan, records, _sizes(records), Origin(folder.label, _began(folder))):
             path = _free_path(run.options.results, name, folder.label, written)

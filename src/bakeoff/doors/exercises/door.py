@@ -41,7 +41,7 @@ class ExercisesDoor(Door):
             files={name: TaskFiles(each.solution, each.tests) for name, each in settings.items()},
             watch=show_changes if plan.settings.get("show_progress") is True else None,
             sandbox=sandbox,
-            limited=options.max_cost is not None or options.max_tokens is not None,
+            limited=options.max_cost is not None or options.max_total_tokens is not None,
         )
         return (
             default_registry()
@@ -59,7 +59,7 @@ class ExercisesDoor(Door):
         """Write one result file for each agent, and a copy of the last as `latest.json`."""
         from bakeoff.doors.exercises.results.write import result_files
 
-        files = {name: result.to_json() for name, result in result_files(run.plan, run.records, run.folder.name)}
+        files = {name: result.to_json() for name, result in result_files(run.plan, run.records(), run.folder.name)}
         if files:
             files["latest.json"] = list(files.values())[-1]
         for name, content in files.items():

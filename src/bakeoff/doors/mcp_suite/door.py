@@ -69,7 +69,7 @@ class McpDoor(Door):
         """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule over cells."""
         from bakeoff.doors.mcp_suite.results.files import write_reports
 
-        written = write_reports(run.folder, run.plan, self._settings_of(run.plan), run.records)
+        written = write_reports(run.folder, run.plan, self._settings_of(run.plan), run.records())
         text = tuple(_describe(written.outcome, run))
         return McpResults(written.files, written.outcome.state, text, written.report, written=written)
 

@@ -33,7 +33,7 @@ def add_options(group: pytest.OptionGroup) -> None:
         help="start no further case once the evals have cost this much; the rest is undecided (verdict budget)",
     )
     group.addoption(
-        "--eval-max-tokens",
+        "--eval-max-total-tokens",
         type=_count,
         metavar="N",
         help="start no further case once the evals have used this many tokens; the rest is undecided (verdict budget)",
@@ -83,7 +83,7 @@ def rounds_of(config: pytest.Config, settings: "Settings") -> int:
 
 def is_limited(config: pytest.Config) -> bool:
     """Return whether there is a limit on what evals may spend."""
-    return config.getoption("eval_max_cost") is not None or config.getoption("eval_max_tokens") is not None
+    return config.getoption("eval_max_cost") is not None or config.getoption("eval_max_total_tokens") is not None
 
 
 def run_options(config: pytest.Config) -> "RunOptions":
@@ -93,7 +93,7 @@ def run_options(config: pytest.Config) -> "RunOptions":
     return RunOptions(
         results=results_folder(config),
         max_cost=config.getoption("eval_max_cost"),
-        max_tokens=config.getoption("eval_max_tokens"),
+        max_total_tokens=config.getoption("eval_max_total_tokens"),
         replay=replay_mode(config),
         recordings=config.rootpath / FOLDER / "recordings",
     )

@@ -25,7 +25,7 @@ from bakeoff.report.reasons import failure_class, failure_message
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes
 from bakeoff.stats import Cell
-from bakeoff.storage.journal import Damage, Entry, Mark, read_journal_backwards
+from bakeoff.storage.journal import Damage, Entry, Mark
 from bakeoff.storage.run_folder import RunFolder
 
 MOST_TRIALS = 10_000_000
@@ -246,8 +246,7 @@ def read_run(folder: RunFolder, sink: Sink) -> RunData:
     """Read a run. `sink` receives each record that counts, unordered, with its trial's index in the plan."""
     plan = read_plan(folder)
     collector = _Collector(plan)
-    entries = read_journal_backwards(folder.journal_file) if folder.started else iter(())
-    summary = summarise(plan, collector.counted(entries, sink))
+    summary = summarise(plan, collector.counted(folder.newest_first(), sink))
     running, torn = folder.is_being_written(), folder.has_torn_line()
     data = _data(folder.label, collector, summary, running=running, torn=torn)
     return replace(data, folder=folder)
