@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.engine.resources import SharedResources
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import RunFolderError
@@ -154,3 +155,20 @@ async def test_a_full_disk_closes_resources_and_ends_the_run_with_a_sentence(
 
 
 # --- draining and stopping ----------------------------------------------------------------------------------------
+
+
+async def test_an_error_of_any_kind_in_opening_is_the_callers_and_others_can_still_open(
+    log: list[tuple[str, str, object]],
+) -> None:
+    class Broken(Shared):
+        def open(self) -> AbstractAsyncContextManager[str]:
+            raise ZeroDivisionError("a fault of its author")
+
+    shared = SharedResources()
+    async with asyncio.timeout(10):
+        with pytest.raises(ZeroDivisionError, match="a fault of its author"):
+            await shared.open([Broken("broken", log)], {})
+        assert (await shared.open([Shared("a", log)], {}))["a"] == "the a"
+        assert (await shared.open([Shared("b", log), Shared("a", log)], {}))["b"] == "the b"
+        await shared.close()
+    check_closed(log)

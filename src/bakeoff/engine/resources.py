@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bakeoff.errors import BakeoffError, InfraError
+from bakeoff.errors import InfraError
 from bakeoff.protocols import Resource
 
 _CLOSING_SECONDS = 5.0
@@ -98,12 +98,13 @@ class SharedResources:
                 missing = [each for each in wanted if each.key not in known]
                 try:
                     more = await stack.enter_async_context(open_resources(missing))
+                except Exception as error:  # noqa: BLE001 - for the caller; other callers still need this task
+                    if not done.done():  # the task that asked may have been cancelled
+                        done.set_exception(error)
+                else:
                     self._opened |= more.opened
                     self._failed |= more.failed
-                    if not done.done():  # the task that asked may have been cancelled
-                        done.set_result(None)
-                except BakeoffError as error:
                     if not done.done():
-                        done.set_exception(error)
+                        done.set_result(None)
                 finally:
                     done.cancel()  # no effect on a settled future; otherwise the caller would wait for ever

@@ -298,9 +298,10 @@ class SuiteExecution:
             await self._submit_to_pool(self._changed)
         except BakeoffError as error:
             self._break(error)
-        except Exception as error:
-            self._break(InfraError(f"the suite could not go on: {error!r}", permanent=True))
-            raise
+        except Exception as error:  # noqa: BLE001 - nobody awaits this task: the cases report the error
+            broken = InfraError(f"the suite could not go on: {error!r}", permanent=True)
+            broken.__cause__ = error
+            self._break(broken)
         finally:
             self._break(InfraError("it was cancelled before it was finished", permanent=True))
 
@@ -313,8 +314,10 @@ class SuiteExecution:
                     await pool.submit(job(case.place, round_))
                 if self._last and not self._todo:
                     return
-                self._full = bool(self._todo)
                 changed.clear()
+                self._full = bool(self._todo)
+                if self._full and self._ahead < _MOST_AHEAD:
+                    continue  # pytest went on before it could see that it has to wake this task
                 await changed.wait()
 
     def _break(self, error: BakeoffError) -> None:
