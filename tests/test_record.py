@@ -162,3 +162,13 @@ def test_a_mean_that_only_rounding_keeps_below_the_threshold_reaches_it(make_rec
     assert not reaches(0.6999, 0.7)
     scores = tuple(Score(name=str(number), value=0.7) for number in range(3))
     assert make_record(threshold=0.7, scores=scores, transcript=Transcript()).verdict is Verdict.PASS
+
+
+def test_texts_that_come_in_by_a_copy_are_cleaned_like_all_others() -> None:
+    half = "half a pair: \ud83d"
+    call = ToolCall(name="t").model_copy(update={"result": {half: [half]}, "error": half})
+    assert (call.result, call.error) == ({"half a pair: \\ud83d": ["half a pair: \\ud83d"]}, "half a pair: \\ud83d")
+    transcript = Transcript().model_copy(update={"steps": (Step(parts=(call,)),), "metadata": {"said": half}})
+    assert Transcript.model_validate_json(transcript.model_dump_json()) == transcript
+    score = Score(name="s").model_copy(update={"reason": half})
+    assert score.reason == "half a pair: \\ud83d"

@@ -1,6 +1,6 @@
 """RECORD: what happened in one trial. Phases and scores are stored; verdicts are derived from them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from math import fsum
@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from bakeoff._kernel.json import CleanJson, CleanObject, CleanText, as_json
+from bakeoff._kernel.json import CleanJson, CleanObject, CleanText, as_json, clean
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import PassRule
 
@@ -82,7 +82,15 @@ NO_USAGE = Usage()
 _ROUNDING = 1e-12  # rounding error of sums, in USD
 
 
-class _Tagged(FrozenModel):
+class _WithTexts(FrozenModel):
+    """A part of a record that holds texts of subjects and scorers."""
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy with new values. Their texts are cleaned like those of a new object, which pydantic would not do."""
+        return super().model_copy(update=clean(dict(update or {})), deep=deep)
+
+
+class _Tagged(_WithTexts):
     """A part of a step. Its `type` is always written, also where defaults are left out."""
 
     @model_serializer(mode="wrap")
@@ -197,7 +205,7 @@ def _error_text(error: Any) -> str:
 Part = Annotated[Text | Reasoning | ToolCall, Field(discriminator="type")]
 
 
-class Step(FrozenModel):
+class Step(_WithTexts):
     """One turn of the subject."""
 
     parts: tuple[Part, ...] = ()
@@ -206,7 +214,7 @@ class Step(FrozenModel):
     seconds: float | None = None
 
 
-class Transcript(FrozenModel):
+class Transcript(_WithTexts):
     """Everything that a subject said and did in one attempt."""
 
     output: CleanJson = None
@@ -219,7 +227,7 @@ class Transcript(FrozenModel):
         return tuple(part for step in self.steps for part in step.parts if isinstance(part, ToolCall))
 
 
-class Failure(FrozenModel):
+class Failure(_WithTexts):
     """The reason why a phase ended early; `kind` says what caused it."""
 
     kind: Literal["subject", "timeout", "budget", "infra", "grader"]
@@ -230,7 +238,7 @@ class Failure(FrozenModel):
     permanent: bool = False  # another try at once would fail again
 
 
-class Score(FrozenModel):
+class Score(_WithTexts):
     """The result of one scorer. `value` None is unscored: shown, but left out of the mean."""
 
     name: CleanText
@@ -251,7 +259,7 @@ def reaches(score: float, threshold: float) -> bool:
     return score >= threshold - 1e-9
 
 
-class Record(FrozenModel):
+class Record(_WithTexts):
     """One finished trial."""
 
     case: str

@@ -1,7 +1,7 @@
 """What tests of the meter share: a provider on loopback, the key that only it may see, and a trial that asks it."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +14,7 @@ from bakeoff._kernel.choices import ReplayMode
 from bakeoff._kernel.clock import Clock
 from bakeoff.errors import BudgetError
 from bakeoff.meter import Meter, OpenMeter, TrialMeter, Upstream
+from bakeoff.meter.shared import MeterLimits
 from bakeoff.models.prices import Price
 from bakeoff.models.providers import BUILT_IN
 from bakeoff.models.rate_limit import RetryPolicy
@@ -143,12 +144,14 @@ def visit(meter: OpenMeter, upstream: Callable[..., Upstream]) -> Opening:
         recordings: Store | None = None,
         place: Place | None = None,
         price: Price | None = PRICE,
+        limits: MeterLimits | None = None,
         **given: Any,
     ) -> AsyncIterator[Visit]:
         own = books or Books()
         upstreams = [upstream(name, price) for name in names or ("openai", "anthropic", "google")]
         async with (
-            meter.open_trial(task_of(own, recordings, **given), upstreams, place=place) as trial,
+            Meter(retry_policy=QUICK, limits=limits).open() if limits else nullcontext(meter) as chosen,
+            chosen.open_trial(task_of(own, recordings, **given), upstreams, place=place) as trial,
             httpx2.AsyncClient(
                 headers={"authorization": f"Bearer {trial.token}"}, trust_env=False, timeout=60
             ) as client,

@@ -10,8 +10,8 @@ import threading
 import httpx2
 import pytest
 
-from bakeoff.meter import app, exchange, listener
 from bakeoff.meter.answer import arguments_of
+from bakeoff.meter.shared import MeterLimits
 
 from ..models.loopback import Act, Loopback
 from .conftest import Opening, Visit
@@ -163,12 +163,9 @@ async def test_what_is_no_request_is_refused_and_not_passed_on(body: bytes, prov
     assert len(provider.received) == 1
 
 
-async def test_a_request_that_is_too_large_is_cut_short(
-    provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "MOST_BODY_BYTES", 1 << 20)
+async def test_a_request_that_is_too_large_is_cut_short(provider: Loopback, visit: Opening) -> None:
     bomb = gzip.compress(b'{"a": "' + b"x" * (8 << 20) + b'"}')
-    async with visit() as at:
+    async with visit(limits=MeterLimits(body_bytes=1 << 20)) as at:
         answer = await at.client.post(at.origin + CHAT, content=b"x" * (2 << 20))
         packed = await at.client.post(at.origin + CHAT, content=bomb, headers={"content-encoding": "gzip"})
         unknown = await at.client.post(at.origin + CHAT, content=b"x", headers={"content-encoding": "zstd"})
@@ -180,14 +177,11 @@ async def test_a_request_that_is_too_large_is_cut_short(
     assert len(provider.received) == 1
 
 
-async def test_requests_that_are_too_large_together_are_refused(
-    provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "MOST_HELD_BYTES", 1 << 20)
+async def test_requests_that_are_too_large_together_are_refused(provider: Loopback, visit: Opening) -> None:
     release = threading.Event()
     provider.then(Act(hold=release))
     large = {"model": "m", "messages": [{"role": "user", "content": "x" * 700_000}]}
-    async with visit() as at:
+    async with visit(limits=MeterLimits(held_bytes=1 << 20)) as at:
         first = asyncio.create_task(at.post(CHAT, large))
         while not provider.received:
             await asyncio.sleep(0.01)
@@ -197,22 +191,16 @@ async def test_requests_that_are_too_large_together_are_refused(
         assert (await at.post(CHAT, large)).status_code == 200
 
 
-async def test_a_request_that_never_arrives_is_given_up(
-    provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "BODY_SECONDS", 0.2)
-    async with visit() as at:
+async def test_a_request_that_never_arrives_is_given_up(provider: Loopback, visit: Opening) -> None:
+    async with visit(limits=MeterLimits(body_seconds=0.2)) as at:
         head = f"POST {CHAT} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: {at.trial.token}\r\n"
         answer = await raw(at, f"{head}Connection: close\r\nContent-Length: 100\r\n\r\n{{".encode())
         assert answer.startswith(b"HTTP/1.1 408")
         assert await still_serves(at)
 
 
-async def test_a_connection_that_says_nothing_is_closed(
-    provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listener, "HEAD_SECONDS", 0.2)
-    async with visit() as at:
+async def test_a_connection_that_says_nothing_is_closed(provider: Loopback, visit: Opening) -> None:
+    async with visit(limits=MeterLimits(head_seconds=0.2)) as at:
         assert await raw(at, b"") == b""
         assert await raw(at, b"POST /openai") == b""
         assert await still_serves(at)
@@ -239,25 +227,19 @@ async def test_thousands_of_connections_leave_room_for_other_trials(provider: Lo
                 await asyncio.sleep(0.05)
 
 
-async def test_too_many_requests_at_a_time_are_refused(
-    provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "MOST_EXCHANGES", 2)
+async def test_too_many_requests_at_a_time_are_refused(provider: Loopback, visit: Opening) -> None:
     provider.plan = lambda _: Act(first_byte=0.2)
-    async with visit() as at:
+    async with visit(limits=MeterLimits(exchanges=2)) as at:
         answers = await asyncio.gather(*(at.chat() for _ in range(6)))
         assert await still_serves(at)
     statuses = sorted(answer.status_code for answer in answers)
     assert statuses == [200, 200, 429, 429, 429, 429]
 
 
-async def test_an_agent_that_does_not_take_its_answer_loses_it(
-    provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exchange, "TAKING_SECONDS", 0.3)
+async def test_an_agent_that_does_not_take_its_answer_loses_it(provider: Loopback, visit: Opening) -> None:
     provider.then(Act(say=" ".join(["x" * 10_000] * 2000)))
     body = json.dumps({"model": "m", "stream": True}).encode()
-    async with visit() as at:
+    async with visit(limits=MeterLimits(taking_seconds=0.3)) as at:
         head = f"POST {CHAT} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: {at.trial.token}\r\n"
         with socket.create_connection(("127.0.0.1", at.trial.port)) as silent:
             silent.sendall(
@@ -269,12 +251,9 @@ async def test_an_agent_that_does_not_take_its_answer_loses_it(
         assert await still_serves(at)
 
 
-async def test_an_event_without_an_end_is_not_waited_for(
-    provider: Loopback, visit: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bakeoff.meter.sse.MOST_BYTES", 1 << 16)
+async def test_an_event_without_an_end_is_not_waited_for(provider: Loopback, visit: Opening) -> None:
     provider.then(Act(body=b"data: " + b"x" * (1 << 18), headers={"content-type": "text/event-stream"}))
-    async with visit() as at:
+    async with visit(limits=MeterLimits(event_bytes=1 << 16)) as at:
         answer = await at.chat(stream=True)
         assert answer.status_code == 502
         assert await still_serves(at)
@@ -294,3 +273,17 @@ def test_arguments_that_cannot_be_kept_as_data_stay_text() -> None:
     assert arguments_of('{"x": NaN}') == '{"x": NaN}'
     assert arguments_of("[" * 100_000) == "[" * 100_000
     assert arguments_of("") == {}
+
+
+async def test_half_a_surrogate_pair_in_a_tool_result_is_kept_in_a_form_that_can_be_stored(
+    provider: Loopback, visit: Opening
+) -> None:
+    provider.then(Act(calls=(("look", {}),)))
+    async with visit() as at:
+        await at.chat()
+        [call] = at.trial.transcript().tool_calls
+        result = {"role": "tool", "tool_call_id": call.id, "content": "half a pair: \ud83d"}
+        await at.client.post(at.origin + CHAT, content=json.dumps({"model": "m", "messages": [result]}))
+        transcript = at.trial.transcript()
+    assert [call.result for call in transcript.tool_calls] == ["half a pair: \\ud83d"]
+    assert json.loads(transcript.model_dump_json())

@@ -4,32 +4,21 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope, Send
 
 from bakeoff.errors import InfraError
 from bakeoff.meter.answer import depth_of
-from bakeoff.meter.exchange import Asked, Exchange, Message, Responder, Send, StreamCut, unpacked
+from bakeoff.meter.exchange import Exchange, Responder, StreamCut, unpacked
 from bakeoff.meter.trial import TrialMeter
-from bakeoff.meter.upstreams import (
-    Route,
-    Upstream,
-    asking_headers,
-    budget_message,
-    find_route,
-    inner_path,
-    model_in,
-    refusal,
-)
+from bakeoff.meter.upstreams import ROUTES, Asked, Route, Upstream, asking_headers, budget_message, inner_path, refusal
 from bakeoff.meter.wire_formats import RESPONSES
 
-Receive = Callable[[], Awaitable[Message]]
-
-MOST_BODY_BYTES = 32 << 20
-MOST_HELD_BYTES = 64 << 20  # of all requests of a trial together
-MOST_EXCHANGES = 24  # at one time
-BODY_SECONDS = 60.0  # for a complete request
 DEEPEST = 200
 LONGEST_PATH = 2000  # characters; names of models are shorter, and clients fail at longer addresses
 
@@ -45,26 +34,23 @@ class Refused(Exception):
         self.status = status
 
 
-class RequestSize:
-    """The bytes that one request holds of the trial's limit, from its first byte until it is answered."""
+@contextmanager
+def _held(trial: TrialMeter) -> Iterator[Callable[[int], None]]:
+    """Yield what counts the bytes of one request, which the trial holds until the request is answered."""
+    limits, held = trial.meter.limits, 0
 
-    def __init__(self, trial: TrialMeter) -> None:
-        self._trial = trial
-        self._bytes = 0
+    def hold(count: int) -> None:
+        nonlocal held
+        held += count
+        trial.held_bytes += count
+        if held > limits.body_bytes or trial.held_bytes > limits.held_bytes:
+            most, together = limits.body_bytes >> 20, limits.held_bytes >> 20
+            raise Refused(413, f"a request may have {most} MiB, all together {together} MiB")
 
-    def add(self, count: int) -> None:
-        self._bytes += count
-        self._trial.held_bytes += count
-        if self._bytes > MOST_BODY_BYTES or self._trial.held_bytes > MOST_HELD_BYTES:
-            raise Refused(
-                413, f"a request may have {MOST_BODY_BYTES >> 20} MiB, all together {MOST_HELD_BYTES >> 20} MiB"
-            )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._trial.held_bytes -= self._bytes
+    try:
+        yield hold
+    finally:
+        trial.held_bytes -= held
 
 
 class MeterApp:
@@ -73,46 +59,43 @@ class MeterApp:
     def __init__(self, trial: TrialMeter) -> None:
         self._trial = trial
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        responder, upstream = Responder(send), self._upstream(scope["path"])
+        limits = self._trial.meter.limits
+        responder, upstream = Responder(send, limits.taking_seconds), self._upstream(scope["path"])
         try:
-            if len(self._trial.exchanges) >= MOST_EXCHANGES:
-                raise Refused(429, f"more than {MOST_EXCHANGES} requests at a time")
-            await self._serve(scope, receive, responder)
+            if len(self._trial.exchanges) >= limits.exchanges:
+                raise Refused(429, f"more than {limits.exchanges} requests at a time")
+            await self._serve(Request(scope, receive), responder)
         except Refused as refused:
             self._trial.log.notes["refused"] += 1
             if not responder.begun:
                 family = upstream.family if upstream else "openai"
                 await responder.whole(refusal(family, refused.status, str(refused)))
-        except StreamCut:
+        except (StreamCut, ClientDisconnect):
             return  # an incomplete answer: the server breaks the connection
 
     def _upstream(self, path: str) -> Upstream | None:
         return self._trial.upstreams.get(path.lstrip("/").partition("/")[0])
 
-    async def _serve(self, scope: Message, receive: Receive, responder: Responder) -> None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        self._check_caller(headers, scope)
-        upstream, route, inner = self._route(scope)
-        if (spent := self._trial.out_of_budget) is not None:
-            raise Refused(402, budget_message(spent))
-        with RequestSize(self._trial) as load:
-            body = await self._body(receive, headers, load)
-            asked = _asked(scope, upstream, route, inner, body)
-            await self._exchange(Exchange(self._trial, asked, responder), receive)
-
-    def _check_caller(self, headers: Mapping[str, str], scope: Message) -> None:
-        if not _HOST.fullmatch(headers.get("host", "")) or "origin" in headers:
+    async def _serve(self, request: Request, responder: Responder) -> None:
+        if not _HOST.fullmatch(request.headers.get("host", "")) or "origin" in request.headers:
             raise Refused(403, "the meter only serves programs on this machine")
         token = self._trial.token.encode()
-        offered = [*_tokens(headers, scope["query_string"].decode("latin-1"))]
+        offered = list(_tokens(request))
         if not any(secrets.compare_digest(one.encode(), token) for one in offered):
             raise Refused(401, "this is not the trial's token")
+        upstream, route, inner, model = self._route(request.method, request.scope["path"])
+        if (spent := self._trial.out_of_budget) is not None:
+            raise Refused(402, budget_message(spent))
+        with _held(self._trial) as hold:
+            body = await self._body(request, hold)
+            asked = _asked(request, upstream, route, inner, model, body)
+            await self._exchange(Exchange(self._trial, asked, responder), request.receive)
 
-    def _route(self, scope: Message) -> tuple[Upstream, Route, str]:
-        path: str = scope["path"]
+    def _route(self, method: str, path: str) -> tuple[Upstream, Route, str, str]:
+        """Return the provider, the route, the path below the provider's address, and the model if the path names it."""
         if len(path) > LONGEST_PATH:
             raise Refused(404, f"the meter accepts no path of more than {LONGEST_PATH} characters")
         upstream = self._upstream(path)
@@ -120,34 +103,28 @@ class MeterApp:
             known = ", ".join(one.base_path for one in self._trial.upstreams.values())
             raise Refused(404, f"the meter has no such path; it has {known}")
         inner = inner_path(upstream, path)
-        routes = find_route(upstream, inner)
-        if not routes:
+        found = [(route, match) for route in ROUTES[upstream.family] if (match := re.fullmatch(route.path, inner))]
+        if not found:
             raise Refused(404, f"the meter does not pass on {path[:200]!r}")
-        route = next((one for one in routes if one.method == scope["method"]), None)
-        if route is None:
-            raise Refused(405, f"{scope['method']} is not allowed for {path[:200]!r}")
-        return upstream, route, inner
+        for route, match in found:
+            if route.method == method:
+                return upstream, route, inner, match.groupdict().get("model", "").removeprefix("models/")
+        raise Refused(405, f"{method} is not allowed for {path[:200]!r}")
 
-    async def _body(self, receive: Receive, headers: Mapping[str, str], load: "RequestSize") -> bytes:
+    async def _body(self, request: Request, hold: Callable[[int], None]) -> bytes:
         """Return the complete request body, decompressed."""
-        raw = bytearray()
+        raw, limits = bytearray(), self._trial.meter.limits
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                more = True
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise StreamCut("the agent hung up")
-                    piece = message.get("body", b"")
+            async with asyncio.timeout(limits.body_seconds):
+                async for piece in request.stream():
                     raw += piece
-                    load.add(len(piece))
-                    more = message.get("more_body", False)
+                    hold(len(piece))
         except TimeoutError:
-            raise Refused(408, f"the request did not arrive in {BODY_SECONDS:g} seconds") from None
-        body = unpacked(bytes(raw), headers.get("content-encoding", "").strip().lower(), MOST_BODY_BYTES)
+            raise Refused(408, f"the request did not arrive in {limits.body_seconds:g} seconds") from None
+        body = unpacked(bytes(raw), request.headers.get("content-encoding", "").strip().lower(), limits.body_bytes)
         if body is None:
             raise Refused(415, "send requests uncompressed, or as gzip or deflate")
-        load.add(len(body) - len(raw))
+        hold(len(body) - len(raw))
         return body
 
     async def _exchange(self, exchange: Exchange, receive: Receive) -> None:
@@ -173,18 +150,17 @@ class MeterApp:
             self._trial.exchanges.discard(answer)
 
 
-def _tokens(headers: Mapping[str, str], query: str) -> Iterator[str]:
+def _tokens(request: Request) -> Iterator[str]:
     """Yield the tokens from all places where SDKs put a key."""
-    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         yield bearer.strip()
-    for name in ("x-api-key", "x-goog-api-key"):
-        if name in headers:
-            yield headers[name]
-    yield from (value for name, value in _query(query) if name == "key")
+    yield from (request.headers[name] for name in ("x-api-key", "x-goog-api-key") if name in request.headers)
+    yield from (value for name, value in _query(request) if name == "key")
 
 
-def _query(query: str) -> list[tuple[str, str]]:
+def _query(request: Request) -> list[tuple[str, str]]:
+    query = request.scope["query_string"].decode("latin-1")
     if not _QUERY.fullmatch(query):
         raise Refused(400, "the query contains characters that no provider uses")
     try:
@@ -193,25 +169,21 @@ def _query(query: str) -> list[tuple[str, str]]:
         raise Refused(400, "the query has too many fields") from None
 
 
-def _asked(scope: Message, upstream: Upstream, route: Route, inner: str, body: bytes) -> Asked:
-    data: dict[str, Any] = {}
-    if route.method == "POST":
-        data = _data(body)
-    query = [(name, value) for name, value in _query(scope["query_string"].decode("latin-1")) if name != "key"]
+def _asked(request: Request, upstream: Upstream, route: Route, inner: str, model: str, body: bytes) -> Asked:
+    data = _data(body) if route.method == "POST" else {}
     if route.format is RESPONSES and data.get("background") not in (None, False):
         raise Refused(400, "`background` is not supported, because such an answer is not counted: ask without it")
-    model = model_in(route, inner) or data.get("model")
-    streams = ":stream" in inner or data.get("stream") is True
+    asked_model = model or data.get("model")
     return Asked(
         upstream=upstream,
         route=route,
         inner=inner,
-        query=urlencode(query),
-        headers=asking_headers(scope["headers"]),
+        query=urlencode([(name, value) for name, value in _query(request) if name != "key"]),
+        headers=asking_headers(request.headers.raw),
         body=body,
         data=data,
-        model=model[:200] if isinstance(model, str) else "",
-        streams=streams,
+        model=asked_model[:200] if isinstance(asked_model, str) else "",
+        streams=":stream" in inner or data.get("stream") is True,
     )
 
 

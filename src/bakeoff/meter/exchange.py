@@ -3,42 +3,28 @@
 import asyncio
 import json
 import zlib
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx2
+from starlette.types import Message, Send
 
 from bakeoff.errors import BudgetError, InfraError
 from bakeoff.meter.answer import ModelAnswer, characters_in
-from bakeoff.meter.reservations import most_of
+from bakeoff.meter.shared import most_of
 from bakeoff.meter.sse import EventSplitter, data_of, object_of, objects_of
-from bakeoff.meter.upstreams import (
-    Reply,
-    Route,
-    Upstream,
-    address_of,
-    answering_headers,
-    budget_message,
-    key_headers,
-    refusal,
-)
+from bakeoff.meter.trial import TrialMeter
+from bakeoff.meter.upstreams import Asked, Reply, address_of, answering_headers, budget_message, key_headers, refusal
 from bakeoff.meter.wire_formats import data_in
-from bakeoff.models.prices import Price
+from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.record import Step, Usage
 from bakeoff.replay.http import HttpAnswer
 from bakeoff.replay.metered import RecordedExchange
 from bakeoff.replay.store import MAX_RECORDED_BYTES, Key
 
-if TYPE_CHECKING:
-    from bakeoff.meter.trial import TrialMeter
-
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-
-TAKING_SECONDS = 120.0  # for one piece of an answer: a reader that stops must not block a request slot of the provider
 MOST_ANSWER_BYTES = 64 << 20  # of an answer that is not streamed
 _MAY_PASS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _TOO_MUCH = {429, 503, 529}
@@ -56,54 +42,36 @@ class StreamCut(Exception):
 class Responder:
     """Sends the answer to the agent over ASGI."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, taking_seconds: float) -> None:
         self._send = send
-        self.begun = False
+        self._taking_seconds = taking_seconds
+        self.begun = False  # the agent has received something
 
     async def whole(self, answer: Reply) -> None:
-        length = {"content-length": str(len(answer.body))}
-        await self.start(answer.status, {**answer.headers, **length})
-        await self._take({"type": "http.response.body", "body": answer.body})
+        await self.start(answer.status, {**answer.headers, "content-length": str(len(answer.body))})
+        await self.more(answer.body, last=True)
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
         self.begun = True
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await self._take({"type": "http.response.start", "status": status, "headers": raw})
 
-    async def more(self, body: bytes) -> None:
-        await self._take({"type": "http.response.body", "body": body, "more_body": True})
-
-    async def end(self) -> None:
-        await self._take({"type": "http.response.body", "body": b""})
+    async def more(self, body: bytes, *, last: bool = False) -> None:
+        await self._take({"type": "http.response.body", "body": body, "more_body": not last})
 
     async def _take(self, message: Message) -> None:
         try:
-            async with asyncio.timeout(TAKING_SECONDS):
+            async with asyncio.timeout(self._taking_seconds):
                 await self._send(message)
         except (TimeoutError, OSError) as error:
             raise StreamCut("the agent does not read its answer") from error
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that has passed all checks."""
-
-    upstream: Upstream
-    route: Route
-    inner: str  # the path below the provider's base URL
-    query: str
-    headers: Mapping[str, str]
-    body: bytes
-    data: Mapping[str, Any]
-    model: str
-    streams: bool
 
 
 @dataclass(slots=True)
 class Exchange:
     """One request and its answer."""
 
-    trial: "TrialMeter"
+    trial: TrialMeter
     asked: Asked
     responder: Responder
     question: Key | None = None  # None for requests that are free
@@ -111,7 +79,6 @@ class Exchange:
     answer: ModelAnswer = field(default_factory=ModelAnswer)
     counting_asked: bool = False  # we asked the provider for counts that the agent did not ask for
     sent: bool = False  # the provider may have started to work
-    begun: bool = False  # the agent has received something
     broken: int = 0  # answers that broke off before the agent received anything
     started: float = field(default_factory=perf_counter)
     kept: bytearray = field(default_factory=bytearray)
@@ -121,28 +88,31 @@ class Exchange:
 
     async def run(self) -> None:
         """Answer the request, and record its usage in any case: a cancelled exchange costs money too."""
-        if self.asked.route.format is None:  # a free request
+        asked, trial, complete = self.asked, self.trial, False
+        if asked.route.format is None:  # a free request
             await self._ask()
             return
-        self.question = self.trial.question(self.asked)
+        trial.log.offer(asked.route.format.tools(asked.data))
+        trial.log.resolve(asked.route.format.results(asked.data))
+        self.question = trial.question(asked)
         if await self._replayed(self.question):
             return
-        self.price = await self.trial.price(self.asked.upstream, self.asked.model)
+        prices, named = trial.meter.prices, asked.upstream.provider.price_name
+        self.price = asked.upstream.price or await prices.lookup(named, asked.model, trial.clock)
         try:
-            async with self.trial.reserve(most_of(self.asked.data, self.price)):
-                await self._ask_and_book()
+            async with trial.reserve(most_of(asked.data, self.price)):
+                try:
+                    await self._ask()
+                    complete = True
+                finally:
+                    if self.sent:
+                        self._book(complete=complete)
         except BudgetError as spent:  # other requests used it up while this one waited
-            self.trial.stop(spent)
-            await self.responder.whole(refusal(self.asked.upstream.family, 402, budget_message(spent)))
+            trial.stop(spent)
+            await self._refuse(402, budget_message(spent))
 
-    async def _ask_and_book(self) -> None:
-        complete = False
-        try:
-            await self._ask()
-            complete = True
-        finally:
-            if self.sent:
-                self._book(complete=complete)
+    async def _refuse(self, status: int, message: str) -> None:
+        await self.responder.whole(refusal(self.asked.upstream.family, status, message))
 
     # --- replaying ------------------------------------------------------------------------------------------------
 
@@ -151,13 +121,13 @@ class Exchange:
             recorded = self.trial.store.find(question, RecordedExchange)
         except InfraError as error:
             self.trial.stop(error)
-            await self.responder.whole(refusal(self.asked.upstream.family, 400, str(error)))
+            await self._refuse(400, str(error))
             return True
         if recorded is None:
             return False
         self._read(recorded.content, stream="event-stream" in recorded.headers.get("content-type", ""))
-        step = self._step(recorded.usage, recorded.seconds)
-        self.trial.count(recorded.usage, step, self.answer, self.asked, estimated=recorded.estimated)
+        self._log(recorded.usage, recorded.seconds, estimated=recorded.estimated, replayed=True)
+        self.trial.task.count(recorded.usage)
         await self.responder.whole(Reply(recorded.status, recorded.content, recorded.headers))
         return True
 
@@ -165,7 +135,7 @@ class Exchange:
         format = self.asked.route.format
         assert format is not None, "free requests are not read"
         if stream:
-            for event in EventSplitter().feed(content):
+            for event in EventSplitter(self.trial.meter.limits.event_bytes).feed(content):
                 if (data := data_of(event)) is not None:
                     format.event(self.answer, data)
             return
@@ -177,15 +147,17 @@ class Exchange:
         if not found:
             self.answer.characters += len(content)  # unreadable, but paid for
 
-    def _step(self, usage: Usage, seconds: float) -> Step:
-        return Step(parts=self.answer.parts(), usage=usage, finish_reason=self.answer.finish, seconds=seconds)
+    def _log(self, usage: Usage, seconds: float, **how: bool) -> None:
+        step = Step(parts=self.answer.parts(), usage=usage, finish_reason=self.answer.finish, seconds=seconds)
+        model = f"{self.asked.upstream.provider.name}:{self.asked.model or self.answer.model or '?'}"
+        self.trial.log.add(step, model, self.answer, **how)
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
     async def _ask(self) -> None:
-        trial, upstream = self.trial, self.asked.upstream
+        trial = self.trial
         try:
-            await trial.meter.rate_limiter(upstream).run(self._try, trial.clock)
+            await trial.meter.rate_limiters[self.asked.upstream.base_url].run(self._try, trial.clock)
             if self.question is None:
                 trial.free_failure = None
         except InfraError as error:
@@ -193,13 +165,13 @@ class Exchange:
                 trial.free_failure = error
             else:
                 trial.stop(error)
-            if self.begun:
+            if self.responder.begun:
                 raise StreamCut from error
-            await self.responder.whole(self.last or refusal(upstream.family, 502, str(error)))
+            await self.responder.whole(self.last or refusal(self.asked.upstream.family, 502, str(error)))
 
     async def _try(self) -> None:
         if (spent := self.trial.out_of_budget) is not None:  # used up by another request while this one waited
-            await self.responder.whole(refusal(self.asked.upstream.family, 402, budget_message(spent)))
+            await self._refuse(402, budget_message(spent))
             return
         self.last, self.answer, self.status = None, ModelAnswer(), 0
         body = self._body()
@@ -219,7 +191,7 @@ class Exchange:
             finally:
                 await got.aclose()
         except httpx2.HTTPError as error:
-            if self.begun:
+            if self.responder.begun:
                 raise StreamCut from error
             raise self._lost(error) from error
 
@@ -238,7 +210,7 @@ class Exchange:
 
     def _busy(self, message: str, **how: Any) -> ProviderBusy | InfraError:
         """Return an error that is retried, unless the trial has already waited for this provider in vain."""
-        patient = self.trial.patient and (self.question is not None or self.trial.free_failure is None)
+        patient = self.trial.failure is None and (self.question is not None or self.trial.free_failure is None)
         return ProviderBusy(message, **how) if patient else InfraError(message)
 
     def _body(self) -> bytes:
@@ -258,10 +230,9 @@ class Exchange:
     async def _send(self, body: bytes) -> httpx2.Response:
         asked = self.asked
         headers = {**asked.headers, **key_headers(asked.upstream), "accept-encoding": "identity"}
-        client = self.trial.meter.client(asked.upstream)
-        request = client.build_request(
-            asked.route.method, address_of(asked.upstream, asked.inner, asked.query), headers=headers, content=body
-        )
+        client = self.trial.meter.clients[asked.upstream.base_url]
+        address = address_of(asked.upstream, asked.inner, asked.query)
+        request = client.build_request(asked.route.method, address, headers=headers, content=body)
         self.sent, self.started = True, perf_counter()
         # A redirect would send the key to another address.
         return await client.send(request, stream=True, follow_redirects=False)
@@ -312,7 +283,6 @@ class Exchange:
         if self.asked.route.format is not None:
             self._read(body, stream=False)
         self._keep(body)
-        self.begun = True
         await self.responder.whole(Reply(got.status_code, body, self.passed_headers))
 
     async def _whole_body(self, got: httpx2.Response) -> bytes:
@@ -334,19 +304,18 @@ class Exchange:
         return redacted
 
     async def _stream(self, got: httpx2.Response) -> None:
-        splitter = EventSplitter()
+        splitter = EventSplitter(self.trial.meter.limits.event_bytes)
         async for chunk in got.aiter_bytes():
             if passing := b"".join(self._read_event(event) for event in splitter.feed(chunk)):
                 await self._more(passing)
         if rest := self._read_event(splitter.rest()):
             await self._more(rest)
-        if not self.begun:
+        if not self.responder.begun:
             await self._more(b"")
-        await self.responder.end()
+        await self.responder.more(b"", last=True)
 
     async def _more(self, passing: bytes) -> None:
-        if not self.begun:
-            self.begun = True
+        if not self.responder.begun:
             await self.responder.start(self.status, self.passed_headers)
         self._keep(passing)
         await self.responder.more(passing)
@@ -355,7 +324,7 @@ class Exchange:
         """Raise if the first event of a stream says that the provider is overloaded."""
         error = data_in(data.get("error"))
         kind = str(error.get("type") or error.get("code"))
-        if kind in _BUSY_EVENTS and not self.begun and not self.answer.pieces:
+        if kind in _BUSY_EVENTS and not self.responder.begun and not self.answer.pieces:
             self.sent = False
             self.last = Reply(_BUSY_EVENTS[kind], json.dumps(data).encode(), {"content-type": "application/json"})
             raise self._busy(f"{self.asked.upstream.name} answered {kind}", overloaded=True)
@@ -380,19 +349,30 @@ class Exchange:
     def _book(self, *, complete: bool) -> None:
         """Report the usage to the run first, so that no content of an answer can prevent it."""
         assert self.question is not None, "free requests have no usage"
+        trial, answer, price = self.trial, self.answer, self.price
         seconds = perf_counter() - self.started
-        cut = not (complete and self.answer.whole)
-        price = self.price or self.trial.listed_price(self.asked.upstream, self.answer.model)
-        usage, estimated = self.answer.usage(price, characters_in(self.asked.data))
-        self.trial.spend(usage, cut=cut)
-        self.trial.note(
-            self._step(usage, seconds), self.answer, self.asked, estimated=estimated, cut=cut, replayed=False
+        cut = not (complete and answer.whole)
+        if price is None and answer.model:  # the name in the request may be an alias that no list knows
+            price = price_from_genai(self.asked.upstream.provider.price_name, answer.model)
+        usage, estimated = answer.usage(price, characters_in(self.asked.data))
+        trial.spend(usage, cut=cut)
+        self._log(usage, seconds, estimated=estimated, cut=cut)
+        if cut or not trial.store.writes or len(self.kept) > MAX_RECORDED_BYTES:
+            return
+        recording = RecordedExchange(
+            asked=dict(self.question.asked),
+            case=trial.task.case_id,
+            usage=usage,
+            estimated=estimated,
+            seconds=seconds,
+            status=self.status,
+            headers=self.passed_headers,
+            **HttpAnswer.body_fields(bytes(self.kept)),
         )
-        if not cut and len(self.kept) <= MAX_RECORDED_BYTES:
-            about = {"usage": usage, "estimated": estimated, "seconds": seconds, "status": self.status}
-            self.trial.record(
-                self.question, {**about, "headers": self.passed_headers, **HttpAnswer.body_fields(bytes(self.kept))}
-            )
+        try:
+            trial.store.keep(self.question, recording)
+        except InfraError as error:
+            trial.stop(error)
 
 
 def _is_readable(got: httpx2.Response) -> bool:

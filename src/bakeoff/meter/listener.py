@@ -24,7 +24,6 @@ HOST = "127.0.0.1"
 PREFIX, SOCKET, FORWARDER = "bakeoff-meter-", "meter", "forward.py"
 MOST_CONNECTIONS = 64  # of one trial
 IDLE_SECONDS = 120  # between two requests on one connection
-HEAD_SECONDS = 20.0  # from the connection to the end of the first request's headers
 FRESH_SECONDS = 60.0  # a younger folder may have no listener yet
 _RUN = Path("/run/bakeoff")
 _LONGEST = 72  # a socket's path may have about 100 characters
@@ -33,29 +32,25 @@ _LONGEST = 72  # a socket's path may have about 100 characters
 class Guarded(H11Protocol):
     """One connection. Connections beyond the limit, and those that send nothing, are closed."""
 
-    def __init__(self, config: uvicorn.Config, state: ServerState) -> None:
+    def __init__(self, config: uvicorn.Config, state: ServerState, head_seconds: float) -> None:
         super().__init__(config, state, {})
         self.logger = _quiet()
+        self._head_seconds = head_seconds
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base
         super().connection_made(transport)
-        at_once(transport)
+        accepted = transport.get_extra_info("socket")
+        if accepted.family == socket.AF_INET:  # small pieces without delay; asyncio sets it only on sockets of its own
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > MOST_CONNECTIONS:
             transport.abort()
             return
-        self.loop.call_later(HEAD_SECONDS, self._close_if_silent)
+        self.loop.call_later(self._head_seconds, self._close_if_silent)
 
     def _close_if_silent(self) -> None:
         asked: object | None = self.cycle  # may be None, although the base class declares otherwise
         if asked is None and not self.transport.is_closing():
             self.transport.abort()
-
-
-def at_once(transport: asyncio.Transport) -> None:
-    """Send small pieces without delay. asyncio sets this only on sockets that it has made itself."""
-    accepted = transport.get_extra_info("socket")
-    if accepted.family == socket.AF_INET:
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 @cache
@@ -74,8 +69,11 @@ class Listener:
 
 
 @contextlib.asynccontextmanager
-async def listen(app: Any, uid: int | None) -> AsyncIterator[Listener]:
-    """Serve until the block ends, then close all connections. `uid` is the user that may use the socket besides us."""
+async def listen(app: Any, uid: int | None, head_seconds: float) -> AsyncIterator[Listener]:
+    """Serve until the block ends, then close all connections.
+
+    `uid` is the user that may use the socket besides us, `head_seconds` the time for the headers of a first request.
+    """
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -92,12 +90,10 @@ async def listen(app: Any, uid: int | None) -> AsyncIterator[Listener]:
     folder = make_folder()
     servers = []
     try:
-        path = folder / SOCKET
-        for listening in (socket.create_server((HOST, 0), backlog=128), unix_socket(path, uid)):
-            server = await loop.create_server(lambda: Guarded(config, state), sock=listening)
+        for listening in (socket.create_server((HOST, 0), backlog=128), unix_socket(folder / SOCKET, uid)):
+            server = await loop.create_server(lambda: Guarded(config, state, head_seconds), sock=listening)
             servers.append(server)
-        port: int = servers[0].sockets[0].getsockname()[1]
-        yield Listener(port, folder)
+        yield Listener(servers[0].sockets[0].getsockname()[1], folder)
     finally:
         for server in servers:
             server.close()

@@ -7,7 +7,6 @@ from typing import Any
 
 from bakeoff.errors import InfraError
 
-MOST_BYTES = 16 << 20  # of one event
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINES = re.compile(rb"\r\n|\n|\r")
 _LONGEST_END = 4
@@ -16,7 +15,8 @@ _LONGEST_END = 4
 class EventSplitter:
     """Yields complete events with their separators, so that joining them gives the stream again."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._pending = bytearray()
         self._looked = 0
 
@@ -28,8 +28,8 @@ class EventSplitter:
             self._looked = 0
             yield event
         self._looked = len(self._pending)
-        if self._looked > MOST_BYTES:
-            raise InfraError(f"the provider sent an event of more than {MOST_BYTES >> 20} MiB")
+        if self._looked > self._most_bytes:
+            raise InfraError(f"the provider sent an event of more than {self._most_bytes >> 20} MiB")
 
     def rest(self) -> bytes:
         """Return the bytes after the last complete event."""

@@ -7,24 +7,18 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import BakeoffError, BudgetError, InfraError
-from bakeoff.meter.answer import ModelAnswer
-from bakeoff.meter.exchange import Asked
 from bakeoff.meter.listener import FORWARDER, HOST, SOCKET
-from bakeoff.meter.trial_log import LoggedExchange, TrialLog
-from bakeoff.meter.upstreams import Upstream
-from bakeoff.models.prices import Price, price_from_genai
+from bakeoff.meter.shared import SharedMeter
+from bakeoff.meter.trial_log import TrialLog
+from bakeoff.meter.upstreams import Asked, Upstream
 from bakeoff.protocols import BUDGET, Task
-from bakeoff.record import Step, Transcript, Usage
-from bakeoff.replay.metered import KIND, RecordedExchange, exchange_key
+from bakeoff.record import Transcript, Usage
+from bakeoff.replay.metered import KIND, exchange_key
 from bakeoff.replay.store import Key, Store
-
-if TYPE_CHECKING:
-    from bakeoff.meter.meter import OpenMeter
 
 INSIDE_PORT = 4141
 """The meter's port inside a sandbox without a network. It is fixed, so that all trials look alike."""
@@ -50,7 +44,7 @@ class MeterAccess:
 class TrialMeter:
     """The meter of one trial. It listens at `port` and in `folder`; `access` says how an agent gets there."""
 
-    meter: "OpenMeter"
+    meter: SharedMeter
     task: Task
     upstreams: Mapping[str, Upstream]
     store: Store
@@ -86,7 +80,7 @@ class TrialMeter:
         if self.free_failure is not None and not self.log.models:
             raise self.free_failure
 
-    def access(self, sandbox: str, *, network: bool = False, python: str | None = None) -> "MeterAccess":
+    def access(self, sandbox: str, *, network: bool = False, python: str | None = None) -> MeterAccess:
         """Return how an agent in a sandbox of this name gets to the meter.
 
         `network` says whether the agent may use the network besides. `python` is the interpreter inside the sandbox: by
@@ -100,15 +94,11 @@ class TrialMeter:
         prefix = (found, "-I", "-S", script, socket, str(INSIDE_PORT))
         return MeterAccess(prefix, f"http://{HOST}:{INSIDE_PORT}", (self.folder,), network=False)
 
-    def base_url(self, access: "MeterAccess", upstream: str) -> str:
+    def base_url(self, access: MeterAccess, upstream: str) -> str:
         """Return the base URL to give the agent for a provider."""
         return access.origin + self.upstreams[upstream].base_path
 
     # --- for exchanges ----------------------------------------------------------------------------------------------
-
-    @property
-    def patient(self) -> bool:
-        return self.failure is None
 
     @property
     def clock(self) -> Clock:
@@ -118,22 +108,12 @@ class TrialMeter:
     def reserve(self, most: Usage) -> AbstractAsyncContextManager[None]:
         """Reserve budget for a request. Waiting for other trials is excused, waiting for one's own requests is not."""
         clock = self.clock if len(self.exchanges) <= 1 else None
-        return self.meter.reservations.hold(self.task.resources.get(BUDGET), most, clock)
-
-    async def price(self, upstream: Upstream, model: str) -> Price | None:
-        with self.clock.paused():  # the price list may have to be downloaded
-            return upstream.price or await self.meter.price(upstream, model)
-
-    def listed_price(self, upstream: Upstream, model: str | None) -> Price | None:
-        """Return the price by the model name in the answer, where the name in the request is an unknown alias."""
-        provider = upstream.provider
-        return price_from_genai(provider.prices or provider.name, model) if model else None
+        return self.meter.reserve(self.task.resources.get(BUDGET), most, clock)
 
     def question(self, asked: Asked) -> Key:
         """Return the key under which the request is recorded."""
-        if asked.route.format is not None:
-            self.log.offer(asked.route.format.tools(asked.data))
-            self.log.resolve(asked.route.format.results(asked.data))
+        if self.store.mode == "off":
+            return Key(KIND, {}, "")
         task, upstream = self.task, asked.upstream
         trial = {
             "subject": task.subject,
@@ -143,8 +123,6 @@ class TrialMeter:
             "endpoint": fingerprint(upstream.base_url)[:8],
         }
         path = f"{asked.inner}{':stream' if asked.streams else ''}"
-        if self.store.mode == "off":
-            return Key(KIND, {}, "")
         first = exchange_key(trial, path, asked.data, 0)
         turn = self._asked.get(first.digest, 0)
         self._asked[first.digest] = turn + 1
@@ -152,28 +130,11 @@ class TrialMeter:
 
     def spend(self, usage: Usage, *, cut: bool) -> None:
         """Report usage to the run. If the budget is exceeded, the answer is still delivered, since it is paid for."""
-        if not cut:
-            self.answered()
+        if not cut and self.failure is not None and _may_pass(self.failure):
+            self.failure = None
         try:
             self.task.spend(usage)
         except BakeoffError as error:
-            self.stop(error)
-
-    def count(self, usage: Usage, step: Step, answer: ModelAnswer, asked: Asked, *, estimated: bool) -> None:
-        self.note(step, answer, asked, estimated=estimated, cut=False, replayed=True)
-        self.task.count(usage)
-
-    def note(self, step: Step, answer: ModelAnswer, asked: Asked, **how: bool) -> None:
-        model = asked.model or answer.model
-        self.log.add(LoggedExchange(step, answer.text(), model, asked.upstream.provider.name, answer.characters, **how))
-
-    def record(self, question: Key, about: Mapping[str, Any]) -> None:
-        if not self.store.writes:
-            return
-        recording = RecordedExchange(asked=dict(question.asked), case=self.task.case_id, **about)
-        try:
-            self.store.keep(question, recording)
-        except InfraError as error:
             self.stop(error)
 
     def stop(self, error: BakeoffError) -> None:
@@ -182,10 +143,6 @@ class TrialMeter:
             self.failure = error
         if not _may_pass(self.failure):
             self._stopped.set()
-
-    def answered(self) -> None:
-        if self.failure is not None and _may_pass(self.failure):
-            self.failure = None
 
     @property
     def out_of_budget(self) -> BudgetError | None:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
+from bakeoff.meter.answer import ModelAnswer
 from bakeoff.meter.wire_formats import ToolResult, objects_in
 from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 from bakeoff.storage.redaction import CUT
@@ -17,20 +18,6 @@ MOST_STEPS = 2000
 MOST_RESULT = 20_000  # characters of one tool result
 MOST_TOOLS = 1000
 MOST_CHARACTERS = 8_000_000  # of all parts together; beyond this, only counts are kept
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedExchange:
-    """One exchange that used tokens."""
-
-    step: Step
-    text: str
-    model: str | None
-    provider: str
-    size: int  # characters in the step's parts
-    estimated: bool = False
-    cut: bool = False  # the answer is incomplete
-    replayed: bool = False
 
 
 @dataclass(slots=True)
@@ -70,15 +57,13 @@ class TrialLog:
             parts = [part.model_copy(update=told) if at == place else part for at, part in enumerate(step.parts)]
             self.steps[where[0]] = step.model_copy(update={"parts": tuple(parts)})
 
-    def add(self, exchange: LoggedExchange) -> None:
-        step = exchange.step
+    def add(self, step: Step, model: str, answer: ModelAnswer, **how: bool) -> None:
+        """Add an exchange that used tokens. Each of `how` that is true is counted: estimated, cut, replayed."""
         self.usage += step.usage
-        self.models[f"{exchange.provider}:{exchange.model or '?'}"] += 1
-        self.notes.update(name for name in ("estimated", "cut", "replayed") if getattr(exchange, name))
-        if step.usage.cost is None:
-            self.notes["unpriced"] += 1
-        self.output = exchange.text or self.output
-        self.characters += exchange.size
+        self.models[model] += 1
+        self.notes.update(name for name, true in {**how, "unpriced": step.usage.cost is None}.items() if true)
+        self.output = answer.text() or self.output
+        self.characters += answer.characters
         if len(self.steps) >= MOST_STEPS:
             self.notes["dropped"] += 1
         elif self.characters > MOST_CHARACTERS:
@@ -99,8 +84,7 @@ class TrialLog:
         if self.statuses:
             about["errors"] = {str(status): count for status, count in sorted(self.statuses.items())}
         told: dict[str, JsonValue] = {"metered": True, "meter": about}
-        if self.notes["replayed"]:
-            told["replayed"] = True  # the key that all reports read
+        told |= {"replayed": True} if self.notes["replayed"] else {}  # the key that all reports read
         return Transcript(output=self.output, steps=tuple(self.steps), usage=self.usage, metadata=told)
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from bakeoff.errors import BudgetError, UsageError
@@ -21,6 +21,11 @@ _FAMILIES: Mapping[str, Family] = {
     "google": "google",
 }
 _BASE_ENDS: Mapping[Family, str] = {"openai": "/v1", "anthropic": "", "google": ""}
+_KEY_HEADERS = {
+    "openai": ("authorization", "Bearer "),
+    "anthropic": ("x-api-key", ""),
+    "google": ("x-goog-api-key", ""),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +66,14 @@ def upstream_of(
     if key is None and provider.key_required and not offline:
         raise UsageError(f"provider {provider.name!r} has no key: set {' or '.join(provider.keys)}")
     held = next((variable for variable in provider.keys if environment.get(variable, "").strip()), "API_KEY")
-    return Upstream(_path_name(name or provider.name), provider, url, key, held, price)
-
-
-def _path_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    path_name = re.sub(r"[^A-Za-z0-9._-]", "_", name or provider.name)
+    return Upstream(path_name, provider, url, key, held, price)
 
 
 def key_headers(upstream: Upstream) -> dict[str, str]:
     """Return the header that carries the key."""
-    if not upstream.key:
-        return {}
-    match upstream.family:
-        case "anthropic":
-            return {"x-api-key": upstream.key}
-        case "google":
-            return {"x-goog-api-key": upstream.key}
-        case _:
-            return {"authorization": f"Bearer {upstream.key}"}
+    name, scheme = _KEY_HEADERS[upstream.family]
+    return {name: f"{scheme}{upstream.key}"} if upstream.key else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +81,7 @@ class Route:
     """One allowed kind of request. Without a format it is free, such as listing models and counting tokens."""
 
     method: str
-    path: re.Pattern[str]
+    path: str  # a regular expression
     format: WireFormat | None = None
 
 
@@ -94,26 +89,22 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]*"  # one component of a path; none may begi
 _MODEL = rf"{_NAME}(?::{_NAME})*(?:/{_NAME}(?::{_NAME})*)*"
 
 
-def _route(method: str, path: str, format: WireFormat | None = None) -> Route:
-    return Route(method, re.compile(path), format)
-
-
 ROUTES: Mapping[Family, tuple[Route, ...]] = {
     "openai": (
-        _route("POST", r"chat/completions", CHAT),
-        _route("POST", r"responses(?:/compact)?", RESPONSES),
-        _route("POST", r"responses/input_tokens"),
-        _route("GET", rf"models(?:/{_MODEL})?"),
+        Route("POST", r"chat/completions", CHAT),
+        Route("POST", r"responses(?:/compact)?", RESPONSES),
+        Route("POST", r"responses/input_tokens"),
+        Route("GET", rf"models(?:/{_MODEL})?"),
     ),
     "anthropic": (
-        _route("POST", r"v1/messages", MESSAGES),
-        _route("POST", r"v1/messages/count_tokens"),
-        _route("GET", rf"v1/models(?:/{_MODEL})?"),
+        Route("POST", r"v1/messages", MESSAGES),
+        Route("POST", r"v1/messages/count_tokens"),
+        Route("GET", rf"v1/models(?:/{_MODEL})?"),
     ),
     "google": (
-        _route("POST", rf"v1(?:alpha|beta)?/(?P<model>{_MODEL}):(?:stream)?[gG]enerateContent", GEMINI),
-        _route("POST", rf"v1(?:alpha|beta)?/{_MODEL}:countTokens"),
-        _route("GET", rf"v1(?:alpha|beta)?/models(?:/{_MODEL})?"),
+        Route("POST", rf"v1(?:alpha|beta)?/(?P<model>{_MODEL}):(?:stream)?[gG]enerateContent", GEMINI),
+        Route("POST", rf"v1(?:alpha|beta)?/{_MODEL}:countTokens"),
+        Route("GET", rf"v1(?:alpha|beta)?/models(?:/{_MODEL})?"),
     ),
 }
 
@@ -124,16 +115,19 @@ def inner_path(upstream: Upstream, path: str) -> str:
     return inner.removeprefix("v1/") if upstream.family == "openai" else inner
 
 
-def find_route(upstream: Upstream, inner: str) -> list[Route]:
-    """Return the routes with this path, for any method."""
-    return [route for route in ROUTES[upstream.family] if route.path.fullmatch(inner)]
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that has passed all checks."""
 
-
-def model_in(route: Route, inner: str) -> str | None:
-    """Return the model that the path names, where the format has it there."""
-    found = route.path.fullmatch(inner)
-    named = found.groupdict().get("model") if found else None
-    return named and named.removeprefix("models/")
+    upstream: Upstream
+    route: Route
+    inner: str  # the path below the provider's base URL
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+    data: Mapping[str, Any]
+    model: str
+    streams: bool
 
 
 def address_of(upstream: Upstream, inner: str, query: str) -> str:

@@ -1,6 +1,5 @@
 """Open a provider once per run: all trials share its HTTP client, rate limiter and prices."""
 
-import asyncio
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -11,6 +10,7 @@ import httpx2
 from pydantic_ai.exceptions import UsageExtractionFailedWarning
 from pydantic_ai.models import Model
 
+from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import UsageError
 from bakeoff.models.clients import Endpoint, build_model, http_client
@@ -26,12 +26,10 @@ class OpenProvider:
 
     def __init__(self, provider: Provider, limiter: RateLimiter, build: Callable[[str], Model]) -> None:
         self.limiter = limiter
-        self._price_name = provider.prices or provider.name
+        self._price_name = provider.price_name
+        self._prices = PriceBook()
         self._build = build
         self._models: dict[str, Model] = {}
-        self._prices: dict[str, Price | None] = {}
-        self._book = PriceBook()
-        self._pricing = asyncio.Lock()  # all trials ask for the price at the same time
 
     def rebuild(self, build: Callable[[str], Model]) -> None:
         """Build models in another way from now on, because the address changed."""
@@ -44,18 +42,9 @@ class OpenProvider:
             self._models[name] = self._build(name)
         return self._models[name]
 
-    def knows_price(self, name: str) -> bool:
-        """Return True if `price` answers without waiting."""
-        return name in self._prices
-
-    async def price(self, name: str) -> Price | None:
-        """Return the model's price, or None if it is unknown. The first call may use the network, in a thread."""
-        if name in self._prices:
-            return self._prices[name]
-        async with self._pricing:
-            if name not in self._prices:
-                self._prices[name] = await asyncio.to_thread(self._book.price, self._price_name, name)
-        return self._prices[name]
+    async def price(self, name: str, clock: Clock) -> Price | None:
+        """Return the model's price, or None if it is unknown. The clock is paused while the list has to be fetched."""
+        return await self._prices.lookup(self._price_name, name, clock)
 
 
 @contextmanager

@@ -154,7 +154,9 @@ class Caller:
         provider = self.provider
         if provider is None:
             raise InfraError(f"{self.name}: replay is strict, so nothing but recordings may answer", permanent=True)
-        price = await self._price(provider)
+        price = None
+        if self.priced:
+            price = self.price or await provider.price(self.name.model, self.task.clock)
 
         async def call() -> tuple[ModelResponse, float]:
             model = self._model(provider)  # for each try: a restarted server may have another address
@@ -173,14 +175,6 @@ class Caller:
         except BudgetError as error:
             self._out_of_budget = error
         return answer
-
-    async def _price(self, provider: OpenProvider) -> Price | None:
-        if not self.priced:
-            return None
-        if self.price is not None or provider.knows_price(self.name.model):
-            return self.price or await provider.price(self.name.model)
-        with self.task.clock.paused():  # the list of prices may have to be fetched
-            return await provider.price(self.name.model)
 
     @property
     def tracing(self) -> Tracing:

@@ -23,7 +23,6 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_jsonable_python
 
-from bakeoff._kernel.json import clean
 from bakeoff._kernel.tracing import Attributes, Tracing
 from bakeoff.errors import ToolError
 from bakeoff.models.caller import Answer, Caller
@@ -137,9 +136,9 @@ async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: 
         return called.model_copy(update={"error": f"the arguments are not {wanted}"})
     started = perf_counter()
     try:
-        result, error = clean(to_jsonable_python(await tool.call(called.arguments))), None
+        result, error = to_jsonable_python(await tool.call(called.arguments)), None
     except ToolError as problem:
-        result, error = None, clean(str(problem))
+        result, error = None, str(problem)
     took = 1000 * (perf_counter() - started)
     return called.model_copy(update={"result": result, "error": error, "duration_ms": took})
 

@@ -3,6 +3,7 @@
 The list is public, so no key is sent.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import httpx2
 from pydantic import AliasChoices, AwareDatetime, ConfigDict, Field, JsonValue, ValidationError
 
 from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
@@ -194,12 +196,14 @@ def _answer(url: str) -> Iterator[httpx2.Response]:
 class PriceBook:
     """Look up prices for one run. The gateway is asked once at most, and only for one of its models.
 
-    A look-up may wait for the network: on an event loop, use a thread.
+    `price` may wait for the network: on an event loop, use `lookup`.
     """
 
     def __init__(self, *, base: str | None = None, say: Say | None = None) -> None:
         self._base = base
         self._say = say
+        self._known: dict[tuple[str, str], Price | None] = {}
+        self._lock = asyncio.Lock()  # all trials ask for a price at the same time
 
     @cached_property
     def _gateway(self) -> GatewayModels | None:
@@ -208,6 +212,15 @@ class PriceBook:
         except InfraError as error:
             _tell(self._say, f"{error}\nusing the prices of {GENAI} instead")
             return None
+
+    async def lookup(self, provider: str, model: str, clock: Clock) -> Price | None:
+        """Return the price, or None if it is unknown. The clock is paused while the list has to be fetched."""
+        if (provider, model) not in self._known:
+            with clock.paused():
+                async with self._lock:
+                    if (provider, model) not in self._known:
+                        self._known[provider, model] = await asyncio.to_thread(self.price, provider, model)
+        return self._known[provider, model]
 
     def price(self, provider: str, model: str, when: datetime | None = None) -> Price | None:
         """Return the price, or None if it is unknown."""

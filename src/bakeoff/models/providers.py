@@ -115,6 +115,11 @@ class Provider:
     factory: Factory | None = None
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # for the factory
 
+    @property
+    def price_name(self) -> str:
+        """Return its name in lists of prices."""
+        return self.prices or self.name
+
     def key(self, environment: Mapping[str, str]) -> str | None:
         """Return the API key from the environment."""
         return next((key for name in self.keys if (key := environment.get(name, "").strip())), None)
