@@ -332,13 +332,6 @@ class Record(_WithTexts):
         return sum(phase.seconds for phase in (self.prepare, self.attempt, self.score) if phase)
 
 
-def round_value(record: Record, rule: PassRule) -> float | None:
-    """Return the score of one round under a rule."""
-    if rule.null_as_zero and record.scores and record.failure is None:
-        return fsum(score.value or 0.0 for score in record.scores) / len(record.scores)
-    return record.value
-
-
 class Round(NamedTuple):
     """Hold what the verdict of a case needs of one of its rounds."""
 
@@ -347,9 +340,9 @@ class Round(NamedTuple):
     failed: bool  # a phase or a scorer ended early
 
     @classmethod
-    def of(cls, record: Record, rule: PassRule) -> Self:
+    def of(cls, record: Record) -> Self:
         """Take it from a record."""
-        return cls(record.verdict, round_value(record, rule), record.failure is not None)
+        return cls(record.verdict, record.value, record.failure is not None)
 
 
 class CaseVerdict(NamedTuple):

@@ -12,7 +12,7 @@ import pytest
 
 from bakeoff.engine.registry import default_registry
 from bakeoff.errors import GraderError, InfraError, SubjectError
-from bakeoff.plan import Case, ScorerSpec
+from bakeoff.plan import Case, PassRule, ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput, Task, Tool
 from bakeoff.record import Record, Score, Transcript
 from bakeoff.subjects import function_subject
@@ -263,3 +263,16 @@ async def test_a_function_is_judged_by_what_it_returns_or_raises(
 
 
 # --- retries ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_missing_score_counts_as_zero_if_the_rule_of_its_case_says_so(carry_out: CarryOut) -> None:
+    def silent(given: ScoreInput) -> Score:  # noqa: ARG001 - the signature of a scorer
+        return Score(name="silent", reason="nothing to say")
+
+    plan = plan_of(2, scorers=(ScorerSpec(kind="judge"),))
+    strict = plan.cases[1].model_copy(update={"pass_rule": PassRule(null_as_zero=True)})
+    plan = plan.model_copy(update={"cases": (plan.cases[0], strict)})
+    usual, zeroed = await carry_out(plan, registry=registry_of(Probe(), Judge(silent)), jobs=1)
+    assert (usual.value, usual.verdict) == (None, "grader")
+    assert (zeroed.value, zeroed.verdict) == (0.0, "fail")
+    assert zeroed.scores[0].reason == "unscored, counted as 0: nothing to say"

@@ -3,9 +3,14 @@
 LINE_LENGTH = 300
 
 
+def escaped(text: str) -> str:
+    """Return untrusted text on one line, with control characters escaped."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 def visible(text: str, longest: int = LINE_LENGTH) -> str:
     """Return untrusted text on one line, cut to `longest` characters, with control characters escaped."""
-    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[: longest + 1])
+    shown = escaped(text[: longest + 1])
     return shown if len(text) <= longest else f"{shown[:longest]}…"
 
 

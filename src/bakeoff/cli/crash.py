@@ -5,6 +5,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.text import escaped
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -40,4 +42,4 @@ def accept_every_character() -> None:
 
 def shown(text: str) -> str:
     """Return text with its control characters made visible, except line breaks."""
-    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+    return "\n".join(map(escaped, text.split("\n")))

@@ -307,6 +307,8 @@ class TrialRunner:
         scores = [
             await _score_with(name, scorer, given, seconds, task) for name, scorer in self.resolved.scorers.items()
         ]
+        if case.pass_rule is not None and case.pass_rule.null_as_zero:
+            scores = [_counted_as_zero(score) for score in scores]
         return tuple(scores), Phase(seconds=time.perf_counter() - started)
 
     def _pristine(self, case: Case, artefacts: Mapping[str, str]) -> AbstractAsyncContextManager[Workspace]:
@@ -345,6 +347,14 @@ def as_score(name: str, scored: Scored) -> Score:
     if not 0 <= scored <= 1:
         raise GraderError(f"scorer {name!r} returned {scored!r}, which is not between 0 and 1")
     return Score(name=name, value=float(scored))
+
+
+def _counted_as_zero(score: Score) -> Score:
+    """Return 0 for a missing score, as the rule `null_as_zero` of a case asks; a scorer that broke stays broken."""
+    if score.value is not None or score.failure is not None:
+        return score
+    told = "" if score.reason in ("", "unscored") else f": {score.reason}"
+    return score.model_copy(update={"value": 0.0, "reason": f"unscored, counted as 0{told}"})
 
 
 async def phase(

@@ -21,10 +21,9 @@ class CaseVerdicts:
 
     def add(self, record: Record) -> bool:
         """Collect one round; return False for a case whose trials are judged one by one."""
-        rule = self._rules.get(record.case, self._default)
-        if rule is None:
+        if self._rules.get(record.case, self._default) is None:
             return False
-        self._rounds.setdefault((record.subject, record.case), []).append(Round.of(record, rule))
+        self._rounds.setdefault((record.subject, record.case), []).append(Round.of(record))
         return True
 
     def collect(self, records: Iterable[Record]) -> Iterator[Record]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bakeoff._kernel.paths import name_problem, pattern_problem
+from bakeoff._kernel.text import escaped
 from bakeoff.errors import InfraError
 
 MOST_FOLDERS_DEEP = 64
@@ -66,7 +67,7 @@ class _Search:
 
     def refuse(self, path: str, why: str) -> None:
         if len(self.refused) < MOST_REFUSALS:
-            self.refused.setdefault(printable(path), why)
+            self.refused.setdefault(escaped(path)[:500], why)
 
 
 def take(source_root: Path, patterns: Iterable[str], *, max_bytes: int, max_files: int) -> Taken:
@@ -147,14 +148,6 @@ def translate_component(part: str) -> str:
         expression += {"*": "[^/]*", "?": "[^/]"}.get(part[index], re.escape(part[index]))
         index += 1
     return expression
-
-
-def printable(path: str) -> str:
-    """Return the path with all characters escaped that are not printable."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for character in path
-    )[:500]
 
 
 # --- the walk -----------------------------------------------------------------------------------------------------

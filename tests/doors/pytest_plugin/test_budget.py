@@ -1,10 +1,12 @@
 """Limits on what the evals of a session may spend."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from bakeoff import Verdict, find_run, summarise
+from bakeoff import InfraError, RunOptions, Usage, Verdict, find_run, summarise
+from bakeoff.doors.pytest_plugin.parallel import SessionBudget
 
 from ...warm_bakeoff import Bakeoff
 from .small_project import SmallProject, project
@@ -101,6 +103,38 @@ async def test_one(to_eval, number):
     assert counts["passed"] in (10, 11)  # the other worker may be in the middle of one
     assert counts["passed"] + counts["failed"] == 40
     assert f"evals: {counts['failed']} cases are undecided (budget): max_cost $0.95 is reached" in seen.text
+
+
+def test_the_limit_holds_when_the_file_of_the_workers_is_deleted(project: SmallProject) -> None:
+    project.write("""
+from pathlib import Path
+from bakeoff import Usage
+
+USAGE = Usage(requests=1, input=1, cost=0.1)
+
+@pytest.mark.parametrize("number", range(20))
+async def test_one(to_eval, number, request):
+    await to_eval("x", output=TaskResult(result="y", usage=USAGE), scorer=lambda given: 1)
+    Path(request.config.workerinput["bakeoff_spending"]).unlink(missing_ok=True)
+""")
+    seen = project.run_apart("-p", "xdist", "-n", "1", "--eval-max-cost", "0.45")
+    assert seen.counts() == {"passed": 5, "failed": 15}
+    assert "evals: 15 cases are undecided (budget): max_cost $0.45 is reached" in seen.text
+    assert "FileNotFoundError" not in seen.text + seen.result.stderr.str()
+
+
+def test_workers_read_what_the_others_have_spent(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    ledger.touch()
+    one, other = (SessionBudget(RunOptions(max_tokens=20_000), ledger) for _ in range(2))
+    ledger.unlink()
+    for _ in range(9_999):
+        one.add(Usage(input=2))
+    assert (one.exceeded(), other.exceeded()) == (None, None)
+    other.add(Usage(output=2))
+    assert one.exceeded() == other.exceeded() == "max_tokens 20000 is reached: 20000 used"
+    with pytest.raises(InfraError, match=r"count their spending in .*ledger: No such file"):
+        SessionBudget(RunOptions(), ledger)
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,8 @@ def test_other(): pass
     assert (broken.score, broken.passed) == (None, None)
     zeroed = next(each for each in seen.outcomes if each.rule.null_as_zero)
     assert (zeroed.score, zeroed.passed) == (0.5, False)
+    (zero,) = zeroed.records
+    assert (zero.value, zero.scores[0].value, zero.scores[0].reason) == (0.5, 0.0, "unscored, counted as 0")
 
 
 def test_scorers_of_one_name_are_told_apart(project: SmallProject) -> None:

@@ -84,6 +84,6 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: PlanSettings) ->
         rule = case.pass_rule or usual
         for subject in plan.subjects:
             own = sorted(found.get((case.id, subject.name), ()), key=lambda record: record.round)
-            passed = case_verdict(rule, [Round.of(record, rule) for record in own], plan.rounds).passed
+            passed = case_verdict(rule, [Round.of(record) for record in own], plan.rounds).passed
             cells.append(CellOutcome(case.id, subject.name, plan.rounds, tuple(own), _STATES[passed]))
     return Outcome(tuple(cells), settings.suiteRule, settings.threshold)

@@ -12,7 +12,7 @@ from bakeoff.doors.pytest_plugin.transcripts import transcript_of
 from bakeoff.engine.registry import NO_NEEDS
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
-from bakeoff.record import Score, Transcript
+from bakeoff.record import Transcript
 
 _ENDS_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
 """Errors that would end the thread that all cases share."""
@@ -100,7 +100,6 @@ class SuiteScorer:
 
     function: Callable[[ScoreInput], Any]
     name: str
-    null_as_zero: bool = False
     offline: bool = False  # only recordings may answer
 
     def lacks(self) -> list[str]:
@@ -118,26 +117,11 @@ class SuiteScorer:
             scored: Scored = await call(self.function, given)
         except _ENDS_A_LOOP as error:
             raise GraderError(f"the scorer raised {type(error).__name__}: {error}") from error
-        if not self.null_as_zero:
-            return scored
-        if scored is None:
-            return Score(name=self.name, value=0.0, reason="unscored, counted as 0")
-        if isinstance(scored, Score) and scored.value is None and scored.failure is None:
-            reason = f"unscored, counted as 0: {scored.reason}" if scored.reason else "unscored, counted as 0"
-            return scored.model_copy(update={"value": 0.0, "reason": reason})
         return scored
 
 
-def named_scorers(
-    functions: Iterable[Callable[..., Any]], *, null_as_zero: bool, offline: bool = False
-) -> dict[str, Scorer]:
-    """Return the scorers by name. A second one of the same name gets a number.
-
-    Args:
-        functions: the scorers of the user.
-        null_as_zero: count a missing score as 0.
-        offline: let only recordings answer.
-    """
+def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = False) -> dict[str, Scorer]:
+    """Return the scorers by name. A second one of the same name gets a number. `offline`: only recordings answer."""
     scorers: dict[str, Scorer] = {}
     for function in functions:
         name = unique = _scorer_name(function)
@@ -145,7 +129,7 @@ def named_scorers(
         while unique in scorers:
             number += 1
             unique = f"{name}-{number}"
-        scorers[unique] = SuiteScorer(_offline(function) if offline else function, unique, null_as_zero, offline)
+        scorers[unique] = SuiteScorer(_offline(function) if offline else function, unique, offline)
     return scorers
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest_plugin.groups import Group
 from bakeoff.doors.pytest_plugin.items import EvalFunction, EvalItem
 from bakeoff.doors.pytest_plugin.loops import run_here
-from bakeoff.doors.pytest_plugin.rows import Row, printable, read_rows
+from bakeoff.doors.pytest_plugin.rows import Row, read_rows
 from bakeoff.doors.pytest_plugin.subjects import MOST_SUBJECTS
 from bakeoff.doors.pytest_plugin.suite import Described, EvalSuite
 from bakeoff.errors import UsageError
@@ -64,8 +65,8 @@ def _group(
         rows,
         location=(file, code.co_firstlineno - 1 if inside and code else None, before),
         file=collector.path,
-        around=(printable(f"{collector.nodeid}::{base}[{in_case}"), "]"),
-        parameters=printable(parameters[:-1]) if as_subjects else "",
+        around=(escaped(f"{collector.nodeid}::{base}[{in_case}"), "]"),
+        parameters=escaped(parameters[:-1]) if as_subjects else "",
         holder=collector.newinstance if isinstance(collector, pytest.Class) and described.given_a_case else None,
         serial=_serial_because(template),
     )

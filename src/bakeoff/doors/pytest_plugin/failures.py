@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import bakeoff
+from bakeoff._kernel.text import escaped
+from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.rows import printable
 from bakeoff.errors import BakeoffError
 from bakeoff.record import Failure, Record, Score
 
@@ -25,30 +28,24 @@ class EvalFailed(AssertionError):
     """Fail the test of an eval whose score is too low, or that could not be scored. The message says everything."""
 
     def __init__(self, outcome: EvalOutcome) -> None:
-        super().__init__(failure_text(outcome))
+        super().__init__("\n".join([headline(outcome), *_body(outcome)]))
         self.outcome = outcome
 
 
-def failure_of(outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> BaseException | None:
-    """Return what a test fails with: the error of its task, with its traceback, or the outcome in words; else None."""
-    if not (outcome.problem or outcome.passed is False):
-        return None
-    if outcome.problem is None:
-        for _, error in sorted(errors.items(), key=lambda item: item[0]):
-            if not isinstance(error, _DESCRIBED_BY_THE_OUTCOME):
-                return error
-    return EvalFailed(outcome)
-
-
-def failure_text(outcome: EvalOutcome) -> str:
-    """Return everything about a failed eval, the reason first."""
-    return "\n".join([headline(outcome), *_body(outcome)])
+def report(config: pytest.Config, outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> None:
+    """Give an outcome to the reports. If the eval failed, raise the error of its task, or else the outcome in words."""
+    __tracebackhide__ = True
+    gathering(config).add(outcome.nodeid, outcome)
+    if outcome.passed is not False and not outcome.problem:
+        return
+    raised = [errors[round_] for round_ in sorted(errors) if not isinstance(errors[round_], _DESCRIBED_BY_THE_OUTCOME)]
+    raise raised[0] if raised and outcome.problem is None else EvalFailed(outcome)
 
 
 def headline(outcome: EvalOutcome) -> str:
     """Return the failure in one line."""
     if outcome.problem:
-        return f"could not be scored: {printable(outcome.problem)}"
+        return f"could not be scored: {escaped(outcome.problem)}"
     record = _worst(outcome)
     score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
     against = "no threshold" if outcome.threshold is None else f"threshold {outcome.threshold:.2f}"
@@ -56,7 +53,7 @@ def headline(outcome: EvalOutcome) -> str:
     if outcome.rule.gate == "mean" and len(outcome.records) > 1:
         how = f" (mean of {len(outcome.records)} rounds)"
     failure = record.attempt.failure if record and record.attempt else None
-    why = f": {printable(_said(failure))}" if failure else ""
+    why = f": {escaped(_said(failure))}" if failure else ""
     return f"{score}, {against}{how}{why}"
 
 
@@ -78,7 +75,7 @@ def _body(outcome: EvalOutcome) -> Iterator[str]:
         values = ", ".join("–" if each.value is None else f"{each.value:.2f}" for each in in_order)
         yield from _field("rounds", f"{values} (the worst is shown)")
     for score in sorted(record.scores, key=_badness):
-        yield from _field(printable(score.name), _verdict(score))
+        yield from _field(escaped(score.name), _verdict(score))
 
 
 def _said(failure: Failure) -> str:
@@ -118,9 +115,9 @@ def _field(name: str, text: str) -> Iterator[str]:
     first, rest = f"  {name:<9} ", " " * 12
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
     for line in text.splitlines() or [""]:
-        pieces = textwrap.wrap(
-            printable(line), _WIDTH - len(rest), drop_whitespace=False, replace_whitespace=False
-        ) or [""]
+        pieces = textwrap.wrap(escaped(line), _WIDTH - len(rest), drop_whitespace=False, replace_whitespace=False) or [
+            ""
+        ]
         for piece in pieces:
             yield f"{first}{piece}".rstrip()
             first = rest

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import _pytest
 import pluggy
@@ -14,17 +14,13 @@ from _pytest.mark.structures import NodeKeywords
 from _pytest.runner import call_and_report
 
 import bakeoff
-from bakeoff.doors.pytest_plugin.failures import EvalFailed, failure_of, headline
+from bakeoff.doors.pytest_plugin.failures import EvalFailed, headline, report
 from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.groups import Group
-from bakeoff.doors.pytest_plugin.judging import outcome_of, undecided
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.rows import Row
 from bakeoff.doors.pytest_plugin.session import session_of
 from bakeoff.doors.pytest_plugin.suite import EvalSuite
-
-if TYPE_CHECKING:
-    from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-    from bakeoff.doors.pytest_plugin.parallel import PendingCase
 
 _STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
@@ -60,27 +56,25 @@ class Eval(pytest.Item):
         if group.error is not None:
             raise group.error
         if row.problem is not None:
-            self._end(undecided(self.nodeid, group.suite, row, group.described.settings, row.problem))
+            report(self.config, self._outcome(problem=row.problem), {})
             return
-        case = session_of(self.config).result(self, self._arguments(), self._holder())
+        session = session_of(self.config)
+        case = session.result(self, self._arguments(), self._holder())
         for error in case.errors.values():
             if isinstance(error, _FOR_PYTEST):
                 raise error
-        self._end(self._outcome(case), case.errors)
-
-    def _outcome(self, case: "PendingCase") -> "EvalOutcome":
-        described = self.group.described
         if case.broken is not None:
-            return undecided(self.nodeid, self.group.suite, self.row, described.settings, str(case.broken))
+            report(self.config, self._outcome(problem=str(case.broken)), {})
+            return
         records = sorted(case.records, key=lambda record: record.round)
-        subject = session_of(self.config).subject_to_tell(self.session, self.group.parameters)
-        column = self.group.parameters, subject
-        return outcome_of(self.nodeid, self.group.suite, self.row, described.settings, records, column)
+        subject = session.subject_to_tell(self.session, group.parameters)
+        outcome = self._outcome(expected=row.expected, parameters=group.parameters, subject=subject)
+        report(self.config, outcome.judged(records), case.errors)
 
-    def _end(self, outcome: "EvalOutcome", errors: Mapping[int, BaseException] | None = None) -> None:
-        gathering(self.config).add(self.nodeid, outcome)
-        if (failure := failure_of(outcome, errors or {})) is not None:
-            raise failure
+    def _outcome(self, **more: Any) -> EvalOutcome:
+        group, row = self.group, self.row
+        rule = group.described.settings.rule
+        return EvalOutcome(nodeid=self.nodeid, suite=group.suite, case=row.id, input=row.shown_input, rule=rule, **more)
 
     def setup(self) -> None:
         if self.group.skipped is not None:

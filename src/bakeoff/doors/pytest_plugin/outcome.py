@@ -1,9 +1,9 @@
 """The result of one eval: the data that travels from a worker to the controller and into every report."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
-from bakeoff._kernel.json import CleanJson, CleanText
+from bakeoff._kernel.json import CleanJson, CleanText, clean_text
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import PassRule, SubjectSpec
 from bakeoff.record import LOST, NO_USAGE, Failure, Record, Round, Score, Usage, case_verdict
@@ -28,18 +28,12 @@ class EvalOutcome(FrozenModel):
     passed: bool | None = None  # None: recorded without a threshold, or undecided
     problem: CleanText | None = None  # why it is undecided: a broken scorer, or a task that could not be run
 
-    @classmethod
-    def judged(cls, records: Sequence[Record], rule: PassRule, **facts: Any) -> Self:
-        """Return the outcome of a case, with the verdict that its records have in every report."""
-        verdict = case_verdict(rule, [Round.of(record, rule) for record in records])
-        return cls(
-            **facts,
-            records=tuple(records),
-            rule=rule,
-            score=verdict.score,
-            passed=verdict.passed,
-            problem=_problem(records) if verdict.verdict in LOST else None,
-        )
+    def judged(self, records: Sequence[Record]) -> Self:
+        """Return the outcome with its records, and the verdict that they have in every report."""
+        verdict = case_verdict(self.rule, [Round.of(record) for record in records])
+        problem = _problem(records) if verdict.verdict in LOST else None
+        judged = {"score": verdict.score, "passed": verdict.passed, "problem": problem and clean_text(problem)}
+        return self.model_copy(update={"records": tuple(records), **judged})
 
     @property
     def threshold(self) -> float | None:

@@ -1,7 +1,6 @@
 """Run the cases of one suite side by side on the session's event loop, while pytest reports them in order."""
 
 import asyncio
-import json
 import os
 import sys
 import threading
@@ -13,9 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bakeoff._kernel.json import as_json
 from bakeoff.doors.pytest_plugin.adapters import Errors, refuse_incomplete
-from bakeoff.doors.pytest_plugin.judging import shown_input
 from bakeoff.doors.pytest_plugin.loops import LoopThread
 from bakeoff.doors.pytest_plugin.rows import Row, graded_by
 from bakeoff.doors.pytest_plugin.subjects import SUBJECT
@@ -45,40 +42,39 @@ EMPTY_PLAN = Plan(
 the records of two suites would look like those of two plans."""
 
 _MOST_AHEAD = 256  # finished cases that wait to be reported
+_CHUNK = 1 << 16
 
 
 class SessionBudget(Budget):
     """A budget that the threads of a session share, and under xdist its workers too.
 
-    Each worker appends its spending to one file, and reads there what the others have spent.
+    Each worker appends its spending to one file, and reads there what the others have spent. The file is opened once,
+    so that nothing is lost if someone deletes it from the folder of temporary files.
     """
 
     def __init__(self, options: RunOptions, ledger: Path | None = None) -> None:
         super().__init__(options)
         self._lock = threading.Lock()
-        self._ledger = ledger
+        try:  # closed with the process: a worker has only one session
+            self._ledger = None if ledger is None else os.open(ledger, os.O_RDWR | os.O_APPEND)
+        except OSError as error:
+            raise InfraError(f"workers of xdist count their spending in {ledger}: {error.strerror}") from error
         self._read_to = 0
 
     def add(self, usage: Usage) -> None:
-        if self._ledger is None:
-            with self._lock:
-                super().add(usage)
+        if self._ledger is not None:
+            os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
             return
-        line = json.dumps(usage.model_dump(exclude_defaults=True)).encode() + b"\n"
-        descriptor = os.open(self._ledger, os.O_WRONLY | os.O_APPEND)
-        try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+        with self._lock:
+            super().add(usage)
 
     def exceeded(self) -> str | None:
         if self._ledger is not None:
-            with self._lock, self._ledger.open("rb") as file:
-                file.seek(self._read_to)
-                for line in file:
-                    if line.endswith(b"\n"):
+            with self._lock:
+                while whole := os.pread(self._ledger, _CHUNK, self._read_to).rpartition(b"\n")[0]:
+                    for line in whole.splitlines():
                         super().add(Usage.model_validate_json(line))
-                        self._read_to += len(line)
+                    self._read_to += len(whole) + 1
         return super().exceeded()
 
 
@@ -121,11 +117,7 @@ class _Cases(Sequence[Case]):
 
     def __getitem__(self, place: Any) -> Any:
         row = self._trials.rows[place]
-        return Case(id=self._trials.case_id(row), **_texts(row))
-
-
-def _texts(row: Row) -> dict[str, Any]:
-    return {"prompt": shown_input(row), "expected": as_json(row.values.get("expected"))}
+        return Case(id=self._trials.case_id(row), prompt=row.shown_input, expected=row.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +145,13 @@ class SuiteTrials:
         """
         plan = EMPTY_PLAN.model_copy(update={"cases": _Cases(self), "subjects": (self.spec,), "rounds": self.rounds})
         limits = Limits(attempt_seconds=self.settings.timeout, score_seconds=self.settings.timeout)
+        own = {"limits": limits, "pass_rule": self.settings.rule}
 
         def job(place: int, round_: int) -> Job:
             trial = plan.trial(round_ * len(self.rows) + place)
-            row = self.rows[place]
-            if files := graded_by(row.values):
-                case = Case(id=trial.case.id, limits=limits, **_texts(row), **files)
-            else:
-                case = trial.case.model_copy(update={"limits": limits, **_texts(row)})
+            case = trial.case.model_copy(update=own)
+            if files := graded_by(self.rows[place].values):
+                case = Case.model_validate({**dict(case), **files})
             return Job(replace(trial, case=case))
 
         return job

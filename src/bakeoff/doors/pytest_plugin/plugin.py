@@ -4,6 +4,7 @@ Every pytest run in a project that has bakeoff installed loads this module, most
 only pytest, and everything else when there is an eval.
 """
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,7 @@ class EvalHooks:
         self._is_worker = hasattr(config, "workerinput")
         self._keeps_runs = not config.getoption("eval_no_record")
         self._writer: RunWriter | None = None
-        self._spending: Any = None  # the file in which the workers of xdist count what they spend
+        self._spending = ""  # the file in which the workers of xdist count what they spend
         self._over_budget = 0  # cases
         self._limit_reached = ""
 
@@ -91,12 +92,14 @@ class EvalHooks:
         """Give all workers of xdist one file to count their spending in, if that is limited."""
         if not is_limited(self._config):
             return
-        if self._spending is None:
+        if not self._spending:
             import tempfile
+            from pathlib import Path
 
-            self._spending = tempfile.NamedTemporaryFile(prefix="bakeoff-spending-")  # noqa: SIM115 - closed at the end
-            self._config.add_cleanup(self._spending.close)
-        node.workerinput[SPENDING_FILE] = self._spending.name
+            descriptor, self._spending = tempfile.mkstemp(prefix="bakeoff-spending-")
+            os.close(descriptor)
+            self._config.add_cleanup(lambda: Path(self._spending).unlink(missing_ok=True))
+        node.workerinput[SPENDING_FILE] = self._spending
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         run = getattr(item, "run_call_phase_only", None)

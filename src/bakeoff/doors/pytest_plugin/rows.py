@@ -11,9 +11,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
+from pydantic_core import to_json
 
-from bakeoff._kernel.json import clean
+from bakeoff._kernel.json import as_json, clean
+from bakeoff._kernel.text import escaped, visible
 from bakeoff.doors.pytest_plugin.loops import run_here
 from bakeoff.doors.pytest_plugin.suite import Data
 from bakeoff.errors import UsageError
@@ -36,6 +38,16 @@ class Row:
     @property
     def input(self) -> Any:
         return self.values.get("input")
+
+    @property
+    def shown_input(self) -> str:
+        """Return the input as text; none for a row that could not be read."""
+        value = as_json(self.input) if self.values else ""
+        return value if isinstance(value, str) else to_json(value).decode()
+
+    @property
+    def expected(self) -> JsonValue:
+        return as_json(self.values.get("expected"))
 
 
 class EvalCase:
@@ -192,7 +204,7 @@ def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
         problem = _problem(row)
         values = clean(row) if problem is None else {}
         name = values.get("name")
-        wanted = printable(name) if name is not None else _slug(values.get("input")) if values else _slug(where)
+        wanted = escaped(name) if name is not None else _slug(values.get("input")) if values else _slug(where)
         if name is not None and problem is None:
             first = places.setdefault(name, where)
             if first != where:
@@ -240,11 +252,6 @@ def _problem_of_files(row: Mapping[str, Any]) -> str | None:
     return None
 
 
-def printable(text: str) -> str:
-    """Return the text on one line, with control characters escaped."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-
-
 def _slug(value: Any) -> str:
     text = value if isinstance(value, str) else _shown(value)
     slug = _NOT_IN_A_SLUG.sub("-", text[: 4 * _LONGEST_SLUG]).strip("-")
@@ -254,5 +261,4 @@ def _slug(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return printable(text if len(text) <= 200 else f"{text[:200]}…")
+    return visible(repr(value), 200)

@@ -114,7 +114,7 @@ class EvalSession:
     ) -> SuiteTrials:
         """Return the trials of these rows, with the options, budget and resources of the session."""
         options = self.options
-        named = named_scorers(scorers, null_as_zero=settings.rule.null_as_zero, offline=options.replay == "strict")
+        named = named_scorers(scorers, offline=options.replay == "strict")
         return SuiteTrials(
             rows=rows,
             around=around,

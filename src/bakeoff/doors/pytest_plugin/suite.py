@@ -4,21 +4,41 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from os import PathLike
-from typing import Any, TypeVar, get_args
+from typing import Any, Required, TypedDict, Unpack, get_args
 
 from bakeoff.errors import UsageError
 from bakeoff.plan import Gate, PassRule
 from bakeoff.scorers.adapters import as_scorer
 
 Data = Iterable[Mapping[str, Any]] | Callable[[], Any] | str | PathLike[str]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 CASE = "case"
 """The parameter that gives a test function its case. Every other parameter is a fixture or a parameter of pytest's."""
 
 NO_LIMIT = 10.0**9
 """The seconds of `timeout=None`."""
+
+
+class SettingOptions(TypedDict, total=False):
+    """The options that say how a suite is run, and when its cases pass. `eval_suite` describes them."""
+
+    threshold: float | None
+    gate: Gate
+    rounds: int | None
+    timeout: float | None
+    concurrency: int | None
+    null_as_zero: bool
+    isolate: bool
+
+
+class SuiteOptions(SettingOptions, total=False):
+    """The options of `eval_suite` and `describe_eval`."""
+
+    data: Required[Data]
+    scorers: Required[Iterable[Callable[..., Any]]]
+    skip_if: bool | Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +55,10 @@ class Settings:
 def settings_of(
     name: str,
     *,
-    threshold: float | None,
-    gate: Gate,
-    rounds: int | None,
-    timeout: float | None,
+    threshold: float | None = 1.0,
+    gate: Gate = "mean",
+    rounds: int | None = None,
+    timeout: float | None = 60.0,
     concurrency: int | None = None,
     null_as_zero: bool = False,
     isolate: bool = False,
@@ -46,14 +66,17 @@ def settings_of(
     """Return the settings of the suite with this name, or raise one UsageError with all that is wrong."""
     problems = [
         problem
-        for wrong, problem in (
-            (not _is_share(threshold), f"threshold {threshold!r} is not between 0 and 1, or None"),
-            (gate not in get_args(Gate), f"gate {gate!r} is not one of {', '.join(get_args(Gate))}"),
-            (not _is_count(rounds), f"rounds {rounds!r} is not a number from 1 up"),
-            (not _is_count(concurrency), f"concurrency {concurrency!r} is not a number from 1 up"),
-            (not _is_time(timeout), f"timeout {timeout!r} is not a number of seconds above 0, or None"),
+        for right, problem in (
+            (_is_number(threshold, 0, 1), f"threshold {threshold!r} is not between 0 and 1, or None"),
+            (gate in get_args(Gate), f"gate {gate!r} is not one of {', '.join(get_args(Gate))}"),
+            (_is_count(rounds), f"rounds {rounds!r} is not a number from 1 up"),
+            (_is_count(concurrency), f"concurrency {concurrency!r} is not a number from 1 up"),
+            (
+                timeout != 0 and _is_number(timeout, 0, NO_LIMIT),
+                f"timeout {timeout!r} is not a number of seconds above 0, or None",
+            ),
         )
-        if wrong
+        if not right
     ]
     if problems:
         raise UsageError(f"{name}: {'; '.join(problems)}")
@@ -61,20 +84,13 @@ def settings_of(
     return Settings(rule, rounds, NO_LIMIT if timeout is None else float(timeout), concurrency, isolate)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_number(value: Any, least: float, most: float) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value is None or (is_number and least <= value <= most)
 
 
-def _is_share(value: Any) -> bool:
-    return value is None or (_is_number(value) and 0 <= value <= 1)
-
-
-def _is_count(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
-
-
-def _is_time(value: Any) -> bool:
-    return value is None or (_is_number(value) and 0 < value <= NO_LIMIT)
+def _is_count(value: Any) -> bool:
+    return _is_number(value, 1, inf) and not isinstance(value, float)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,28 +146,16 @@ def _for_pytest(described: Described) -> inspect.Signature:
     return inspect.Signature([parameter for name, parameter in parameters.items() if name != CASE])
 
 
-def eval_suite(
-    *,
-    data: Data,
-    scorers: Iterable[Callable[..., Any]],
-    threshold: float | None = 1.0,
-    gate: Gate = "mean",
-    rounds: int | None = None,
-    timeout: float | None = 60.0,
-    concurrency: int | None = None,
-    skip_if: bool | Callable[[], Any] = False,
-    null_as_zero: bool = False,
-    isolate: bool = False,
-) -> Callable[[Callable[..., Any]], EvalSuite]:
+def eval_suite(**options: Unpack[SuiteOptions]) -> Callable[[Callable[..., Any]], EvalSuite]:
     """Make a test function an eval: one test for each row of `data`, whose return value is scored.
 
     Args:
         data: the rows: a list, an iterable, a function that returns one, or the path of a data file.
         scorers: at least one scorer of the return value.
-        threshold: the score that a case must reach; None records without failing.
-        gate: how the rounds of a case become one score: their `mean`, `pass@k` or `pass^k`.
+        threshold: the score that a case must reach (default 1.0); None records without failing.
+        gate: how the rounds of a case become one score: their `mean` (the default), `pass@k` or `pass^k`.
         rounds: how often the function is called for a case; None takes `--eval-rounds`, or 1.
-        timeout: seconds for the function, and for each scorer; None for no limit.
+        timeout: seconds for the function, and for each scorer (default 60); None for no limit.
         concurrency: cases at a time; None takes `--eval-concurrency`, or 10.
         skip_if: a value, or a function called before data is loaded; a text is the reason.
         null_as_zero: count a scorer that returns None as 0 instead of leaving it out.
@@ -161,37 +165,12 @@ def eval_suite(
     def decorate(function: Callable[..., Any]) -> EvalSuite:
         if isinstance(function, EvalSuite) or not callable(function):
             raise UsageError(f"eval_suite decorates a test function, not {function!r}")
-        name = str(getattr(function, "__name__", "eval"))
-        settings = settings_of(
-            name,
-            threshold=threshold,
-            gate=gate,
-            rounds=rounds,
-            timeout=timeout,
-            concurrency=concurrency,
-            null_as_zero=null_as_zero,
-            isolate=isolate,
-        )
-        return EvalSuite(Described(name, data, function, True, check_scorers(name, scorers), settings, skip_if))
+        return _suite(str(getattr(function, "__name__", "eval")), function, True, options)
 
     return decorate
 
 
-def describe_eval(
-    name: str,
-    *,
-    data: Data,
-    task: Callable[..., Any],
-    scorers: Iterable[Callable[..., Any]],
-    threshold: float | None = 1.0,
-    gate: Gate = "mean",
-    rounds: int | None = None,
-    timeout: float | None = 60.0,
-    concurrency: int | None = None,
-    skip_if: bool | Callable[[], Any] = False,
-    null_as_zero: bool = False,
-    isolate: bool = False,
-) -> EvalSuite:
+def describe_eval(name: str, *, task: Callable[..., Any], **options: Unpack[SuiteOptions]) -> EvalSuite:
     """Make an eval of a task, a function of the application that takes an input and returns an output.
 
     pytest collects it under a name that a test function could have: `test_sums = describe_eval(…)`.
@@ -199,22 +178,24 @@ def describe_eval(
     Args:
         name: the name of the suite in reports.
         task: the function; it also gets what its other parameters name of the row.
-        data, scorers, threshold, gate, rounds, timeout, concurrency, skip_if, null_as_zero, isolate:
-            as for `eval_suite`.
+        options: as for `eval_suite`: `data` and `scorers`, and the others where their defaults do not fit.
     """
     if not callable(task):
         raise UsageError(f"{name}: task {task!r} cannot be called")
-    settings = settings_of(
-        name,
-        threshold=threshold,
-        gate=gate,
-        rounds=rounds,
-        timeout=timeout,
-        concurrency=concurrency,
-        null_as_zero=null_as_zero,
-        isolate=isolate,
+    return _suite(name, task, False, options)
+
+
+def _suite(name: str, function: Callable[..., Any], given_a_case: bool, options: SuiteOptions) -> EvalSuite:
+    known, needed = SuiteOptions.__annotations__, SuiteOptions.__required_keys__
+    wrong = [f"{option!r} is no option" for option in options if option not in known]
+    if wrong := wrong + [f"the option {option!r} is missing" for option in sorted(needed - options.keys())]:
+        raise TypeError(f"{name}: {'; '.join(wrong)}. Its options are {', '.join(known)}")
+    settings: Any = {option: value for option, value in options.items() if option in SettingOptions.__annotations__}
+    scorers = check_scorers(name, options["scorers"])
+    skip_if = options.get("skip_if", False)
+    return EvalSuite(
+        Described(name, options["data"], function, given_a_case, scorers, settings_of(name, **settings), skip_if)
     )
-    return EvalSuite(Described(name, data, task, False, check_scorers(name, scorers), settings, skip_if))
 
 
 def check_scorers(suite: str, given: Any) -> tuple[Callable[..., Any], ...]:

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from bakeoff._kernel.json import clean
+from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest_plugin.adapters import Errors, EvalSubject, ReadyOutput, call_with_row
-from bakeoff.doors.pytest_plugin.failures import failure_of
-from bakeoff.doors.pytest_plugin.gather import gathering
-from bakeoff.doors.pytest_plugin.judging import outcome_of
+from bakeoff.doors.pytest_plugin.failures import report
 from bakeoff.doors.pytest_plugin.loops import on_asyncio
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.rows import Row, printable
+from bakeoff.doors.pytest_plugin.rows import Row
 from bakeoff.doors.pytest_plugin.session import session_of
 from bakeoff.doors.pytest_plugin.suite import check_scorers, settings_of
 from bakeoff.errors import UsageError
@@ -74,18 +73,21 @@ class ToEval:
         case = Row("", clean({"input": input, **row}))
         errors: Errors = {}
         self._calls += 1
-        case_id = printable(self._nodeid if self._calls == 1 else f"{self._nodeid} #{self._calls}")
+        case_id = escaped(self._nodeid if self._calls == 1 else f"{self._nodeid} #{self._calls}")
         subject = _subject(case, task, output, errors, isolate=isolate)
         given = check_scorers("to_eval", [*([scorer] if scorer is not None else []), *scorers])
         trials = session.trials(self._session, "", [case], (case_id, ""), subject, given, settings)
         records = await session.records(trials)
-        shown = Row(str(row.get("name", self._name)), case.values)
-        column = "", session.subject_to_tell(self._session, "")
-        outcome = outcome_of(self._nodeid, self._name, shown, settings, records, column)
-        gathering(self._config).add(self._nodeid, outcome)
-        raised = {round_: error for (_, round_), error in errors.items()}
-        if (failure := failure_of(outcome, raised)) is not None:
-            raise failure
+        outcome = EvalOutcome(
+            nodeid=self._nodeid,
+            suite=self._name,
+            case=str(row.get("name", self._name)),
+            input=case.shown_input,
+            expected=case.expected,
+            rule=settings.rule,
+            subject=session.subject_to_tell(self._session, ""),
+        ).judged(records)
+        report(self._config, outcome, {round_: error for (_, round_), error in errors.items()})
         return outcome
 
     def sync(self, input: Any, **given: Any) -> EvalOutcome:

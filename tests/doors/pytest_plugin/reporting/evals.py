@@ -51,7 +51,7 @@ def outcome(
         "expected": "Paris",
     }
     parts: dict[str, Any] = {name: more.pop(name) for name in ("score", "passed", "problem") if name in more}
-    return EvalOutcome.judged(records, rule, **{**usual, **more}).model_copy(update=parts)
+    return EvalOutcome(rule=rule, **{**usual, **more}).judged(records).model_copy(update=parts)
 
 
 def suite(

@@ -40,12 +40,10 @@ def test_an_interval_of_one_case_is_undefined_and_not_of_no_width() -> None:
     assert numbers_of(suite([1.0])).interval is None
 
 
-def test_a_scorer_that_gave_no_number_is_counted_and_left_out_unless_it_counts_as_zero() -> None:
+def test_a_scorer_that_gave_no_number_is_counted_and_left_out() -> None:
     scores = (Score(name="A", value=1.0), Score(name="B", value=None, reason="nothing to say"))
-    kept = outcome(1.0, records=(record(1.0, scores=scores),))
-    as_zero = outcome(0.5, records=(record(1.0, scores=scores),), null_as_zero=True)
-    assert numbers_of([kept]).unscored == 1
-    assert [numbers_of([each]).score for each in (kept, as_zero)] == [1.0, 0.5]
+    numbers = numbers_of([outcome(1.0, records=(record(1.0, scores=scores),))])
+    assert (numbers.unscored, numbers.score) == (1, 1.0)
 
 
 def test_a_timeout_scores_zero_and_is_counted() -> None:

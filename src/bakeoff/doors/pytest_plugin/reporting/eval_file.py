@@ -19,7 +19,7 @@ from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, Tallies, suite_alone, suite_of
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Gate, PassRule
-from bakeoff.record import NO_USAGE, Record, Usage, Verdict, round_value
+from bakeoff.record import NO_USAGE, Record, Usage, Verdict
 from bakeoff.report.formatting import visible
 from bakeoff.storage.journal import implausible_number
 
@@ -150,10 +150,7 @@ def file_chunks(
 
 
 def _case(outcome: EvalOutcome) -> CaseResult:
-    rounds = (
-        Round(score=round_value(record, outcome.rule), verdict=record.verdict, record=record)
-        for record in outcome.records
-    )
+    rounds = (Round(score=record.value, verdict=record.verdict, record=record) for record in outcome.records)
     return CaseResult(
         nodeid=outcome.nodeid,
         case=outcome.case,
@@ -174,17 +171,17 @@ def _case(outcome: EvalOutcome) -> CaseResult:
 
 
 def _outcome(suite: SuiteResult, case: CaseResult) -> EvalOutcome:
-    outcome = EvalOutcome.judged(
-        [each.record for each in case.rounds],
-        PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero),
+    outcome = EvalOutcome(
         nodeid=case.nodeid,
         suite=suite_alone(suite.suite, case.parameters),
         case=case.case,
         input=case.input,
         expected=case.expected,
+        rule=PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero),
         parameters=case.parameters,
+        problem=case.problem,
     )
-    return outcome if case.rounds else outcome.model_copy(update={"problem": case.problem})  # it was never tried
+    return outcome.judged([each.record for each in case.rounds]) if case.rounds else outcome  # it was never tried
 
 
 def read_eval_file(path: Path) -> EvalFile:

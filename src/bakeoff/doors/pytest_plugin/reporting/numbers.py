@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict, round_value
+from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
 from bakeoff.stats import Cell, Interval, score_interval
 from bakeoff.stats.intervals import rule_of_three, wilson
 
@@ -222,7 +222,7 @@ def cell_of(outcome: EvalOutcome) -> Cell | None:
         return None
     if outcome.rule.gate != "mean" or len(outcome.records) < 2:
         return _single(outcome.score)
-    values = [value for record in outcome.records if (value := round_value(record, outcome.rule)) is not None]
+    values = [value for record in outcome.records if (value := record.value) is not None]
     return Cell.of(values or [outcome.score])
 
 
