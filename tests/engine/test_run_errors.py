@@ -266,7 +266,7 @@ async def test_a_function_is_judged_by_what_it_returns_or_raises(
 
 
 async def test_a_missing_score_counts_as_zero_if_the_rule_of_its_case_says_so(carry_out: CarryOut) -> None:
-    def silent(given: ScoreInput) -> Score:  # noqa: ARG001 - the signature of a scorer
+    def silent(given: ScoreInput) -> Score:
         return Score(name="silent", reason="nothing to say")
 
     plan = plan_of(2, scorers=(ScorerSpec(kind="judge"),))
