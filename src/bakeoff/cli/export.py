@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from bakeoff.cli.console import say, tell_of_damage
-from bakeoff.doors import door_of
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.badges import run_badge, score_badge
@@ -58,7 +57,7 @@ def run_export(results: Path, name: str, format_: "ExportFormat", output: str, s
     source = find_source(results, name)
     plan = source.plan if subject is None else _with_subject(source, subject)
     records = (record for record in source.records() if subject in (None, record.subject))
-    with RunRecords(plan, records, share=door_of(plan).share(plan)) as run_records:
+    with RunRecords(plan, records) as run_records:
         FORMATS[format_](Wanted(source, run_records, output))
     tell_of_damage(source.circumstances().damaged, source.name)
     return 0

@@ -11,7 +11,7 @@ from bakeoff.cli.run_plan import PASSED, EndedRun, check_plan, conclude, run_che
 from bakeoff.doors.mcp_suite.door import McpResults
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.files import write_combined
-from bakeoff.doors.mcp_suite.suites import Prepared, SelectedSuite, prepare, read_suites
+from bakeoff.doors.mcp_suite.suites import SelectedSuite, prepare, read_suites
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.report.formatting import percent, visible
@@ -33,7 +33,7 @@ def evaluate(
         return PASSED
     ended: dict[str, EndedRun] = {}
     for selected in suites:
-        prepared = _prepare(selected, options, alone=len(suites) == 1)
+        prepared = _prepare(selected, alone=len(suites) == 1)
         if prepared is not None:
             one = run_checked(check_plan(prepared.plan, prepared.options, prepared.door), ending)
             ended[str(selected.suite.file)] = one
@@ -47,17 +47,17 @@ def evaluate(
     return conclude(list(ended.values()), ending, opened=opened, planned=len(suites), more_files=files)
 
 
-def _prepare(selected: SelectedSuite, options: RunOptions, *, alone: bool) -> Prepared | None:
+def _prepare(selected: SelectedSuite, *, alone: bool) -> SelectedSuite | None:
     """Ask the servers of a suite for their tools. Return None if they fail and there are other suites to run."""
     try:
-        prepared = asyncio.run(prepare(selected, options))
+        prepared = asyncio.run(prepare(selected))
     except InfraError as error:
         if alone:
             raise
         for line in str(error).splitlines():
             say(f"error: {line}")
         return None
-    for warning in prepared.warnings:
+    for warning in prepared.door.settings_of(prepared.plan).warnings:
         say(f"warning: {warning}")
     return prepared
 

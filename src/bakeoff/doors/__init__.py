@@ -77,10 +77,6 @@ class Door:
         """Return what the page of a run shows in addition to the usual sections."""
         return ()
 
-    def share(self, plan: "Plan") -> float:  # noqa: ARG002
-        """Return the share of a case's rounds that must pass for the case to pass."""
-        return 1.0
-
     def finish(self, run: FinishedRun) -> DoorResults:  # noqa: ARG002
         """Write the door's own files, and judge the run where the door has a rule of its own."""
         return DoorResults()

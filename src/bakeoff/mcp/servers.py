@@ -97,10 +97,7 @@ class ServerSpec(FrozenModel):
     @field_validator("url")
     @classmethod
     def _check_url(cls, url: str | None) -> str | None:
-        if url is None:
-            return None
-        parts = _split(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or " " in url:
+        if url is not None and not is_http_address(url):
             raise ValueError(f"{shown_url(url)!r} is not the address of a server: write it as https://host/path")
         return url
 
@@ -186,6 +183,11 @@ def shown_url(url: str) -> str:
     """Return a URL without user, password, query and fragment, each of which may contain a token."""
     parts = _split(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def is_http_address(url: str) -> bool:
+    parts = _split(url)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
 
 
 def _split(url: str) -> SplitResult:

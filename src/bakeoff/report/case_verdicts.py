@@ -9,13 +9,13 @@ from bakeoff.record import CaseVerdict, Record, Round, Verdict, case_verdict
 class CaseVerdicts:
     """Collect rounds by subject and case, and derive the verdict of each case.
 
-    `share` is the share of rounds that must pass where a case has no rule of its own. With `ruled_only`, such cases are
-    not collected: their trials are judged one by one.
+    Every round must pass where a case has no rule of its own. With `ruled_only`, such cases are not collected: their
+    trials are judged one by one.
     """
 
-    def __init__(self, plan: Plan, *, share: float = 1.0, ruled_only: bool = False) -> None:
+    def __init__(self, plan: Plan, *, ruled_only: bool = False) -> None:
         self._rules = {case.id: case.pass_rule for case in plan.cases if case.pass_rule is not None}
-        self._default = None if ruled_only else PassRule(threshold=plan.threshold, gate="share", share=share)
+        self._default = None if ruled_only else PassRule(threshold=plan.threshold, gate="share")
         self._planned = None if plan.sparse else plan.rounds
         self._rounds: dict[tuple[str, str], list[Round]] = {}
 

@@ -45,10 +45,9 @@ class CiRun:
 
     folder: RunFolder
     plan: Plan
-    share: float = 1.0  # of a case's rounds that have to pass for the case to pass
 
     def records(self) -> RunRecords:
-        return RunRecords(self.plan, self.folder.latest_records(self.plan), share=self.share)
+        return RunRecords(self.plan, self.folder.latest_records(self.plan))
 
 
 def write_ci_outputs(

@@ -14,9 +14,9 @@ from bakeoff.report.summary import is_control
 class RunRecords:
     """Spill records to a private temporary file, and remember the place and the verdict of each."""
 
-    def __init__(self, plan: Plan, records: Iterable[Record], *, share: float = 1.0) -> None:
+    def __init__(self, plan: Plan, records: Iterable[Record]) -> None:
         self.plan = plan
-        self._cases = CaseVerdicts(plan, share=share)
+        self._cases = CaseVerdicts(plan)
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._bound: set[str] = set()
         self._places: dict[tuple[str, str], list[tuple[int, int, Verdict]]] = {}

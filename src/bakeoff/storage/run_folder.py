@@ -28,6 +28,7 @@ from bakeoff.storage.journal import (
     read_journal_backwards,
     read_journal_with_places,
 )
+from bakeoff.storage.old_plans import in_current_form
 from bakeoff.storage.redaction import Redactor
 
 LATEST = "latest"
@@ -86,7 +87,7 @@ class RunFolder:
     def read_plan(self) -> Plan:
         """Return the plan. Raise RunFolderError if there is none or it cannot be read."""
         try:
-            return Plan.model_validate_json(self.plan_file.read_bytes())
+            return in_current_form(Plan.model_validate_json(self.plan_file.read_bytes()))
         except FileNotFoundError as error:
             raise RunFolderError(f"{self.path} is not a run folder: it has no {self.plan_file.name}") from error
         except OSError as error:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from bakeoff.doors.mcp_suite.config import SuiteConfig, read_suite
-from bakeoff.doors.mcp_suite.servers import removed_secrets, without_secrets
+from bakeoff.doors.mcp_suite.servers import split_secrets
 from bakeoff.subjects.variables import filled, with_variables
 
 from ...warm_bakeoff import Bakeoff
@@ -69,10 +69,10 @@ def test_an_option_of_a_provider_reaches_it_and_no_file(
 )
 def test_what_is_spelled_out_is_taken_out_and_put_back(write_suite: Callable[..., Path], server: object) -> None:
     config = read_suite(write_suite(mcpServers=[server]), {}).config
-    shut = without_secrets(config, Path())
-    assert SECRET not in shut.model_dump_json()
-    opened = SuiteConfig.model_validate(json.loads(shut.model_dump_json()))
-    assert with_variables(opened.mcpServers[0], removed_secrets(config, {})) == config.mcpServers[0]
+    shut, secrets = split_secrets(config, Path())
+    assert SECRET not in shut.model_dump_json(by_alias=True)
+    opened = SuiteConfig.model_validate(json.loads(shut.model_dump_json(by_alias=True)))
+    assert with_variables(opened.mcpServers[0], secrets) == config.mcpServers[0]
 
 
 def test_an_address_that_is_a_variable_is_checked_when_the_file_is_read(write_suite: Callable[..., Path]) -> None:

@@ -52,4 +52,4 @@ def test_variables_are_filled_in_except_where_servers_are_told_secrets(read):
 def test_settings_of_one_model_stand_beside_those_of_all(read):
     config = read(GOOD + "modelSettings:\n  temperature: 0.5\n  local:smollm2: {maxTokens: 9}\n").config
     settings = config.settings_of("local:smollm2")
-    assert (settings.temperature, settings.maxTokens) == (0.5, 9)
+    assert (settings.temperature, settings.max_tokens) == (0.5, 9)

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from bakeoff.doors.mcp_suite.config import read_suite
 from bakeoff.doors.mcp_suite.door import McpDoor
 from bakeoff.doors.mcp_suite.outcome import outcome_of
@@ -16,7 +18,8 @@ from bakeoff.doors.mcp_suite.plan import (
 )
 from bakeoff.mcp import ServerTool
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
+from bakeoff.plan import PassRule, Plan
+from bakeoff.storage.run_folder import RunFolder
 
 OLD_PLAN = Path(__file__).with_name("plan_with_configuration.json")
 CONFIGURATION = {
@@ -60,10 +63,13 @@ CONFIGURATION = {
 """The configuration that the old plan was made from."""
 
 
-def old_plan() -> Plan:
-    plan = Plan.model_validate_json(OLD_PLAN.read_bytes())
-    assert "config" in plan.settings
-    return plan
+@pytest.fixture
+def old(tmp_path: Path) -> Plan:
+    assert "config" in Plan.model_validate_json(OLD_PLAN.read_bytes()).settings
+    folder = RunFolder(tmp_path / "old-run")
+    folder.path.mkdir()
+    folder.plan_file.write_bytes(OLD_PLAN.read_bytes())
+    return folder.read_plan()
 
 
 def new_plan(folder: Path) -> tuple[Plan, PlanSettings]:
@@ -76,18 +82,18 @@ def new_plan(folder: Path) -> tuple[Plan, PlanSettings]:
     return with_tools(plan, settings_of(plan), [tool], ["a warning"])
 
 
-def test_an_old_plan_has_the_settings_of_a_new_plan_of_the_same_file(tmp_path: Path, monkeypatch) -> None:
+def test_an_old_plan_has_the_settings_of_a_new_plan_of_the_same_file(old: Plan, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    old = old_plan()
     new, settings = new_plan(Path())
     assert settings_of(old) == settings
     assert config_of(old, settings_of(old)) == config_of(new, settings)
-    assert "config" not in settings_of(old).model_dump()
+    assert (old.cases, old.settings) == (new.cases, new.settings)
 
 
-def test_recorded_answers_and_scores_of_an_old_plan_are_found_by_a_new_one(tmp_path: Path, monkeypatch) -> None:
+def test_recorded_answers_and_scores_of_an_old_plan_are_found_by_a_new_one(
+    old: Plan, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    old = old_plan()
     new, settings = new_plan(Path())
     assert (old.subjects, old.scorers, old.rounds, old.seed) == (new.subjects, new.scorers, new.rounds, new.seed)
     assert {spec.revision for spec in old.subjects} == {settings.revision}
@@ -95,9 +101,9 @@ def test_recorded_answers_and_scores_of_an_old_plan_are_found_by_a_new_one(tmp_p
     assert [case.score_digest for case in old.cases] == [case.score_digest for case in new.cases]
 
 
-def test_an_old_plan_keeps_its_threshold_rule_limits_and_retries() -> None:
-    plan = old_plan()
-    door, outcome = McpDoor(environment={}), outcome_of(plan, [], settings_of(plan))
-    options = door.options(plan, RunOptions(jobs=8))
+def test_an_old_plan_keeps_its_threshold_rule_limits_and_retries(old: Plan) -> None:
+    door, outcome = McpDoor(environment={}), outcome_of(old, [], settings_of(old))
+    options = door.options(old, RunOptions(jobs=8))
     assert (options.jobs, options.retries, options.backoff_seconds) == (2, 2, 0.01)
-    assert (door.share(plan), outcome.threshold, outcome.rule, outcome.state) == (0.8, 0.8, "ratio", "undecided")
+    assert (outcome.threshold, outcome.rule, outcome.state) == (0.8, "ratio", "undecided")
+    assert [case.pass_rule for case in old.cases] == [PassRule(gate="share", share=0.8)] * 2

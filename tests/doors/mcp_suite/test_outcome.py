@@ -9,7 +9,7 @@ from bakeoff.doors.mcp_suite.calls import UNREADABLE
 from bakeoff.doors.mcp_suite.confusion import NO_ANSWER, OTHERS, confusions, most_confused
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State, outcome_of
 from bakeoff.doors.mcp_suite.plan import PlanSettings
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Record, Score
 
 
@@ -36,7 +36,7 @@ def test_a_cell_is_decided_as_soon_as_what_is_missing_cannot_change_it(
     records = [
         make_record(subject="m", round=at, scores=(Score(name="mcp", value=value),)) for at, value in enumerate(values)
     ]
-    [cell] = outcome_of(_plan(rounds=10), records, settings).cells
+    [cell] = outcome_of(_plan(rounds=10, share=threshold), records, settings).cells
     assert (cell.state, cell.passed, cell.scored) == (state, passed, scored)
 
 
@@ -64,10 +64,17 @@ def _called(*tools: str) -> list[dict[str, object]]:
     return [{"serverName": "s", "toolName": tool, "parameters": {}} for tool in tools]
 
 
-def _plan(*tools: str, rounds: int) -> Plan:
+def _plan(*tools: str, rounds: int, share: float = 1.0) -> Plan:
     return Plan(
         name="p",
-        cases=(Case(id="c", prompt="x", expected={"calls": _called(*tools)}),),
+        cases=(
+            Case(
+                id="c",
+                prompt="x",
+                expected={"calls": _called(*tools)},
+                pass_rule=PassRule(gate="share", share=share),
+            ),
+        ),
         subjects=(SubjectSpec(kind="nop", name="m"),),
         scorers=(ScorerSpec(kind="mcp"),),
         rounds=rounds,

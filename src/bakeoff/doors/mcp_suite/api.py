@@ -68,11 +68,11 @@ async def evaluate_async(
     options: RunOptions | None = None,
 ) -> Report:
     """Evaluate one configuration from a running event loop."""
-    request, options = _request(config), options or RunOptions()
-    suites = read_suites(request, options)
+    request = _request(config)
+    suites = read_suites(request, options or RunOptions())
     if len(suites) > 1:
         raise UsageError(f"{request.path} has {len(suites)} suites: use evaluate_all, which returns a report for each")
-    return await _evaluate(suites[0], options, progress)
+    return await _evaluate(suites[0], progress)
 
 
 async def evaluate_all(
@@ -82,22 +82,22 @@ async def evaluate_all(
     options: RunOptions | None = None,
 ) -> tuple[Report, ...]:
     """Evaluate every suite of a folder, one after the other."""
-    options = options or RunOptions()
-    return tuple([await _evaluate(suite, options, progress) for suite in read_suites(_request(config), options)])
+    suites = read_suites(_request(config), options or RunOptions())
+    return tuple([await _evaluate(suite, progress) for suite in suites])
 
 
 def _request(config: Path | str | EvaluationRequest) -> EvaluationRequest:
     return config if isinstance(config, EvaluationRequest) else EvaluationRequest(path=Path(config))
 
 
-async def _evaluate(suite: SelectedSuite, options: RunOptions, progress: OnProgress | None) -> Report:
-    prepared = await prepare(suite, options)
-    plan = prepared.plan
-    folder = new_run_folder(options.results, plan.name)
-    options = replace(prepared.options, folder=folder.path)
+async def _evaluate(selected: SelectedSuite, progress: OnProgress | None) -> Report:
+    selected = await prepare(selected)
+    plan, door = selected.plan, selected.door
+    folder = new_run_folder(selected.options.results, plan.name)
+    options = replace(door.options(plan, selected.options), folder=folder.path)
     done = 0
-    async for record in run(plan, options, registry=prepared.door.registry(plan, options)):
+    async for record in run(plan, options, registry=door.registry(plan, options)):
         done += 1
         if progress is not None:
-            progress(Progress(suite.suite.file, done, plan.size, record))
-    return write_reports(folder, plan, prepared.settings, folder.latest_records(plan)).report
+            progress(Progress(selected.suite.file, done, plan.size, record))
+    return write_reports(folder, plan, door.settings_of(plan), folder.latest_records(plan)).report

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any, Literal
 
-from pydantic import JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp_suite.config import ExpectedCall
 from bakeoff.doors.mcp_suite.matching import parameter_differences
 from bakeoff.mcp import ServerTool
 
@@ -42,6 +41,13 @@ class Call(FrozenModel):
     @property
     def tool(self) -> str:
         return tool_label(self.serverName, self.toolName)
+
+
+class ExpectedCall(Call):
+    """One expected call."""
+
+    serverName: str = Field(min_length=1)
+    toolName: str = Field(min_length=1)
 
 
 class Expected(FrozenModel):
@@ -82,8 +88,16 @@ async def call_differences(
     return found
 
 
-def _labels(calls: Sequence[Call] | Sequence[ExpectedCall]) -> str:
-    return ", ".join(repr(tool_label(call.serverName, call.toolName)) for call in calls)
+def _labels(calls: Sequence[Call]) -> str:
+    return ", ".join(repr(call.tool) for call in calls)
+
+
+def written_calls(calls: Sequence[Call] | None) -> JsonValue:
+    """Return calls as a configuration writes them: one alone, several as a list, and none as null."""
+    if calls is None:
+        return None
+    written: list[JsonValue] = [call.model_dump(mode="json") for call in calls]
+    return written[0] if len(written) == 1 else written
 
 
 def make_call(server: str, tool: str, parameters: Mapping[str, JsonValue]) -> Call | str:

@@ -3,22 +3,34 @@
 import os
 import re
 import shlex
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, JsonValue, Strict, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    Strict,
+    field_serializer,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml, gathered, read_yaml
+from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, read_yaml
+from bakeoff.doors.mcp_suite.calls import ExpectedCall, written_calls
 from bakeoff.doors.mcp_suite.matching import matcher_problems, parameter_problems
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
@@ -54,14 +66,6 @@ _EXAMPLES = {
 }
 
 
-class ExpectedCall(FrozenModel):
-    """One expected call."""
-
-    serverName: str = Field(min_length=1)
-    toolName: str = Field(min_length=1)
-    parameters: dict[str, JsonValue] = {}
-
-
 class SuiteCase(FrozenModel):
     """One prompt and the expected call."""
 
@@ -77,6 +81,10 @@ class SuiteCase(FrozenModel):
     name: str | None = Field(default=None, min_length=1)
     tags: tuple[str, ...] = ()
 
+    def names(self, number: int) -> frozenset[str | None]:
+        """Return what selects the case: its name, its number in the file from 1, and its tags."""
+        return frozenset((self.name, str(number), *self.tags))
+
     @field_validator("prompt")
     @classmethod
     def _check_prompt(cls, prompt: str) -> str:
@@ -90,6 +98,10 @@ class SuiteCase(FrozenModel):
         if isinstance(value, list) and not value:
             raise ValueError("[] is empty: write null if no tool should be called")
         return [value] if isinstance(value, dict) else value
+
+    @field_serializer("expectedOutput")
+    def _as_written(self, calls: tuple[ExpectedCall, ...] | None) -> Any:
+        return written_calls(calls)
 
 
 class RetryConfig(FrozenModel):
@@ -109,19 +121,48 @@ class RetryConfig(FrozenModel):
 class ModelSettings(FrozenModel):
     """The settings of a model."""
 
+    # The fields have the names of a subject's options.
     temperature: Number = Field(default=0, ge=0)
     seed: Whole | None = Field(default=None, description="the number of the round if absent")
-    maxTokens: Whole = Field(default=1024, ge=1)
+    max_tokens: Whole = Field(default=1024, ge=1, alias="maxTokens")
     timeout: Number = Field(default=60, gt=0, description="seconds for one answer")
+
+
+class SuiteModelSettings(ModelSettings):
+    """The settings of all models, and of single models. A file has both under one key."""
+
+    # The alias is no key of a file: a key with a colon is the name of a model.
+    of: dict[str, ModelSettings] = Field(default={}, validation_alias=AliasChoices(AliasPath(":")))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        single = {name: own for name, own in value.items() if ":" in name or "/" in name}
+        common = {name: setting for name, setting in value.items() if name not in single}
+        of = {name: {**common, **own} if isinstance(own, dict) else own for name, own in single.items()}
+        return {**common, ":": of}
+
+    @model_serializer(mode="wrap")
+    def _join(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        single = written.pop("of", {})
+        return {**written, **single}
 
 
 class ProviderConfig(FrozenModel):
     """An additional provider: `module:Class`, or the address of an OpenAI-compatible API."""
 
+    # The fields have the names of `bakeoff.subjects.model.ProviderOptions`.
     target: str | None = Field(default=None, validation_alias=AliasChoices("target", "class", "module"))
-    baseUrl: str | None = Field(default=None, validation_alias=AliasChoices("baseUrl", "base_url", "url"))
-    apiKeyVariable: str | None = Field(
-        default=None, validation_alias=AliasChoices("apiKeyVariable", "key_variable", "apiKeyEnv")
+    base_url: str | None = Field(
+        default=None, validation_alias=AliasChoices("baseUrl", "base_url", "url"), serialization_alias="baseUrl"
+    )
+    key_variable: str | None = Field(
+        default=None,
+        validation_alias=AliasChoices("apiKeyVariable", "key_variable", "apiKeyEnv"),
+        serialization_alias="apiKeyVariable",
     )
     options: dict[str, JsonValue] = {}
 
@@ -141,14 +182,14 @@ class ProviderConfig(FrozenModel):
             raise ValueError(f"{target!r} does not name a class: write it as `module:Class`")
         return target
 
-    @field_validator("baseUrl")
+    @field_validator("base_url")
     @classmethod
     def _check_url(cls, url: str | None) -> str | None:
-        if url is not None and not _is_http_address(url):
+        if url is not None and not is_http_address(url):
             raise ValueError(f"{url!r} is not an address: write it as https://host/v1")
         return url
 
-    @field_validator("apiKeyVariable")
+    @field_validator("key_variable")
     @classmethod
     def _check_variable(cls, name: str | None) -> str | None:
         if name is not None and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
@@ -158,7 +199,7 @@ class ProviderConfig(FrozenModel):
 
     @model_validator(mode="after")
     def _check_complete(self) -> Self:
-        if self.target is None and self.baseUrl is None:
+        if self.target is None and self.base_url is None:
             raise ValueError("a provider needs `target: module:Class`, or a `baseUrl`")
         return self
 
@@ -189,8 +230,7 @@ class SuiteConfig(FrozenModel):
     )
     strictJson: Truth = Field(default=False, description="a reply with anything around its JSON fails")
     retryConfig: RetryConfig = RetryConfig()
-    modelSettings: ModelSettings = ModelSettings()
-    modelSettingsOf: dict[str, ModelSettings] = Field(default={}, description="for single models, by name")
+    modelSettings: SuiteModelSettings = SuiteModelSettings()
     serverScope: Literal["run", "trial"] = Field(
         default="run", description="one server for the whole run, or a fresh one for each trial"
     )
@@ -201,7 +241,7 @@ class SuiteConfig(FrozenModel):
         return 1.0 if self.passThreshold is None else self.passThreshold
 
     def settings_of(self, model: str) -> ModelSettings:
-        return self.modelSettingsOf.get(model, self.modelSettings)
+        return self.modelSettings.of.get(model, self.modelSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +257,11 @@ class Suite:
     def folder(self) -> Path:
         return self.file.parent
 
+    @property
+    def case_names(self) -> set[str | None]:
+        """Return everything that selects a case."""
+        return {name for number, case in enumerate(self.config.testCases, 1) for name in case.names(number)}
+
 
 def read_suite(file: Path, environment: Mapping[str, str] | None = None) -> Suite:
     """Read and check one file without calling anything. One error lists all problems.
@@ -229,13 +274,8 @@ def read_suite(file: Path, environment: Mapping[str, str] | None = None) -> Suit
     if not isinstance(read.value, dict):
         raise UsageError(f"{file}:1: this is not a configuration: it needs modelsToTest, testCases and mcpServers")
     gathered(list(shape_problems(read)))
-    placed = _with_model_settings(_expanded(read, environment))
-    try:
-        config = placed.read(SuiteConfig, _EXAMPLES)
-    except ConfigError as error:  # the file has both kinds of settings under one key
-        raise ConfigError(
-            [problem.replace(": modelSettingsOf.", ": modelSettings.") for problem in error.problems]
-        ) from error
+    placed = _expanded(read, environment)
+    config = placed.read(SuiteConfig, _EXAMPLES)
     gathered(list(config_problems(placed, config)))
     return Suite(file, config, placed, environment)
 
@@ -313,38 +353,9 @@ def _unset(text: str, key: Key, environment: Mapping[str, str]) -> Iterator[str]
             yield f"{wrong!r} is not a variable: write it as ${{NAME}}"
 
 
-def _with_model_settings(placed: PlacedYaml) -> PlacedYaml:
-    """Split `modelSettings`, which contains settings for all models and, under their names, for single models."""
-    settings = placed.value.get("modelSettings") if isinstance(placed.value, dict) else None
-    if not isinstance(settings, dict) or not isinstance(placed.value, dict):
-        return placed
-    single = {name: value for name, value in settings.items() if ":" in name or "/" in name}
-    common = {name: value for name, value in settings.items() if name not in single}
-    of = {name: {**common, **value} if isinstance(value, dict) else value for name, value in single.items()}
-    lines = dict(placed.lines)
-    for key, line in placed.lines.items():
-        if key[:1] == ("modelSettings",) and len(key) > 1 and key[1] in single:
-            lines[("modelSettingsOf",)] = placed.lines[key[:1]]
-            lines[("modelSettingsOf", *key[1:])] = line
-    value: dict[str, JsonValue] = {**placed.value, "modelSettings": common}
-    if of:
-        value["modelSettingsOf"] = of
-    return PlacedYaml(placed.file, value, lines)
-
-
-def _is_http_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
-    except ValueError:  # for example an unclosed bracket
-        return False
-
-
 def shape_problems(placed: PlacedYaml) -> Iterator[str]:
     """Yield problems of the file's shape, which later errors would describe badly."""
     assert isinstance(placed.value, dict)
-    if "modelSettingsOf" in placed.value:
-        yield placed.problem(("modelSettingsOf",), "is not a key that is known here: did you mean 'modelSettings'?")
     servers = placed.value.get("mcpServers")
     if isinstance(servers, dict):
         first = next(iter(servers), "my-server")
@@ -357,8 +368,14 @@ def shape_problems(placed: PlacedYaml) -> Iterator[str]:
 
 
 def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
-    yield from _duplicates(placed, "mcpServers", [server.name for server in config.mcpServers])
-    yield from _duplicates(placed, "testCases", [case.name for case in config.testCases])
+    named = {
+        "mcpServers": [server.name for server in config.mcpServers],
+        "testCases": [case.name for case in config.testCases],
+    }
+    for what, names in named.items():
+        for at, first in repeated(names):
+            told = f"{names[at]!r} is used twice, first by {what}[{first}]: rename one"
+            yield placed.problem((what, at, "name"), told)
     yield from _model_problems(placed, config)
     yield from _provider_problems(placed, config)
     for at, server in enumerate(config.mcpServers):
@@ -371,19 +388,21 @@ def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
 def _model_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
     for at, name in enumerate(config.modelsToTest):
         yield from _name_problems(placed, ("modelsToTest", at), name)
-    for name, count in Counter(config.modelsToTest).items():
-        if count > 1:
-            last = len(config.modelsToTest) - 1 - config.modelsToTest[::-1].index(name)
-            yield placed.problem(("modelsToTest", last), f"{name!r} is listed twice: remove one")
-    for model in config.modelSettingsOf:
+        if not name.isprintable():
+            yield placed.problem(("modelsToTest", at), f"{name!r} has unprintable characters: remove them")
+    for at, _ in repeated(config.modelsToTest):
+        yield placed.problem(("modelsToTest", at), f"{config.modelsToTest[at]!r} is listed twice: remove one")
+    for model in config.modelSettings.of:
         if model not in config.modelsToTest:
             near = near_names(model, config.modelsToTest)
             yield placed.problem(("modelSettings", model), f"{model!r} is not among modelsToTest{near}")
 
 
-def _name_problems(placed: PlacedYaml, key: Key, name: str) -> Iterator[str]:
+def _name_problems(
+    placed: PlacedYaml, key: Key, name: str, parse: Callable[[str], object] = parse_model_name
+) -> Iterator[str]:
     try:
-        parse_model_name(name)
+        parse(name)
     except UsageError as error:
         yield placed.problem(key, str(error))
 
@@ -391,11 +410,8 @@ def _name_problems(placed: PlacedYaml, key: Key, name: str) -> Iterator[str]:
 def _provider_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
     for name, provider in config.providers.items():
         key: Key = ("providers", name)
-        try:
-            provider_name(name)
-        except UsageError as error:
-            yield placed.problem(key, str(error))
-        if provider.target is not None and provider.baseUrl is not None:
+        yield from _name_problems(placed, key, name, provider_name)
+        if provider.target is not None and provider.base_url is not None:
             yield placed.problem(key, f"{name!r} has both `target` and `baseUrl`: keep one")
         if provider.options and provider.target is None:
             yield placed.problem((*key, "options"), "go to a class: name one with `target`, or remove them")
@@ -403,18 +419,13 @@ def _provider_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]
 
 def _server_problems(placed: PlacedYaml, at: int, server: ServerSpec) -> Iterator[str]:
     """Find a whole command line in `command`, which would be one program with spaces in its name."""
-    words = (server.command or "").split()
-    if len(words) > 1 and not server.args and not Path(server.command or "").exists():
-        rest = ", ".join(repr(word) for word in _split(server.command or "")[1:])
-        what = f"{server.command!r} is not one program: write `command: {words[0]}` and `args: [{rest}]`"
+    command = server.command or ""
+    program, *rest = command.split() or [""]
+    if rest and not server.args and not Path(command).exists():
+        with suppress(ValueError):
+            rest = shlex.split(command)[1:]
+        what = f"{command!r} is not one program: write `command: {program}` and `args: {rest}`"
         yield placed.problem(("mcpServers", at, "command"), what)
-
-
-def _split(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return command.split()
 
 
 def _case_problems(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[str]:
@@ -457,16 +468,12 @@ def _canonical(name: str) -> tuple[str, str]:
     return ("google" if parsed.provider == "gemini" else parsed.provider), parsed.model
 
 
-def _duplicates(placed: PlacedYaml, what: str, names: list[str] | list[str | None]) -> Iterator[str]:
+def repeated(names: Iterable[str | None]) -> Iterator[tuple[int, int]]:
+    """Yield the place of each name that occurred before, and its first place."""
     seen: dict[str, int] = {}
     for at, name in enumerate(names):
-        if name is None:
-            continue
-        if name in seen:
-            yield placed.problem(
-                (what, at, "name"), f"{name!r} is used twice, first by {what}[{seen[name]}]: rename one"
-            )
-        seen.setdefault(name, at)
+        if name is not None and seen.setdefault(name, at) != at:
+            yield at, seen[name]
 
 
 def expected_calls(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[tuple[Key, ExpectedCall]]:

@@ -54,9 +54,8 @@ class ConfusedTools(FrozenModel):
 def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
     """Return one confusion matrix for each model, in the plan's order. Lost rounds are not counted."""
     rounds: dict[str, list[list[Pair]]] = {spec.name: [] for spec in plan.subjects}
-    expected = {case.id: Expected.model_validate(case.expected) for case in plan.cases}
     wanted = {
-        case: [tool_label(call.serverName, call.toolName) for call in one.calls or ()] for case, one in expected.items()
+        case.id: [call.tool for call in Expected.model_validate(case.expected).calls or ()] for case in plan.cases
     }
     for record in records:
         if record.verdict.counts:

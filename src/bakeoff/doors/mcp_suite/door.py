@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.mcp_suite.outcome import Outcome
-from bakeoff.doors.mcp_suite.plan import KIND, SCORER, PlanSettings, environment_of, run_options, settings_of
+from bakeoff.doors.mcp_suite.plan import KIND, SCORER, PlanSettings, environment_of, settings_of
 from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer, Subject
+from bakeoff.storage.redaction import secrets_in
 from bakeoff.subjects.variables import filled
 
 if TYPE_CHECKING:
@@ -39,20 +40,24 @@ class McpDoor(Door):
         self._settings, self._environment = settings, environment
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
-        parts = _Parts(plan, self._settings_of(plan), self._environment_of(plan))
+        parts = _Parts(plan, self.settings_of(plan), self.environment_of(plan))
         registry = default_registry().with_scorer(SCORER, parts.scorer)
         for kind in {spec.kind for spec in plan.subjects if spec.kind.startswith(KIND)}:
             registry = registry.with_subject(kind, parts.subject)
         return registry
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
-        """Apply the limits of the suite, also when its run is resumed."""
-        settings = self._settings_of(plan)
-        changed = run_options(settings, options, self._environment_of(plan))
-        return replace(changed, jobs=min(options.jobs, settings.concurrencyLimit))
-
-    def share(self, plan: Plan) -> float:
-        return self._settings_of(plan).threshold
+        """Apply the limits and retries of the suite, and the secrets of its folder, also when its run is resumed."""
+        settings = self.settings_of(plan)
+        retry = settings.retryConfig
+        return replace(
+            options,
+            secrets={**secrets_in(self.environment_of(plan)), **options.secrets},
+            jobs=min(options.jobs, settings.concurrencyLimit),
+            retries=max(1, retry.maxRetries),  # at least one, for the rounds of a server that died and was restarted
+            backoff_seconds=retry.baseDelay / 1000,
+            longest_backoff_seconds=retry.maxDelay / 1000,
+        )
 
     def sections(self, run: "RunData") -> Sequence["Section"]:
         from bakeoff.doors.mcp_suite.confusion import confusions
@@ -61,7 +66,7 @@ class McpDoor(Door):
 
         if run.folder is None:
             return ()
-        settings = self._settings_of(run.plan)
+        settings = self.settings_of(run.plan)
         records = list(run.folder.latest_records(run.plan))
         return mcp_sections(run.plan, settings, outcome_of(run.plan, records, settings), confusions(run.plan, records))
 
@@ -69,18 +74,18 @@ class McpDoor(Door):
         """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule over cells."""
         from bakeoff.doors.mcp_suite.results.files import write_reports
 
-        written = write_reports(run.folder, run.plan, self._settings_of(run.plan), run.records())
+        written = write_reports(run.folder, run.plan, self.settings_of(run.plan), run.records())
         text = tuple(_describe(written.outcome, run))
         return McpResults(written.files, written.outcome.state, text, written.report, written=written)
 
-    def _settings_of(self, plan: Plan) -> PlanSettings:
+    def settings_of(self, plan: Plan) -> PlanSettings:
         if self._settings is None:
             self._settings = settings_of(plan)
         return self._settings
 
-    def _environment_of(self, plan: Plan) -> Mapping[str, str]:
+    def environment_of(self, plan: Plan) -> Mapping[str, str]:
         if self._environment is None:
-            self._environment = environment_of(plan, self._settings_of(plan))
+            self._environment = environment_of(plan, self.settings_of(plan))
         return self._environment
 
 

@@ -29,14 +29,23 @@ def schema_text() -> str:
 
 def config_schema() -> dict[str, Any]:
     """Return the JSON Schema of what `read_suite` accepts."""
-    schema = SuiteConfig.model_json_schema(by_alias=False)
+    schema = SuiteConfig.model_json_schema()
     shapes = schema["$defs"]
     shapes["Matcher"] = Matcher.model_json_schema()
-    _case(shapes["SuiteCase"])
-    _call(shapes["ExpectedCall"])
-    _server(shapes["ServerSpec"])
-    _providers(schema["properties"], shapes["ProviderConfig"])
-    _settings(schema["properties"], shapes["ModelSettings"])
+    _accept_forms_of_calls(shapes["SuiteCase"])
+    # Any value is accepted. The matcher is listed so that editors offer its keys.
+    shapes["ExpectedCall"]["properties"]["parameters"]["additionalProperties"] = {
+        "anyOf": [{"$ref": "#/$defs/Matcher"}, {}]
+    }
+    server = shapes["ServerSpec"]
+    server["properties"]["transport"]["enum"] += _ALSO_HTTP
+    server["properties"]["transport"].pop("default", None)
+    server["oneOf"] = [{"required": ["command"]}, {"required": ["url"]}]
+    _accept_forms_of_providers(schema["properties"], shapes["ProviderConfig"])
+    # Settings for all models and, under their names, for single models.
+    del shapes["SuiteModelSettings"]
+    single = {"patternProperties": {"[:/]": {"$ref": "#/$defs/ModelSettings"}}}
+    schema["properties"]["modelSettings"] = {**shapes["ModelSettings"], **single}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
@@ -45,7 +54,7 @@ def config_schema() -> dict[str, Any]:
     }
 
 
-def _case(shape: dict[str, Any]) -> None:
+def _accept_forms_of_calls(shape: dict[str, Any]) -> None:
     """Accept one call, several or none, under either of two names."""
     call = {"$ref": "#/$defs/ExpectedCall"}
     expected = {
@@ -58,18 +67,7 @@ def _case(shape: dict[str, Any]) -> None:
     shape["oneOf"] = [{"required": [name]} for name in ("expectedOutput", "expectedToolUsage")]
 
 
-def _call(shape: dict[str, Any]) -> None:
-    """Accept any value. The matcher is listed so that editors offer its keys."""
-    shape["properties"]["parameters"]["additionalProperties"] = {"anyOf": [{"$ref": "#/$defs/Matcher"}, {}]}
-
-
-def _server(shape: dict[str, Any]) -> None:
-    shape["properties"]["transport"]["enum"] += _ALSO_HTTP
-    shape["properties"]["transport"].pop("default", None)
-    shape["oneOf"] = [{"required": ["command"]}, {"required": ["url"]}]
-
-
-def _providers(properties: dict[str, Any], shape: dict[str, Any]) -> None:
+def _accept_forms_of_providers(properties: dict[str, Any], shape: dict[str, Any]) -> None:
     """Accept the short form too, and all names of the keys."""
     given = shape["properties"]
     for name, others in {"target": ("class", "module"), "baseUrl": ("base_url", "url")}.items():
@@ -77,13 +75,6 @@ def _providers(properties: dict[str, Any], shape: dict[str, Any]) -> None:
     given.update(dict.fromkeys(("key_variable", "apiKeyEnv"), given["apiKeyVariable"]))
     short = {"type": "string", "description": "`module:Class`, or the address of an OpenAI-compatible API"}
     properties["providers"]["additionalProperties"] = {"anyOf": [short, {"$ref": "#/$defs/ProviderConfig"}]}
-
-
-def _settings(properties: dict[str, Any], shape: dict[str, Any]) -> None:
-    """Accept settings for all models and, under their names, for single models."""
-    properties.pop("modelSettingsOf")
-    of_one = {"$ref": "#/$defs/ModelSettings"}
-    properties["modelSettings"] = {**shape, "patternProperties": {"[:/]": of_one}}
 
 
 _FOR_EVERYONE = 0o644

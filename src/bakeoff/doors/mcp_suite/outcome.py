@@ -78,10 +78,9 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: PlanSettings) ->
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         found.setdefault((record.case, record.subject), []).append(record)
-    usual = PassRule(gate="share", share=settings.threshold)  # older plans have no rules in their cases
     cells: list[CellOutcome] = []
     for case in plan.cases:
-        rule = case.pass_rule or usual
+        rule = case.pass_rule or PassRule(gate="share")
         for subject in plan.subjects:
             own = sorted(found.get((case.id, subject.name), ()), key=lambda record: record.round)
             passed = case_verdict(rule, [Round.of(record) for record in own], plan.rounds).passed

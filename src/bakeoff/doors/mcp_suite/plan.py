@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, JsonValue, PositiveInt, ValidationError, model_validator
+from pydantic import Field, JsonValue, PositiveInt, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.doors.mcp_suite.calls import Expected
@@ -20,18 +19,15 @@ from bakeoff.doors.mcp_suite.config import (
     SuiteCase,
     SuiteConfig,
     is_same_model,
-    near_names,
     read_suite,
     suite_environment,
 )
 from bakeoff.doors.mcp_suite.prompt import PROMPT_VERSION
-from bakeoff.doors.mcp_suite.servers import PLACEHOLDER, removed_secrets, without_secrets
+from bakeoff.doors.mcp_suite.servers import PLACEHOLDER, split_secrets
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.models.providers import parse_model_name
-from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec
-from bakeoff.storage.redaction import secrets_in
 
 DOOR = "mcp"
 SCORER = "mcp"
@@ -46,7 +42,6 @@ REPORT_FOLDER = Path("mcp-report")
 _LONGEST_ID = 80
 _SPARE_SECONDS = 30.0  # added to a model's time, for what the model does not cause
 _SCORE_SECONDS = 300.0  # for executed tools and a judge
-_OLD_SETTINGS = ("suiteRule", "concurrencyLimit", "serverScope", "retryConfig", "gradingPrompt")
 
 
 class EvaluationRequest(FrozenModel):
@@ -82,22 +77,6 @@ class PlanSettings(FrozenModel):
     retryConfig: RetryConfig = RetryConfig()
     gradingPrompt: str | None = Field(default=None, description="the criterion for cases without one of their own")
     judge: SubjectSpec | None = Field(default=None, description="the model that grades results")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_old_plan(cls, data: Any) -> Any:
-        """Read the settings of older plans, which contain the whole configuration."""
-        if not isinstance(data, dict) or not isinstance(config := data.get("config"), dict):
-            return data
-        threshold = config.get("passThreshold")
-        judge = config.get("judge")
-        return {
-            **{name: value for name, value in data.items() if name != "config"},
-            **{name: config[name] for name in _OLD_SETTINGS if name in config},
-            "servers": config.get("mcpServers"),
-            "threshold": 1.0 if threshold is None else threshold,
-            "judge": _judge(judge, _providers(config.get("providers", {}))) if judge else None,
-        }
 
     @property
     def folder(self) -> Path:
@@ -136,14 +115,14 @@ def environment_of(plan: Plan, settings: PlanSettings) -> dict[str, str]:
 
 def full_environment(suite: Suite) -> dict[str, str]:
     """Return the variables of a suite, and the secrets that it spells out."""
-    return {**suite.environment, **removed_secrets(suite.config, suite.environment)}
+    return {**suite.environment, **split_secrets(suite.config, suite.folder)[1]}
 
 
 def build_plan(suite: Suite, request: EvaluationRequest) -> Plan:
     """Build the plan of a suite without its tools, which `with_tools` adds once the servers run."""
-    numbered = chosen_cases(suite, request)
-    models = _chosen_models(suite, request)
-    config = without_secrets(suite.config, suite.folder)
+    numbered = selected_cases(suite, request)
+    models = [name for name in suite.config.modelsToTest if not request.models or name in request.models]
+    config, _ = split_secrets(suite.config, suite.folder)
     graded = config.gradingPrompt is not None or any(case.gradingPrompt for _, case in numbered)
     settings = PlanSettings(
         file=str(suite.file),
@@ -199,65 +178,20 @@ def with_tools(
     return plan.model_copy(update={"subjects": subjects, "settings": settings.model_dump(mode="json")}), settings
 
 
-def run_options(settings: PlanSettings, options: RunOptions, environment: Mapping[str, str]) -> RunOptions:
-    """Return the options of a run with the limits and retries of the suite, and the secrets of its folder."""
-    retry = settings.retryConfig
-    return replace(
-        options,
-        secrets={**secrets_in(environment), **options.secrets},
-        jobs=settings.concurrencyLimit,
-        retries=max(1, retry.maxRetries),  # at least one, for the rounds of a server that died and was restarted
-        backoff_seconds=retry.baseDelay / 1000,
-        longest_backoff_seconds=retry.maxDelay / 1000,
-    )
-
-
 def suite_name(file: Path) -> str:
     """Return the name of a suite: that of its file, or of its folder if the file has the usual name."""
     name = file.resolve().parent.name if file.name == CONFIG_NAME else file.stem
     return "".join(char if char.isprintable() else "_" for char in name).strip() or "suite"
 
 
-def _chosen_models(suite: Suite, request: EvaluationRequest) -> tuple[str, ...]:
-    known = suite.config.modelsToTest
-    for name in known:
-        if not name.isprintable():
-            raise UsageError(f"{suite.file}: modelsToTest: {name!r} has unprintable characters: remove them")
-    for name in request.models:
-        if name not in known:
-            raise UsageError(f"--model {name!r} is not among modelsToTest of {suite.file}{near_names(name, known)}")
-    return tuple(name for name in known if not request.models or name in request.models)
-
-
-def chosen_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, SuiteCase]]:
-    """Return the selected cases with their numbers, from 1. Raise `UsageError` if a name matches none."""
-    names = [case.name for case in suite.config.testCases if case.name]
-    for wanted in request.cases:
-        if not has_case(suite, wanted):
-            near = near_names(wanted, names) if names else ""
-            raise UsageError(f"--case {wanted!r} is not the name, number or tag of a case in {suite.file}{near}")
-    chosen = matching_cases(suite, request)
-    if not chosen:
-        raise UsageError(f"--prompt and --case leave no case of {suite.file}: select more")
-    return chosen
-
-
-def matching_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, SuiteCase]]:
+def selected_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, SuiteCase]]:
+    """Return the selected cases with their numbers, from 1."""
     return [
         (number, case)
         for number, case in enumerate(suite.config.testCases, 1)
-        if (not request.cases or any(_is_called(wanted, number, case) for wanted in request.cases))
+        if (not request.cases or not case.names(number).isdisjoint(request.cases))
         and (not request.prompts or any(text.casefold() in case.prompt.casefold() for text in request.prompts))
     ]
-
-
-def has_case(suite: Suite, wanted: str) -> bool:
-    """Return True if a case of the suite has this name, number or tag."""
-    return any(_is_called(wanted, number, case) for number, case in enumerate(suite.config.testCases, 1))
-
-
-def _is_called(wanted: str, number: int, case: SuiteCase) -> bool:
-    return wanted in (case.name, str(number), *case.tags)
 
 
 def _case(number: int, case: SuiteCase, config: SuiteConfig, limits: Limits) -> Case:
@@ -283,14 +217,11 @@ def case_id(number: int, name: str | None, prompt: str) -> str:
 
 def _options(model: str, config: SuiteConfig) -> dict[str, JsonValue]:
     """Return everything that may change an answer. Retries and concurrency do not."""
-    settings = config.settings_of(model)
+    settings = config.settings_of(model).model_dump(include=set(ModelSettings.model_fields), exclude_none=True)
     constrained = parse_model_name(model).provider == "local" and config.mode == "json"
     return {
         "model": model,
-        "temperature": settings.temperature,
-        "max_tokens": settings.maxTokens,
-        "timeout": settings.timeout,
-        **({"seed": settings.seed} if settings.seed is not None else {}),
+        **settings,
         **({"constrained": True} if constrained else {}),
         **_provider_options(model, config.providers),
     }
@@ -303,22 +234,11 @@ def _judge(model: str, providers: Mapping[str, ProviderConfig]) -> SubjectSpec:
 
 def _provider_options(model: str, providers: Mapping[str, ProviderConfig]) -> dict[str, JsonValue]:
     """Return the provider that the suite adds for a model, with the option names of `bakeoff.subjects.model`."""
-    added: dict[str, JsonValue] = {}
-    for name, given in providers.items():
-        if name.strip().lower() == parse_model_name(model).provider:
-            options: dict[str, JsonValue] = {
-                "base_url": given.baseUrl,
-                "key_variable": given.apiKeyVariable,
-                "target": given.target,
-                "options": given.options,
-            }
-            added[name] = {option: value for option, value in options.items() if value}
-    return {"providers": added} if added else {}
-
-
-def _providers(options: Any) -> dict[str, ProviderConfig]:
-    given = options if isinstance(options, dict) else {}
-    return {name: ProviderConfig.model_validate(provider) for name, provider in given.items()}
+    own = parse_model_name(model).provider
+    added = {name: given for name, given in providers.items() if name.strip().lower() == own}
+    return (
+        {"providers": {name: given.model_dump(exclude_defaults=True) for name, given in added.items()}} if added else {}
+    )
 
 
 def mode_of(plan: Plan) -> Literal["json", "native", "agent"]:
@@ -329,12 +249,13 @@ def mode_of(plan: Plan) -> Literal["json", "native", "agent"]:
 def config_of(plan: Plan, settings: PlanSettings) -> SuiteConfig:
     """Return the evaluated part of the configuration, derived from the plan."""
     scoring = next((spec.options for spec in plan.scorers if spec.kind == SCORER), {})
-    models = tuple(spec.name for spec in plan.subjects)
+    models = [spec.name for spec in plan.subjects]
     of_models = {spec.name: _settings_from(spec.options) for spec in plan.subjects}
     common = of_models[models[0]]
     same = all(each == common for each in of_models.values())
-    specs = (*plan.subjects, *([settings.judge] if settings.judge else []))
     judge = str(settings.judge.options["model"]) if settings.judge else None
+    specs = (*plan.subjects, settings.judge) if settings.judge else plan.subjects
+    providers = [spec.options.get("providers", {}) for spec in specs]
     return SuiteConfig.model_validate(
         {
             "testRound": plan.rounds,
@@ -342,7 +263,7 @@ def config_of(plan: Plan, settings: PlanSettings) -> SuiteConfig:
             "suiteRule": settings.suiteRule,
             "concurrencyLimit": settings.concurrencyLimit,
             "modelsToTest": models,
-            "testCases": tuple(_suite_case(case, settings) for case in plan.cases),
+            "testCases": [_suite_case(case, settings) for case in plan.cases],
             "mcpServers": settings.servers,
             "executeTools": scoring.get("execute", False),
             "mode": mode_of(plan),
@@ -352,32 +273,28 @@ def config_of(plan: Plan, settings: PlanSettings) -> SuiteConfig:
             "extraParameters": scoring.get("extra_parameters", "reject"),
             "strictJson": scoring.get("strict_json", False),
             "retryConfig": settings.retryConfig,
-            "modelSettings": common if same else ModelSettings(),
-            "modelSettingsOf": {} if same else of_models,
+            "modelSettings": common if same else of_models,
             "serverScope": settings.serverScope,
-            "providers": {
-                name: given for spec in specs for name, given in _providers(spec.options.get("providers")).items()
-            },
+            "providers": {name: given for each in providers if isinstance(each, dict) for name, given in each.items()},
         }
     )
 
 
-def _settings_from(options: Mapping[str, JsonValue]) -> ModelSettings:
-    names = {"temperature": "temperature", "seed": "seed", "maxTokens": "max_tokens", "timeout": "timeout"}
-    return ModelSettings.model_validate({key: options[name] for key, name in names.items() if name in options})
+def _settings_from(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the settings of a model as a configuration writes them."""
+    own = {name: value for name, value in options.items() if name in ModelSettings.model_fields}
+    return ModelSettings.model_validate(own, by_name=True).model_dump(exclude_defaults=True, by_alias=True)
 
 
 def _suite_case(case: Case, settings: PlanSettings) -> SuiteCase:
     expected = Expected.model_validate(case.expected)
     number = case.id.partition(". ")[0]
     unnamed = number.isdecimal() and case.id == case_id(int(number), None, case.prompt)
-    return SuiteCase.model_validate(
-        {
-            "prompt": case.prompt,
-            "expectedOutput": expected.calls,
-            "expectedResults": expected.results,
-            "gradingPrompt": expected.grading if expected.grading != settings.gradingPrompt else None,
-            "name": None if unnamed else case.id,
-            "tags": tuple(case.tags.values()),
-        }
+    return SuiteCase(
+        prompt=case.prompt,
+        expectedOutput=expected.calls,
+        expectedResults=expected.results,
+        gradingPrompt=expected.grading if expected.grading != settings.gradingPrompt else None,
+        name=None if unnamed else case.id,
+        tags=tuple(case.tags.values()),
     )

@@ -63,10 +63,10 @@ def importable(folder: Path) -> Iterator[None]:
 
 def _provider(name: str, config: ProviderConfig, folder: Path) -> Provider:
     if config.target is None:
-        assert config.baseUrl is not None, "the configuration is checked: a provider has one of the two"
-        return compatible(name, config.baseUrl, config.apiKeyVariable)
+        assert config.base_url is not None, "the configuration is checked: a provider has one of the two"
+        return compatible(name, config.base_url, config.key_variable)
     with importable(folder):
         factory = import_object(config.target, f"provider {name!r}")
     check_factory(factory, f"provider {name!r}")
-    keys = (config.apiKeyVariable,) if config.apiKeyVariable else ()
+    keys = (config.key_variable,) if config.key_variable else ()
     return Provider(name, "custom", keys, factory=factory, options=config.options)

@@ -1,7 +1,7 @@
 """Take the secrets out of a suite's servers and providers for the plan, and put them back to start the servers."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -14,35 +14,50 @@ from bakeoff.subjects.variables import with_variables
 PLACEHOLDER = "${bakeoff_mcp_"
 """Starts every placeholder for a secret that the configuration spells out."""
 
-_PREFIX = PLACEHOLDER.removeprefix("${")
 _USER = re.compile(r"(?<=://)[^/?#@]+(?=@)")
 _QUERY = re.compile(r"(?<=\?)[^#]+")
 
 
-def without_secrets(config: SuiteConfig, folder: Path) -> SuiteConfig:
-    """Replace the keys that a configuration spells out by placeholders: no file of a run may contain one.
+def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[str, str]]:
+    """Return the configuration with placeholders for the keys that it spells out, and these keys by variable.
 
-    Programs also get the configuration's folder as working folder.
+    No file of a run may contain a key. Programs also get the configuration's folder as working folder.
     """
-    servers = tuple(_without_secrets(at, _in_folder(server, folder)) for at, server in enumerate(config.mcpServers))
+    secrets: dict[str, str] = {}
+
+    def hide(text: str, name: str) -> str:
+        if "${" in text:  # the configuration does not spell it out
+            return text
+        placeholder = f"{PLACEHOLDER}{name}}}"
+        secrets[placeholder[2:-1]] = text
+        return placeholder
+
+    def without_secrets(at: int, server: ServerSpec) -> ServerSpec:
+        named = secrets_in(server.env)
+        secret = [name for name, value in server.env.items() if name in named or _USER.search(value)]
+        env = {name: hide(server.env[name], f"server_{at}_{place}") for place, name in enumerate(secret)}
+        headers = {
+            name: hide(value, f"server_{at}_{place}") for place, (name, value) in enumerate(server.headers.items())
+        }
+        changed: dict[str, object] = {"env": {**server.env, **env}, "headers": headers}
+        if server.url is not None:
+            url = _USER.sub(lambda user: hide(user[0], f"server_{at}_user_secret"), server.url, count=1)
+            changed["url"] = _QUERY.sub(lambda query: hide(query[0], f"server_{at}_query_secret"), url, count=1)
+        elif folder != Path():
+            changed["cwd"] = folder / (server.cwd or "")
+        return server.model_copy(update=changed)
+
+    servers = tuple(without_secrets(at, server) for at, server in enumerate(config.mcpServers))
     providers: dict[str, ProviderConfig] = {}
     for name, given in config.providers.items():
-        hidden: dict[str, JsonValue] = {key: f"${{{variable}}}" for key, variable, _ in _secret_options(name, given)}
+        plain = re.sub(r"[^A-Za-z0-9]", "_", name)
+        texts = {key: value for key, value in given.options.items() if isinstance(value, str)}
+        hidden: dict[str, JsonValue] = {
+            key: hide(value, f"provider_{plain}_{place}_secret")
+            for place, (key, value) in enumerate(secrets_in(texts).items())
+        }
         providers[name] = given.model_copy(update={"options": {**given.options, **hidden}})
-    return config.model_copy(update={"mcpServers": servers, "providers": providers})
-
-
-def removed_secrets(config: SuiteConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the secrets that `without_secrets` replaces, by the variables of its placeholders."""
-    found: dict[str, str] = {}
-    for at, server in enumerate(config.mcpServers):
-        expanded = with_variables(server, environment)
-        for field, name, variable in _secret_fields(at, server):
-            found[variable] = getattr(expanded, field)[name]
-        found.update(_secret_parts(at, server.url or ""))
-    for name, provider in config.providers.items():
-        found.update({variable: value for _, variable, value in _secret_options(name, provider)})
-    return found
+    return config.model_copy(update={"mcpServers": servers, "providers": providers}), secrets
 
 
 def hub_of(servers: Sequence[ServerSpec], environment: Mapping[str, str]) -> McpHub:
@@ -54,47 +69,3 @@ def hub_of(servers: Sequence[ServerSpec], environment: Mapping[str, str]) -> Mcp
             for server in expanded
         ]
     )
-
-
-def _in_folder(server: ServerSpec, folder: Path) -> ServerSpec:
-    if server.command is None or folder == Path():
-        return server
-    return server.model_copy(update={"cwd": folder / (server.cwd or "")})
-
-
-def _without_secrets(at: int, server: ServerSpec) -> ServerSpec:
-    changed = {"env": dict(server.env), "headers": dict(server.headers)}
-    for field, name, variable in _secret_fields(at, server):
-        changed[field][name] = f"${{{variable}}}"
-    url = server.url
-    for variable, text in _secret_parts(at, server.url or "").items():
-        url = (url or "").replace(text, f"${{{variable}}}", 1)
-    return server.model_copy(update={**changed, "url": url})
-
-
-def _secret_fields(at: int, server: ServerSpec) -> Iterator[tuple[str, str, str]]:
-    """Yield (field, name, placeholder variable) of each secret value that is not a variable already."""
-    secret = secrets_in(server.env)
-    given = [("env", name, value) for name, value in server.env.items() if name in secret or _USER.search(value)]
-    given += [("headers", name, value) for name, value in server.headers.items()]
-    for place, (field, name, value) in enumerate(given):
-        if "${" not in value:
-            yield field, name, f"{_PREFIX}server_{at}_{place}"
-
-
-def _secret_parts(at: int, url: str) -> dict[str, str]:
-    """Return the user with password and the query of a URL, which may contain keys, by placeholder variables."""
-    found = {"user": _USER.search(url), "query": _QUERY.search(url)}
-    return {
-        f"{_PREFIX}server_{at}_{part}_secret": match[0]
-        for part, match in found.items()
-        if match and "${" not in match[0]
-    }
-
-
-def _secret_options(name: str, provider: ProviderConfig) -> Iterator[tuple[str, str, str]]:
-    """Yield (option, placeholder variable, value) of each secret option of a provider."""
-    texts = {key: value for key, value in provider.options.items() if isinstance(value, str)}
-    for place, (key, value) in enumerate(secrets_in(texts).items()):
-        if "${" not in value:
-            yield key, f"{_PREFIX}provider_{re.sub(r'[^A-Za-z0-9]', '_', name)}_{place}_secret", value

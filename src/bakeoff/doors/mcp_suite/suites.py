@@ -3,22 +3,18 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff._kernel.yaml_with_lines import gathered
-from bakeoff.doors.mcp_suite.config import CONFIG_NAME, Suite, near_names, read_suite, unknown_tools
+from bakeoff.doors.mcp_suite.config import CONFIG_NAME, Suite, near_names, read_suite, repeated, unknown_tools
 from bakeoff.doors.mcp_suite.door import McpDoor
 from bakeoff.doors.mcp_suite.plan import (
     EvaluationRequest,
-    PlanSettings,
     build_plan,
     case_id,
-    chosen_cases,
     full_environment,
-    has_case,
-    matching_cases,
-    run_options,
+    selected_cases,
     settings_of,
     with_tools,
 )
@@ -35,25 +31,13 @@ _CASES = re.compile(rb"""(?:^|[{,]\s*)["']?testCases["']?\s*:""", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class SelectedSuite:
-    """A suite, the part of it that was asked for, and the plan of that part without tools."""
+    """A suite, the part of it that was asked for, and how to run that part. The tools are added by `prepare`."""
 
     suite: Suite
     request: EvaluationRequest
     plan: Plan
-    settings: PlanSettings
-    environment: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A suite that can be run, and warnings for its user."""
-
-    suite: Suite
-    plan: Plan
-    settings: PlanSettings
     door: McpDoor
     options: RunOptions
-    warnings: tuple[str, ...] = ()
 
 
 def find_configs(path: Path | None, start: Path | None = None) -> tuple[Path, ...]:
@@ -99,18 +83,20 @@ def read_suites(request: EvaluationRequest, options: RunOptions) -> tuple[Select
     """Read every suite that was asked for, and check files, models and keys. One error lists all problems."""
     files = find_configs(request.path)
     suites: list[Suite] = []
+    selected: list[SelectedSuite] = []
     problems: list[str] = []
     for file in files:
         try:
             suites.append(read_suite(file))
         except BakeoffError as error:
             problems.append(str(error))
-    parts = list(_parts(suites, request)) if len(files) > 1 else [(suite, request) for suite in suites]
-    if len(files) > 1 and not problems:  # a file that cannot be read may have what the others lack
-        problems += _unmatched(suites, request)
-        if not problems and not parts:
-            problems.append(f"--prompt, --case and --model leave nothing in {request.path}: select more")
-    selected: list[SelectedSuite] = []
+    parts = list(_parts(suites, request))
+    if not problems:  # a file that cannot be read may have what the others lack
+        place, nothing = str(files[0]), f"--prompt and --case leave no case of {files[0]}: select more"
+        if len(files) > 1:
+            place = f"any suite in {request.path}"
+            nothing = f"--prompt, --case and --model leave nothing in {request.path}: select more"
+        problems += _unmatched(suites, request, place) or ([] if parts else [nothing])
     for suite, part in parts:
         try:
             selected.append(_checked(suite, part, options))
@@ -124,56 +110,60 @@ def _parts(suites: Sequence[Suite], request: EvaluationRequest) -> Iterator[tupl
     """Yield the matching part of every suite. A suite without a match is skipped, like a case that is filtered out."""
     for suite in suites:
         models = tuple(name for name in request.models if name in suite.config.modelsToTest)
-        cases = tuple(wanted for wanted in request.cases if has_case(suite, wanted))
+        cases = tuple(wanted for wanted in request.cases if wanted in suite.case_names)
         part = request.model_copy(update={"models": models, "cases": cases})
         lacks = (request.models and not models) or (request.cases and not cases)
-        if not lacks and matching_cases(suite, part):
+        if not lacks and selected_cases(suite, part):
             yield suite, part
 
 
-def _unmatched(suites: Sequence[Suite], request: EvaluationRequest) -> Iterator[str]:
-    """Yield a sentence for each model and case that no suite of the folder has."""
+def _unmatched(suites: Sequence[Suite], request: EvaluationRequest, place: str) -> list[str]:
+    """Return a sentence for each model and case that no suite has."""
     models = {name for suite in suites for name in suite.config.modelsToTest}
-    for name in request.models:
-        if name not in models:
-            yield f"--model {name!r} is not among modelsToTest of any suite in {request.path}{near_names(name, models)}"
+    found = [
+        f"--model {name!r} is not among modelsToTest of {place}{near_names(name, models)}"
+        for name in request.models
+        if name not in models
+    ]
     names = {case.name for suite in suites for case in suite.config.testCases if case.name}
-    for wanted in request.cases:
-        if not any(has_case(suite, wanted) for suite in suites):
-            near = near_names(wanted, names)
-            yield f"--case {wanted!r} is not the name, number or tag of a case of any suite in {request.path}{near}"
+    return found + [
+        f"--case {wanted!r} is not the name, number or tag of a case of {place}{near_names(wanted, names)}"
+        for wanted in request.cases
+        if not any(wanted in suite.case_names for suite in suites)
+    ]
 
 
 def _checked(suite: Suite, request: EvaluationRequest, options: RunOptions) -> SelectedSuite:
     """Build the plan of a suite, and check the providers and keys of all its models at once."""
-    gathered(list(_duplicate_ids(suite)))
+    cases = suite.config.testCases
+    shown = [case_id(number, case.name, case.prompt) for number, case in enumerate(cases, 1)]
+    gathered(  # different cases that reports could not tell apart, such as names that differ only in a tab
+        [
+            suite.lines.problem(
+                ("testCases", at, "name" if cases[at].name else "prompt"),
+                f"it is shown as {shown[at]!r}, like testCases[{first}]: give it another name",
+            )
+            for at, first in repeated(shown)
+        ]
+    )
     plan = build_plan(suite, request)
     check_models(suite, [spec.name for spec in plan.subjects], offline=options.replay == "strict")
-    return SelectedSuite(suite, request, plan, settings_of(plan), full_environment(suite))
+    settings = settings_of(plan)
+    options = replace(options, jobs=settings.concurrencyLimit)
+    return SelectedSuite(suite, request, plan, McpDoor(settings, full_environment(suite)), options)
 
 
-def _duplicate_ids(suite: Suite) -> Iterator[str]:
-    """Find different cases that reports could not tell apart, such as names that differ only in a tab."""
-    seen: dict[str, int] = {}
-    for at, case in enumerate(suite.config.testCases):
-        shown = case_id(at + 1, case.name, case.prompt)
-        if shown in seen:
-            what = f"it is shown as {shown!r}, like testCases[{seen[shown]}]: give it another name"
-            yield suite.lines.problem(("testCases", at, "name" if case.name else "prompt"), what)
-        seen.setdefault(shown, at)
-
-
-async def prepare(selected: SelectedSuite, options: RunOptions) -> Prepared:
+async def prepare(selected: SelectedSuite) -> SelectedSuite:
     """Ask the servers for their tools, and add these to the plan. Raise `InfraError` if a server does not start."""
-    suite = selected.suite
+    suite, door, plan = selected.suite, selected.door, selected.plan
+    settings, environment = door.settings_of(plan), door.environment_of(plan)
     try:
-        async with hub_of(selected.settings.servers, selected.environment).open() as hub:
+        async with hub_of(settings.servers, environment).open() as hub:
             tools = await hub.tools()
     except InfraError as error:
         raise InfraError(f"{suite.file}: {error}\nnothing was run") from error
-    warnings = unknown_tools(suite, tools, {number for number, _ in chosen_cases(suite, selected.request)})
+    warnings = unknown_tools(suite, tools, {number for number, _ in selected_cases(suite, selected.request)})
     if suite.config.passThreshold is None:
         warnings.append(f"{suite.file}: passThreshold is not set: every round must pass")
-    plan, settings = with_tools(selected.plan, selected.settings, tools, warnings)
-    door = McpDoor(settings, selected.environment)
-    return Prepared(suite, plan, settings, door, run_options(settings, options, selected.environment), tuple(warnings))
+    plan, settings = with_tools(plan, settings, tools, warnings)
+    return replace(selected, plan=plan, door=McpDoor(settings, environment))

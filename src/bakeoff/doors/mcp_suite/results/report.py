@@ -1,16 +1,15 @@
 """Build the report of one suite from the records of its run: the data of `test-report-….json`."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._version import __version__
-from bakeoff.doors.mcp_suite.calls import Expected
-from bakeoff.doors.mcp_suite.config import ExpectedCall
+from bakeoff.doors.mcp_suite.calls import Expected, written_calls
 from bakeoff.doors.mcp_suite.confusion import ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.doors.mcp_suite.plan import PlanSettings, config_of, mode_of
@@ -19,6 +18,7 @@ from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage, Verdict
 from bakeoff.report import summarise
 from bakeoff.report.summary import SubjectSummary
+from bakeoff.stats.intervals import Interval
 
 
 class RoundDetail(FrozenModel):
@@ -28,14 +28,8 @@ class RoundDetail(FrozenModel):
     passed: bool
     error: str | None = None
     response: str = ""
-    toolExecutionResult: JsonValue = None
-    gradingResult: JsonValue = None
-
-    @model_serializer(mode="wrap")
-    def _without_absent_results(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = handler(self)
-        optional = ("toolExecutionResult", "gradingResult")
-        return {name: value for name, value in written.items() if name not in optional or value is not None}
+    toolExecutionResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
+    gradingResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
 
 
 class ModelResult(FrozenModel):
@@ -72,18 +66,12 @@ class Latency(FrozenModel):
     longest: float
 
 
-class Bounds(FrozenModel):
-    low: float
-    high: float
-    method: str
-
-
 class ModelNumbers(FrozenModel):
     """The statistics of one model over the whole suite."""
 
     model: str
     score: float | None
-    interval: Bounds | None = Field(default=None, description="95 %, over cases")
+    interval: Interval | None = Field(default=None, description="95 %, over cases")
     scoredRounds: int
     lostRounds: int = Field(description="infra, budget and grader: they count neither way")
     usage: Usage = Field(description="of all attempts, including the judge")
@@ -170,15 +158,7 @@ def build_report(
 
 def expected_output(case: Case) -> JsonValue:
     """Return the expected calls of a case as a configuration writes them."""
-    return _as_written(Expected.model_validate(case.expected).calls)
-
-
-def _as_written(calls: Sequence[ExpectedCall] | None) -> JsonValue:
-    """Return one call alone, several as a list, and none as null."""
-    if calls is None:
-        return None
-    written: list[JsonValue] = [call.model_dump(mode="json") for call in calls]
-    return written[0] if len(written) == 1 else written
+    return written_calls(Expected.model_validate(case.expected).calls)
 
 
 def response_of(record: Record) -> str:
@@ -210,29 +190,10 @@ def _config(plan: Plan, settings: PlanSettings) -> dict[str, JsonValue]:
     Variables and headers of servers are left out, because they may be secret.
     """
     config = config_of(plan, settings)
-    written: dict[str, JsonValue] = config.model_dump(mode="json", exclude_defaults=True, exclude={"modelSettingsOf"})
-    models = config.modelSettings.model_dump(mode="json", exclude_defaults=True)
-    for model, own in config.modelSettingsOf.items():  # the file has both under one key
-        models[model] = own.model_dump(mode="json", exclude_defaults=True)
-    return {
-        **written,
-        **({"modelSettings": models} if models else {}),
-        "testRound": config.testRound,
-        "passThreshold": config.threshold,
-        "concurrencyLimit": config.concurrencyLimit,
-        "modelsToTest": [*config.modelsToTest],
-        "testCases": [
-            {
-                **case.model_dump(mode="json", exclude_defaults=True),
-                "expectedOutput": _as_written(case.expectedOutput),
-            }
-            for case in config.testCases
-        ],
-        "mcpServers": [
-            server.model_dump(mode="json", exclude_defaults=True, exclude={"env", "headers"})
-            for server in config.mcpServers
-        ],
-    }
+    secret = {"mcpServers": {"__all__": {"env", "headers"}}}
+    written = config.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=secret)
+    important = {name: getattr(config, name) for name in ("testRound", "passThreshold", "concurrencyLimit")}
+    return {**important, **written}
 
 
 def _detail(record: Record) -> RoundDetail:
@@ -288,11 +249,10 @@ def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers
     own = [record for record in records if record.subject == subject.subject]
     transcripts = [record.transcript for record in own if record.transcript is not None]
     forms = Counter(str(record.scores[0].metadata.get("manner")) for record in own if record.scores)
-    bounds = subject.interval
     return ModelNumbers(
         model=subject.subject,
         score=subject.score,
-        interval=Bounds(low=bounds.low, high=bounds.high, method=bounds.method) if bounds else None,
+        interval=subject.interval,
         scoredRounds=subject.scored,
         lostRounds=sum(subject.lost.values()),
         usage=subject.spent,
@@ -308,9 +268,5 @@ def latency_of(seconds: Sequence[float]) -> Latency | None:
     if not seconds:
         return None
     ordered = sorted(seconds)
-
-    def at(share: float) -> float:
-        rank = max(1, -int(-share * len(ordered) // 1))
-        return ordered[min(rank, len(ordered)) - 1]
-
-    return Latency(answers=len(ordered), p50=at(0.5), p90=at(0.9), p99=at(0.99), longest=ordered[-1])
+    p50, p90, p99 = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.9, 0.99))
+    return Latency(answers=len(ordered), p50=p50, p90=p90, p99=p99, longest=ordered[-1])
