@@ -368,7 +368,7 @@ def shape_problems(placed: PlacedYaml) -> Iterator[str]:
 
 
 def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
-    named = {
+    named: dict[str, list[str | None]] = {
         "mcpServers": [server.name for server in config.mcpServers],
         "testCases": [case.name for case in config.testCases],
     }
