@@ -11,7 +11,7 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec
 from bakeoff.record import Verdict
-from bakeoff.report import summarise
+from bakeoff.report.summary import summarise
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects import function_subject
 from bench.measure import report

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bakeoff.protocols import Needs, Resource, ScoreInput, Scorer, Subject, Task, Tool
     from bakeoff.record import Record, Score, Step, ToolCall, Transcript, Usage, Verdict
     from bakeoff.replay.tools import replayable
-    from bakeoff.report import Summary, summarise
+    from bakeoff.report.summary import Summary, summarise
     from bakeoff.scorers import function_scorer
     from bakeoff.sdk_results.task_result import TaskResult
     from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
@@ -39,7 +39,7 @@ _HOMES = {
     "bakeoff.plan": ("Case", "Limits", "Plan", "ScorerSpec", "SubjectSpec"),
     "bakeoff.protocols": ("Needs", "Resource", "ScoreInput", "Scorer", "Subject", "Task", "Tool"),
     "bakeoff.record": ("Record", "Score", "Step", "ToolCall", "Transcript", "Usage", "Verdict"),
-    "bakeoff.report": ("Summary", "summarise"),
+    "bakeoff.report.summary": ("Summary", "summarise"),
     "bakeoff.storage.run_folder": ("RunFolder", "find_run", "new_run_folder"),
     "bakeoff.scorers": ("function_scorer",),
     "bakeoff.subjects": ("function_subject",),

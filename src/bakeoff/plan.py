@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, PositiveFloat, PositiveInt, ValidationError
 
@@ -224,6 +224,10 @@ class Plan(FrozenModel):
             return None
         index = (round_ * len(self.cases) + case_at) * len(self.subjects) + subject_at
         return self._trial(index, self.cases[case_at], self.subjects[subject_at], round_)
+
+    def with_changes(self, **changes: Any) -> Self:
+        """Return a changed plan. `model_copy` would also copy the cached properties of this one."""
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def problems(self) -> list[str]:
         """Return the problems of the plan; subjects and scorers are checked when they are built."""

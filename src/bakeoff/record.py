@@ -39,6 +39,11 @@ class Verdict(StrEnum):
         """Tell whether the trial says something about the subject, and so counts in its score."""
         return self not in LOST
 
+    @property
+    def happy(self) -> bool:
+        """Tell whether there is nothing to report about the trial."""
+        return self in (Verdict.PASS, Verdict.RECORDED)
+
 
 LOST = frozenset({Verdict.BUDGET, Verdict.INFRA, Verdict.GRADER})
 """Not caused by the subject: excluded from the score, counted separately, run again on resume."""
@@ -361,7 +366,34 @@ class CaseVerdict(NamedTuple):
     @property
     def happy(self) -> bool:
         """Tell whether there is nothing to report about the case."""
-        return self.verdict in (Verdict.PASS, Verdict.RECORDED)
+        return self.verdict is not None and self.verdict.happy
+
+
+def case_values(rule: PassRule, rounds: Sequence[Round]) -> list[float]:
+    """Return the numbers whose mean is the score of a case: one for each scored round, or one for all of them.
+
+    `pass@k` and `pass^k` make one number of all rounds. There is none where no round was scored, and where a gate has
+    lost a round.
+    """
+    if rule.gate == "share":
+        return [each.value for each in rounds if each.value is not None and each.verdict.counts]
+    scored = [each.value for each in rounds if each.value is not None]
+    if not scored or any(each.failed and each.verdict in LOST for each in rounds):
+        return []
+    if rule.gate == "mean":
+        return scored
+    if len(scored) < len(rounds):
+        return []
+    least = 1.0 if rule.threshold is None else rule.threshold
+    # A round whose task or scorer broke passes under no threshold, not even 0.
+    reached = [reaches(each.value or 0.0, least) and not each.failed for each in rounds]
+    return [float(any(reached) if rule.gate == "pass@k" else all(reached))]
+
+
+def case_score(rule: PassRule, rounds: Sequence[Round]) -> float | None:
+    """Return the score of a case over its finished rounds; everything that shows such a score gets it from here."""
+    values = case_values(rule, rounds)
+    return fsum(values) / len(values) if values else None
 
 
 def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = None) -> CaseVerdict:
@@ -371,11 +403,11 @@ def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = 
     """
     if not rounds:
         return CaseVerdict(None)
+    score = case_score(rule, rounds)
     if rule.gate == "share":
-        return _verdict_by_share(rule.share, rounds, len(rounds) if planned is None else planned)
+        return CaseVerdict(_verdict_by_share(rule.share, rounds, len(rounds) if planned is None else planned), score)
     if lost := [each.verdict for each in rounds if each.failed and each.verdict in LOST]:
         return CaseVerdict(lost[0])
-    score = _gate_score(rule, rounds)
     if all(each.failed for each in rounds):  # it never gave an answer: no threshold is low enough for that
         late = all(each.verdict is Verdict.TIMEOUT for each in rounds)
         return CaseVerdict(Verdict.TIMEOUT if late else Verdict.FAIL, score)
@@ -386,29 +418,14 @@ def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = 
     return CaseVerdict(Verdict.PASS if reaches(score, rule.threshold) else Verdict.FAIL, score)
 
 
-def _verdict_by_share(share: float, rounds: Sequence[Round], planned: int) -> CaseVerdict:
+def _verdict_by_share(share: float, rounds: Sequence[Round], planned: int) -> Verdict | None:
     """Decide as soon as the rounds that are lost or missing could not change the verdict."""
     verdicts = [each.verdict for each in rounds]
-    values = [each.value for each in rounds if each.value is not None and each.verdict.counts]
-    score = fsum(values) / len(values) if values else None
     needed = share * planned - 1e-9
-    happy = [verdict for verdict in verdicts if verdict in (Verdict.PASS, Verdict.RECORDED)]
+    happy = [verdict for verdict in verdicts if verdict.happy]
     failed = [verdict for verdict in verdicts if verdict in (Verdict.FAIL, Verdict.TIMEOUT)]
     if len(happy) >= needed:
-        return CaseVerdict(Verdict.RECORDED if happy and Verdict.PASS not in happy else Verdict.PASS, score)
+        return Verdict.RECORDED if happy and Verdict.PASS not in happy else Verdict.PASS
     if planned - len(failed) < needed:
-        return CaseVerdict(Verdict.FAIL if Verdict.FAIL in failed else Verdict.TIMEOUT, score)
-    lost = (kind for kind in (Verdict.INFRA, Verdict.GRADER, Verdict.BUDGET) if kind in verdicts)
-    return CaseVerdict(next(lost, None), score)
-
-
-def _gate_score(rule: PassRule, rounds: Sequence[Round]) -> float | None:
-    scored = [each.value for each in rounds if each.value is not None]
-    if not scored or (rule.gate != "mean" and len(scored) < len(rounds)):
-        return None
-    if rule.gate == "mean":
-        return fsum(scored) / len(scored)
-    least = 1.0 if rule.threshold is None else rule.threshold
-    # A round whose task or scorer broke passes under no threshold, not even 0.
-    reached = [reaches(each.value or 0.0, least) and not each.failed for each in rounds]
-    return float(any(reached) if rule.gate == "pass@k" else all(reached))
+        return Verdict.FAIL if Verdict.FAIL in failed else Verdict.TIMEOUT
+    return next((kind for kind in (Verdict.INFRA, Verdict.GRADER, Verdict.BUDGET) if kind in verdicts), None)

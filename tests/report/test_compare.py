@@ -17,7 +17,7 @@ from bakeoff.report.compare_report import describe_comparison
 from bakeoff.report.github import harmless_in_logs, harmless_json
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.readers import open_source
-from bakeoff.stats import GateVerdict
+from bakeoff.stats.gates import GateVerdict
 
 from .runs import Values, lost, plan_of, record_of, run_of, source, write_run
 

@@ -17,8 +17,8 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ModelJudge, NeedsNetwork, ScoreInput
 from bakeoff.record import Record, Transcript, Usage
 from bakeoff.replay.store import RECORDINGS, Store
-from bakeoff.report import summarise
 from bakeoff.report.run_summary import summary_table
+from bakeoff.report.summary import summarise
 from bakeoff.report.terminal import print_blocks
 from bakeoff.scorers import Factuality, Judge
 from bakeoff.scorers.judge import FACTUALITY, USUAL_CHOICES

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bakeoff.stats import Cells, GateVerdict, Noise, compare, difference_split, judge, minimum_detectable
+from bakeoff.stats.cells import Cells
+from bakeoff.stats.comparison import compare
+from bakeoff.stats.gates import GateVerdict, judge
+from bakeoff.stats.power import Noise, difference_split, minimum_detectable
 
 from .simulation import cells_from_passes
 

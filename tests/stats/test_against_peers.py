@@ -15,11 +15,12 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from bakeoff.stats import CaseKey, Cell, Cells, Noise, cells_of, compare, holm, minimum_detectable
-from bakeoff.stats.cells import moments_of_means
-from bakeoff.stats.comparison import newcombe, unpaired_test
+from bakeoff.stats.cells import CaseKey, Cell, Cells, cells_of, moments_of_means
+from bakeoff.stats.comparison import compare, newcombe, unpaired_test
+from bakeoff.stats.gates import holm
 from bakeoff.stats.intervals import rule_of_three, student_t, wilson
 from bakeoff.stats.permutation import mcnemar_exact, sign_flip_p_values, sign_flip_test, tail_bounds
+from bakeoff.stats.power import Noise, minimum_detectable
 
 pytestmark = pytest.mark.unwatched
 

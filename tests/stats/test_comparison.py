@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.stats import CaseKey, Cell, Cells, Comparison, compare
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.permutation import sign_flip_test
 
 quick = settings(max_examples=60, deadline=None)

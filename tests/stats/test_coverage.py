@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bakeoff.stats import Cell, Interval, score_interval
-from bakeoff.stats.cells import Moments, moments_of, moments_of_means
-from bakeoff.stats.intervals import ENOUGH_FOR_T, interval_of, student_t
+from bakeoff.stats.cells import Cell, Moments, moments_of, moments_of_means
+from bakeoff.stats.intervals import ENOUGH_FOR_T, Interval, interval_of, score_interval, student_t
 
 from .simulation import REQUIRED, Array, Coverage, Setting, chances, coverage, moments_of_rows
 

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import binom
 
-from bakeoff.stats import CaseKey, Cell, Cells, GateVerdict, compare, judge
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import compare
 from bakeoff.stats.differences import change_of, difference_interval, effective_pairs, score_variance, tango
+from bakeoff.stats.gates import GateVerdict, judge
 from bakeoff.stats.intervals import normal_quantile, wilson
 
 from .simulation import cells_from_passes

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bakeoff.stats import Cells, GateVerdict, compare, judge
+from bakeoff.stats.cells import Cells
+from bakeoff.stats.comparison import compare
+from bakeoff.stats.gates import GateVerdict, judge
 
 from .simulation import cells_from_passes
 from .simulation_pairs import detectable, false_alarms, found_at_twice_the_detectable, identical_pairs

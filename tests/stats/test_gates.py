@@ -4,20 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.stats import (
-    CaseKey,
-    Cell,
-    Cells,
-    Comparison,
-    GateVerdict,
-    Losses,
-    compare,
-    exit_code_of,
-    holm,
-    judge,
-    judge_all,
-)
-from bakeoff.stats.gates import refusal_of
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.gates import GateVerdict, Losses, exit_code_of, holm, judge, judge_all, refusal_of
 
 unhurried = settings(deadline=None)  # the first call imports scipy
 
@@ -110,9 +99,9 @@ def test_one_undefined_comparison_does_not_disturb_the_others() -> None:
 
 def test_a_gate_fails_for_a_regression_before_it_is_undecidable() -> None:
     up, down, unknown, alike = against(100, 130), against(130, 100), against(100, 101), against(100, 100)
-    assert exit_code_of([judge(up), judge(unknown), judge(down)]) == 1
-    assert exit_code_of([judge(up), judge(unknown)]) == 3
-    assert exit_code_of([judge(up), judge(alike, margin=0.1)]) == 0
+    assert exit_code_of(ruling.exit_code for ruling in [judge(up), judge(unknown), judge(down)]) == 1
+    assert exit_code_of(ruling.exit_code for ruling in [judge(up), judge(unknown)]) == 3
+    assert exit_code_of(ruling.exit_code for ruling in [judge(up), judge(alike, margin=0.1)]) == 0
     assert exit_code_of([]) == 0
 
 

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bakeoff.stats import Cell, Interval, cells_of, score_interval
-from bakeoff.stats.cells import CaseKey
-from bakeoff.stats.intervals import rule_of_three, wilson
+from bakeoff.stats.cells import CaseKey, Cell, cells_of
+from bakeoff.stats.intervals import Interval, rule_of_three, score_interval, wilson
 
 unhurried = settings(deadline=None)  # the first call imports scipy
 

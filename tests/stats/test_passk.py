@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.errors import UsageError
-from bakeoff.stats import CaseKey, Cells, cells_of, pass_at_k, pass_hat_k
+from bakeoff.stats.cells import CaseKey, Cells, cells_of
 from bakeoff.stats.intervals import wilson
+from bakeoff.stats.rounds import pass_at_k, pass_hat_k
 
 outcomes = st.lists(st.lists(st.booleans(), min_size=3, max_size=7), min_size=1, max_size=6)
 quick = settings(max_examples=50, deadline=None)

@@ -6,22 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.errors import UsageError
-from bakeoff.stats import (
-    CaseKey,
-    Cell,
-    Cells,
-    GateVerdict,
-    Noise,
-    VarianceSplit,
-    compare,
-    detectable_between,
-    difference_split,
-    flip_rate,
-    flip_rate_within,
-    judge,
-    minimum_detectable,
-)
-from bakeoff.stats.cells import moments_of
+from bakeoff.stats.cells import CaseKey, Cell, Cells, moments_of
+from bakeoff.stats.comparison import compare
+from bakeoff.stats.gates import GateVerdict, judge
+from bakeoff.stats.power import Noise, VarianceSplit, detectable_between, difference_split, minimum_detectable
+from bakeoff.stats.rounds import flip_rate, flip_rate_within
 
 from .simulation import cells_from_passes
 

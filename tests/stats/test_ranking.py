@@ -5,17 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.stats import (
-    CaseKey,
-    Cell,
-    Cells,
-    GateVerdict,
-    compare,
-    judge,
-    leaderboard,
-)
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import compare
 from bakeoff.stats.differences import change_of
-from bakeoff.stats.ranking import change_of_array, tied_groups
+from bakeoff.stats.gates import GateVerdict, judge
+from bakeoff.stats.ranking import change_of_array, leaderboard, tied_groups
 
 from .simulation import Array, cells_from_passes
 

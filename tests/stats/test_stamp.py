@@ -1,6 +1,6 @@
 """What must be alike for two runs to be compared."""
 
-from bakeoff.stats import Stamp, mismatches
+from bakeoff.stats.comparison import Stamp, mismatches
 
 FULL = Stamp(
     model="m-1",

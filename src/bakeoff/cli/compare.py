@@ -15,8 +15,7 @@ from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import BulletList, Facts, Quote, Report, Section
-from bakeoff.report.compare import FileName, compare_sources
-from bakeoff.report.compare_arms import read_arm, with_changes
+from bakeoff.report.compare import FileName, compare_sources, read_arm
 from bakeoff.report.compare_report import describe_comparison
 from bakeoff.report.formatting import percent, sentence, span
 from bakeoff.report.github import harmless_in_logs, harmless_json
@@ -25,7 +24,9 @@ from bakeoff.report.leaderboard_report import describe_leaderboard
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.readers import find_source, known_readers
 from bakeoff.report.terminal import print_blocks
-from bakeoff.stats import Comparison, FlipRate, GateVerdict, Ruling, compare, flip_rate, flip_rate_within, judge
+from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.gates import GateVerdict, Ruling, judge
+from bakeoff.stats.rounds import FlipRate, flip_rate, flip_rate_within
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 
 
@@ -101,7 +102,7 @@ def run_selfcheck(
         raise UsageError(
             f"plan {plan.name!r} has no threshold, so nothing passes or fails and two runs cannot disagree"
         )
-    plan = with_changes(plan, name=f"{SELFCHECK}{plan.name}", rounds=rounds or plan.rounds)
+    plan = plan.with_changes(name=f"{SELFCHECK}{plan.name}", rounds=rounds or plan.rounds)
     checked = check_plan(plan, options)
     folders: list[RunFolder] = []
     for _ in range(2):
@@ -120,7 +121,7 @@ def _one_subject(plan: Plan, subject: str | None, run: str | None) -> Plan:
         names = ", ".join(spec.name for spec in plan.subjects)
         problem = f"has no subject {wanted!r}" if wanted else f"has {len(found)} subjects"
         raise UsageError(f"plan {plan.name!r} {problem}: choose one with --subject: {names}")
-    return with_changes(plan, subjects=tuple(found))
+    return plan.with_changes(subjects=tuple(found))
 
 
 def _check(first: RunFolder, second: RunFolder, subject: str) -> SelfCheck:

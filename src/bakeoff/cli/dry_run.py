@@ -14,7 +14,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.formatting import cost, visible
-from bakeoff.stats import Noise, minimum_detectable
+from bakeoff.stats.power import Noise, minimum_detectable
 from bakeoff.storage.run_folder import find_run, run_folders
 
 _CASES_SHOWN = 20

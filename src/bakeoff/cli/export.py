@@ -15,7 +15,6 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.badges import run_badge, score_badge
 from bakeoff.report.blocks import Blocks
-from bakeoff.report.compare_arms import with_changes
 from bakeoff.report.export_csv import write_csv
 from bakeoff.report.export_inspect import write_inspect_log
 from bakeoff.report.export_parquet import write_parquet
@@ -69,7 +68,7 @@ def _with_subject(source: Source, subject: str) -> Plan:
     if not chosen:
         names = ", ".join(spec.name for spec in source.plan.subjects)
         raise UsageError(f"{source.name} has no subject {subject!r}: it has {names}")
-    return with_changes(source.plan, subjects=chosen)
+    return source.plan.with_changes(subjects=chosen)
 
 
 def _csv(wanted: Wanted) -> None:

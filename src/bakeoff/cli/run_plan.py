@@ -29,10 +29,10 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec
-from bakeoff.report import Summary, summarise
 from bakeoff.report.ci import CiRun, write_ci_outputs
 from bakeoff.report.formatting import cost
 from bakeoff.report.run_summary import summary_table
+from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.terminal import print_blocks
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, find_run, new_run_folder
 

@@ -13,13 +13,12 @@ from bakeoff.cli.console import add_row, out, say, table, tell_of_damage
 from bakeoff.cli.run_plan import print_spending, summary_json
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
-from bakeoff.record import Record, Verdict
-from bakeoff.report import Summary, summarise
+from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
-from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.report.formatting import cost, percent, visible
 from bakeoff.report.html.entries import Unreadable, read_entries
 from bakeoff.report.run_summary import summary_table
+from bakeoff.report.summary import CaseVerdicts, RunTally, Summary
 from bakeoff.report.terminal import print_blocks
 from bakeoff.storage.journal import Damage, Mark
 from bakeoff.storage.run_folder import RunFolder, find_run
@@ -102,8 +101,10 @@ def show_run(results: Path, name: str, *, as_json: bool) -> None:
     folder = find_run(results, name)
     plan = folder.read_plan()
     damaged: list[Damage] = []
-    cases = CaseVerdicts(plan, ruled_only=True)
-    summary = summarise(plan, cases.collect(folder.latest_records(plan, damaged)))
+    tally = RunTally(plan)
+    for record in folder.latest_records(plan, damaged):
+        tally.add(record)
+    summary = tally.summary()
     tell_of_damage(len(damaged), folder.label)
     if as_json:
         out().file.write(json.dumps(summary_json(summary, folder), indent=2) + "\n")
@@ -112,14 +113,13 @@ def show_run(results: Path, name: str, *, as_json: bool) -> None:
     console.print(f"{folder.label}: {_state(folder, summary)}")
     print_blocks(console, [summary_table(summary)])
     print_spending(console, summary, folder)
-    _print_failures(_first_not_passed(plan, folder, cases))
+    _print_failures(_first_not_passed(plan, folder, tally.cases))
 
 
 def _first_not_passed(plan: Plan, folder: RunFolder, cases: CaseVerdicts) -> list[Record]:
     """Return failed rounds of failed cases in the plan's order, and one more than is shown."""
-    happy = (Verdict.PASS, Verdict.RECORDED)
     unhappy = (
-        record for record in folder.latest_records(plan) if record.verdict not in happy and not cases.passed(record)
+        record for record in folder.latest_records(plan) if not record.verdict.happy and not cases.passed(record)
     )
     places = {case.id: place for place, case in enumerate(plan.cases)}
     return heapq.nsmallest(_SHOWN + 1, unhappy, key=lambda record: (record.round, places[record.case], record.subject))

@@ -1,44 +1,198 @@
 """Compare two subjects case by case: the difference, its certainty, and other differences between the runs.
 
+read_arm          reads one side: a subject's scores by case, its losses, and the conditions of its run
 compare_sources   chooses the subjects, compares each pair, and judges all pairs together (Holm)
 CompareReport     all findings as data; `compare_report` describes them as blocks
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from typing import Annotated
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Annotated, Self
 
-from pydantic import PlainSerializer
+from pydantic import JsonValue, PlainSerializer, ValidationError
 
 from bakeoff._kernel.choices import ComparisonGate
 from bakeoff._kernel.json import clean_text
-from bakeoff._kernel.model import FrozenModel
-from bakeoff.errors import UsageError
-from bakeoff.report.compare_arms import Arm, by_id_alone, case_key, countable, read_arm
+from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.plan import Case, Plan, SubjectSpec
+from bakeoff.record import Record, Verdict
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, case_change, case_detail
 from bakeoff.report.formatting import visible
-from bakeoff.report.readers import Source
-from bakeoff.report.summary import SubjectSummary
-from bakeoff.stats import (
-    Cells,
-    Comparison,
-    Mismatch,
-    Ruling,
-    Stamp,
-    compare,
-    detectable_between,
-    difference_split,
-    exit_code_of,
-    judge,
-    judge_all,
-    mismatches,
-)
+from bakeoff.report.readers import Circumstances, Source
+from bakeoff.report.run_records import RunRecords
+from bakeoff.report.summary import RunTally, SubjectSummary
+from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
+from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
+from bakeoff.stats.gates import Losses, Ruling, exit_code_of, judge, judge_all
+from bakeoff.stats.power import detectable_between, difference_split
 
-OPEN, SHUT, UNDECIDED = 0, 1, 3
-
+OPEN, UNDECIDED = 0, 3
+_CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
+_MOST_VALUES = 3  # of one condition that are listed
+_LONGEST = 120
 
 FileName = Annotated[str, PlainSerializer(clean_text, return_type=str, when_used="json")]
 """The name of a file or folder. Names that are not valid text are escaped in JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A subject in one source. Use it as a context manager, because its records are in a temporary file."""
+
+    source: Source
+    plan: Plan  # of this subject alone
+    cells: Cells
+    summary: SubjectSummary
+    stamp: Stamp
+    circumstances: Circumstances
+    records: RunRecords
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.records.__exit__(kind, error, trace)
+
+    @property
+    def spec(self) -> SubjectSpec:
+        return self.plan.subjects[0]
+
+    @property
+    def content_known(self) -> bool:
+        return self.source.description.content_known
+
+    @property
+    def passes(self) -> Cells:
+        """Return the scored rounds with 1 for a pass and 0 for any other verdict."""
+        cells = {}
+        for case in self.plan.cases:
+            counted = [each for each in self.records.verdicts(self.spec.name, case.id) if each.counts]
+            if counted:
+                key = _case_key(case, content_known=self.content_known)
+                cells[key] = Cell.of((each is Verdict.PASS for each in counted), case.tags.get(CLUSTER_TAG))
+        return cells
+
+    @property
+    def losses(self) -> Losses:
+        """Return the trials lost to infrastructure and graders. Trials that a budget prevented were not run."""
+        whose = {Verdict.INFRA: "infrastructure", Verdict.GRADER: "graders"}
+        counts = {words: lost for verdict, words in whose.items() if (lost := self.summary.verdicts.get(verdict))}
+        lost = sum(counts.values())
+        return Losses(trials=self.summary.scored + lost, lost=lost, to=" and ".join(counts) or "infrastructure")
+
+
+def read_arm(source: Source, subject: str) -> Arm:
+    """Read a subject's records in one pass. Memory depends on the number of cases only."""
+    plan = source.plan
+    found = [spec for spec in plan.subjects if spec.name == subject]
+    if not found:
+        raise UsageError(f"{source.name} has no subject {subject!r}: it has {_names(source)}")
+    cases = plan.cases
+    if plan.sparse:  # this subject did not miss the cases of other subjects
+        had = {record.case for record in source.records() if record.subject == subject}
+        cases = tuple(case for case in cases if case.id in had)
+    plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases)
+    tally, conditions = RunTally(plan), _Conditions()
+
+    def tallied() -> Iterator[Record]:
+        for record in source.records():
+            if record.subject == subject:
+                tally.add(record)
+                conditions.add(record.transcript.metadata if record.transcript else {})
+                yield record
+
+    records = RunRecords(plan, tallied())
+    try:
+        [summary] = tally.summary().subjects
+        circumstances = source.circumstances()
+    except BaseException:
+        records.__exit__(None, None, None)
+        raise
+    keys = case_keys(source, plan)
+    cells = {keys[case]: cell for case, cell in tally.cells(subject).items()}
+    stamp = _stamp(plan, circumstances, conditions)
+    return Arm(source, plan, cells, summary, stamp, circumstances, records)
+
+
+@contextmanager
+def countable(*sources: Source) -> Iterator[None]:
+    """Turn overflows, which only damaged or hostile files cause, into an error message."""
+    try:
+        yield
+    except (ValidationError, ArithmeticError) as error:
+        paths = " or ".join(dict.fromkeys(visible(str(source.path)) for source in sources))
+        raise RunFolderError(
+            f"{paths} cannot be counted: the sum of its costs, times or scores is not a finite number; "
+            "`bakeoff runs check` checks every line"
+        ) from error
+
+
+def case_keys(source: Source, plan: Plan) -> dict[str, CaseKey]:
+    """Return the key of each case by its id. Cases with the same content have the same key; limits are conditions."""
+    known = source.description.content_known
+    return {case.id: _case_key(case, content_known=known) for case in plan.cases}
+
+
+def _case_key(case: Case, *, content_known: bool) -> CaseKey:
+    if not content_known:
+        return CaseKey(case.id)
+    return CaseKey(case.id, fingerprint(case.model_dump(include=_CONTENT, exclude_defaults=True)))
+
+
+class _Conditions:
+    """Collect the conditions that transcripts name, as short texts."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[str, None]] = {}
+
+    def add(self, metadata: Mapping[str, JsonValue]) -> None:
+        for key in ("agent_version", "network_policy", "mcp_tools_hash", "model"):
+            if isinstance(value := metadata.get(key), str | int | float):
+                self._note(key, str(value))
+        if isinstance(price := metadata.get("price"), dict):
+            self._note("price_date", f"{price.get('source', 'unknown')} {price.get('date') or 'undated'}")
+
+    def _note(self, key: str, value: str) -> None:
+        values = self._values.setdefault(key, {})
+        if len(values) <= _MOST_VALUES:
+            values[value[:_LONGEST]] = None
+
+    def get(self, key: str) -> str | None:
+        """Return the values of one condition, joined."""
+        values = list(self._values.get(key, ()))
+        more = ", …" if len(values) > _MOST_VALUES else ""
+        return ", ".join(sorted(values[:_MOST_VALUES])) + more if values else None
+
+
+def _stamp(plan: Plan, circumstances: Circumstances, conditions: _Conditions) -> Stamp:
+    spec = plan.subjects[0]
+    model, system = spec.options.get("model"), spec.options.get("system")
+    return Stamp(
+        model=model if isinstance(model, str) else conditions.get("model"),
+        agent_version=conditions.get("agent_version") or spec.revision or None,
+        sandbox=", ".join(circumstances.sandboxes) or None,
+        timeouts=_timeouts(plan),
+        network_policy=conditions.get("network_policy"),
+        mcp_tools_hash=conditions.get("mcp_tools_hash"),
+        prompt_hash=fingerprint(system)[:12] if system is not None else None,
+        price_date=conditions.get("price_date"),
+    )
+
+
+def _timeouts(plan: Plan) -> str:
+    """Return the time limits of the attempt and score phases; limits that differ by case are shown as a hash."""
+    limits = {(case.limits.attempt_seconds, case.limits.score_seconds) for case in plan.cases}
+    own = plan.subjects[0].options.get("timeout")
+    answer = f", answer {own:g} s" if isinstance(own, int | float) else ""
+    if len(limits) == 1:
+        [(attempt, score)] = limits
+        return f"attempt {attempt:g} s, score {score:g} s{answer}"
+    return f"by case ({fingerprint(sorted(limits))[:8]}){answer}"
 
 
 class ArmFacts(FrozenModel):
@@ -94,11 +248,11 @@ def compare_sources(
     """
     names = _pairs_of(baseline, candidate, subjects)
     with countable(baseline, candidate), ExitStack() as open_arms:
-        arms = [
-            (open_arms.enter_context(read_arm(baseline, old)), open_arms.enter_context(read_arm(candidate, new)))
+        pairs = [
+            _Pair(open_arms.enter_context(read_arm(baseline, old)), open_arms.enter_context(read_arm(candidate, new)))
             for old, new in names
         ]
-        return _report(arms, gate, margin, most_details)
+        return _report(pairs, gate, margin, most_details)
 
 
 def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, str | None]) -> list[tuple[str, str]]:
@@ -146,56 +300,63 @@ def _names(source: Source) -> str:
     return ", ".join(spec.name for spec in source.plan.subjects)
 
 
-def _report(
-    arms: Sequence[tuple[Arm, Arm]], gate: ComparisonGate, margin: float | None, most_details: int
-) -> CompareReport:
-    compared = {str(place): compare(*_cells(old, new)) for place, (old, new) in enumerate(arms)}
-    losses = {str(place): (old.losses, new.losses) for place, (old, new) in enumerate(arms)}
-    controls = _controls(arms)
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    old: Arm
+    new: Arm
+
+    @property
+    def content_known(self) -> bool:
+        return self.old.content_known and self.new.content_known
+
+    @property
+    def cells(self) -> tuple[Cells, Cells]:
+        """Return the cells of both sides, paired by id alone where the content of a side is unknown."""
+        if self.content_known:
+            return self.old.cells, self.new.cells
+        old, new = ({CaseKey(key.id): cell for key, cell in arm.cells.items()} for arm in (self.old, self.new))
+        return old, new
+
+    @property
+    def control(self) -> bool:
+        return self.old.summary.control or self.new.summary.control
+
+
+def _report(pairs: Sequence[_Pair], gate: ComparisonGate, margin: float | None, most_details: int) -> CompareReport:
+    compared = [compare(*pair.cells) for pair in pairs]
+    losses = {place: (pair.old.losses, pair.new.losses) for place, pair in enumerate(pairs)}
+    controls = [place for place, pair in enumerate(pairs) if pair.control]
+    if len(controls) == len(pairs):  # then they are what is compared
+        controls = []
+    others = {place: found for place, found in enumerate(compared) if place not in controls}
     # Controls must not make the correction for the other subjects stricter.
-    rulings = judge_all(_without(compared, controls), margin=margin, losses=losses)
-    beside = {place: judge(compared[place], margin=margin, losses=losses[place]) for place in controls}
-    pairs = [
-        _pair(old, new, compared[str(place)], (rulings | beside)[str(place)], gate, margin, most_details)
-        for place, (old, new) in enumerate(arms)
+    rulings = judge_all(others, margin=margin, losses=losses)
+    rulings |= {place: judge(compared[place], margin=margin, losses=losses[place]) for place in controls}
+    reports = [
+        _pair_report(pair, compared[place], rulings[place], gate, margin, most_details)
+        for place, pair in enumerate(pairs)
     ]
-    judged = [pair for place, pair in enumerate(pairs) if str(place) not in controls]
-    codes = {pair.exit_code for pair in judged}
-    code = next((code for code in (SHUT, UNDECIDED) if code in codes), OPEN)
-    assert gate != "verdict" or code == exit_code_of(rulings.values())
+    judged = [reports[place] for place in others]
     decided_nothing = {"control": True, "exit_code": OPEN, "gate": "a control, which does not influence the exit code"}
-    others = [pairs[int(place)].model_copy(update=decided_nothing) for place in controls]
-    return CompareReport(gate=gate, margin=margin, pairs=(*judged, *others), exit_code=code)
+    beside = [reports[place].model_copy(update=decided_nothing) for place in controls]
+    code = exit_code_of(pair.exit_code for pair in judged)
+    return CompareReport(gate=gate, margin=margin, pairs=(*judged, *beside), exit_code=code)
 
 
-def _controls(arms: Sequence[tuple[Arm, Arm]]) -> list[str]:
-    """Return the places of pairs with a control; none if all pairs are such."""
-    found = [str(place) for place, (old, new) in enumerate(arms) if old.summary.control or new.summary.control]
-    return found if len(found) < len(arms) else []
-
-
-def _without(compared: Mapping[str, Comparison], places: Sequence[str]) -> dict[str, Comparison]:
-    return {place: found for place, found in compared.items() if place not in places}
-
-
-def _cells(old: Arm, new: Arm) -> tuple[Cells, Cells]:
-    if old.content_known and new.content_known:
-        return old.cells, new.cells
-    return by_id_alone(old.cells), by_id_alone(new.cells)
-
-
-def _pair(
-    old: Arm,
-    new: Arm,
+def _pair_report(
+    pair: _Pair,
     compared: Comparison,
     ruling: Ruling,
     gate: ComparisonGate,
     margin: float | None,
     most_details: int,
 ) -> PairReport:
+    old, new = pair.old, pair.new
     code, sentence = gate_of(compared, ruling, gate, margin)
-    split = difference_split(*_cells(old, new))
-    cases = tuple(_changes(old, new))
+    split = difference_split(*pair.cells)
+    cases = tuple(_changes(pair))
+    changed = [case for case in cases if case.outcome in ("win", "loss")]
+    telling = sorted(changed, key=lambda case: case.difference or 0.0)[:most_details]  # losses first
     return PairReport(
         baseline=_facts(old),
         candidate=_facts(new),
@@ -203,12 +364,16 @@ def _pair(
         ruling=ruling,
         exit_code=code,
         gate=sentence,
-        mismatches=(*mismatches(old.stamp, new.stamp), *_other_mismatches(old, new)),
-        by_id_alone=not (old.content_known and new.content_known),
+        mismatches=(*mismatches(old.stamp, new.stamp), *_other_mismatches(pair)),
+        by_id_alone=not pair.content_known,
         advice=split.sentence if split and split.of_mean else None,
-        detectable=detectable_between(*_cells(old, new)),
+        detectable=detectable_between(*pair.cells),
         cases=cases,
-        details=tuple(_details(old, new, cases, most_details)),
+        details=tuple(
+            detail
+            for case in telling
+            if (detail := case_detail(case.case, old.records, old.spec.name, new.records, new.spec.name))
+        ),
     )
 
 
@@ -222,23 +387,20 @@ def gate_of(compared: Comparison, ruling: Ruling, gate: ComparisonGate, margin: 
         if compared.inner.low > -margin:  # one-sided: only losses matter
             return OPEN, f"not worse by more than {100 * margin:g} points: the gate is open{unpaired}"
         return UNDECIDED, f"a loss of more than {100 * margin:g} points is not ruled out: undecidable"
-    return ruling.exit_code, {OPEN: f"the gate is open{unpaired}", SHUT: f"the gate is shut{unpaired}"}.get(
-        ruling.exit_code, f"undecidable: {_way_out(compared, ruling)}"
-    )
-
-
-def _way_out(compared: Comparison, ruling: Ruling) -> str:
+    if ruling.exit_code != UNDECIDED:
+        return ruling.exit_code, f"the gate is {'shut' if ruling.exit_code else 'open'}{unpaired}"
+    way_out = "use more cases or rounds, or a wider --margin"
     if ruling.refused:
-        return "run `bakeoff resume` to retry the lost trials"
-    if compared.baseline is None or compared.candidate is None:
-        return "a side without scored trials cannot be compared"
-    return "use more cases or rounds, or a wider --margin"
+        way_out = "run `bakeoff resume` to retry the lost trials"
+    elif compared.baseline is None or compared.candidate is None:
+        way_out = "a side without scored trials cannot be compared"
+    return UNDECIDED, f"undecidable: {way_out}"
 
 
 def _facts(arm: Arm) -> ArmFacts:
     return ArmFacts(
-        source=arm.source,
-        path=str(arm.path),
+        source=arm.source.name,
+        path=str(arm.source.path),
         subject=arm.spec.name,
         bound=arm.summary.bound,
         summary=arm.summary,
@@ -248,19 +410,19 @@ def _facts(arm: Arm) -> ArmFacts:
     )
 
 
-def _other_mismatches(old: Arm, new: Arm) -> Iterator[Mismatch]:
+def _other_mismatches(pair: _Pair) -> Iterator[Mismatch]:
     """Yield differences that change the meaning of scores and are not in the stamp."""
-    known = old.content_known and new.content_known
-    pairs = {
-        "scorers": (_scorers(old), _scorers(new)) if known else ("", ""),
+    old, new = pair.old, pair.new
+    both = {
+        "scorers": (_scorers(old), _scorers(new)) if pair.content_known else ("", ""),
         "threshold": (str(old.plan.threshold), str(new.plan.threshold)),
         "rounds": (str(old.plan.rounds), str(new.plan.rounds)),
         "bakeoff version": (", ".join(old.circumstances.versions), ", ".join(new.circumstances.versions)),
     }
-    for name, (was, now) in pairs.items():
+    for name, (was, now) in both.items():
         if was != now:
             yield Mismatch(name, was or None, now or None)
-    if known and old.spec.name == new.spec.name and old.spec.digest != new.spec.digest:
+    if pair.content_known and old.spec.name == new.spec.name and old.spec.digest != new.spec.digest:
         yield Mismatch("subject's settings", old.spec.digest[:12], new.spec.digest[:12])
 
 
@@ -268,20 +430,10 @@ def _scorers(arm: Arm) -> str:
     return ", ".join(f"{scorer.name or scorer.kind} ({scorer.digest[:8]})" for scorer in arm.plan.scorers)
 
 
-def _changes(old: Arm, new: Arm) -> Iterator[CaseChange]:
+def _changes(pair: _Pair) -> Iterator[CaseChange]:
     """Yield every case that both sides have with the same content, in the baseline's order."""
-    known = old.content_known and new.content_known
-    theirs = {case_key(case, content_known=known) for case in new.plan.cases}
+    old, new = pair.old, pair.new
+    theirs = {_case_key(case, content_known=pair.content_known) for case in new.plan.cases}
     for case in old.plan.cases:
-        if case_key(case, content_known=known) in theirs:
-            before, after = old.records.rounds(old.spec.name, case.id), new.records.rounds(new.spec.name, case.id)
-            yield case_change(case.id, before, after)
-
-
-def _details(old: Arm, new: Arm, cases: Sequence[CaseChange], most: int) -> Iterator[CaseDetail]:
-    """Yield the details of the cases that changed most, losses first."""
-    changed = [case for case in cases if case.outcome in ("win", "loss")]
-    for case in sorted(changed, key=lambda case: case.difference or 0.0)[:most]:
-        detail = case_detail(case.case, old.records, old.spec.name, new.records, new.spec.name)
-        if detail is not None:
-            yield detail
+        if _case_key(case, content_known=pair.content_known) in theirs:
+            yield case_change(case.id, old.records, old.spec.name, new.records, new.spec.name)

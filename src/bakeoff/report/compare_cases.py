@@ -1,7 +1,6 @@
 """Find what changed in one case: its numbers, and its output, tools, transcript and files line by line."""
 
 import difflib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -11,8 +10,10 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.record import NO_USAGE, Reasoning, Record, Text, ToolCall, Transcript, Verdict
+from bakeoff.report.formatting import as_text
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
+from bakeoff.stats.differences import UNCHANGED
 
 Outcome = Literal["win", "tie", "loss", "not scored"]
 
@@ -21,7 +22,6 @@ _MOST_LINES = 400
 _SHOWN_LINES = 60  # of one difference
 _LONGEST_LINE = 300
 _MOST_FILES = 10
-_SAME = 1e-12
 
 
 class Side(FrozenModel):
@@ -65,10 +65,14 @@ class CaseDetail(FrozenModel):
     changes: tuple[TextChange, ...]
 
 
-def case_change(case: str, baseline: Iterable[Record], candidate: Iterable[Record]) -> CaseChange:
-    """Compare the rounds of one case."""
-    before, after = _side(baseline), _side(candidate)
-    return CaseChange(case=case, outcome=_outcome(before, after), baseline=before, candidate=after)
+def case_change(case: str, baseline: RunRecords, before: str, candidate: RunRecords, after: str) -> CaseChange:
+    """Compare the rounds of one case: those of subject `before` with those of `after`."""
+    old, new = _side(case, baseline, before), _side(case, candidate, after)
+    outcome: Outcome = "not scored"
+    if old.score is not None and new.score is not None:
+        difference = new.score - old.score
+        outcome = "tie" if abs(difference) <= UNCHANGED else "win" if difference > 0 else "loss"
+    return CaseChange(case=case, outcome=outcome, baseline=old, candidate=new)
 
 
 def case_detail(case: str, baseline: RunRecords, before: str, candidate: RunRecords, after: str) -> CaseDetail | None:
@@ -80,24 +84,20 @@ def case_detail(case: str, baseline: RunRecords, before: str, candidate: RunReco
     return CaseDetail(case=case, round=old.round, changes=tuple(_changes(old, new)))
 
 
-def _side(records: Iterable[Record]) -> Side:
+def _side(case: str, records: RunRecords, subject: str) -> Side:
     verdicts: Counter[Verdict] = Counter()
-    values: list[float] = []
     usage, seconds, calls, reason = NO_USAGE, 0.0, 0, ""
-    for record in records:
-        verdict = record.verdict
-        verdicts[verdict] += 1
-        if verdict.counts and record.value is not None:
-            values.append(record.value)
+    for record in records.rounds(subject, case):
+        verdicts[record.verdict] += 1
         usage += record.used
         seconds += record.seconds
         calls += len(record.transcript.tool_calls) if record.transcript else 0
-        if not reason and verdict is not Verdict.PASS:
+        if not reason and record.verdict is not Verdict.PASS:
             reason = why(record)
     rounds = verdicts.total()
     return Side(
         rounds=rounds,
-        score=sum(values) / len(values) if values else None,
+        score=records.case_verdict(subject, case).score,
         verdicts=dict(verdicts),
         cost=None if usage.cost is None or not rounds else usage.cost / rounds,
         seconds=seconds / rounds if rounds else None,
@@ -105,13 +105,6 @@ def _side(records: Iterable[Record]) -> Side:
         tool_calls=calls / rounds if rounds else 0.0,
         why=reason,
     )
-
-
-def _outcome(before: Side, after: Side) -> Outcome:
-    if before.score is None or after.score is None:
-        return "not scored"
-    difference = after.score - before.score
-    return "tie" if abs(difference) <= _SAME else "win" if difference > 0 else "loss"
 
 
 def _telling_pair(baseline: Iterable[Record], candidate: list[Record]) -> tuple[Record, Record] | None:
@@ -140,13 +133,6 @@ def _changes(old: Record, new: Record) -> Iterator[TextChange]:
     for what, was, now in pairs:
         if lines := text_difference(was, now):
             yield TextChange(what=what, lines=lines)
-
-
-def as_text(value: JsonValue) -> str:
-    """Return any output as lines that can be compared."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, indent=1, ensure_ascii=False)
 
 
 def text_difference(was: str, now: str) -> tuple[str, ...]:

@@ -23,8 +23,9 @@ from bakeoff.report.blocks import (
 from bakeoff.report.compare import ArmFacts, CompareReport, PairReport
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, Outcome, Side
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, replay_note, sentence, visible
-from bakeoff.report.scores import SCORE_COLUMNS, cost_per_trial, score_cells
-from bakeoff.stats import GateVerdict, Interval
+from bakeoff.report.scores import SCORE_COLUMNS, score_cells
+from bakeoff.stats.gates import GateVerdict
+from bakeoff.stats.intervals import Interval
 
 _TONES: dict[GateVerdict, Tone] = {
     GateVerdict.IMPROVED: "pass",
@@ -130,7 +131,7 @@ def _p_value(pair: PairReport) -> str:
 
 
 def _cost_change(pair: PairReport) -> str:
-    return _change(cost(cost_per_trial(pair.baseline.summary)), cost(cost_per_trial(pair.candidate.summary)))
+    return _change(cost(pair.baseline.summary.cost_per_trial), cost(pair.candidate.summary.cost_per_trial))
 
 
 def _change(was: str, now: str) -> str:
@@ -158,7 +159,7 @@ def _differences(report: CompareReport) -> Section:
 
 def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
     compared = pair.comparison
-    now = cost_per_trial(pair.candidate.summary)
+    now = pair.candidate.summary.cost_per_trial
     return (
         Datum(Quote(pair.candidate.subject), href=f"#pair-{number}"),
         Datum(_verdict(pair), tone=_TONES[pair.ruling.verdict]),

@@ -21,9 +21,8 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Reasoning, Record, Step, Text, ToolCall, Usage, Verdict
-from bakeoff.report.compare_arms import with_changes
-from bakeoff.report.compare_cases import as_text
 from bakeoff.report.export_rows import unique_names
+from bakeoff.report.formatting import as_text
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, summarise
@@ -38,7 +37,7 @@ Json = dict[str, Any]
 
 def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, run_records: RunRecords, path: Path) -> None:
     """Write the log sample by sample; the summaries are collected in a temporary file."""
-    only = with_changes(plan, subjects=(subject,))
+    only = plan.with_changes(subjects=(subject,))
     [summary] = summarise(only, run_records.of_subject(subject.name)).subjects
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log, tempfile.TemporaryFile() as summaries:
         span = _write_samples(plan, subject, run_records, log, summaries)

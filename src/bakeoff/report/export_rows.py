@@ -9,7 +9,7 @@ from typing import Literal
 
 from bakeoff.plan import Plan
 from bakeoff.record import Record
-from bakeoff.report.compare_cases import as_text
+from bakeoff.report.formatting import as_text
 from bakeoff.report.run_records import RunRecords
 
 Kind = Literal["text", "json", "whole", "real", "flag", "time"]

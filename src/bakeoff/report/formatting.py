@@ -1,12 +1,15 @@
 """Format numbers and untrusted texts for people."""
 
+import json
 import re
 from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
 
 from bakeoff._kernel.text import visible as visible  # reports import all their words from here
 
 if TYPE_CHECKING:
-    from bakeoff.stats import Interval
+    from bakeoff.stats.intervals import Interval
 
 UNKNOWN = "–"
 
@@ -31,6 +34,13 @@ def shown(text: str) -> str:
     if _UNSHOWN.search(text):
         text = text.translate(_SHOWN)
     return text if cut <= 0 else f"{text}\n… {cut:,} more characters are in the journal"
+
+
+def as_text(value: JsonValue) -> str:
+    """Return any output as text: a string as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, indent=1, ensure_ascii=False)
 
 
 def sentence(text: str) -> str:

@@ -7,15 +7,13 @@ from itertools import combinations
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.plan import Plan
-from bakeoff.record import Record
-from bakeoff.report.compare import FileName
-from bakeoff.report.compare_arms import case_key, countable
+from bakeoff.report.compare import FileName, case_keys, countable
 from bakeoff.report.formatting import UNKNOWN, visible
 from bakeoff.report.readers import Source
-from bakeoff.report.summary import SubjectSummary, summarise
+from bakeoff.report.summary import RunTally, SubjectSummary
 from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes, Range
-from bakeoff.stats import CLUSTER_TAG, CaseKey, Cell, Cells, Standing, leaderboard
+from bakeoff.stats.cells import CaseKey, Cells
+from bakeoff.stats.ranking import Standing, leaderboard
 
 SELFCHECK = "selfcheck "
 """The prefix of the plans that `bakeoff selfcheck` runs. They test the machine as much as the subject."""
@@ -38,11 +36,6 @@ class Entry(FrozenModel):
     history: tuple[float, ...]  # its scores in all complete sources, oldest first
     cost_interval: Range | None = None  # of the mean cost of a trial
     time_interval: Range | None = None
-
-    @property
-    def cost_per_trial(self) -> float | None:
-        spent, trials = self.summary.spent.cost, sum(self.summary.verdicts.values())
-        return None if spent is None or not trials else spent / trials
 
     @property
     def rank(self) -> str:
@@ -75,33 +68,6 @@ class _Found:
     @property
     def whole(self) -> bool:
         return self.summary.scored >= _ENOUGH * self.summary.planned
-
-
-class _Seen:
-    """Collect the cells and the last start of every subject while records stream by."""
-
-    def __init__(self, plan: Plan, *, content_known: bool) -> None:
-        self._keys = {case.id: case_key(case, content_known=content_known) for case in plan.cases}
-        self._clusters = {case.id: case.tags.get(CLUSTER_TAG) for case in plan.cases}
-        self._sums: dict[str, dict[str, tuple[int, float, float]]] = {}
-        self.updated: dict[str, float] = {}
-        self.costs_and_times = CostsAndTimes(plan)
-
-    def passing(self, records: Iterable[Record]) -> Iterator[Record]:
-        for record in records:
-            value = record.value
-            if record.verdict.counts and value is not None:
-                cases = self._sums.setdefault(record.subject, {})
-                rounds, total, squares = cases.get(record.case, (0, 0.0, 0.0))
-                cases[record.case] = rounds + 1, total + value, squares + value * value
-            self.costs_and_times.add(record)
-            self.updated[record.subject] = max(self.updated.get(record.subject, 0.0), record.started)
-            yield record
-
-    def cells(self, subject: str) -> dict[CaseKey, Cell]:
-        return {
-            self._keys[case]: Cell(*sums, self._clusters[case]) for case, sums in self._sums.get(subject, {}).items()
-        }
 
 
 def rank_sources(sources: Iterable[Source]) -> Leaderboard:
@@ -181,17 +147,23 @@ def _paired(latest: dict[str, _Found]) -> dict[str, Cells]:
 
 
 def _subjects_of(source: Source) -> Iterator[_Found]:
-    seen = _Seen(source.plan, content_known=source.description.content_known)
-    summary = summarise(source.plan, seen.passing(source.records()))
-    for spec, subject in zip(source.plan.subjects, summary.subjects, strict=True):
+    plan = source.plan
+    tally, costs_and_times = RunTally(plan), CostsAndTimes(plan)
+    updated: dict[str, float] = {}
+    for record in source.records():
+        tally.add(record)
+        costs_and_times.add(record)
+        updated[record.subject] = max(updated.get(record.subject, 0.0), record.started)
+    keys = case_keys(source, plan)
+    for spec, summary in zip(plan.subjects, tally.summary().subjects, strict=True):
         model = spec.options.get("model")
         yield _Found(
             source=source,
-            summary=subject,
-            cells=seen.cells(spec.name),
-            updated=seen.updated.get(spec.name, 0.0),
+            summary=summary,
+            cells={keys[case]: cell for case, cell in tally.cells(spec.name).items()},
+            updated=updated.get(spec.name, 0.0),
             model=model if isinstance(model, str) else None,
-            cost_and_time=seen.costs_and_times.by_subject[spec.name],
+            cost_and_time=costs_and_times.by_subject[spec.name],
         )
 
 

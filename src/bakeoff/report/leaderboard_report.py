@@ -71,7 +71,7 @@ def _row(entry: Entry) -> tuple[Value, ...]:
         Datum(entry.rank, sort=standing.best),
         Datum(groups, sort=standing.groups[0] if standing.groups else None),
         *score_cells(entry.summary, entry.threshold),
-        Datum(cost(entry.cost_per_trial), sort=entry.cost_per_trial),
+        Datum(cost(entry.summary.cost_per_trial), sort=entry.summary.cost_per_trial),
     )
 
 
@@ -147,7 +147,7 @@ def _tradeoffs(board: Leaderboard) -> Section | None:
     priced = tuple(
         score_point(entry.summary, paid, entry.cost_interval)
         for entry in board.entries
-        if (paid := entry.cost_per_trial) is not None
+        if (paid := entry.summary.cost_per_trial) is not None
     )
     timed = tuple(
         score_point(entry.summary, seconds, entry.time_interval)

@@ -7,8 +7,7 @@ from typing import Self
 
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import CaseVerdict, Record, Verdict
-from bakeoff.report.case_verdicts import CaseVerdicts
-from bakeoff.report.summary import is_control
+from bakeoff.report.summary import CaseVerdicts, is_control
 
 
 class RunRecords:

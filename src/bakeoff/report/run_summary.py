@@ -12,7 +12,6 @@ from bakeoff.report.scores import BOUND_NOTE, SCORE_COLUMNS, counted, name_datum
 from bakeoff.report.summary import SubjectSummary, Summary
 
 MOST_FAILURES = 20
-HAPPY = (Verdict.PASS, Verdict.RECORDED)
 _FEW_ROUNDS = 2  # so few rounds show no more than the score
 
 
@@ -96,7 +95,7 @@ def failed_records(records: RunRecords) -> Iterator[Record]:
         for case in records.cases_of(subject.name):
             if not records.case_verdict(subject.name, case.id).happy:
                 rounds = records.rounds(subject.name, case.id)
-                yield from (record for record in rounds if record.verdict not in HAPPY)
+                yield from (record for record in rounds if not record.verdict.happy)
 
 
 def _without_failures(summary: Summary) -> str:

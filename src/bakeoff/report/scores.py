@@ -4,7 +4,7 @@ from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Secti
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, span, visible
 from bakeoff.report.summary import SubjectSummary
 from bakeoff.report.usage_intervals import Range
-from bakeoff.stats import Interval
+from bakeoff.stats.intervals import Interval
 
 BOUND_NOTE = "* was given the hidden answers on purpose."
 _NAME = 200
@@ -98,9 +98,3 @@ def score_point(subject: SubjectSummary, x: float, x_interval: Range | None) -> 
         x_interval=x_interval,
         y_interval=(interval.low, interval.high) if interval else None,
     )
-
-
-def cost_per_trial(subject: SubjectSummary) -> float | None:
-    """Return the mean cost of a finished trial, or None if no cost is known."""
-    tried = subject.finished
-    return subject.spent.cost / tried if tried and subject.spent.cost is not None else None

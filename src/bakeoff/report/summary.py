@@ -2,14 +2,14 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.plan import Plan, SubjectSpec
-from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
-from bakeoff.report.case_verdicts import CaseVerdicts
-from bakeoff.stats import CLUSTER_TAG, Cell, Interval, score_interval
+from bakeoff.plan import PassRule, Plan, SubjectSpec
+from bakeoff.record import LOST, NO_USAGE, CaseVerdict, Record, Round, Usage, Verdict, case_values, case_verdict
+from bakeoff.stats.cells import CLUSTER_TAG, Cell
+from bakeoff.stats.intervals import Interval, score_interval
 
 MOST_ROUNDS = 100
 """The number of rounds up to which each round has its own mean."""
@@ -37,8 +37,8 @@ class SubjectSummary(FrozenModel):
     judged: int  # trials that passed or failed; a case with a pass rule of its own counts once, for all its rounds
     passed: int  # of these
     failed: int  # of these
-    cases: int  # cases with at least one of those
-    score: float | None  # mean over cases of the mean over rounds
+    cases: int  # cases with a score
+    score: float | None  # the mean over these cases
     interval: Interval | None
     seconds: float | None  # mean of the scored trials
     spent: Usage  # by the subject itself
@@ -54,6 +54,11 @@ class SubjectSummary(FrozenModel):
     @property
     def lost(self) -> dict[Verdict, int]:
         return {verdict: self.verdicts[verdict] for verdict in sorted(LOST) if self.verdicts.get(verdict)}
+
+    @property
+    def cost_per_trial(self) -> float | None:
+        """Return the mean cost of a finished trial, or None if no cost is known."""
+        return self.spent.cost / self.finished if self.finished and self.spent.cost is not None else None
 
     @property
     def missing(self) -> int:
@@ -112,6 +117,43 @@ class Summary(FrozenModel):
         return sum((subject.judging for subject in self.subjects), NO_USAGE)
 
 
+class CaseVerdicts:
+    """Collect rounds by subject and case, and derive the verdict and the score of each case.
+
+    Every round must pass where a case has no rule of its own. With `ruled_only`, such cases are not collected: their
+    trials are judged one by one.
+    """
+
+    def __init__(self, plan: Plan, *, ruled_only: bool = False) -> None:
+        self._rules = {case.id: case.pass_rule for case in plan.cases if case.pass_rule is not None}
+        self._default = None if ruled_only else PassRule(threshold=plan.threshold, gate="share")
+        self._planned = None if plan.sparse else plan.rounds
+        self._rounds: dict[tuple[str, str], list[Round]] = {}
+
+    def add(self, record: Record) -> bool:
+        """Collect one round; return False for a case whose trials are judged one by one."""
+        if self._rules.get(record.case, self._default) is None:
+            return False
+        self._rounds.setdefault((record.subject, record.case), []).append(Round.of(record))
+        return True
+
+    def of(self, subject: str, case: str) -> CaseVerdict:
+        """Return the verdict of a case; it is None in full where no round was collected."""
+        rule = self._rules.get(case, self._default)
+        rounds = self._rounds.get((subject, case), ())
+        return case_verdict(rule, rounds, self._planned) if rule else CaseVerdict(None)
+
+    def of_subject(self, subject: str) -> Iterator[tuple[str, Verdict | None, list[float]]]:
+        """Yield the cases that rounds of a subject were collected of: verdict, and the numbers behind the score."""
+        for (name, case), rounds in self._rounds.items():
+            if name == subject and (rule := self._rules.get(case, self._default)):
+                yield case, self.of(subject, case).verdict, case_values(rule, rounds)
+
+    def passed(self, record: Record) -> bool:
+        """Tell whether the case of a record passed as a whole, whatever became of this round."""
+        return self.of(record.subject, record.case).happy
+
+
 class _Spending:
     """A sum of usages that creates no object for each."""
 
@@ -135,94 +177,110 @@ class _Tally:
     """The running sums of one subject."""
 
     def __init__(self, cases: int, rounds: int) -> None:
-        self.totals = array("d", bytes(8 * cases))  # of the scores of each case
+        self.totals = array("d", bytes(8 * cases))  # of the scores of each case that has no rule of its own
         self.squares = array("d", bytes(8 * cases))  # of the same scores, squared
         self.counts = array("L", bytes(array("L").itemsize * cases))
         self.rounds = [[0.0, 0] for _ in range(rounds if rounds <= MOST_ROUNDS else 0)]  # total and count of each
         self.verdicts: Counter[Verdict] = Counter()
-        self.judged = 0
-        self.passed = 0
-        self.failed = 0
+        self.judged: Counter[Verdict] = Counter()  # of trials, and of cases with a rule of their own
+        self.scored = 0
         self.seconds = 0.0
         self.spent = _Spending()
         self.judging = _Spending()
         self.bound = False
         self.replayed = 0
 
-    def add(self, record: Record, place: int, *, alone: bool = True) -> None:
+    def add(self, record: Record, place: int, *, alone: bool) -> None:
         """Count a trial; `alone` says that it is judged by itself, not with the other rounds of its case."""
         verdict, value = record.verdict, record.value
         self.verdicts[verdict] += 1
-        if alone:
-            self.judge(verdict)
         self.bound = self.bound or record.bound
         self.spent.add(record.used)
         self.judging.add(record.judging)
         if record.transcript is not None and record.transcript.metadata.get("replayed") is True:
             self.replayed += 1
-        if value is not None and verdict.counts:
-            self.totals[place] += value
-            self.squares[place] += value * value
-            self.counts[place] += 1
+        scored = value is not None and verdict.counts
+        if scored:
+            self.scored += 1
             self.seconds += record.seconds
             if 0 <= record.round < len(self.rounds):
-                self.rounds[record.round][0] += value
+                self.rounds[record.round][0] += value or 0.0
                 self.rounds[record.round][1] += 1
+        if alone:
+            self.judged[verdict] += 1
+            if scored and value is not None:
+                self.totals[place] += value
+                self.squares[place] += value * value
+                self.counts[place] += 1
 
-    def judge(self, verdict: Verdict | None) -> None:
-        """Count the verdict of a trial, or of a case with a pass rule of its own."""
-        self.judged += verdict is not None and verdict.counts
-        self.passed += verdict is Verdict.PASS
-        self.failed += verdict in (Verdict.FAIL, Verdict.TIMEOUT)
 
-    def cells(self, clusters: Sequence[str | None]) -> list[Cell]:
-        """Return the cases that were scored at least once."""
-        sums = zip(self.counts, self.totals, self.squares, clusters, strict=True)
-        return [Cell(count, total, squares, cluster) for count, total, squares, cluster in sums if count]
+class RunTally:
+    """Count records while they stream by: each trial's latest record once, in any order."""
 
-    def summary(self, spec: SubjectSpec, planned: int | None, clusters: Sequence[str | None]) -> SubjectSummary:
-        cells = self.cells(clusters)
-        scored = sum(self.counts)
-        planned = self.verdicts.total() if planned is None else planned
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._places = {case.id: place for place, case in enumerate(plan.cases)}
+        self._tallies = {spec.name: _Tally(len(plan.cases), plan.rounds) for spec in plan.subjects}
+        self.cases = CaseVerdicts(plan, ruled_only=True)
+
+    def add(self, record: Record) -> None:
+        self._tallies[record.subject].add(record, self._places[record.case], alone=not self.cases.add(record))
+
+    def cells(self, subject: str) -> dict[str, Cell]:
+        """Return the cases of a subject that have a score."""
+        return self._cells(subject, {case: values for case, _, values in self.cases.of_subject(subject)})
+
+    def _cells(self, subject: str, ruled: Mapping[str, list[float]]) -> dict[str, Cell]:
+        tally, cells = self._tallies[subject], {}
+        for case, *sums in zip(self._plan.cases, tally.counts, tally.totals, tally.squares, strict=True):
+            cluster = case.tags.get(CLUSTER_TAG)
+            if values := ruled.get(case.id):
+                cells[case.id] = Cell.of(values, cluster)
+            elif sums[0]:
+                cells[case.id] = Cell(int(sums[0]), sums[1], sums[2], cluster)
+        return cells
+
+    def summary(self) -> Summary:
+        """Return the numbers so far."""
+        plan = self._plan
+        return Summary(
+            name=plan.name,
+            cases=len(plan.cases),
+            rounds=plan.rounds,
+            threshold=plan.threshold,
+            own_rules=any(case.pass_rule is not None for case in plan.cases),
+            subjects=tuple(map(self._subject, plan.subjects)),
+        )
+
+    def _subject(self, spec: SubjectSpec) -> SubjectSummary:
+        tally, ruled = self._tallies[spec.name], [*self.cases.of_subject(spec.name)]
+        cells = [*self._cells(spec.name, {case: values for case, _, values in ruled}).values()]
+        judged = tally.judged + Counter(verdict for _, verdict, _ in ruled if verdict and verdict != Verdict.RECORDED)
+        planned = self._plan.rounds * len(self._plan.cases)
         return SubjectSummary(
             subject=spec.name,
-            bound=self.bound,
-            control=is_control(spec, bound=self.bound),
-            planned=planned,
-            verdicts={verdict: self.verdicts[verdict] for verdict in Verdict if self.verdicts[verdict]},
-            scored=scored,
-            judged=self.judged,
-            passed=self.passed,
-            failed=self.failed,
+            bound=tally.bound,
+            control=is_control(spec, bound=tally.bound),
+            planned=tally.verdicts.total() if self._plan.sparse else planned,
+            verdicts={verdict: tally.verdicts[verdict] for verdict in Verdict if tally.verdicts[verdict]},
+            scored=tally.scored,
+            judged=sum(count for verdict, count in judged.items() if verdict.counts),
+            passed=judged[Verdict.PASS],
+            failed=judged[Verdict.FAIL] + judged[Verdict.TIMEOUT],
             cases=len(cells),
             score=fmean(cell.mean for cell in cells) if cells else None,
             interval=score_interval(cells),
-            seconds=self.seconds / scored if scored else None,
-            spent=self.spent.total(),
-            judging=self.judging.total(),
-            replayed=self.replayed,
-            by_round=tuple(total / count if count else None for total, count in self.rounds),
+            seconds=tally.seconds / tally.scored if tally.scored else None,
+            spent=tally.spent.total(),
+            judging=tally.judging.total(),
+            replayed=tally.replayed,
+            by_round=tuple(total / count if count else None for total, count in tally.rounds),
         )
 
 
 def summarise(plan: Plan, records: Iterable[Record]) -> Summary:
     """Return the numbers of a run. `records` has each trial's latest record once, in any order."""
-    tallies = {spec.name: _Tally(len(plan.cases), plan.rounds) for spec in plan.subjects}
-    places = {case.id: place for place, case in enumerate(plan.cases)}
-    cases = CaseVerdicts(plan, ruled_only=True)
+    tally = RunTally(plan)
     for record in records:
-        tallies[record.subject].add(record, places[record.case], alone=not cases.add(record))
-    for spec in plan.subjects:
-        for verdict in cases.of_subject(spec.name):
-            if verdict is not Verdict.RECORDED:
-                tallies[spec.name].judge(verdict)
-    planned = None if plan.sparse else plan.rounds * len(plan.cases)
-    clusters = [case.tags.get(CLUSTER_TAG) for case in plan.cases]
-    return Summary(
-        name=plan.name,
-        cases=len(plan.cases),
-        rounds=plan.rounds,
-        threshold=plan.threshold,
-        own_rules=any(case.pass_rule is not None for case in plan.cases),
-        subjects=tuple(tallies[spec.name].summary(spec, planned, clusters) for spec in plan.subjects),
-    )
+        tally.add(record)
+    return tally.summary()

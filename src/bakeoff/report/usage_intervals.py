@@ -5,8 +5,8 @@ from math import isfinite, sqrt
 
 from bakeoff.plan import Plan
 from bakeoff.record import Record
-from bakeoff.stats import CLUSTER_TAG, CONFIDENCE
-from bakeoff.stats.intervals import t_quantile
+from bakeoff.stats.cells import CLUSTER_TAG
+from bakeoff.stats.intervals import CONFIDENCE, t_quantile
 
 Range = tuple[float, float]
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.comparison import Comparison
@@ -12,6 +13,8 @@ MOST_LOST = 0.05
 
 MOST_UNEQUAL = 0.01
 """The difference between the losses of the arms that is allowed where it is more than chance."""
+
+Key = TypeVar("Key")
 
 
 class GateVerdict(StrEnum):
@@ -93,11 +96,11 @@ def judge(
 
 
 def judge_all(
-    comparisons: Mapping[str, Comparison],
+    comparisons: Mapping[Key, Comparison],
     *,
     margin: float | None = None,
-    losses: Mapping[str, tuple[Losses, Losses]] | None = None,
-) -> dict[str, Ruling]:
+    losses: Mapping[Key, tuple[Losses, Losses]] | None = None,
+) -> dict[Key, Ruling]:
     """Judge several comparisons behind one gate: Holm keeps the chance of any false alarm at alpha.
 
     Equivalence needs no correction: a gate opens only if all its parts do (Berger, Technometrics 24, 1982).
@@ -110,10 +113,10 @@ def judge_all(
     }
 
 
-def exit_code_of(rulings: Iterable[Ruling]) -> int:
+def exit_code_of(codes: Iterable[int]) -> int:
     """Return 1 if anything regressed, else 3 if anything is undecidable, else 0."""
-    codes = {ruling.exit_code for ruling in rulings}
-    return next((code for code in (1, 3) if code in codes), 0)
+    found = set(codes)
+    return next((code for code in (1, 3) if code in found), 0)
 
 
 def refusal_of(baseline: Losses, candidate: Losses) -> str | None:

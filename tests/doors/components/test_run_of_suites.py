@@ -17,7 +17,7 @@ from bakeoff.grading.references import reference_key
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record, ToolCall
-from bakeoff.report import summarise
+from bakeoff.report.summary import summarise
 from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder, run_folders

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.pytest_plugin.reporting.source import EvalFileReader
-from bakeoff.report import summarise
+from bakeoff.report.summary import summarise
 from bakeoff.storage.run_folder import find_run, run_folders
 
 from ...warm_bakeoff import Bakeoff

@@ -10,7 +10,8 @@ from bakeoff.doors.components.sections_files import file_section
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.report.blocks import Block, Code, Column, Datum, Section, Table, Tone, Value
 from bakeoff.report.formatting import UNKNOWN, cost, percent, visible
-from bakeoff.stats import CaseKey, Cells, Comparison, compare
+from bakeoff.stats.cells import CaseKey, Cells
+from bakeoff.stats.comparison import Comparison, compare
 
 if TYPE_CHECKING:
     from bakeoff.report.html.run_data import RunData

@@ -4,11 +4,11 @@ Each record is passed on and not kept in memory."""
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import JsonValue, ValidationError
 
@@ -18,13 +18,12 @@ from bakeoff.models.cache_simulation import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
-from bakeoff.report.case_verdicts import CaseVerdicts
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import failure_class, failure_message
-from bakeoff.report.summary import Summary, summarise
-from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes
-from bakeoff.stats import Cell
+from bakeoff.report.summary import RunTally, Summary
+from bakeoff.report.usage_intervals import CostsAndTimes
+from bakeoff.stats.cells import Cell
 from bakeoff.storage.journal import Damage, Entry, Mark
 from bakeoff.storage.run_folder import RunFolder
 
@@ -40,7 +39,6 @@ class Bill:
     """The cost of one subject's conversations, and their cost with a prompt cache."""
 
     price: Price | None = None
-    conversations: int = 0
     input: float = 0.0
     output: float = 0.0
     cache_read: float = 0.0
@@ -59,7 +57,6 @@ class Bill:
         if not requests:
             return
         self.price = price or self.price
-        self.conversations += 1
         cached = simulate(requests, price)
         self.hits += cached.hits
         self.writes += cached.writes
@@ -87,58 +84,44 @@ class FailureCount:
     trial: int = 0  # of the example
 
 
-@dataclass(slots=True)
-class RunData:
-    """Everything that a run's page shows, except the transcripts."""
-
-    name: str
-    plan: Plan
-    state: State
-    summary: Summary
-    bills: dict[str, Bill]
-    costs_and_times: dict[str, CostAndTime]
-    cells: dict[str, dict[str, Cell]]  # scores by subject and case, for the sections of doors
-    cases: CaseVerdicts  # of cases with a pass rule of their own
-    failures: dict[FailureClass, FailureCount]
-    marks: list[Mark]  # oldest first
-    damaged: int  # lines that cannot be read
-    first_damage: str
-    foreign: int  # records of an earlier version of the plan
-    unscored: int  # trials that the plan's current scorers have not scored yet
-    torn: bool
-    folder: RunFolder | None = None  # for the sections of doors
-
-
 Sink = Callable[[int, Record], None]
 
 
-class _Collector:
-    """Collect numbers while records stream by."""
+class RunData:
+    """Everything that a run's page shows, except the transcripts. Collected while records stream by."""
 
-    def __init__(self, plan: Plan) -> None:
+    state: State
+    summary: Summary
+    cells: dict[str, dict[str, Cell]]  # scores by subject and case
+    torn = False
+
+    def __init__(self, name: str, plan: Plan, folder: RunFolder | None = None) -> None:
+        self.name = name
         self.plan = plan
+        self.folder = folder
         self.bills = {spec.name: Bill() for spec in plan.subjects}
         self.costs_and_times = CostsAndTimes(plan)
-        self.cells: dict[str, dict[str, Cell]] = {spec.name: {} for spec in plan.subjects}
-        self.cases = CaseVerdicts(plan, ruled_only=True)
-        self._unhappy: list[tuple[int, Record]] = []  # rounds of such cases, without what they said
-        self._failures: dict[FailureClass, FailureCount] = {}
-        self.marks: list[Mark] = []
-        self.damaged = 0
+        self.failures: dict[FailureClass, FailureCount] = {}
+        self.marks: list[Mark] = []  # oldest first
+        self.damaged = 0  # lines that cannot be read
         self.first_damage = ""
-        self.foreign = 0
-        self.unscored = 0
+        self.foreign = 0  # records of an earlier version of the plan
+        self.unscored = 0  # trials that the plan's current scorers have not scored yet
+        self._tally = RunTally(plan)
+        self.cases = self._tally.cases  # those with a pass rule of their own
+        self._ruled = {case.id for case in plan.cases if case.pass_rule is not None}
+        self._unhappy: list[tuple[int, Record]] = []  # rounds of such cases, without what they said
         self._prices: dict[str, Price | None] = {}
 
-    def counted(self, entries: Iterator[Entry], sink: Sink) -> Iterator[Record]:
-        """Yield the record that counts for each trial, and count everything else."""
+    def take_entries(self, entries: Iterator[Entry], sink: Sink) -> None:
+        """Take the record that counts for each trial, newest first, and count everything else."""
         seen = Bitmap(self.plan.size)
         for entry in entries:
             if isinstance(entry, Mark):
                 self.marks.append(entry)
             elif isinstance(entry, Damage):
                 self.damaged += 1
-                self.first_damage = entry.reason
+                self.first_damage = visible(entry.reason, 300)
             elif isinstance(entry, Record):
                 trial = self.plan.find(entry.case, entry.subject, entry.round)
                 if trial is None or trial.attempt_key != entry.attempt_key:
@@ -147,56 +130,39 @@ class _Collector:
                     seen[trial.index] = True
                     if entry.attempted and entry.score_key != trial.score_key:
                         self.unscored += 1  # an older record was scored by other scorers
-                        continue
-                    self._note(trial.index, entry)
-                    sink(trial.index, entry)
-                    yield entry
+                    else:
+                        self.take(trial.index, entry, sink)
+        self.marks.reverse()
 
-    def all_of(self, records: Iterable[Record], sink: Sink) -> Iterator[Record]:
-        """Yield records that all count."""
-        for record in records:
-            trial = self.plan.find(record.case, record.subject, record.round)
-            if trial is None:
-                self.foreign += 1
-                continue
-            self._note(trial.index, record)
-            sink(trial.index, record)
-            yield record
-
-    def _note(self, index: int, record: Record) -> None:
+    def take(self, index: int, record: Record, sink: Sink) -> None:
+        """Count the record of a trial, and pass it on."""
+        self._tally.add(record)
         self.bills[record.subject].add(record, self._price(record))
         self.costs_and_times.add(record)
-        if self.plan.door is not None:
-            self._note_score(record)
-        ruled = self.cases.add(record)
-        if record.verdict in (Verdict.PASS, Verdict.RECORDED):
-            return
-        if ruled:  # whether its case passed is known only when all rounds have been read
+        if not record.verdict.happy and record.case in self._ruled:
+            # Whether its case passed is known only when all rounds have been read.
             self._unhappy.append((index, record.model_copy(update={"transcript": None, "artefacts": {}})))
-        else:
+        elif not record.verdict.happy:
             self._note_failure(index, record)
+        sink(index, record)
 
-    def failures(self) -> dict[FailureClass, FailureCount]:
-        """Return what did not pass; rounds of a case that passed are left out."""
+    def finish(self, *, running: bool = False, torn: bool = False) -> Self:
+        """Compute what can be known only when all records have been read."""
         for index, record in self._unhappy:
             if not self.cases.passed(record):
                 self._note_failure(index, record)
-        self._unhappy.clear()
-        return self._failures
+        self.summary = self._tally.summary()
+        self.cells = {spec.name: self._tally.cells(spec.name) for spec in self.plan.subjects}
+        self.state = "running" if running else "complete" if self.summary.complete else "incomplete"
+        self.torn = torn
+        return self
 
     def _note_failure(self, index: int, record: Record) -> None:
         kind = FailureClass(record.verdict, failure_class(record))
-        if kind not in self._failures and len(self._failures) >= _MOST_CLASSES:
+        if kind not in self.failures and len(self.failures) >= _MOST_CLASSES:
             kind = FailureClass(record.verdict, "others")
-        count = self._failures.setdefault(kind, FailureCount(example=failure_message(record), trial=index))
+        count = self.failures.setdefault(kind, FailureCount(example=failure_message(record), trial=index))
         count.subjects[record.subject] += 1
-
-    def _note_score(self, record: Record) -> None:
-        value = record.value
-        if value is not None and record.verdict.counts:
-            cells = self.cells[record.subject]
-            old = cells.get(record.case, Cell(0, 0.0, 0.0))
-            cells[record.case] = Cell(old.rounds + 1, old.total + value, old.squares + value * value)
 
     def _price(self, record: Record) -> Price | None:
         found: JsonValue = record.transcript.metadata.get("price") if record.transcript else None
@@ -244,38 +210,19 @@ def readable_errors(folder: RunFolder | Path) -> Iterator[None]:
 
 def read_run(folder: RunFolder, sink: Sink) -> RunData:
     """Read a run. `sink` receives each record that counts, unordered, with its trial's index in the plan."""
-    plan = read_plan(folder)
-    collector = _Collector(plan)
-    summary = summarise(plan, collector.counted(folder.newest_first(), sink))
-    running, torn = folder.is_being_written(), folder.has_torn_line()
-    data = _data(folder.label, collector, summary, running=running, torn=torn)
-    return replace(data, folder=folder)
+    data = RunData(folder.label, read_plan(folder), folder)
+    data.take_entries(folder.newest_first(), sink)
+    return data.finish(running=folder.is_being_written(), torn=folder.has_torn_line())
 
 
 def read_source(source: Source, sink: Sink) -> RunData:
     """Read a result file. It has records only, without the times of starts and interruptions."""
     _refuse_unshowable(source.plan, visible(str(source.path), 300))
-    collector = _Collector(source.plan)
-    summary = summarise(source.plan, collector.all_of(source.records(), sink))
-    collector.damaged = source.circumstances().damaged
-    return _data(source.name, collector, summary)
-
-
-def _data(name: str, collector: _Collector, summary: Summary, *, running: bool = False, torn: bool = False) -> RunData:
-    return RunData(
-        name=name,
-        plan=collector.plan,
-        state="running" if running else "complete" if summary.complete else "incomplete",
-        summary=summary,
-        bills=collector.bills,
-        costs_and_times=collector.costs_and_times.by_subject,
-        cells=collector.cells,
-        cases=collector.cases,
-        failures=collector.failures(),
-        marks=collector.marks[::-1],
-        damaged=collector.damaged,
-        first_damage=visible(collector.first_damage, 300),
-        foreign=collector.foreign,
-        unscored=collector.unscored,
-        torn=torn,
-    )
+    data = RunData(source.name, source.plan)
+    for record in source.records():
+        if trial := source.plan.find(record.case, record.subject, record.round):
+            data.take(trial.index, record, sink)
+        else:
+            data.foreign += 1
+    data.damaged = source.circumstances().damaged
+    return data.finish()

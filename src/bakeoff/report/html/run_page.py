@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import PRIVATE
-from bakeoff.record import LOST, Record, Verdict
-from bakeoff.report.blocks import Matrix, MatrixCell, Section, Tone
+from bakeoff.record import Record, Verdict
+from bakeoff.report.blocks import Matrix, MatrixCell, Section
 from bakeoff.report.formatting import cost, duration, visible
 from bakeoff.report.html.detail import case_detail, is_replayed, record_detail
 from bakeoff.report.html.drawing import moment
@@ -23,9 +23,7 @@ DRAWN_CELLS = 2_000
 """The number of cells above which a matrix is drawn only where it is visible."""
 
 VERDICTS = tuple(Verdict)
-_LOST_PLACES = frozenset(VERDICTS.index(verdict) for verdict in LOST)
 _NONE = -1.0  # stands for no number in an array of floats
-_HAPPY = (Verdict.PASS, Verdict.RECORDED)
 _NO_REASON = "no scorer returned a number"
 
 Sections = Callable[[RunData], Sequence[Section]]
@@ -61,7 +59,7 @@ class TrialTable:
         self.chunk.append(chunk)
         self.place.append(place)
         self.replayed.append(is_replayed(record))
-        self.why.append("" if record.verdict in _HAPPY else visible(why(record) or _NO_REASON, 160))
+        self.why.append("" if record.verdict.happy else visible(why(record) or _NO_REASON, 160))
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns in the order of the plan."""
@@ -123,18 +121,12 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
         "cases": [visible(case.id, NAME) for case in plan.cases],
         "rounds": plan.rounds,
         "verdicts": VERDICTS,
-        "case_verdicts": _case_verdicts(run),
+        "case_scores": _case_scores(run),
+        "case_verdicts": _case_verdicts(run) if run.summary.own_rules else None,
         "case_chunk": [chunk for chunk, _ in places],
         "case_place": [place for _, place in places],
         **trials.columns(),
     }
-
-
-def _case_verdicts(run: RunData) -> list[Verdict | None] | None:
-    """Return the verdict of each case for each subject, or None where trials are judged one by one."""
-    if not run.summary.own_rules:
-        return None
-    return [run.cases.of(spec.name, case.id).verdict for case in run.plan.cases for spec in run.plan.subjects]
 
 
 def _with_sections(content: dict[str, Any], more: Sequence[Section]) -> dict[str, Any]:
@@ -183,47 +175,55 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
 
 def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
     """Return the matrix, or None if it has too many cells; the page then draws the visible ones itself."""
-    plan, cases = run.plan, run.cases
-    if len(plan.cases) * len(plan.subjects) > DRAWN_CELLS:
+    plan, width = run.plan, len(run.plan.subjects)
+    cells = len(plan.cases) * width
+    if cells > DRAWN_CELLS:
         return None
-    rows_of: dict[int, list[int]] = {}
-    cells = len(plan.cases) * len(plan.subjects)
+    rounds: list[list[int]] = [[] for _ in range(cells)]
     for row, trial in enumerate(trials.trial):
-        rows_of.setdefault(trial % cells, []).append(row)
-    width = len(plan.subjects)
+        rounds[trial % cells].append(row)
+    drawn = [
+        _cell(trials, rows, score, verdict)
+        for rows, score, verdict in zip(rounds, _case_scores(run), _case_verdicts(run), strict=True)
+    ]
     return Matrix(
         corner="Case",
         columns=tuple(visible(spec.name, NAME) for spec in plan.subjects),
         rows=tuple(
-            (
-                visible(case.id, NAME),
-                tuple(
-                    _cell(trials, rows_of.get(at * width + place, []), cases.of(spec.name, case.id).verdict)
-                    for place, spec in enumerate(plan.subjects)
-                ),
-            )
-            for at, case in enumerate(plan.cases)
+            (visible(case.id, NAME), tuple(drawn[at * width : (at + 1) * width])) for at, case in enumerate(plan.cases)
         ),
-        caption="Mean score by case and subject",
+        caption="Score by case and subject",
     )
 
 
-def _cell(trials: TrialTable, rows: list[int], verdict: Verdict | None) -> MatrixCell | None:
+def _case_scores(run: RunData) -> list[float | None]:
+    """Return the score of each case for each subject."""
+    cells = (run.cells[spec.name].get(case.id) for case in run.plan.cases for spec in run.plan.subjects)
+    return [round(cell.mean, 4) if cell else None for cell in cells]
+
+
+def _case_verdicts(run: RunData) -> list[Verdict | None]:
+    """Return the verdict of each case for each subject; None for cases whose trials are judged one by one."""
+    return [run.cases.of(spec.name, case.id).verdict for case in run.plan.cases for spec in run.plan.subjects]
+
+
+def _cell(trials: TrialTable, rows: list[int], score: float | None, verdict: Verdict | None) -> MatrixCell | None:
     """Return the cell of a case; `verdict` is that of a case with a pass rule of its own."""
     if not rows:
         return None
     href = f"#t={min(trials.trial[row] for row in rows)}"
-    scored = [row for row in rows if trials.verdict[row] not in _LOST_PLACES]
-    lost = len(rows) - len(scored)
-    if not scored:
-        return MatrixCell(text="lost", tone="lost", note=f"{lost} lost", href=href)
-    mean = sum(trials.score[row] for row in scored) / len(scored)
-    passed = sum(VERDICTS[trials.verdict[row]] is Verdict.PASS for row in scored)
-    note = f"{passed} of {len(scored)} passed" + (f", {lost} lost" if lost else "")
-    timeouts = all(VERDICTS[trials.verdict[row]] is Verdict.TIMEOUT for row in scored)
-    all_passed = passed == len(scored) or mean == 1
-    tone: Tone = "pass" if all_passed else "partial" if mean > 0 else "timeout" if timeouts else "fail"
+    verdicts = [VERDICTS[trials.verdict[row]] for row in rows]
+    scored = [each for each in verdicts if each.counts]
+    passed, lost = scored.count(Verdict.PASS), len(verdicts) - len(scored)
+    losses = f", {lost} lost" if lost else ""
     if verdict is not None:
-        rounds = f"{passed} of {len(scored)} rounds passed" + (f", {lost} lost" if lost else "")
+        rounds = f"{passed} of {len(scored)} rounds passed{losses}"
         tone, note = tone_of(verdict), "recorded" if verdict is Verdict.RECORDED else f"{verdict}: {rounds}"
-    return MatrixCell(text=f"{100 * mean:.0f}", tone=tone, note=note, href=href)
+    elif score is None:
+        tone, note = "lost", f"{lost} lost"
+    else:
+        timeouts = scored.count(Verdict.TIMEOUT) == len(scored)
+        all_passed = passed == len(scored) or score == 1
+        tone = "pass" if all_passed else "partial" if score > 0 else "timeout" if timeouts else "fail"
+        note = f"{passed} of {len(scored)} passed{losses}"
+    return MatrixCell(text="lost" if score is None else f"{100 * score:.0f}", tone=tone, note=note, href=href)

@@ -15,7 +15,7 @@ from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME
 from bakeoff.report.html.run_data import Bill, FailureClass, FailureCount, RunData
 from bakeoff.report.run_summary import summary_table
-from bakeoff.report.scores import cost_per_trial, score_plots, score_point
+from bakeoff.report.scores import score_plots, score_point
 from bakeoff.report.summary import SubjectSummary, Summary
 
 _LONG_OPTIONS = 20_000
@@ -56,11 +56,11 @@ def tradeoffs(data: RunData) -> Section | None:
     """Plot scores against cost and time."""
     scored = [subject for subject in data.summary.subjects if subject.score is not None]
     bound = frozenset(visible(subject.subject, NAME) for subject in scored if subject.bound)
-    costs_and_times = data.costs_and_times
+    costs_and_times = data.costs_and_times.by_subject
     priced = tuple(
         score_point(subject, paid, costs_and_times[subject.subject].costs.interval())
         for subject in scored
-        if (paid := cost_per_trial(subject)) is not None
+        if (paid := subject.cost_per_trial) is not None
     )
     timed = tuple(
         score_point(subject, subject.seconds, costs_and_times[subject.subject].times.interval())
@@ -106,7 +106,7 @@ def _cost_row(subject: SubjectSummary, bill: Bill) -> tuple[Value, ...]:
     return (
         Datum(text=Quote(subject.subject), tone="strong"),
         Datum(text=cost(spent.cost), sort=spent.cost, tone="strong"),
-        Datum(text=cost(cost_per_trial(subject)), sort=cost_per_trial(subject)),
+        Datum(text=cost(subject.cost_per_trial), sort=subject.cost_per_trial),
         *(Datum(text=f"{count:,}", sort=count) for count in (spent.input, spent.cache_read, spent.output)),
         Datum(text=cost(bill.total if priced else None), sort=bill.total),
         Datum(text=cost(bill.simulated if priced else None), sort=bill.simulated),

@@ -4,7 +4,8 @@ import pytest
 
 from bakeoff.doors.pytest_plugin.reporting.numbers import cell_of
 from bakeoff.record import Failure, Phase, Score, Verdict
-from bakeoff.stats import Cell, score_interval
+from bakeoff.stats.cells import Cell
+from bakeoff.stats.intervals import score_interval
 
 from .evals import broken, numbers_of, outcome, priced, record, suite
 

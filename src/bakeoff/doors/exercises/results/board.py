@@ -28,12 +28,11 @@ from bakeoff.report.blocks import (
     Tone,
     Value,
 )
-from bakeoff.report.compare_arms import with_changes
 from bakeoff.report.formatting import UNKNOWN, cost, duration, visible
 from bakeoff.report.leaderboard import rank_sources
 from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
 from bakeoff.report.scores import interval_datum, score_plots
-from bakeoff.stats import Standing
+from bakeoff.stats.ranking import Standing
 
 _NOT_METERED = "not metered"
 _NOBODY = "No agent has a result: controls and runs in which every trial was lost are not ranked."
@@ -105,7 +104,7 @@ class _FileReader:
     def __init__(self, key: str, result: ResultFile) -> None:
         plan = plan_of(result, key)
         self._result = result
-        self._plan = with_changes(plan, subjects=(plan.subjects[0].model_copy(update={"name": key}),))
+        self._plan = plan.with_changes(subjects=(plan.subjects[0].model_copy(update={"name": key}),))
 
     def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the signature of a reader
         return True
@@ -127,7 +126,7 @@ class _JournalReader(_FileReader):
         plan = RunFolderReader().describe(folder).plan
         spec = next(spec for spec in plan.subjects if spec.name == subject)
         self._folder, self._subject, self._key = folder, subject, key
-        self._plan = with_changes(plan, subjects=(spec.model_copy(update={"name": key}),))
+        self._plan = plan.with_changes(subjects=(spec.model_copy(update={"name": key}),))
 
     def describe(self, path: Path) -> Description:
         return Description(name=path.name, plan=self._plan)

@@ -16,8 +16,7 @@ from bakeoff.doors.mcp_suite.plan import PlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage, Verdict
-from bakeoff.report import summarise
-from bakeoff.report.summary import SubjectSummary
+from bakeoff.report.summary import SubjectSummary, summarise
 from bakeoff.stats.intervals import Interval
 
 

@@ -26,7 +26,7 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence, visible
 from bakeoff.report.scores import counted
-from bakeoff.stats import Interval
+from bakeoff.stats.intervals import Interval
 
 WORST = 3
 """Cases of a suite that the summary names."""

@@ -10,7 +10,9 @@ from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, ce
 from bakeoff.doors.pytest_plugin.reporting.source import case_ids
 from bakeoff.record import reaches
 from bakeoff.report.formatting import percent, visible
-from bakeoff.stats import CaseKey, Cells, Comparison, GateVerdict, Losses, Ruling, compare, judge_all
+from bakeoff.stats.cells import CaseKey, Cells
+from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.gates import GateVerdict, Losses, Ruling, judge_all
 
 _MOST_NAMED = 5
 _WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
-from bakeoff.stats import Cell, Interval, score_interval
-from bakeoff.stats.intervals import rule_of_three, wilson
+from bakeoff.stats.cells import Cell
+from bakeoff.stats.intervals import Interval, rule_of_three, score_interval, wilson
 
 MOST_WORST = 50
 """Cases of a suite that are kept by name."""

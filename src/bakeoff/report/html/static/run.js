@@ -66,7 +66,7 @@ function setUpTrials(run) {
 
 // ---- the matrix of a run too large to draw whole ----
 function cellOf(run, caseAt, subjectAt) {
-  let scored = 0, total = 0, passed = 0, timeouts = 0, lost = 0, first = null;
+  let scored = 0, passed = 0, timeouts = 0, lost = 0, first = null;
   for (let round = 0; round < run.rounds; round++) {
     const trial = run.find(caseAt, subjectAt, round);
     const row = run.rowOf.get(trial);
@@ -75,17 +75,18 @@ function cellOf(run, caseAt, subjectAt) {
     const outcome = run.outcome(row);
     if (tone(outcome) === "lost") { lost++; continue; }
     scored++;
-    total += run.score[row];
     passed += outcome === "pass";
     timeouts += outcome === "timeout";
   }
-  if (first === null) return { tone: "none", text: "·", note: "not run", mean: null };
-  if (!scored) return { tone: "lost", text: "lost", note: `${lost} lost`, mean: null, first };
-  const mean = total / scored;
-  const judged = run.case_verdicts?.[caseAt * run.subjects.length + subjectAt];
-  if (judged) return { tone: tone(judged), text: String(Math.round(100 * mean)), note: `${judged}: ${passed} of ${scored} rounds passed${lost ? `, ${lost} lost` : ""}`, mean, first };
-  const kind = passed === scored || mean === 1 ? "pass" : mean > 0 ? "partial" : timeouts === scored ? "timeout" : "fail";
-  return { tone: kind, text: String(Math.round(100 * mean)), note: `${passed} of ${scored} passed${lost ? `, ${lost} lost` : ""}`, mean, first };
+  if (first === null) return { tone: "none", text: "·", note: "not run", score: null };
+  const place = caseAt * run.subjects.length + subjectAt;
+  const score = run.case_scores[place], judged = run.case_verdicts?.[place];
+  const text = score === null ? "lost" : String(Math.round(100 * score));
+  const losses = lost ? `, ${lost} lost` : "";
+  if (judged) return { tone: tone(judged), text, note: `${judged}: ${passed} of ${scored} rounds passed${losses}`, score, first };
+  if (score === null) return { tone: "lost", text, note: `${lost} lost`, score, first };
+  const kind = passed === scored || score === 1 ? "pass" : score > 0 ? "partial" : timeouts === scored ? "timeout" : "fail";
+  return { tone: kind, text, note: `${passed} of ${scored} passed${losses}`, score, first };
 }
 
 function setUpMatrix(run) {
@@ -95,7 +96,7 @@ function setUpMatrix(run) {
   run.subjects.forEach((name, subjectAt) => columns.push({
     title: name,
     align: "centre",
-    sort: (at) => cellOf(run, at, subjectAt).mean,
+    sort: (at) => cellOf(run, at, subjectAt).score,
     cell: (at) => {
       const cell = cellOf(run, at, subjectAt);
       const inside = [cell.text, h("span", { class: "sr" }, ` ${cell.note}`)];
@@ -103,7 +104,7 @@ function setUpMatrix(run) {
       return cell.first === undefined ? h("span", properties, inside) : h("a", { ...properties, href: `#t=${cell.first}` }, inside);
     },
   }));
-  new WindowedTable(host, columns, "Mean score by case and subject", "matrix").show(run.cases.map((_, at) => at));
+  new WindowedTable(host, columns, "Score by case and subject", "matrix").show(run.cases.map((_, at) => at));
 }
 
 // ---- one trial ----
