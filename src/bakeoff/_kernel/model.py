@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class FrozenModel(BaseModel):
@@ -26,6 +26,12 @@ class FrozenModel(BaseModel):
 
     def __eq__(self, other: object) -> bool:
         return self is other or super().__eq__(other)
+
+
+def first_problem(error: ValidationError) -> str:
+    """Return the first problem that a validation found, after its place."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
 
 
 def fingerprint(*parts: Any) -> str:

@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Any, Self
+from contextlib import AbstractContextManager
+from typing import Any
 
 from bakeoff._version import __version__
 from bakeoff.plan import Plan
@@ -19,7 +19,7 @@ _MOST_UNREAD = 4 * _MOST_UNCOMMITTED  # durable records
 _FLUSH_RECORDS, _FLUSH_SECONDS = 64, 1.0  # what `append` leaves unwritten at most
 
 
-class RunJournal:
+class RunJournal(AbstractContextManager["RunJournal"]):
     """Write the plan and the journal of one run, alone: a lock keeps every other process out.
 
     A run awaits `commit` for each record and reads `records`. A program without an event loop calls `append`.
@@ -37,12 +37,7 @@ class RunJournal:
         self._to_read = asyncio.Event()
         self._room = asyncio.Event()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._writer.close()
 
     def start(self, plan: Plan, **facts: Any) -> None:

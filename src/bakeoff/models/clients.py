@@ -2,15 +2,16 @@
 
 import ipaddress
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.request import getproxies
 
 import httpx2
 from pydantic_ai.models import Model
 from pydantic_ai.providers import Provider as Dialect
+from pydantic_ai.providers import infer_provider_class
 
 from bakeoff.errors import UsageError
-from bakeoff.models.providers import Provider
+from bakeoff.models.providers import GATEWAY, Provider
 from bakeoff.replay.http import RECORDED_ELSEWHERE
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 15.0
 _NO_KEY = "none"  # the SDKs require a value, and local servers ignore it
+_DIALECTS = {GATEWAY: "vercel", **{name: name for name in ("deepseek", "openrouter", "ollama", "vllm")}}
 
 
 class Endpoint(NamedTuple):
@@ -97,26 +99,9 @@ def _openai(provider: Provider, model: str, endpoint: Endpoint, client: httpx2.A
 
 def _dialect(name: str, sdk: "AsyncOpenAI") -> "Dialect[AsyncOpenAI]":
     """Return what pydantic-ai knows about how this provider differs from OpenAI."""
-    from pydantic_ai.providers.deepseek import DeepSeekProvider
-    from pydantic_ai.providers.ollama import OllamaProvider
-    from pydantic_ai.providers.openai import OpenAIProvider
-    from pydantic_ai.providers.openrouter import OpenRouterProvider
-    from pydantic_ai.providers.vercel import VercelProvider
-    from pydantic_ai.providers.vllm import VLLMProvider
-
-    match name:
-        case "gateway":
-            return VercelProvider(openai_client=sdk)
-        case "deepseek":
-            return DeepSeekProvider(openai_client=sdk)
-        case "openrouter":
-            return OpenRouterProvider(openai_client=sdk)
-        case "ollama":
-            return OllamaProvider(openai_client=sdk)
-        case "vllm":
-            return VLLMProvider(openai_client=sdk)
-        case _:
-            return OpenAIProvider(openai_client=sdk)
+    make: Any = infer_provider_class(_DIALECTS.get(name, "openai"))
+    dialect: Dialect[AsyncOpenAI] = make(openai_client=sdk)
+    return dialect
 
 
 def _anthropic(model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:

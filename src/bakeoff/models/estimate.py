@@ -1,10 +1,9 @@
 """Estimate what a plan will cost before it runs."""
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.models.prices import MILLION, Price, cost_of
+from bakeoff.models.prices import Price, PriceOptions, cost_of
 from bakeoff.models.providers import ModelName, parse_model_name
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Usage
@@ -33,28 +32,17 @@ def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | 
 
 def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | None) -> Estimate:
     trials = plan.rounds * len(plan.cases)
-    price = _own_price(spec) or price_of(parse_model_name(str(spec.options["model"])))
+    model, given = str(spec.options["model"]), spec.options.get("price")
+    own = PriceOptions.model_validate(given).price(model) if isinstance(given, dict) else None
+    price = own or price_of(parse_model_name(model))
     if past is not None:
         counts = past.model_dump(exclude={"cost"})
         usage = Usage(**{name: count * trials for name, count in counts.items()})
         basis = "the mean of earlier trials"
     else:
         usage, basis = _guess(plan, spec)
-    return Estimate(
-        subject=spec.name,
-        trials=trials,
-        usage=usage.model_copy(update={"cost": cost_of(usage, price)}),
-        basis=basis,
-    )
-
-
-def _own_price(spec: SubjectSpec) -> Price | None:
-    """Return the price in the subject's option `price`, which is per million tokens."""
-    given = spec.options.get("price")
-    if not isinstance(given, dict):
-        return None
-    rates = {name: Decimal(str(amount)) / MILLION for name, amount in given.items() if amount is not None}
-    return Price.model_validate({**rates, "key": str(spec.options["model"]), "source": "config"})
+    usage = usage.model_copy(update={"cost": cost_of(usage, price)})
+    return Estimate(subject=spec.name, trials=trials, usage=usage, basis=basis)
 
 
 def _guess(plan: Plan, spec: SubjectSpec) -> tuple[Usage, str]:

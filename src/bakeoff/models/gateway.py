@@ -20,7 +20,7 @@ from bakeoff._kernel.cache import cache_folder
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.prices import GENAI, Price, parse_gateway_pricing, price_from_genai
@@ -157,9 +157,7 @@ def fetch_models(base: str, seconds: float = TOTAL_SECONDS) -> GatewayModels:
     try:
         answer = _Answer.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "it"
-        raise InfraError(f"{url} did not answer with a list of models: {place}: {first['msg']}") from error
+        raise InfraError(f"{url} did not answer with a list of models: {first_problem(error)}") from error
     return GatewayModels(base=base, fetched=datetime.now(UTC), models=answer.models)
 
 

@@ -19,7 +19,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.providers import SimpleProvider
@@ -133,9 +133,7 @@ def read_script(script: str) -> ModelScript:
     except OSError as error:
         raise UsageError(f"the script {script} cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "it"
-        raise UsageError(f"the script {script} is invalid: {place}: {first['msg']}") from error
+        raise UsageError(f"the script {script} is invalid: {first_problem(error)}") from error
 
 
 def _response(reply: Reply, step: int) -> ModelResponse:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -73,6 +73,20 @@ class Price(Rates):
         """Return the rates for a request with a prompt of this length."""
         reached = [tier for tier in self.tiers if prompt_tokens > tier.above]
         return max(reached, key=lambda tier: tier.above, default=self)
+
+
+class PriceOptions(FrozenModel):
+    """The price in a subject's options: USD per million tokens."""
+
+    input: Decimal = Field(ge=0)
+    output: Decimal = Field(ge=0)
+    cache_read: Decimal | None = Field(default=None, ge=0)
+    cache_write: Decimal | None = Field(default=None, ge=0)
+
+    def price(self, key: str) -> Price:
+        """Return the price of the model of that name."""
+        per_token = {name: amount / MILLION for name, amount in self if amount is not None}
+        return Price(**per_token, key=key, source="config")
 
 
 class Costs(FrozenModel):
@@ -194,8 +208,7 @@ def parse_gateway_pricing(model_id: str, raw: object, *, date: datetime.date | N
     if rates["input"] is None or rates["output"] is None:
         return None
     brackets = {rate: _brackets(model_id, name, raw.get(name)) for rate, name in _TIERS.items()}
-    tiers = _tiers(brackets, rates)
-    return Price.model_validate({**rates, "key": model_id, "source": GATEWAY, "date": date, "tiers": tiers})
+    return _price(rates, brackets, key=model_id, source=GATEWAY, date=date)
 
 
 def _amount(model_id: str, field: str, value: object) -> Decimal:
@@ -223,17 +236,14 @@ def _brackets(model_id: str, field: str, raw: object) -> dict[int, Decimal]:
     return found
 
 
-def _tiers(brackets: Mapping[str, Mapping[int, Decimal]], base: Mapping[str, Decimal | None]) -> tuple[Tier, ...]:
-    """Return tiers of all rates. Each rate has brackets of its own, and each bracket begins a tier."""
-    starts = sorted({above for rate in brackets.values() for above in rate if above >= 0})
-    return tuple(
-        Tier.model_validate({"above": start, **{rate: _reached(brackets[rate], start, base[rate]) for rate in base}})
-        for start in starts
-    )
-
-
-def _reached(brackets: Mapping[int, Decimal], start: int, base: Decimal | None) -> Decimal | None:
-    return brackets[max(begun)] if (begun := [above for above in brackets if above <= start]) else base
+def _price(base: Mapping[str, Decimal | None], brackets: Mapping[str, Mapping[int, Decimal]], **about: Any) -> Price:
+    """Return a price with tiers. Each rate has brackets of its own, and each bracket begins a tier of all rates."""
+    tiers = []
+    for start in sorted({above for rate in brackets.values() for above in rate if above >= 0}):
+        begun = {rate: [above for above in brackets[rate] if above <= start] for rate in base}
+        rates = {rate: brackets[rate][max(begun[rate])] if begun[rate] else base[rate] for rate in base}
+        tiers.append({**rates, "above": start})
+    return Price.model_validate({**base, **about, "tiers": tuple(tiers)})
 
 
 def _no_price(model_id: str, field: str, value: object, problem: str) -> UsageError:
@@ -327,18 +337,13 @@ def _start_dates(model: "ModelInfo") -> Iterator[datetime.date]:
 def _genai_price(key: str, prices: "ModelPrice") -> Price | None:
     if prices.input_mtok is None or prices.output_mtok is None or prices.requests_kcount is not None:
         return None
-    listed = {rate: getattr(prices, f"{rate}_mtok") for rate in _FIELDS}
-    rates = {rate: _per_token(value) for rate, value in listed.items()}
-    brackets = {
-        rate: {tier.start: tier.price / MILLION for tier in getattr(value, "tiers", ())}
-        for rate, value in listed.items()
-    }
-    tiers = _tiers(brackets, rates)
-    return Price.model_validate({**rates, "key": key, "source": GENAI, "date": genai_date(), "tiers": tiers})
-
-
-def _per_token(price: "Decimal | TieredPrices | None") -> Decimal | None:
-    """Return the price below the first tier."""
-    if price is None:
-        return None
-    return (price if isinstance(price, Decimal) else price.base) / MILLION
+    rates: dict[str, Decimal | None] = dict.fromkeys(_FIELDS)
+    brackets: dict[str, dict[int, Decimal]] = {rate: {} for rate in _FIELDS}
+    for rate in _FIELDS:
+        listed: Decimal | TieredPrices | None = getattr(prices, f"{rate}_mtok")
+        if isinstance(listed, Decimal):
+            rates[rate] = listed / MILLION
+        elif listed is not None:
+            rates[rate] = listed.base / MILLION  # below the first tier
+            brackets[rate] = {tier.start: tier.price / MILLION for tier in listed.tiers}
+    return _price(rates, brackets, key=key, source=GENAI, date=genai_date())

@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.choices import ReplayMode
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff.errors import InfraError
 from bakeoff.options import RunOptions
 from bakeoff.storage.redaction import Redactor
@@ -81,7 +81,8 @@ class Store:
                 return None
             raise InfraError(self._explain_miss(key), permanent=True) from error
         except (OSError, ValueError) as error:
-            raise InfraError(f"recording {path} cannot be read, delete it: {_reason(error)}", permanent=True) from error
+            reason = first_problem(error) if isinstance(error, ValidationError) else str(error)
+            raise InfraError(f"recording {path} cannot be read, delete it: {reason}", permanent=True) from error
 
     def keep(self, key: Key, recording: Recording) -> None:
         """Write a recording without secrets, if the mode allows it. Raise InfraError if it cannot be written."""
@@ -159,10 +160,3 @@ def _readable(paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
             continue
         if isinstance(content, dict) and isinstance(content.get("asked"), dict):
             yield path, content["asked"]
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False)[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
-    return str(error)

@@ -15,15 +15,16 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from bakeoff._kernel.files import PRIVATE, sync_folder
+from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage
 from bakeoff.storage.blobs import Blobs
@@ -144,7 +145,8 @@ def _beyond(usage: Usage) -> str | None:
     return None
 
 
-def _measured(record: Record) -> Record:
+def _measured(data: bytes | Line) -> Record:
+    record = Record.model_validate_json(data) if isinstance(data, bytes) else Record.model_validate(data)
     if found := implausible_number(record):
         raise ValueError(found)
     return record
@@ -175,12 +177,11 @@ def _lines_backwards(path: Path, step: int) -> Iterator[bytes]:
 def _read_line(raw: bytes, number: int, blobs: Blobs) -> Entry:
     try:
         if raw.startswith(_PLAIN_RECORD):
-            return _measured(Record.model_validate_json(raw[len(_PLAIN_RECORD) : -2]))
+            return _measured(raw[len(_PLAIN_RECORD) : -2])
         line = from_json(raw)
         return _entry(upgrade(line, int(line["v"])), blobs)
     except ValidationError as error:
-        first = error.errors()[0]
-        return Damage(number, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        return Damage(number, first_problem(error))
     except _Newer as error:
         return Damage(number, str(error), newer=True)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RunFolderError) as error:
@@ -192,7 +193,7 @@ def _entry(line: Line, blobs: Blobs) -> Entry:
         case "record":
             if references := line.get("blobs"):
                 blobs.put_back(line["record"], references)
-            return _measured(Record.model_validate(line["record"]))
+            return _measured(line["record"])
         case "usage":
             total, usage = Usage.model_validate(line["total"]), Usage.model_validate(line["usage"])
             if found := _beyond(total) or _beyond(usage):
@@ -204,7 +205,7 @@ def _entry(line: Line, blobs: Blobs) -> Entry:
             raise ValueError(f"unknown type {unknown!r}")
 
 
-class JournalWriter:
+class JournalWriter(AbstractContextManager["JournalWriter"]):
     """Append to one journal under a lock that keeps all other processes out until the writer is closed.
 
     `append` and `append_record` only queue lines. `commit` makes the queued lines durable with one write and one fsync.
@@ -219,12 +220,7 @@ class JournalWriter:
         self._broken = False
         self._queued: list[bytes | Line] = []  # a dict is a long record, whose long strings go into blobs
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def append(self, kind: str, **fields: Any) -> None:
@@ -243,25 +239,26 @@ class JournalWriter:
 
     async def commit(self) -> None:
         """Write the queued lines durably, in a thread, and return when they are on the disk."""
-        queued, self._queued = self._queued, []
-        if queued:
+        if queued := self._take_queued():
             await asyncio.get_running_loop().run_in_executor(self._thread, self._write, queued)
 
     def flush(self) -> None:
         """Write the queued lines without waiting for the disk. Needs no event loop."""
-        queued, self._queued = self._queued, []
-        if queued:
+        if queued := self._take_queued():
             self._write(queued, durable=False)
 
     def close(self) -> None:
         """Write the queued lines and release the lock."""
-        queued, self._queued = self._queued, []
         try:
-            if queued and not self._broken:
+            if (queued := self._take_queued()) and not self._broken:
                 self._thread.submit(self._write, queued).result()
         finally:
             self._thread.shutdown()
             os.close(self._descriptor)
+
+    def _take_queued(self) -> list[bytes | Line]:
+        queued, self._queued = self._queued, []
+        return queued
 
     def _write(self, queued: list[bytes | Line], *, durable: bool = True) -> None:
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
@@ -315,15 +312,13 @@ def _without_free_data(record: Record, reason: str) -> Record:
     usage = record.transcript.usage if record.transcript else Usage()
     scores = tuple(score.model_copy(update={"reason": "", "metadata": note}) for score in record.scores)
     bare = Transcript(usage=usage, metadata=dict(note))
-    cleared = {"transcript": bare, "scores": scores, "artefacts": {}, "refused": {}}
-    phases = {name: _without_failure_text(getattr(record, name)) for name in ("prepare", "attempt", "score")}
-    return record.model_copy(update=cleared | phases)
-
-
-def _without_failure_text(phase: Any) -> Any:
-    if phase is None or phase.failure is None:
-        return phase
-    return phase.model_copy(update={"failure": phase.failure.model_copy(update={"message": "", "detail": ""})})
+    cleared: dict[str, Any] = {"transcript": bare, "scores": scores, "artefacts": {}, "refused": {}}
+    for name in ("prepare", "attempt", "score"):
+        phase: Phase | None = getattr(record, name)
+        if phase is not None and phase.failure is not None:
+            failure = phase.failure.model_copy(update={"message": "", "detail": ""})
+            cleared[name] = phase.model_copy(update={"failure": failure})
+    return record.model_copy(update=cleared)
 
 
 def _open_locked(path: Path, pause: Callable[[float], object]) -> int:

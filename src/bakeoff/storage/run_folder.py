@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.bitmap import Bitmap
 from bakeoff._kernel.files import sync_folder, write_atomically
+from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
@@ -93,9 +94,7 @@ class RunFolder:
         except OSError as error:
             raise RunFolderError(f"{self.plan_file} cannot be read: {error.strerror}") from error
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise RunFolderError(f"{self.plan_file} cannot be read: {place}: {first['msg']}") from error
+            raise RunFolderError(f"{self.plan_file} cannot be read: {first_problem(error)}") from error
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries of the journal, or nothing if the run never started."""

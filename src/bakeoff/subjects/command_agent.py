@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.providers import known_providers
 from bakeoff.plan import SubjectSpec, describe, read_options
@@ -133,9 +133,7 @@ class CommandAgent:
         try:
             definition = AgentDefinition.model_validate(options.definition)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise UsageError(f"{describe(spec)}: definition.{place}: {first['msg']}") from error
+            raise UsageError(f"{describe(spec)}: definition.{first_problem(error)}") from error
         definition.check_provider(options.provider)
         definition.check_meter(options.provider, known_providers())
         return cls(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Literal, Self
 
 from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
@@ -16,7 +15,7 @@ from bakeoff.mcp import McpHub, OpenHub, ServerSpec, parse_mcp_option
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
 from bakeoff.models.conversation import begin, converse
-from bakeoff.models.prices import MILLION, Price
+from bakeoff.models.prices import PriceOptions
 from bakeoff.models.providers import (
     ModelName,
     Provider,
@@ -45,19 +44,6 @@ class ProviderOptions(FrozenModel):
     key_variable: str | None = None
     target: str | None = Field(default=None, description="`module:name` of a provider, or of a function that makes one")
     options: dict[str, JsonValue] = Field(default={}, description="options for the function that makes the provider")
-
-
-class PriceOptions(FrozenModel):
-    """USD per million tokens."""
-
-    input: Decimal = Field(ge=0)
-    output: Decimal = Field(ge=0)
-    cache_read: Decimal | None = Field(default=None, ge=0)
-    cache_write: Decimal | None = Field(default=None, ge=0)
-
-    def price(self, key: str) -> Price:
-        per_token = {name: amount / MILLION for name, amount in self if amount is not None}
-        return Price(**per_token, key=key, source="config")
 
 
 class ModelOptions(FrozenModel):
@@ -177,10 +163,8 @@ class ModelSubject:
         if self.hub is None:
             return transcript
         hub = self._open_hub(task)
-        offered: dict[str, JsonValue] = {name: hub.fingerprint(name) for name in hub.servers}
-        return transcript.model_copy(
-            update={"metadata": {**transcript.metadata, "mcp": offered, "mcp_tools_hash": hub.fingerprint()}}
-        )
+        hashes = {"mcp": {name: hub.fingerprint(name) for name in hub.servers}, "mcp_tools_hash": hub.fingerprint()}
+        return transcript.model_copy(update={"metadata": {**transcript.metadata, **hashes}})
 
     def _caller(self, task: Task) -> Caller:
         provider: OpenProvider | None = None if self.only_recordings else task.resources[self.access.key]
@@ -201,13 +185,13 @@ class ModelSubject:
 
     def _settings(self, task: Task) -> ModelSettings:
         options = self.options
-        settings = ModelSettings()
-        if options.temperature is not None:
-            settings["temperature"] = options.temperature
-        if options.max_tokens is not None:
-            settings["max_tokens"] = options.max_tokens
-        if options.timeout is not None:
-            settings["request_timeout"] = options.timeout
+        given = {
+            "temperature": options.temperature,
+            "max_tokens": options.max_tokens,
+            "request_timeout": options.timeout,
+        }
+        settings: ModelSettings = {}
+        settings.update({name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
         if isinstance(options, AgentOptions) and options.tool_choice == "required":
             settings["tool_choice"] = "required"
         if self.access.provider.wire != "anthropic":  # has no seed
@@ -215,17 +199,13 @@ class ModelSubject:
         return settings
 
 
-def _added(name: str, given: ProviderOptions, who: str) -> Provider:
+def _added(name: str, given: ProviderOptions, owner: str) -> Provider:
     name = provider_name(name)
+    who, keys = f"{owner}: provider {name!r}", (given.key_variable,) if given.key_variable else ()
     if given.target is not None:
-        return _custom(name, given, given.target, f"{who}: provider {name!r}")
+        factory = import_object(given.target, who)
+        check_factory(factory, who)
+        return Provider(name, "custom", keys, given.base_url, factory=factory, options=given.options)
     if given.base_url is None or given.options:
-        raise UsageError(f"{who}: provider {name!r} needs a {'target' if given.options else 'base_url or a target'}")
+        raise UsageError(f"{who} needs a {'target' if given.options else 'base_url or a target'}")
     return compatible(name, given.base_url, given.key_variable)
-
-
-def _custom(name: str, given: ProviderOptions, target: str, who: str) -> Provider:
-    factory = import_object(target, who)
-    check_factory(factory, who)
-    keys = (given.key_variable,) if given.key_variable else ()
-    return Provider(name, "custom", keys, given.base_url, factory=factory, options=given.options)

@@ -1,15 +1,15 @@
 """Answer from a script: `scripted`, the fake subject for tests, which can answer, spend, wait, hang and fail."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.imports import import_target
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff._kernel.threads import call
 from bakeoff.errors import BudgetError, InfraError, SubjectError, UsageError
 from bakeoff.plan import Case, Files, SubjectSpec, describe, read_options
@@ -112,19 +112,18 @@ class Scripted:
 
 
 async def _use(wanted: ToolUse, task: Task) -> ToolCall:
-    tools: Mapping[str, object] = {tool.name: tool for tool in task.tools}
-    tool = next((tool for tool in task.tools if tool.name == wanted.name), None)
-    if tool is None:
-        return ToolCall(name=wanted.name, arguments=wanted.arguments, error=f"no such tool among {sorted(tools)}")
-    return ToolCall(name=wanted.name, arguments=wanted.arguments, result=await tool.call(wanted.arguments))
+    called = ToolCall(name=wanted.name, arguments=wanted.arguments)
+    tools = {tool.name: tool for tool in task.tools}
+    if wanted.name not in tools:
+        return called.model_copy(update={"error": f"no such tool among {sorted(tools)}"})
+    return called.model_copy(update={"result": await tools[wanted.name].call(wanted.arguments)})
 
 
 def read_script(path: Path, who: str) -> Script:
     """Read a script from a JSON file. Errors name the file."""
     try:
-        return TypeAdapter(Script).validate_json(path.read_bytes())
+        return Script.model_validate_json(path.read_bytes())
     except OSError as error:
         raise UsageError(f"{who}: script {path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"{who}: script {path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise UsageError(f"{who}: script {path}: {first_problem(error)}") from error

@@ -58,37 +58,16 @@ class Running:
     supports_tools: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Files:
     """The files of one server, shared with its users."""
 
-    folder: Path
-    id: str
-
-    @property
-    def start(self) -> Path:
-        """Return the file that is locked while the server is being started."""
-        return self.folder / f"{self.id}.start"
-
-    @property
-    def users(self) -> Path:
-        """Return the file on which every user holds a shared lock. The server ends when it gets the exclusive lock."""
-        return self.folder / f"{self.id}.users"
-
-    @property
-    def alive(self) -> Path:
-        """Return the file that the server locks while it runs."""
-        return self.folder / f"{self.id}.alive"
-
-    @property
-    def state(self) -> Path:
-        """Return the file that holds the address and key of the running server."""
-        return self.folder / f"{self.id}.json"
-
-    @property
-    def log(self) -> Path:
-        """Return the server's log file."""
-        return self.folder / f"{self.id}.log"
+    def __init__(self, folder: Path, id: str) -> None:
+        self.folder = folder
+        self.start = folder / f"{id}.start"  # locked while the server is being started
+        self.users = folder / f"{id}.users"  # every user shares its lock; the server ends when it gets it alone
+        self.alive = folder / f"{id}.alive"  # locked while the server runs
+        self.state = folder / f"{id}.json"  # the address and key of the running server
+        self.log = folder / f"{id}.log"
 
     def write_state(self, running: Running) -> None:
         """Write the state of a running server."""
