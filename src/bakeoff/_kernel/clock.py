@@ -1,9 +1,9 @@
-"""Limit the time of coroutines."""
+"""Limit the time of coroutines, or run one until something else happens."""
 
 import asyncio
 import contextlib
 import types
-from collections.abc import Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Coroutine, Generator, Iterator
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -73,6 +73,18 @@ class Clock:
     def _set_timer(self, when: float | None) -> None:
         if self._timer is not None and not self._timer.expired():
             self._timer.reschedule(when)
+
+
+async def run_until(work: Coroutine[Any, Any, Result], event: Awaitable[object]) -> Result | None:
+    """Return the result of the work, or None if the event came first. Neither goes on when this returns."""
+    working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(event)
+    try:
+        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        waiting.cancel()
+        await asyncio.gather(working, waiting, return_exceptions=True)
 
 
 @types.coroutine

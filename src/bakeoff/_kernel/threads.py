@@ -65,29 +65,19 @@ async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> An
     return await future
 
 
-class _Thread:
+class _Thread(threading.Thread):
     """A thread that runs functions one after the other.
 
     It is a daemon because a hanging sync call cannot be killed and must not keep the program alive.
     """
 
     def __init__(self, idle: "_IdleThreads") -> None:
+        super().__init__(daemon=True)
         self._idle = idle
-        self._next: SimpleQueue[_Body | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.bodies: SimpleQueue[_Body | None] = SimpleQueue()  # None ends the thread
 
-    def give(self, body: "_Body | None", name: str = "call") -> None:
-        """Run a function, or end the thread if it is None."""
-        self._thread.name = name
-        self._next.put(body)
-        if self._thread.ident is None:
-            self._thread.start()
-
-    def join(self) -> None:
-        self._thread.join(_GRACE_SECONDS)
-
-    def _run(self) -> None:
-        while (body := self._next.get()) is not None:
+    def run(self) -> None:
+        while (body := self.bodies.get()) is not None:
             tell = body()
             # Before the result is reported, because the caller may make its next call at once.
             waits = self._idle.take_back(self)
@@ -118,14 +108,17 @@ class _IdleThreads:
             with self._lock:
                 waiting, self._waiting = self._waiting or [], None
             for thread in waiting:
-                thread.give(None)
+                thread.bodies.put(None)
             for thread in waiting:
-                thread.join()
+                thread.join(_GRACE_SECONDS)
 
     def run(self, body: _Body, name: str) -> None:
         with self._lock:
             thread = self._waiting.pop() if self._waiting else _Thread(self)
-        thread.give(body, name)
+        thread.name = name
+        thread.bodies.put(body)
+        if thread.ident is None:
+            thread.start()
 
     def take_back(self, thread: _Thread) -> bool:
         """Return whether the thread may wait for more work."""

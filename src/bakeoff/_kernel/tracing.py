@@ -54,16 +54,6 @@ def active_tracing() -> Tracing:
     return _active.get()
 
 
-@contextmanager
-def _activated(tracing: Tracing) -> Iterator[Tracing]:
-    before = _active.get()
-    _active.set(tracing)
-    try:
-        yield tracing
-    finally:
-        _active.set(before)
-
-
 class _RealSpan(Span):
     def __init__(self, span: "OtelSpan") -> None:
         self._span = span
@@ -111,12 +101,14 @@ class OpenTelemetry:
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
 
-        given = trace.get_tracer_provider()
+        given, before = trace.get_tracer_provider(), _active.get()
         own = None if isinstance(given, TracerProvider) else _exporting()
+        tracing = _RealTracing((own or given).get_tracer("bakeoff"))
+        _active.set(tracing)
         try:
-            with _activated(_RealTracing((own or given).get_tracer("bakeoff"))) as tracing:
-                yield tracing
+            yield tracing
         finally:
+            _active.set(before)
             if own is not None:
                 await asyncio.to_thread(own.shutdown)
 

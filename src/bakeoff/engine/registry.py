@@ -24,6 +24,7 @@ from bakeoff.protocols import (
 
 if TYPE_CHECKING:
     from bakeoff.subjects.controls import Attack
+    from bakeoff.subjects.model import ModelSubject
 
 SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
 ScorerFactory = Callable[[ScorerSpec], Scorer]
@@ -152,10 +153,10 @@ def default_registry() -> Registry:
     """Return a registry of all kinds of subjects and scorers that Bakeoff ships."""
     return Registry(
         subjects={
-            "agent": _agent,
+            "agent": lambda spec: _model_subject().agent_from_spec(spec),
             "cheat": subjects.Cheat.from_spec,
             "function": subjects.Function.from_spec,
-            "model": _model,
+            "model": lambda spec: _model_subject().from_spec(spec),
             "nop": subjects.Nop.from_spec,
             "oracle": subjects.Oracle.from_spec,
             "scripted": subjects.Scripted.from_spec,
@@ -178,16 +179,10 @@ def default_registry() -> Registry:
     )
 
 
-def _model(spec: SubjectSpec) -> Subject:
+def _model_subject() -> "type[ModelSubject]":
     from bakeoff.subjects.model import ModelSubject  # imports SDKs that take a second to load
 
-    return ModelSubject.from_spec(spec)
-
-
-def _agent(spec: SubjectSpec) -> Subject:
-    from bakeoff.subjects.model import ModelSubject
-
-    return ModelSubject.agent_from_spec(spec)
+    return ModelSubject
 
 
 def _build(

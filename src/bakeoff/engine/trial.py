@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.threads import call
-from bakeoff._kernel.tracing import TRACING, Attributes, Tracing
+from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Tracing
 from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
 from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
@@ -103,6 +103,10 @@ class Tried:
     workspace: str | None = None
 
 
+_TRIED = ("started", "prepare", "attempt", "transcript", "artefacts", "refused", "workspace")
+"""The fields of `Tried` that a record has too."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrialRunner:
     """Run jobs. It holds only what all trials of a run share."""
@@ -121,9 +125,21 @@ class TrialRunner:
             spend: counts usage as it arrives, and raises BudgetError when a limit is reached.
         """
         trial = job.trial
+        tracing: Tracing = self.resources.get(TRACING, OFF)
+        about: Attributes = {
+            "bakeoff.case": trial.case.id,
+            "bakeoff.subject": trial.subject.name,
+            "bakeoff.round": trial.round,
+        }
         self.control.in_flight[trial.index] = (trial.subject.name, trial.case.id)
         try:
-            return await self._traced(job, spend)
+            with tracing.span(f"trial {trial.case.id}", about) as span:
+                record = await self._run(job, spend)
+                if tracing is not OFF:
+                    span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
+                    if record.failure is not None:
+                        span.failed(record.failure.type)
+            return record
         finally:
             del self.control.in_flight[trial.index]
 
@@ -142,32 +158,9 @@ class TrialRunner:
             score_key=trial.score_key,
             bound=trial.subject.name in self.resolved.bound,
             threshold=self.resolved.plan.threshold,
-            started=tried.started,
-            prepare=tried.prepare,
-            attempt=tried.attempt,
-            transcript=tried.transcript,
-            artefacts=tried.artefacts,
-            refused=tried.refused,
-            workspace=tried.workspace,
+            **{name: getattr(tried, name) for name in _TRIED},
             **fields,
         )
-
-    async def _traced(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        tracing: Tracing | None = self.resources.get(TRACING)
-        if tracing is None:
-            return await self._run(job, spend)
-        trial = job.trial
-        about: Attributes = {
-            "bakeoff.case": trial.case.id,
-            "bakeoff.subject": trial.subject.name,
-            "bakeoff.round": trial.round,
-        }
-        with tracing.span(f"trial {trial.case.id}", about) as span:
-            record = await self._run(job, spend)
-            span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
-            if record.failure is not None:
-                span.failed(record.failure.type)
-        return record
 
     async def _run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         tally = Tally(spend, job.spent, judging=job.prior.judging if job.prior else NO_USAGE)
@@ -192,21 +185,12 @@ class TrialRunner:
         return min(self.options.longest_backoff_seconds, max(wait, failure.retry_after or 0.0))
 
     async def _try_once(self, job: Job, tally: Tally, tries: int) -> Record:
-        prior = job.prior
-        if prior is None:
+        if job.prior is None:
             tried = Tried()
             await self._attempt_trial(job.trial, tally, tried)
         else:
-            tries = prior.tries
-            tried = Tried(
-                started=prior.started,
-                prepare=prior.prepare,
-                attempt=prior.attempt,
-                transcript=prior.transcript,
-                artefacts=dict(prior.artefacts),
-                refused=dict(prior.refused),
-                workspace=prior.workspace,
-            )
+            tries = job.prior.tries
+            tried = Tried(**{name: getattr(job.prior, name) for name in _TRIED})
         scores, score_phase = await self._score(job.trial, tally, tried)
         return self._record(
             job, tried, tries=tries, score=score_phase, scores=scores, spent=tally.spent, judging=tally.judging

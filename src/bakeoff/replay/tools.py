@@ -41,12 +41,7 @@ def replayable(function: Any = None, /, *, version: str | int | None = None) -> 
     changes, so that it is recorded again.
     """
     if function is None:
-        return functools.partial(replayable_with, version=version)
-    return replayable_with(function, version)
-
-
-def replayable_with(function: Callable[..., Any], version: str | int | None) -> Callable[..., Any]:
-    """Return the function with recording and replay around it."""
+        return functools.partial(replayable, version=version)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"@replayable: {function.__qualname__} is a generator: return its results as a list")
     tool = _Tool(function, version)

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place
@@ -78,13 +79,7 @@ def _behind(shim: str) -> str | None:
     asked = shutil.which(str(root / "bin" / manager)) or shutil.which(manager)
     if asked is None:
         return None
-    try:
-        done = subprocess.run(
-            [asked, "which", name], capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    said = done.stdout.decode(errors="replace").strip() if done.returncode == 0 else ""
+    said = (_said_by(asked, "which", name) or "").strip()
     return shutil.which(said) if "/" in said and not is_shim(said) else None
 
 
@@ -129,19 +124,18 @@ def _asked(command: tuple[str, ...]) -> str | None:
     # With a HOME of its own, so that the program leaves nothing in the user's.
     with tempfile.TemporaryDirectory(prefix="bakeoff-version-", ignore_cleanup_errors=True) as home:
         env = {**inherited(os.environ), "PATH": search_path(os.environ), "HOME": home, "NO_COLOR": "1", "CI": "1"}
-        try:
-            done = subprocess.run(
-                [program, *command[1:]],
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                timeout=_SECONDS,
-                check=False,
-                cwd=home,
-                env=env,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-    return _first_line((done.stdout or done.stderr).decode(errors="replace")) if done.returncode == 0 else None
+        return _first_line(_said_by(program, *command[1:], cwd=home, env=env) or "")
+
+
+def _said_by(*argv: str, **where: Any) -> str | None:
+    """Return what a program on this machine prints; None where it fails."""
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False, **where
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (done.stdout or done.stderr).decode(errors="replace") if done.returncode == 0 else None
 
 
 def _first_line(said: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.clock import Clock, run_until
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff.errors import InfraError, UsageError
@@ -29,7 +29,7 @@ from bakeoff.subjects.agent_program import is_found_in, is_installed, program_pa
 from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
 
 if TYPE_CHECKING:  # slow to import, and not every agent is metered
-    from bakeoff.meter import OpenMeter, TrialMeter, Upstream
+    from bakeoff.meter import OpenMeter, Upstream
 
 CLI_AGENT = "cli-agent"
 AGENT = "agent"
@@ -136,18 +136,8 @@ class CommandAgent:
             raise UsageError(f"{describe(spec)}: definition.{first_problem(error)}") from error
         definition.check_provider(options.provider)
         definition.check_meter(options.provider, known_providers())
-        return cls(
-            definition,
-            options.provider,
-            options.model,
-            read_environment(),
-            files or {},
-            watch,
-            options.use_login,
-            options.network,
-            sandbox=sandbox,
-            limited=limited,
-        )
+        given = {"environment": read_environment(), "files": files or {}, **options.model_dump(exclude={"definition"})}
+        return cls(definition, watch=watch, sandbox=sandbox, limited=limited, **given)
 
     # --- what the run asks before anything starts -------------------------------------------------------------------
 
@@ -268,8 +258,9 @@ class CommandAgent:
                 readable=(*launch.readable, *access.readable),
                 network=access.network,
             )
-            run = await _until_stopped(carry_out(task, reaching, self.watch), trial)
+            run = await run_until(carry_out(task, reaching, self.watch), trial.stopped())
         trial.check()
+        assert run is not None, "the meter stops an agent only with an error"
         await self._check_started(run, workspace, launch)
         return run, trial.transcript()
 
@@ -327,10 +318,8 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
         readable=launch.readable,
         time_up=time_up,
     )
-    async with (
-        _timed(task.clock, limit, time_up),
-        _watched(watch, f"{task.subject}, {task.case_id}", workspace.folder, before),
-    ):
+    watching = watch(f"{task.subject}, {task.case_id}", workspace.folder, before) if watch else None
+    async with _beside(_count_down(task.clock, limit, time_up)), _beside(watching):
         done = await workspace.sandbox.run(command)
     own_seconds = max(0.0, done.seconds - (task.clock.waited_so_far - waited))
     await asyncio.to_thread(_made_readable, workspace.folder)
@@ -350,16 +339,20 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
 
 
 @asynccontextmanager
-async def _timed(clock: Clock, limit: float, time_up: asyncio.Event) -> AsyncIterator[None]:
-    """Set the event when the agent's time is up. Waiting for a busy provider does not count."""
-    timing = asyncio.create_task(_count_down(clock, limit, time_up))
+async def _beside(work: Awaitable[None] | None) -> AsyncIterator[None]:
+    """Do some work, if there is any, until the block ends."""
+    working = None if work is None else asyncio.ensure_future(work)
     try:
         yield
     finally:
-        timing.cancel()
+        if working is not None:
+            working.cancel()
+            with contextlib.suppress(asyncio.CancelledError, OSError, InfraError):
+                await working
 
 
 async def _count_down(clock: Clock, limit: float, time_up: asyncio.Event) -> None:
+    """Set the event when the agent's time is up. Waiting for a busy provider does not count."""
     loop = asyncio.get_running_loop()
     end, left = loop.time() + limit - clock.waited_so_far, limit
     while left > 0:
@@ -424,31 +417,3 @@ def _sandboxed(task: Task) -> SandboxedWorkspace:
     if not isinstance(workspace, SandboxedWorkspace):
         raise InfraError("an agent needs a sandboxed workspace", permanent=True)
     return workspace
-
-
-@asynccontextmanager
-async def _watched(watch: Watch | None, name: str, folder: Path, before: Tree) -> AsyncIterator[None]:
-    if watch is None:
-        yield
-        return
-    watching = asyncio.ensure_future(watch(name, folder, before))
-    try:
-        yield
-    finally:
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError, OSError, InfraError):
-            await watching
-
-
-async def _until_stopped(work: Awaitable[AgentRun], trial: "TrialMeter") -> AgentRun:
-    """Return the agent's run, or end it and raise the reason when the meter allows no more requests."""
-    running, stopped = asyncio.ensure_future(work), asyncio.ensure_future(trial.stopped())
-    try:
-        await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if not running.done():
-            raise stopped.result()
-        return running.result()
-    finally:
-        for task in (running, stopped):
-            task.cancel()
-        await asyncio.gather(running, stopped, return_exceptions=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Literal, Self, cast
 
 from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
 from pydantic_ai.settings import ModelSettings
@@ -185,18 +185,16 @@ class ModelSubject:
 
     def _settings(self, task: Task) -> ModelSettings:
         options = self.options
-        given = {
+        must_call = isinstance(options, AgentOptions) and options.tool_choice == "required"
+        seed = task.seed if options.seed is None else options.seed
+        settings = {
             "temperature": options.temperature,
             "max_tokens": options.max_tokens,
             "request_timeout": options.timeout,
+            "tool_choice": "required" if must_call else None,
+            "seed": None if self.access.provider.wire == "anthropic" else seed,  # has no seed
         }
-        settings: ModelSettings = {}
-        settings.update({name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
-        if isinstance(options, AgentOptions) and options.tool_choice == "required":
-            settings["tool_choice"] = "required"
-        if self.access.provider.wire != "anthropic":  # has no seed
-            settings["seed"] = task.seed if options.seed is None else options.seed
-        return settings
+        return cast(ModelSettings, {name: value for name, value in settings.items() if value is not None})
 
 
 def _added(name: str, given: ProviderOptions, owner: str) -> Provider:

@@ -5,19 +5,17 @@ relay starts the model's message with the beginning of a call, after which the g
 Everything else passes unchanged, including the key, which llama.cpp checks.
 """
 
-import asyncio
 import json
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from contextlib import suppress
 from socket import socket
-from typing import Any
 
 import httpx2
 import uvicorn
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope, Send
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+from bakeoff._kernel.clock import run_until
 
 CALL_BEGINS = "<tool_call>\n"
 """The beginning of a call in the chat templates of this package."""
@@ -56,12 +54,14 @@ class Relay:
         unlimited = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
         self._client = httpx2.AsyncClient(base_url=upstream, timeout=None, limits=unlimited, trust_env=False)
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            body = await _whole_body(receive)
-            await _until_disconnect(self._pass_on(scope, body, send), receive)
+            with suppress(ClientDisconnect):
+                body = await Request(scope, receive).body()
+                # When the client disconnects, llama.cpp must stop generating.
+                await run_until(self._pass_on(scope, body, send), receive())
 
-    async def _pass_on(self, scope: Message, body: bytes, send: Send) -> None:
+    async def _pass_on(self, scope: Scope, body: bytes, send: Send) -> None:
         if scope["path"].endswith(_CHAT):
             body = with_forced_call(body)
         headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
@@ -71,28 +71,6 @@ class Relay:
             async for chunk in got.aiter_raw():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
-
-
-async def _whole_body(receive: Receive) -> bytes:
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    return body
-
-
-async def _until_disconnect(answering: Coroutine[Any, Any, None], receive: Receive) -> None:
-    """Answer until done or until the client disconnects, so that llama.cpp stops generating."""
-    answer = asyncio.create_task(answering)
-    disconnect = asyncio.ensure_future(receive())
-    try:
-        await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-        if answer.done():
-            answer.result()
-    finally:
-        answer.cancel()
-        disconnect.cancel()
 
 
 def start_relay(upstream: str, listening: socket) -> None:

@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -189,22 +189,16 @@ def _download(command: Sequence[str], known: Weights, progress: Progress) -> Non
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
     ) as process:
         assert process.stdout is not None
-        last_lines = _follow(process.stdout, progress)
+        last_lines: deque[str] = deque(maxlen=8)  # for an error message
+        for line in process.stdout:
+            if match := _RAW_PROGRESS.match(line):
+                progress(int(match[1]), int(match[2]))
+            elif line.strip():
+                last_lines.append(line.rstrip())
     if process.returncode:
         words = "\n".join(last_lines)
         hint = "\nget pip with: python -m ensurepip" if "No module named pip" in words else ""
         raise InfraError(f"{known.requirement} could not be downloaded (exit {process.returncode}):\n{words}{hint}")
-
-
-def _follow(lines: Iterable[str], progress: Progress) -> Sequence[str]:
-    """Report pip's progress. Return its last other lines, for an error message."""
-    words: deque[str] = deque(maxlen=8)
-    for line in lines:
-        if match := _RAW_PROGRESS.match(line):
-            progress(int(match[1]), int(match[2]))
-        elif line.strip():
-            words.append(line.rstrip())
-    return words
 
 
 def _only_wheel(folder: Path, known: Weights) -> Path:
