@@ -13,7 +13,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec
 from bakeoff.record import Verdict
 from bakeoff.report.summary import summarise
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.subjects import function_subject
+from bakeoff.subjects.function import function_subject
 from bench.measure import report
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bakeoff.scorers import function_scorer
     from bakeoff.sdk_results.task_result import TaskResult
     from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
-    from bakeoff.subjects import function_subject
+    from bakeoff.subjects.function import function_subject
 
 _HOMES = {
     "bakeoff.engine.registry": ("Registry", "default_registry"),
@@ -42,7 +42,7 @@ _HOMES = {
     "bakeoff.report.summary": ("Summary", "summarise"),
     "bakeoff.storage.run_folder": ("RunFolder", "find_run", "new_run_folder"),
     "bakeoff.scorers": ("function_scorer",),
-    "bakeoff.subjects": ("function_subject",),
+    "bakeoff.subjects.function": ("function_subject",),
     "bakeoff.sdk_results.task_result": ("TaskResult",),
     "bakeoff.replay.tools": ("replayable",),
 }

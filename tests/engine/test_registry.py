@@ -12,7 +12,7 @@ from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers import function_scorer
-from bakeoff.subjects import function_subject
+from bakeoff.subjects.function import function_subject
 
 
 def here(prompt: str) -> str:

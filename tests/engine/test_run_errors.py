@@ -15,7 +15,7 @@ from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.plan import Case, PassRule, ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput, Task, Tool
 from bakeoff.record import Record, Score, Transcript
-from bakeoff.subjects import function_subject
+from bakeoff.subjects.function import function_subject
 
 from .probes import CarryOut, Judge, Probe, Shared, check_closed, folder_of, plan_of, registry_of
 

@@ -63,7 +63,7 @@ from bakeoff.plan import Limits
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec
 from bakeoff.engine.run import run
-from bakeoff.subjects import function_subject
+from bakeoff.subjects.function import function_subject
 
 def hang(prompt):
     while True:

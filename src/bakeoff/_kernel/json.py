@@ -1,10 +1,11 @@
 """Convert any object to JSON data, and escape the characters that no file can hold."""
 
+from contextlib import suppress
 from math import isfinite
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, JsonValue
-from pydantic_core import PydanticSerializationError, SchemaSerializer, from_json, to_json, to_jsonable_python
+from pydantic_core import SchemaSerializer, from_json, to_json, to_jsonable_python
 
 
 def clean_text(text: str) -> str:
@@ -45,11 +46,15 @@ def as_json(value: Any) -> JsonValue:
         return value
     try:
         found: JsonValue = from_json(_dump(value))
-    except PydanticSerializationError as error:  # pydantic wraps every error that user code raises
-        return _with_surrogates(value, str(error))
-    except ValueError as error:
-        return _no_json(value, str(error))
-    return found
+        return found
+    except ValueError as error:  # pydantic wraps every error that user code raises
+        reason = str(error)
+    if "surrogates not allowed" in reason:
+        with suppress(UnicodeEncodeError):  # in the keys of an object that is not a plain dict
+            found = to_jsonable_python(clean(value), fallback=repr, inf_nan_mode="strings", bytes_mode="base64")
+            cleaned: JsonValue = clean(found)
+            return cleaned
+    return f"<{type(value).__name__} that JSON cannot hold: {clean_text(reason).splitlines()[0][:200]}>"
 
 
 def _dump(value: Any) -> bytes:
@@ -58,18 +63,3 @@ def _dump(value: Any) -> bytes:
         serializer: SchemaSerializer = value.__pydantic_serializer__
         return serializer.to_json(value, fallback=repr, warnings=False)
     return to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64")
-
-
-def _with_surrogates(value: Any, reason: str) -> JsonValue:
-    if "surrogates not allowed" not in reason:
-        return _no_json(value, reason)
-    try:
-        found = to_jsonable_python(clean(value), fallback=repr, inf_nan_mode="strings", bytes_mode="base64")
-    except UnicodeEncodeError:  # in the keys of an object that is not a plain dict
-        return _no_json(value, reason)
-    cleaned: JsonValue = clean(found)
-    return cleaned
-
-
-def _no_json(value: Any, reason: str) -> str:
-    return f"<{type(value).__name__} that JSON cannot hold: {clean_text(reason).splitlines()[0][:200]}>"

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bakeoff import scorers, subjects
+from bakeoff import scorers
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, describe
 from bakeoff.protocols import (
@@ -111,9 +111,9 @@ class Registry:
 
     def with_attacks(self, attacks: "Mapping[str, Attack]") -> "Registry":
         """Add ways to cheat, by name, for subjects of the kind `cheat`."""
-        from bakeoff.subjects.controls import ATTACKS
+        from bakeoff.subjects.controls import ATTACKS, Cheat
 
-        return self.with_subject("cheat", partial(subjects.Cheat.from_spec, attacks={**ATTACKS, **attacks}))
+        return self.with_subject("cheat", partial(Cheat.from_spec, attacks={**ATTACKS, **attacks}))
 
     def resolve(self, plan: Plan, *, offline: bool = False) -> ResolvedPlan:
         """Build everything that the plan names, or raise one `PlanError` that lists all its problems.
@@ -151,15 +151,19 @@ class Registry:
 
 def default_registry() -> Registry:
     """Return a registry of all kinds of subjects and scorers that Bakeoff ships."""
+    from bakeoff.subjects.controls import Cheat, Nop, Oracle
+    from bakeoff.subjects.function import Function
+    from bakeoff.subjects.scripted import Scripted
+
     return Registry(
         subjects={
             "agent": lambda spec: _model_subject().agent_from_spec(spec),
-            "cheat": subjects.Cheat.from_spec,
-            "function": subjects.Function.from_spec,
+            "cheat": Cheat.from_spec,
+            "function": Function.from_spec,
             "model": lambda spec: _model_subject().from_spec(spec),
-            "nop": subjects.Nop.from_spec,
-            "oracle": subjects.Oracle.from_spec,
-            "scripted": subjects.Scripted.from_spec,
+            "nop": Nop.from_spec,
+            "oracle": Oracle.from_spec,
+            "scripted": Scripted.from_spec,
         },
         scorers={
             "command": scorers.Command.from_spec,

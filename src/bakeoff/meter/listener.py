@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -62,15 +61,9 @@ def _quiet() -> logging.Logger:
     return logger
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
-    port: int
-    folder: Path
-
-
 @contextlib.asynccontextmanager
-async def listen(app: Any, uid: int | None, head_seconds: float) -> AsyncIterator[Listener]:
-    """Serve until the block ends, then close all connections.
+async def listen(app: Any, uid: int | None, head_seconds: float) -> AsyncIterator[tuple[int, Path]]:
+    """Serve at a port and in a folder until the block ends, then close all connections.
 
     `uid` is the user that may use the socket besides us, `head_seconds` the time for the headers of a first request.
     """
@@ -93,7 +86,7 @@ async def listen(app: Any, uid: int | None, head_seconds: float) -> AsyncIterato
         for listening in (socket.create_server((HOST, 0), backlog=128), unix_socket(folder / SOCKET, uid)):
             server = await loop.create_server(lambda: Guarded(config, state, head_seconds), sock=listening)
             servers.append(server)
-        yield Listener(servers[0].sockets[0].getsockname()[1], folder)
+        yield servers[0].sockets[0].getsockname()[1], folder
     finally:
         for server in servers:
             server.close()

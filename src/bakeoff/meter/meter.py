@@ -55,8 +55,8 @@ class OpenMeter(SharedMeter):
         for upstream in named.values():
             await self.prepare(upstream)
         trial = TrialMeter(self, task, named, recordings_of(task.resources))
-        async with listen(MeterApp(trial), place.uid if place else None, self.limits.head_seconds) as listener:
-            trial.port, trial.folder = listener.port, listener.folder
+        uid = place.uid if place else None
+        async with listen(MeterApp(trial), uid, self.limits.head_seconds) as (trial.port, trial.folder):
             try:
                 yield trial
             finally:

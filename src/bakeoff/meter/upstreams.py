@@ -206,20 +206,18 @@ class Reply:
 def refusal(family: Family, status: int, message: str) -> Reply:
     """Return an error that the agent's SDK can read, with a hint whether to retry."""
     headers = {"content-type": "application/json", "x-should-retry": str(status in _WORTH_A_RETRY).lower()}
-    return Reply(status, json.dumps(_shaped(family, status, message)).encode(), headers)
+    body: dict[str, object]
+    match family:
+        case "anthropic":
+            body = {"type": "error", "error": {"type": _ANTHROPIC.get(status, "api_error"), "message": message}}
+        case "google":
+            body = {"error": {"code": status, "message": message, "status": _GOOGLE.get(status, "INTERNAL")}}
+        case _:
+            code = _OPENAI.get(status)
+            kind = code if status == 402 else "invalid_request_error" if status < 500 else "server_error"
+            body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return Reply(status, json.dumps(body).encode(), headers)
 
 
 def budget_message(reason: BudgetError) -> str:
     return f"the budget of this run is used up: {reason}"
-
-
-def _shaped(family: Family, status: int, message: str) -> dict[str, object]:
-    match family:
-        case "anthropic":
-            return {"type": "error", "error": {"type": _ANTHROPIC.get(status, "api_error"), "message": message}}
-        case "google":
-            return {"error": {"code": status, "message": message, "status": _GOOGLE.get(status, "INTERNAL")}}
-        case _:
-            code = _OPENAI.get(status)
-            kind = code if status == 402 else "invalid_request_error" if status < 500 else "server_error"
-            return {"error": {"message": message, "type": kind, "param": None, "code": code}}

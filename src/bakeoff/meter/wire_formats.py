@@ -44,6 +44,16 @@ def _named(value: object) -> str | None:
     return value[:200] if isinstance(value, str) and value else None
 
 
+def _tools(body: Data) -> Iterator[tuple[str, Any]]:
+    """Yield the tools that a request of OpenAI or Anthropic offers, and the servers that the provider itself calls."""
+    for tool in [*objects_in(body.get("tools")), *objects_in(body.get("functions"))]:
+        inner = data_in(tool.get("function")) or data_in(tool.get("custom")) or tool
+        label = inner.get("name") or tool.get("server_label")
+        yield _named(label) or _named(tool.get("type")) or "?", tool
+    for server in objects_in(body.get("mcp_servers")):
+        yield f"mcp server {_named(server.get('name')) or '?'}", _named(server.get("name"))
+
+
 # --- OpenAI chat completions --------------------------------------------------------------------------------------
 
 
@@ -84,12 +94,6 @@ def _chat_usage(answer: ModelAnswer, usage: Data) -> None:
     cost = usage.get("cost")
     if isinstance(cost, int | float) and 0 <= cost < 1e6:
         answer.reported_cost = max(float(cost), answer.reported_cost or 0.0)
-
-
-def _chat_tools(body: Data) -> Iterator[tuple[str, Any]]:
-    for tool in [*objects_in(body.get("tools")), *objects_in(body.get("functions"))]:
-        inner = data_in(tool.get("function")) or data_in(tool.get("custom")) or tool
-        yield _named(inner.get("name")) or _named(tool.get("type")) or "?", tool
 
 
 def _chat_results(body: Data) -> Iterator[ToolResult]:
@@ -145,12 +149,6 @@ def _responses_output(answer: ModelAnswer, response: Data) -> None:
         elif "call" in kind:
             given = item.get("arguments") or item.get("input")
             answer.add((place, "tool"), "tool", given, name=item.get("name") or kind, id=item.get("call_id"))
-
-
-def _responses_tools(body: Data) -> Iterator[tuple[str, Any]]:
-    for tool in objects_in(body.get("tools")):
-        label = tool.get("name") or tool.get("server_label")  # a server that the provider itself calls
-        yield _named(label) or _named(tool.get("type")) or "?", tool
 
 
 def _responses_results(body: Data) -> Iterator[ToolResult]:
@@ -210,13 +208,6 @@ def _messages_usage(answer: ModelAnswer, usage: Data, *, final: bool) -> None:
         answer.count(reported_counts(answer.reported, "anthropic"), final=final)
 
 
-def _messages_tools(body: Data) -> Iterator[tuple[str, Any]]:
-    for tool in objects_in(body.get("tools")):
-        yield _named(tool.get("name")) or _named(tool.get("type")) or "?", tool
-    for server in objects_in(body.get("mcp_servers")):
-        yield f"mcp server {_named(server.get('name')) or '?'}", _named(server.get("name"))
-
-
 def _messages_results(body: Data) -> Iterator[ToolResult]:
     for message in objects_in(body.get("messages")):
         for block in objects_in(message.get("content")):
@@ -274,7 +265,7 @@ def _gemini_results(body: Data) -> Iterator[ToolResult]:
                 yield ToolResult(result.get("id"), result.get("response"))
 
 
-CHAT = WireFormat("chat", _chat_event, _chat_whole, _chat_tools, _chat_results)
-RESPONSES = WireFormat("responses", _responses_event, _responses_whole, _responses_tools, _responses_results)
-MESSAGES = WireFormat("messages", _messages_event, _messages_whole, _messages_tools, _messages_results)
+CHAT = WireFormat("chat", _chat_event, _chat_whole, _tools, _chat_results)
+RESPONSES = WireFormat("responses", _responses_event, _responses_whole, _tools, _responses_results)
+MESSAGES = WireFormat("messages", _messages_event, _messages_whole, _tools, _messages_results)
 GEMINI = WireFormat("gemini", _gemini_event, _gemini_whole, _gemini_tools, _gemini_results)

@@ -100,34 +100,34 @@ class ProviderAccess:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[OpenProvider]:
         """Open the provider's client or server, and close it afterwards."""
+        limiter = RateLimiter(self.most_in_flight, self.retry_policy)
         match self.provider.wire:
             case "embedded":
-                async with self._open_embedded() as opened:
+                async with self._open_embedded(limiter) as opened:
                     yield opened
             case "scripted" | "custom":
-                limiter = RateLimiter(self.most_in_flight, self.retry_policy)
                 yield OpenProvider(self.provider, limiter, self._in_process_model)
             case _:
                 endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
-                limiter = RateLimiter(self.most_in_flight, self.retry_policy)
                 with _without_warnings():
                     async with http_client(endpoint.base_url, self.idle_seconds) as client:
                         yield OpenProvider(self.provider, limiter, self._builder(endpoint, client))
 
     @asynccontextmanager
-    async def _open_embedded(self) -> AsyncIterator[OpenProvider]:
+    async def _open_embedded(self, limiter: RateLimiter) -> AsyncIterator[OpenProvider]:
         from bakeoff.models.embedded.server import EmbeddedServer
 
         embedded = EmbeddedServer(self.name.model)
         async with embedded.open() as server, http_client(server.base_url, self.idle_seconds) as client:
+            opened = OpenProvider(
+                self.provider, limiter, self._builder(Endpoint(server.base_url, server.api_key), client)
+            )
 
             async def revive() -> None:
                 again = await embedded.ensure_alive()  # its port may have changed
                 opened.rebuild(self._builder(Endpoint(again.base_url, again.api_key), client))
 
-            limiter = RateLimiter(self.most_in_flight, self.retry_policy, revive=revive)
-            builder = self._builder(Endpoint(server.base_url, server.api_key), client)
-            opened = OpenProvider(self.provider, limiter, builder)
+            limiter.revive = revive
             yield opened
 
     def _builder(self, endpoint: Endpoint, client: httpx2.AsyncClient) -> Callable[[str], Model]:

@@ -81,15 +81,9 @@ class RecordedCall(Recording):
     @classmethod
     def of(cls, key: Key, answer: Answer) -> "RecordedCall":
         """Return the recording of an answer."""
-        return cls(
-            asked=dict(key.asked),
-            case=key.asked["case"],
-            answer=_RESPONSE.dump_python(answer.response, mode="json"),
-            usage=answer.usage,
-            measured=answer.measured,
-            price=answer.price,
-            seconds=answer.seconds,
-        )
+        same = {name: getattr(answer, name) for name in ("usage", "measured", "price", "seconds")}
+        response = _RESPONSE.dump_python(answer.response, mode="json")
+        return cls(asked=dict(key.asked), case=key.asked["case"], answer=response, **same)
 
     @cached_property
     def response(self) -> ModelResponse:
@@ -159,7 +153,10 @@ class Caller:
             price = self.price or await provider.price(self.name.model, self.task.clock)
 
         async def call() -> tuple[ModelResponse, float]:
-            model = self._model(provider)  # for each try: a restarted server may have another address
+            try:
+                model = provider.model(self.name.model)  # for each try: a restarted server may have another address
+            except UsageError as error:  # from a user's provider, which is only made when it is needed
+                raise InfraError(str(error), permanent=True) from error
             with self.tracing.span(f"chat {self.name.model}", self._request_attributes(), "CLIENT") as span:
                 started = perf_counter()
                 response = await self._call(model, messages, parameters)
@@ -190,12 +187,6 @@ class Caller:
             "gen_ai.request.model": self.name.model,
             **{f"gen_ai.request.{name}": value for name, value in asked.items() if isinstance(value, int | float)},
         }
-
-    def _model(self, provider: OpenProvider) -> Model:
-        try:
-            return provider.model(self.name.model)
-        except UsageError as error:  # from a user's provider, which is only made when it is needed
-            raise InfraError(str(error), permanent=True) from error
 
     async def _call(
         self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters

@@ -8,7 +8,8 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
@@ -92,6 +93,8 @@ class PriceOptions(FrozenModel):
 class Costs(FrozenModel):
     """Costs in USD and the tokens they were paid for. `total_cost` includes cache writes."""
 
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
     input_cost: float
     output_cost: float
     cache_read_cost: float
@@ -104,15 +107,7 @@ class Costs(FrozenModel):
 
     def as_total_cost(self) -> dict[str, float]:
         """Return the `totalCost` of a result file."""
-        return {
-            "inputCost": self.input_cost,
-            "outputCost": self.output_cost,
-            "cacheReadCost": self.cache_read_cost,
-            "totalCost": self.total_cost,
-            "inputTokens": self.input_tokens,
-            "outputTokens": self.output_tokens,
-            "cachedInputTokens": self.cached_input_tokens,
-        }
+        return self.model_dump(by_alias=True, exclude={"cache_write_cost", "cache_write_tokens"})
 
 
 def cost_of(usage: Usage, price: Price | None) -> float | None:

@@ -40,17 +40,12 @@ class RateLimiter:
     """Limit the calls in flight for one provider, shared by all trials of a run.
 
     The limit is halved when the provider reports that it is overloaded, and grows slowly with every success.
-    `revive` is awaited before each retry.
+    `revive`, if it is set, is awaited before each retry.
     """
 
-    def __init__(
-        self,
-        max_in_flight: int = DEFAULT_MAX_IN_FLIGHT,
-        policy: RetryPolicy | None = None,
-        revive: Callable[[], Awaitable[object]] | None = None,
-    ) -> None:
+    def __init__(self, max_in_flight: int = DEFAULT_MAX_IN_FLIGHT, policy: RetryPolicy | None = None) -> None:
+        self.revive: Callable[[], Awaitable[object]] | None = None
         self._max = max_in_flight
-        self._revive = revive
         self._limit = float(max_in_flight)
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -91,8 +86,8 @@ class RateLimiter:
                     ) from busy
             with clock.paused():
                 await asyncio.sleep(wait)
-                if self._revive is not None:
-                    await self._revive()
+                if self.revive is not None:
+                    await self.revive()
 
     async def _try(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
         async with self._slot(clock):
@@ -115,25 +110,22 @@ class RateLimiter:
 
     @asynccontextmanager
     async def _slot(self, clock: Clock) -> AsyncIterator[None]:
-        if self._in_flight >= self.limit:
-            with clock.paused():
-                await self._queue()
-        else:
+        if self._in_flight < self.limit:
             self._in_flight += 1
+        else:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                with clock.paused():
+                    await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():  # the slot was granted already: pass it on
+                    self._release()
+                raise
         try:
             yield
         finally:
             self._release()
-
-    async def _queue(self) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # the slot was granted already: pass it on
-                self._release()
-            raise
 
     def _release(self) -> None:
         self._in_flight -= 1

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any, Self
 
 from pydantic_core import to_jsonable_python
@@ -48,9 +47,7 @@ class ReplayRound:
         self._before = _ROUND.set(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         _ROUND.reset(self._before)
         if self.problems and (error is None or isinstance(error, Exception)):
             raise InfraError(self.problems[0], permanent=True) from error

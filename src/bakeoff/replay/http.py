@@ -8,11 +8,11 @@ import base64
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from bakeoff._kernel.model import FrozenModel
@@ -158,7 +158,7 @@ def _is_model_call(method: str, path: str, headers: Any) -> bool:
     return any(name in headers for name in _SDK_HEADERS) or bool(method == "POST" and _MODEL_PATH.search(path))
 
 
-class _Exchange:
+class _Exchange(AbstractContextManager["_Exchange"]):
     """One request and its answer. As a context manager it releases the request's turn if an exception leaves it."""
 
     def __init__(self, library: Any, store: Store, request: Any) -> None:
@@ -166,9 +166,6 @@ class _Exchange:
         question = _question(request)
         secrets = _secrets(request) | secrets_within(question["body"])
         self._call = ApplicationCall(store, KIND, question, _redactor(tuple(sorted(secrets.items()))))
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:

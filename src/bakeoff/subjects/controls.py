@@ -19,13 +19,14 @@ from bakeoff.protocols import Needs, Task
 from bakeoff.record import Transcript
 
 
-@dataclass(frozen=True, slots=True)
-class Nop:
+class _WithoutOptions:
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:
         read_options(spec, FrozenModel)
         return cls()
 
+
+class Nop(_WithoutOptions):
     async def attempt(self, task: Task) -> Transcript:  # noqa: ARG002 - it does nothing with it
         return Transcript()
 
@@ -47,13 +48,7 @@ class HandsIn:
         return Transcript(output=self.output)
 
 
-@dataclass(frozen=True, slots=True)
-class Oracle:
-    @classmethod
-    def from_spec(cls, spec: SubjectSpec) -> Self:
-        read_options(spec, FrozenModel)
-        return cls()
-
+class Oracle(_WithoutOptions):
     def bind(self, case: Case) -> HandsIn:
         return HandsIn(case.expected, case.reference)
 

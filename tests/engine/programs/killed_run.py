@@ -9,7 +9,7 @@ from bakeoff.engine.run import run
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Transcript, Usage
-from bakeoff.subjects import function_subject
+from bakeoff.subjects.function import function_subject
 
 
 async def answer(prompt: str) -> Transcript:

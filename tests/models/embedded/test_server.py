@@ -20,7 +20,7 @@ import pytest
 from bakeoff.engine.resources import open_resources
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded import EmbeddedServer, Endpoint
-from bakeoff.models.embedded.launch import Files, Running, is_held, locked, runtime_folder
+from bakeoff.models.embedded.launch import Files, is_held, locked, runtime_folder
 from bakeoff.models.embedded.server import connect
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
@@ -182,7 +182,7 @@ def test_a_server_that_holds_its_lock_and_gives_no_word_is_not_waited_for_foreve
 def test_a_server_that_another_process_left_half_started_is_waited_for(tmp_path: Path) -> None:
     launch = EmbeddedServer(make_gguf(tmp_path))._launch()
     files = Files(tmp_path, launch.id)
-    ready = Running("http://127.0.0.1:9/v1", "key", 1, supports_tools=True)
+    ready = Endpoint("http://127.0.0.1:9/v1", "key", 1, "own", supports_tools=True)
     with locked(files.alive):
         late = threading.Timer(0.1, files.write_state, [ready])
         late.start()
@@ -236,6 +236,6 @@ def make_gguf(folder: Path) -> str:
     return str(path)
 
 
-def word_of(endpoint: Endpoint) -> Running:
-    words = [Running(**json.loads(file.read_bytes())) for file in runtime_folder().glob("*.json")]
+def word_of(endpoint: Endpoint) -> Endpoint:
+    words = [Endpoint(**json.loads(file.read_bytes())) for file in runtime_folder().glob("*.json")]
     return next(word for word in words if word.base_url == endpoint.base_url)

@@ -11,13 +11,13 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from bakeoff._kernel.files import PRIVATE, write_atomically
 from bakeoff.errors import UsageError
 
-_FORMAT = 1  # part of the launch id: versions of Bakeoff with different formats do not share a server
+_FORMAT = 2  # part of the launch id: versions of Bakeoff with different formats do not share a server
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,13 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """The state that a running server writes for its users."""
+class Endpoint:
+    """The address of a running server for any client of the OpenAI API, as the server writes it for its users."""
 
     base_url: str
-    api_key: str
-    pid: int
+    api_key: str = field(repr=False)
+    pid: int = field(compare=False)  # a restarted server keeps its address
+    model_name: str
     supports_tools: bool
 
 
@@ -69,14 +70,14 @@ class Files:
         self.state = folder / f"{id}.json"  # the address and key of the running server
         self.log = folder / f"{id}.log"
 
-    def write_state(self, running: Running) -> None:
+    def write_state(self, running: Endpoint) -> None:
         """Write the state of a running server."""
         write_atomically(self.state, json.dumps(asdict(running)).encode())
 
-    def read_state(self) -> Running | None:
+    def read_state(self) -> Endpoint | None:
         """Return the state of the last server, or None if it ended properly or was never ready."""
         try:
-            return Running(**json.loads(self.state.read_bytes()))
+            return Endpoint(**json.loads(self.state.read_bytes()))
         except FileNotFoundError:
             return None
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bakeoff.models.embedded.launch import Files, Launch, Running, lock_file
+from bakeoff.models.embedded.launch import Endpoint, Files, Launch, lock_file
 
 _LOOPBACK = "127.0.0.1"
 _LOG_WARNINGS = 2
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def start(launch: Launch, former: Running | None) -> tuple[Any, Running]:
+def start(launch: Launch, former: Endpoint | None) -> tuple[Any, Endpoint]:
     """Return the llama.cpp server, which runs as long as the object exists, and its state.
 
     A server that replaces one that died takes over its address and key, so that its users can continue.
@@ -69,7 +69,8 @@ def start(launch: Launch, former: Running | None) -> tuple[Any, Running]:
         listening = _listen(port)
         start_relay(server.listening_address, listening)
         url = f"http://{_LOOPBACK}:{listening.getsockname()[1]}"
-    return server, Running(f"{url}/v1", key, os.getpid(), _supports_tools(server.listening_address, key))
+    supports_tools = _supports_tools(server.listening_address, key)
+    return server, Endpoint(f"{url}/v1", key, os.getpid(), launch.model_name, supports_tools)
 
 
 def _listen(port: int) -> socket.socket:

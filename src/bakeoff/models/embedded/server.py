@@ -17,9 +17,9 @@ from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded.launch import (
+    Endpoint,
     Files,
     Launch,
-    Running,
     is_held,
     lock_file,
     locked,
@@ -35,16 +35,6 @@ _LOG_LINES = 12
 # How often an OpenMP thread polls before it sleeps. On an idle machine the default is a fifth faster. On a busy machine
 # the default is ten times slower, because the threads spin while they wait for each other.
 _SPIN = {"GOMP_SPINCOUNT": "1000"}
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """The address of the model for any client of the OpenAI API."""
-
-    base_url: str
-    api_key: str = field(repr=False)
-    model_name: str
-    supports_tools: bool
 
 
 def _tell(text: str) -> None:
@@ -82,7 +72,7 @@ class EmbeddedServer:
         with lock_file(files.users) as lease:
             while not try_lock(lease, shared=True):  # noqa: ASYNC110 - the kernel sends no event
                 await asyncio.sleep(_POLL_SECONDS)  # the previous server is shutting down
-            yield await self._connect(launch, files)
+            yield await call(connect, launch, files, self.start_seconds)
 
     async def ensure_alive(self) -> Endpoint:
         """Return the endpoint, after a restart of the server if it died. Call this inside `open`.
@@ -90,11 +80,8 @@ class EmbeddedServer:
         The new server has the address and key of the old one, unless another program has taken the port.
         """
         launch = self._launch()
-        return await self._connect(launch, Files(runtime_folder(), launch.id))
-
-    async def _connect(self, launch: Launch, files: Files) -> Endpoint:
-        running = await call(connect, launch, files, self.start_seconds)
-        return Endpoint(running.base_url, running.api_key, launch.model_name, running.supports_tools)
+        endpoint: Endpoint = await call(connect, launch, Files(runtime_folder(), launch.id), self.start_seconds)
+        return endpoint
 
     def _pull_if_missing(self) -> None:
         if self.model in KNOWN and not is_here(self.model):
@@ -122,7 +109,7 @@ def check_ready(model: str) -> None:
         raise UsageError(f"the embedded model {model} needs llama.cpp: pip install 'bakeoff[local]'")
 
 
-def connect(launch: Launch, files: Files, seconds: float) -> Running:
+def connect(launch: Launch, files: Files, seconds: float) -> Endpoint:
     """Return the running server, after starting one if there is none. The caller holds the lock of a user."""
     with locked(files.start):
         deadline = time.monotonic() + seconds
