@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.cli.compare import run_compare
-from bakeoff.cli.flags import ReportFlags
+from bakeoff.cli.flags import CompareFlags, ReportFlags
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Score
@@ -386,7 +386,7 @@ def test_texts_from_outside_give_no_commands_to_the_machine_that_logs_a_comparis
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", width)
     names = hostile_runs(tmp_path)
-    run_compare(tmp_path, names, (None, None), "verdict", None, 5, shape, exit_zero=False)
+    run_compare(baseline=names[0], wanted=CompareFlags(candidate=names[1], results=tmp_path), shown_as=shape)
     printed = capsys.readouterr().out
     assert "add-mask" in printed
     assert [line for line in printed.splitlines() if line.lstrip().startswith("::")] == []
@@ -398,10 +398,8 @@ def test_a_run_whose_name_is_no_text_can_be_told_in_json(tmp_path: Path, capsys:
     plan = plan_of(3, ["s"])
     run_of(odd, plan, {"s": lambda c, r: 1.0})
     run_of(tmp_path / "plain", plan, {"s": lambda c, r: 1.0})
-    names = (str(odd), str(tmp_path / "plain"))
-    assert (
-        run_compare(tmp_path, names, (None, None), "verdict", None, 5, ReportFlags(as_json=True), exit_zero=False) == 3
-    )
+    wanted = CompareFlags(candidate=str(tmp_path / "plain"), results=tmp_path)
+    assert run_compare(baseline=str(odd), wanted=wanted, shown_as=ReportFlags(as_json=True)) == 3
     told = json.loads(capsys.readouterr().out)
     assert told["pairs"][0]["baseline"]["source"] == r"a\udcff b"
     assert told["pairs"][0]["baseline"]["path"].endswith(r"a\udcff b")

@@ -5,14 +5,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bakeoff._kernel.choices import ComparisonGate
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import err, out, say
-from bakeoff.cli.flags import ReportFlags
+from bakeoff.cli.flags import CompareFlags, ReportFlags, SelfCheckFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, check_plan, watch
 from bakeoff.errors import UsageError
-from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import BulletList, Facts, Quote, Report, Section
 from bakeoff.report.compare import FileName, compare_sources, read_arm
@@ -30,24 +28,20 @@ from bakeoff.stats.rounds import FlipRate, flip_rate, flip_rate_within
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 
 
-def run_compare(
-    results: Path,
-    names: tuple[str, str | None],
-    subjects: tuple[str | None, str | None],
-    gate: ComparisonGate,
-    margin: float | None,
-    details: int,
-    shown_as: ReportFlags,
-    *,
-    exit_zero: bool,
-) -> int:
+def run_compare(*, baseline: str, wanted: CompareFlags, shown_as: ReportFlags) -> int:
     """Compare two runs, or two subjects of one run; return the exit code."""
     readers = known_readers()
-    baseline = find_source(results, names[0], readers)
-    candidate = find_source(results, names[1], readers) if names[1] else baseline
-    report = compare_sources(baseline, candidate, subjects=subjects, gate=gate, margin=margin, most_details=details)
+    first = find_source(wanted.results, baseline, readers)
+    report = compare_sources(
+        first,
+        find_source(wanted.results, wanted.candidate, readers) if wanted.candidate else first,
+        subjects=(wanted.subject_a, wanted.subject_b),
+        gate=wanted.gate,
+        margin=wanted.margin,
+        most_details=wanted.details,
+    )
     show(report.model_dump_json, describe_comparison(report), shown_as)
-    return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
+    return PASSED if wanted.exit_zero and report.exit_code == FAILED else report.exit_code
 
 
 def show(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> None:
@@ -69,15 +63,14 @@ def show(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> 
         console.file.write(harmless_in_logs(printed.get()))
 
 
-def run_leaderboard(results: Path, names: list[str], shown_as: ReportFlags) -> int:
+def run_leaderboard(*, runs: list[str] | None, results: Path, shown_as: ReportFlags) -> None:
     """Rank the subjects of runs and result files."""
     readers = known_readers()
-    if names:
-        board = rank_sources([find_source(results, name, readers) for name in names])
+    if runs:
+        board = rank_sources([find_source(results, name, readers) for name in runs])
     else:
         board = rank_results([find_source(results, str(folder.path)) for folder in run_folders(results)])
     show(board.model_dump_json, describe_leaderboard(board), shown_as)
-    return PASSED
 
 
 class SelfCheck(FrozenModel):
@@ -92,17 +85,16 @@ class SelfCheck(FrozenModel):
     exit_code: int
 
 
-def run_selfcheck(
-    name: str | None, subject: str | None, rounds: int | None, options: RunOptions, shown_as: ReportFlags
-) -> int:
+def run_selfcheck(*, wanted: SelfCheckFlags, shown_as: ReportFlags) -> int:
     """Run one subject twice. Return 1 if the two runs differ: then something besides the subject has changed."""
-    planned = find_run(options.results, name).read_plan() if name else demo_plan(with_model=False)
-    plan = _one_subject(planned, subject, name)
+    options, run = wanted.options(), wanted.run
+    planned = find_run(options.results, run).read_plan() if run else demo_plan(with_model=False)
+    plan = _one_subject(planned, wanted.subject or (None if run else "scripted"))
     if plan.threshold is None:
         raise UsageError(
             f"plan {plan.name!r} has no threshold, so nothing passes or fails and two runs cannot disagree"
         )
-    plan = plan.with_changes(name=f"{SELFCHECK}{plan.name}", rounds=rounds or plan.rounds)
+    plan = plan.with_changes(name=f"{SELFCHECK}{plan.name}", rounds=wanted.rounds or plan.rounds)
     checked = check_plan(plan, options)
     folders: list[RunFolder] = []
     for _ in range(2):
@@ -114,8 +106,7 @@ def run_selfcheck(
     return report.exit_code
 
 
-def _one_subject(plan: Plan, subject: str | None, run: str | None) -> Plan:
-    wanted = subject or ("scripted" if run is None else None)
+def _one_subject(plan: Plan, wanted: str | None) -> Plan:
     found = [spec for spec in plan.subjects if wanted in (None, spec.name)]
     if len(found) != 1:
         names = ", ".join(spec.name for spec in plan.subjects)

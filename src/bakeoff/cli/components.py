@@ -1,28 +1,32 @@
 """Carry out `bakeoff run` and `bakeoff verify`: component suites, from flags or from questions."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+
+import typer
 
 from bakeoff.cli.console import can_ask, out, say
 from bakeoff.cli.dry_run import print_dry_run, print_plan
-from bakeoff.cli.flags import EndingFlags, RunFlags
+from bakeoff.cli.flags import ComponentsFlags, EndingFlags, RunFlags, SuiteFlags, VerifyFlags
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
 from bakeoff.doors.components.plan import build_plan
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import Suite, find_suites
 from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.options import RunOptions
 
 
-def run_suites(
-    request: ComponentsRequest, flags: RunFlags, ending: EndingFlags, *, given: Collection[str], opened: bool
+def run_components(
+    *, context: typer.Context, wanted: ComponentsFlags, flags: RunFlags, no_open: bool, ending: EndingFlags
 ) -> int:
-    """Run suites. If no model is named, ask in a terminal; `given` names the options that need no question."""
-    options = flags.options()
+    """Run suites. If no model is named, ask in a terminal for what is not on the command line."""
+    request, options = ComponentsRequest(**wanted.values()), flags.options()
     if not request.models and can_ask():
         from bakeoff.cli.wizard import ask_for_run
+
+        sources = {name: context.get_parameter_source(name) for name in context.params}
+        given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
         def show(request: ComponentsRequest) -> None:
             print_plan(out(), check_plan(build_plan(request, _suites_of(request)), options))
@@ -44,7 +48,7 @@ def run_suites(
 
     checked = check_plan(plan, options)
     asyncio.run(check_servers(plan))
-    return carry_out(checked, ending, opened=opened)
+    return carry_out(checked, ending, opened=not no_open)
 
 
 def _suites_of(request: ComponentsRequest) -> tuple[Suite, ...]:
@@ -72,10 +76,11 @@ def _gradable(suites: Sequence[Suite]) -> tuple[Suite, ...]:
     return tuple(suites)
 
 
-def verify(request: ComponentsRequest, options: RunOptions) -> int:
+def verify(*, wanted: SuiteFlags, flags: VerifyFlags) -> int:
     """Check suites; return 1 if one of them is not fit for use."""
     from bakeoff.cli.verify import print_checks
     from bakeoff.doors.components.verify import verify_suites
 
-    checks = asyncio.run(verify_suites(_gradable(_suites_of(request)), sandbox_of(options), options.jobs))
+    suites = _gradable(_suites_of(ComponentsRequest(**wanted.values())))
+    checks = asyncio.run(verify_suites(suites, sandbox_of(flags.options()), flags.jobs))
     return print_checks(checks, "suite", ("reference", "empty", "wrong"))

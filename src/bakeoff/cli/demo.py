@@ -5,15 +5,15 @@ import importlib.util
 from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import say
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import EndingFlags
+from bakeoff.cli.flags import EndingFlags, OutputFlags, RunFlags
 from bakeoff.cli.run_plan import FAILED, PASSED, check_plan, conclude, run_checked
-from bakeoff.options import RunOptions
 
 
-def run_demo(options: RunOptions, ending: EndingFlags, *, dry_run: bool) -> int:
+def run_demo(*, flags: RunFlags, outputs: OutputFlags) -> int:
     """Run the demo. The exit code says whether it ran as it should, not whether its subjects passed."""
-    checked = check_plan(demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None), options)
-    if dry_run:
+    ending = EndingFlags(**outputs.values())
+    checked = check_plan(demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None), flags.options())
+    if flags.dry_run:
         print_dry_run(checked)
         return PASSED
     ending.outputs()

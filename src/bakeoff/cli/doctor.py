@@ -44,7 +44,7 @@ class Finding:
     advice: str = ""
 
 
-def show_health(results: Path, *, as_json: bool) -> None:
+def show_health(*, as_json: bool, results: Path) -> None:
     """Print what this machine has and lacks."""
     findings = list(look(results))
     if as_json:

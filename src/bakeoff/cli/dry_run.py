@@ -7,28 +7,17 @@ from rich.console import Console
 from rich.text import Text
 
 from bakeoff.cli.console import add_row, out, table
-from bakeoff.cli.run_plan import CheckedPlan, check_plan
-from bakeoff.engine.resume import read_progress
+from bakeoff.cli.run_plan import CheckedPlan
 from bakeoff.errors import BakeoffError
-from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.formatting import cost, visible
 from bakeoff.stats.power import Noise, minimum_detectable
-from bakeoff.storage.run_folder import find_run, run_folders
+from bakeoff.storage.run_folder import run_folders
 
 _CASES_SHOWN = 20
 _PAST_RUNS = 5  # that are searched for what a trial uses
 _MODEL_KINDS = ("model", "agent")
-
-
-def print_rest(name: str, options: RunOptions) -> None:
-    """Print what resuming a run would do."""
-    folder = find_run(options.results, name)
-    plan = folder.read_plan()
-    left = plan.size - read_progress(folder, plan, options).finished.count()
-    out().print(Text(f"run {visible(folder.name)}: {left:,} of {plan.size:,} trials are left to do"))
-    print_dry_run(check_plan(plan, options))
 
 
 def print_dry_run(checked: CheckedPlan) -> None:

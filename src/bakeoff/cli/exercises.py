@@ -12,7 +12,7 @@ from rich.text import Text
 
 from bakeoff.cli.console import add_row, err, out, say, table
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import EndingFlags, ReportFlags, RunFlags
+from bakeoff.cli.flags import AgentFlags, EndingFlags, ExerciseFlags, ReportFlags, RunFlags, VerifyFlags
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
 from bakeoff.doors.exercises.agents import agent_statuses, known_agents
 from bakeoff.doors.exercises.exercises import Exercise, find_exercises
@@ -24,16 +24,20 @@ from bakeoff.doors.exercises.results.read import ExerciseResultReader, read_resu
 from bakeoff.doors.exercises.verify import gradable_exercises
 from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
-from bakeoff.options import RunOptions
 from bakeoff.report.formatting import visible
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
 from bakeoff.sandbox.process import ProcessSandbox
 
 
-def run_agents(request: ExercisesRequest, flags: RunFlags, ending: EndingFlags, *, opened: bool) -> int:
+def run_agents(
+    *, wanted: AgentFlags, print_instructions: bool, flags: RunFlags, no_open: bool, ending: EndingFlags
+) -> int:
     """Run agents on exercises. Find everything that is wrong before the run starts."""
-    options = flags.options()
+    request, options = ExercisesRequest(**wanted.values()), flags.options()
     exercises = _exercises_of(request)
+    if print_instructions:
+        _print_prompts(exercises, request)
+        return PASSED
     plan = build_plan(request, exercises)
     if flags.dry_run:
         print_dry_run(check_plan(plan, options))
@@ -42,7 +46,7 @@ def run_agents(request: ExercisesRequest, flags: RunFlags, ending: EndingFlags, 
         plan = build_plan(request, fit)
     checked = check_plan(plan, options)
     _warn_of_readable_examples(checked, request)
-    return carry_out(checked, ending, opened=opened)
+    return carry_out(checked, ending, opened=not no_open)
 
 
 def _exercises_of(request: ExercisesRequest) -> tuple[Exercise, ...]:
@@ -73,9 +77,8 @@ def _warn_of_readable_examples(checked: CheckedPlan, request: ExercisesRequest) 
         )
 
 
-def print_prompts(request: ExercisesRequest) -> None:
+def _print_prompts(exercises: Sequence[Exercise], request: ExercisesRequest) -> None:
     """Print the prompts of exercises as agents get them."""
-    exercises = _exercises_of(request)
     for exercise in exercises:
         if len(exercises) > 1:
             out().print(Text(f"=== {visible(exercise.name)} ==="))
@@ -83,19 +86,20 @@ def print_prompts(request: ExercisesRequest) -> None:
             out().print(Text(visible(line.replace("\t", "    "), 100_000)), soft_wrap=True)
 
 
-def verify(request: ExercisesRequest, options: RunOptions) -> int:
+def verify(*, wanted: ExerciseFlags, flags: VerifyFlags) -> int:
     """Check exercises; return 1 if one of them is not fit for use."""
     from bakeoff.cli.verify import print_checks
     from bakeoff.doors.exercises.verify import verify_exercises
 
+    request = ExercisesRequest(**wanted.values())
     exercises = _gradable(_exercises_of(request), request)
-    checks = asyncio.run(verify_exercises(exercises, request, sandbox_of(options), options.jobs))
+    checks = asyncio.run(verify_exercises(exercises, request, sandbox_of(flags.options()), flags.jobs))
     return print_checks(checks, "exercise", ("example", "stub"))
 
 
-def list_agents(files: Sequence[Path], *, as_json: bool) -> None:
+def list_agents(*, agent_files: Sequence[Path] | None, as_json: bool) -> None:
     """Print the known agents, and what each of them needs before it can run."""
-    statuses = agent_statuses(known_agents(files))
+    statuses = agent_statuses(known_agents(agent_files or ()))
     if as_json:
         facts = [{**status.model_dump(mode="json"), "ready": status.ready} for status in statuses]
         out().file.write(json.dumps(facts, indent=2) + "\n")
@@ -117,7 +121,7 @@ def list_agents(files: Sequence[Path], *, as_json: bool) -> None:
     out().print("also: oracle (submits the example), nop (does nothing), cheat (tampers); they need nothing")
 
 
-def show_leaderboard(results: Path, files: Sequence[Path], shown_as: ReportFlags) -> None:
+def show_leaderboard(*, files: Sequence[Path] | None, results: Path, shown_as: ReportFlags) -> None:
     """Rank result files of agents."""
     if shown_as.as_json and shown_as.markdown:
         raise UsageError("--json and --markdown both print to stdout: use only one of them")
@@ -153,9 +157,11 @@ def _found(folder: Path) -> Iterator[AgentResult]:
                 say(f"warning: left out: {error}")
 
 
-def build_image(engine: str | None, tag: str, wanted: Sequence[str], files: Sequence[Path], *, dry_run: bool) -> None:
+def build_image(
+    *, engine: str | None, tag: str, agents: Sequence[str] | None, agent_files: Sequence[Path] | None, dry_run: bool
+) -> None:
     """Build the image for agents, or print how it would be built."""
-    image = plan_image(known_agents(files), wanted, tag)
+    image = plan_image(known_agents(agent_files or ()), agents or (), tag)
     client = shutil.which(engine) if engine else find_client()
     if dry_run:
         out().file.write(f"{shell_words(image.command(engine or client or 'docker'))}\n\n")

@@ -51,15 +51,14 @@ class Wanted:
         return summarise(self.plan, self.run_records.records())
 
 
-def run_export(results: Path, name: str, format_: "ExportFormat", output: str, subject: str | None) -> int:
+def run_export(*, run: str, results: Path, format_: "ExportFormat", output: str, subject: str | None) -> None:
     """Write a run, or one of its subjects, in the given format."""
-    source = find_source(results, name)
+    source = find_source(results, run)
     plan = source.plan if subject is None else _with_subject(source, subject)
     records = (record for record in source.records() if subject in (None, record.subject))
     with RunRecords(plan, records) as run_records:
         FORMATS[format_](Wanted(source, run_records, output))
     tell_of_damage(source.circumstances().damaged, source.name)
-    return 0
 
 
 def _with_subject(source: Source, subject: str) -> Plan:

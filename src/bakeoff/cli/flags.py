@@ -1,20 +1,12 @@
-"""The options that several commands share, each declared once.
+"""The options of all commands, each declared once. Start-up must stay fast, so this module imports nothing heavy."""
 
-A subclass of `Flags` holds the options of one purpose. `with_flags` expands a parameter of such a type into one option
-for each field. Start-up must stay fast, so this module imports nothing heavy.
-"""
-
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from bakeoff._kernel.choices import ReplayMode, SandboxName
-from bakeoff.options import RunOptions
+from bakeoff._kernel.choices import ComparisonGate, ReplayMode, SandboxName
+from bakeoff.cli.declare import Flags, flag
 
 if TYPE_CHECKING:
     from bakeoff.report.ci import CiOutputs
@@ -29,67 +21,17 @@ MaxCost = Annotated[float | None, Option(metavar="USD", help="Stop at this cost;
 NoOpen = Annotated[bool, Option("--no-open", help="Do not open the browser.")]
 ExitZero = Annotated[bool, Option("--exit-zero", help="Exit with 0 even if something failed.")]
 Output = Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write; `-` is stdout.")]
-
-
-@dataclass(slots=True)
-class _Declared:
-    """An option that a class of flags declares."""
-
-    default: Any
-    text: str
-    names: tuple[str, ...]
-    settings: dict[str, Any]
-
-    def option(self, name: str, hint: Any, default: Any) -> Any:
-        """Return the option for typer. The name is that of the field unless others are declared."""
-        names, text, settings = self.names, self.text, self.settings
-        if default is False and not names:
-            names = (f"--{name.replace('_', '-')}",)
-        if get_args(hint)[:1] == (list[str],):
-            settings, text = {"metavar": "NAME", **settings}, f"{text} Repeatable."
-        elif int in (hint, *get_args(hint)):
-            settings = {"metavar": "N", **settings}
-        return Option(*names, help=text, **settings)
-
-
-def flag(default: Any, text: str, *names: str, **settings: Any) -> Any:
-    """Declare an option in a class of flags: its default, its help text, and the settings of `typer.Option`.
-
-    Options that are off by default have no `--no-…` form, and options with a list can be repeated.
-    """
-    return _Declared(default, text, names, settings)
-
-
-class Flags:
-    """A group of options, one for each field. Unlike a dataclass, it takes no time at start-up."""
-
-    def __init__(self, **given: Any) -> None:
-        vars(self).update(self.defaults() | given)
-
-    @classmethod
-    def hints(cls) -> dict[str, Any]:
-        """Return the types of all fields, those of base classes first."""
-        return {
-            name: hint for base in reversed(cls.__mro__) for name, hint in vars(base).get("__annotations__", {}).items()
-        }
-
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """Return the defaults of all fields."""
-        declared = {name: getattr(cls, name) for name in cls.hints()}
-        return {name: one.default if isinstance(one, _Declared) else one for name, one in declared.items()}
-
-    @classmethod
-    def parameters(cls, defaults: "Flags | None") -> list[inspect.Parameter]:
-        """Return one parameter for each field, with other defaults where some are given."""
-        found = []
-        values = cls.defaults() if defaults is None else vars(defaults)
-        for name, hint in cls.hints().items():
-            declared, default = getattr(cls, name), values[name]
-            if isinstance(declared, _Declared):
-                hint = Annotated[hint, declared.option(name, hint, default)]
-            found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
-        return found
+AgentFiles = Annotated[
+    list[Path] | None,
+    Option("--agent-file", metavar="FILE", help="A YAML file that describes an agent of your own. Repeatable."),
+]
+ConfigPath = Annotated[
+    Path | None,
+    Argument(
+        metavar="PATH",
+        help="A YAML file, or a folder of them. Default: the nearest configuration here or in a folder above.",
+    ),
+]
 
 
 class PlanFlags(Flags):
@@ -110,11 +52,6 @@ class PlanFlags(Flags):
     )
     trace: bool = flag(False, "Send OpenTelemetry spans (needs the extra `otel`).")
 
-    def options(self) -> RunOptions:
-        """Return the run options that these flags stand for."""
-        known = {one.name for one in fields(RunOptions)}
-        return RunOptions(**{name: value for name, value in values_of(self).items() if name in known})
-
 
 class JobFlags(PlanFlags):
     """The options of commands that run a plan in workspaces."""
@@ -133,6 +70,28 @@ class ResumeFlags(JobFlags):
     """The options of `bakeoff resume`."""
 
     sandbox: SandboxName | None = flag(None, "The sandbox that commands run in. Default: the one of the run.")
+
+
+class RescoreFlags(Flags):
+    """The options of `bakeoff rescore`."""
+
+    results: Results = Path("results")
+    scorers: list[str] | None = flag(
+        None,
+        'A scorer to use instead of those of the run: a kind (`exact`) or JSON (`{"kind": …}`).',
+        "--scorer",
+        metavar="SCORER",
+    )
+    rescore_all: bool = flag(False, "Also score attempts that these scorers have scored before.", "--all")
+    jobs: Jobs = 8
+    sandbox: Sandbox = "auto"
+
+
+class VerifyFlags(Flags):
+    """The options of commands that check cases."""
+
+    jobs: Jobs = 2
+    sandbox: Sandbox = "auto"
 
 
 class OutputFlags(Flags):
@@ -165,34 +124,117 @@ class ReportFlags(Flags):
     html: Path | None = flag(None, "Write a self-contained page to this file.", metavar="FILE")
 
 
-def values_of(flags: Flags) -> dict[str, Any]:
-    """Return the fields that are set, by name."""
-    return {name: value for name, value in vars(flags).items() if value is not None}
+class CompareFlags(Flags):
+    """The options of `bakeoff compare`."""
+
+    candidate: Annotated[str | None, Argument(help="The same. Leave it out to compare two subjects of one run.")] = None
+    results: Results = Path("results")
+    subject_a: str | None = flag(None, "The subject to take from the baseline.", metavar="NAME")
+    subject_b: str | None = flag(None, "The subject to take from the candidate.", metavar="NAME")
+    gate: ComparisonGate = flag("verdict", "`regression` is met if the candidate is not worse by more than the margin.")
+    margin: float | None = flag(None, "The largest difference that does not matter, such as 0.05.", min=0, max=1)
+    details: int = flag(5, "How many changed cases to show in full.", min=0)
+    exit_zero: ExitZero = False
 
 
-def with_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Expand each class of flags among the parameters of a command into one option for each of its fields.
+class SelfCheckFlags(Flags):
+    """The options of `bakeoff selfcheck`."""
 
-    A default of the parameter sets the defaults of the options; otherwise they are those of the class.
-    """
-    groups: dict[str, type[Flags]] = {}
-    expanded: list[inspect.Parameter] = []
-    for name, hint in command.__annotations__.items():
-        default = (command.__kwdefaults__ or {}).get(name, inspect.Parameter.empty)
-        if isinstance(hint, type) and issubclass(hint, Flags):
-            groups[name] = hint
-            expanded += hint.parameters(None if default is inspect.Parameter.empty else default)
-        elif name != "return":
-            expanded.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
+    run: Annotated[str | None, Argument(help="The run whose plan to use. Default: the plan of the demo.")] = None
+    results: Results = Path("results")
+    subject: str | None = flag(None, "The subject of the plan to run.", metavar="NAME")
+    rounds: int | None = flag(None, "The rounds of each of the two runs.", min=1)
+    jobs: Jobs = 4
+    sandbox: Sandbox = "auto"
+    max_cost: MaxCost = None
 
-    @wraps(command)
-    def call(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{field: given.pop(field) for field in group.hints()})
-        command(**given)
 
-    vars(call).update(
-        __signature__=inspect.Signature(expanded),
-        __annotations__={parameter.name: parameter.annotation for parameter in expanded},
+class MergeFlags(Flags):
+    """The options of `bakeoff merge`."""
+
+    output: Output = "-"
+    html: Path | None = flag(None, "Also write a self-contained page.", metavar="FILE")
+    min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1)
+    min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1)
+    baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
+
+
+class SuiteFlags(Flags):
+    """Which suites. The fields are those of `ComponentsRequest`."""
+
+    suites: Path | None = flag(
+        None, "The folder of suites. Default: `tests` if it has suites, else the bundled.", metavar="DIR"
     )
-    return call
+    only: list[str] | None = flag(None, "Use only this suite.", "--suite")
+
+
+class ComponentsFlags(SuiteFlags):
+    """Which suites and models, and how the models are asked."""
+
+    models: list[str] | None = flag(None, "A model, such as local:smollm2, oracle or nop.", "--model")
+    mcp: list[str] | None = flag(
+        None, "none, http[:URL], stdio[:COMMAND], or several joined by ` + `.", metavar="SERVER"
+    )
+    test_tool: bool = flag(True, "Let models run the tests before they submit.")
+    pricing: bool = flag(True, "Compute what the calls cost.")
+    hide_tests: bool = flag(False, "Leave the tests out of the prompt.")
+    rounds: int = flag(1, "How often to try each suite.", min=1)
+    max_steps: int | None = flag(None, "Replies of a model per trial. Default: 10, or 2 for a local model.", min=1)
+    temperature: float | None = flag(None, "The temperature of the models. Default: their own.", min=0)
+    seed: int | None = flag(None, "The seed of the first round; later rounds count up.")
+    max_tokens: int | None = flag(None, "The longest reply of a model, in tokens.", min=1)
+
+
+class ExerciseFlags(Flags):
+    """Which exercises, and how they are tested. The fields are those of `ExercisesRequest`."""
+
+    exercises: Path | None = flag(
+        None, "The checkout of a track, or one exercise. Default: the bundled exercises.", metavar="DIR"
+    )
+    wanted: list[str] | None = flag(None, "Names of exercises, separated by commas, or a number.", "--exercise")
+    test_timeout: float = flag(
+        60.0, "The time limit of one run of an exercise's tests.", min=1, max=604_800, metavar="SECONDS"
+    )
+    test_command: str | None = flag(
+        None, "The test command, instead of the track's; its exit code decides.", metavar="COMMAND"
+    )
+    unskip: bool = flag(True, "Also run the tests that a track marks as skipped.")
+
+
+class AgentFlags(ExerciseFlags):
+    """Which agents, and how they are asked."""
+
+    agents: list[str] | None = flag(None, "An agent, such as claude, oracle, nop or cheat.", "--agent")
+    models: list[str] | None = flag(None, "A model for every agent. Default: the agent's own.", "--model")
+    providers: list[str] | None = flag(None, "A provider for every agent. Default: the agent's own.", "--provider")
+    agent_files: AgentFiles = None
+    rounds: int = flag(1, "How often to try each exercise.", min=1)
+    timeout: float = flag(300.0, "The time limit of an agent on one exercise.", min=1, max=604_800, metavar="SECONDS")
+    test_only: bool = flag(False, "Run no agent; only test the files that are there.")
+    custom_instruction: str | None = flag(None, "Text to append to every prompt.", metavar="TEXT")
+    use_login: bool = flag(False, "Give agents the login files from your home folder that their YAML lists.")
+    network: bool = flag(False, "Let metered agents reach more than their provider.")
+    show_progress: bool = flag(False, "Show what agents change while they work.")
+
+
+class EvaluationFlags(Flags):
+    """Which part of a configuration. The fields are those of `EvaluationRequest`."""
+
+    path: ConfigPath = None
+    prompts: list[str] | None = flag(None, "Only cases with this text in the prompt.", "--prompt", metavar="TEXT")
+    models: list[str] | None = flag(None, "Only this model of modelsToTest.", "--model")
+    cases: list[str] | None = flag(None, "Only cases with this name, number or tag.", "--case")
+    rounds: int | None = flag(None, "Overrides testRound.", min=1)
+    jobs: int | None = flag(None, "Overrides concurrencyLimit.", min=1)
+    report: Path = flag(Path("mcp-report"), "The folder of the reports.", metavar="DIR")
+
+
+class ServerFlags(Flags):
+    """Which servers: those of a configuration, or some that are named directly."""
+
+    path: ConfigPath = None
+    only: list[str] | None = flag(None, "Only this server of the configuration.", "--server")
+    commands: list[str] | None = flag(
+        None, "The command of a server, instead of a configuration.", "--command", metavar="TEXT"
+    )
+    urls: list[str] | None = flag(None, "The URL of a server, instead of a configuration.", "--url", metavar="URL")

@@ -1,6 +1,6 @@
 """Declare the commands of `bakeoff` and start them.
 
-Start-up must stay fast, so this module imports nothing heavy: each command imports what it needs in its body.
+Start-up must stay fast, so this module imports nothing heavy: the module of a command is imported when it runs.
 """
 
 import sys
@@ -10,33 +10,33 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from bakeoff._kernel.choices import ComparisonGate, ExportFormat
+from bakeoff._kernel.choices import ExportFormat
 from bakeoff._version import __version__
 from bakeoff.cli.agents import agents
 from bakeoff.cli.crash import READER_GONE, accept_every_character, report_crash, shown
+from bakeoff.cli.declare import command, flag
 from bakeoff.cli.flags import (
     AsJson,
+    CompareFlags,
+    ComponentsFlags,
     EndingFlags,
-    ExitZero,
-    Jobs,
-    MaxCost,
+    MergeFlags,
     NoOpen,
     Output,
     OutputFlags,
     Refresh,
     ReportFlags,
+    RescoreFlags,
     Results,
     ResumeFlags,
     RunFlags,
     RunName,
-    Sandbox,
-    values_of,
-    with_flags,
+    SelfCheckFlags,
+    SuiteFlags,
+    VerifyFlags,
 )
 from bakeoff.cli.mcp import mcp
-from bakeoff.cli.run import run_components, verify
 from bakeoff.errors import BakeoffError, InfraError
-from bakeoff.options import RunOptions
 
 _DEMO_FLAGS = RunFlags(jobs=4)
 
@@ -87,286 +87,188 @@ def bakeoff(
     group(words, prog_name="bakeoff")
 
 
-app.command("run")(run_components)
-app.command()(verify)
-
-
-@app.command()
-@with_flags
-def demo(*, flags: RunFlags = _DEMO_FLAGS, outputs: OutputFlags) -> None:
-    """Run a small bundled plan. Needs no API key and no network."""
-    from bakeoff.cli.demo import run_demo
-
-    raise typer.Exit(run_demo(flags.options(), EndingFlags(**values_of(outputs)), dry_run=flags.dry_run))
-
-
-@app.command()
-def doctor(as_json: AsJson = False, results: Results = Path("results")) -> None:
-    """Check this machine: what is installed, what is missing, and how to get it."""
-    from bakeoff.cli.doctor import show_health
-
-    show_health(results, as_json=as_json)
-
-
-@app.command()
-@with_flags
-def resume(*, run: RunName = "latest", flags: ResumeFlags, ending: EndingFlags) -> None:
-    """Continue a stopped run, and retry trials that were lost to infra, budget or grader problems."""
-    if flags.dry_run:
-        from bakeoff.cli.dry_run import print_rest
-
-        print_rest(run, flags.options())
-        raise typer.Exit
-    from bakeoff.cli.run_plan import resume_run
-
-    raise typer.Exit(resume_run(run, flags.options(), ending, keep_sandbox=flags.sandbox is None))
-
-
-@app.command()
-@with_flags
-def rescore(
+@command(app, "run", "bakeoff.cli.components")
+def run_components(
     *,
-    run: RunName = "latest",
-    results: Results = Path("results"),
-    scorer: Annotated[
-        list[str] | None,
-        Option(
-            metavar="SCORER",
-            help='A scorer to use instead of those of the run: a kind (`exact`) or JSON (`{"kind": …}`). Repeatable.',
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, Option("--all", help="Also score attempts that these scorers have scored before.")
-    ] = False,
-    jobs: Jobs = 8,
-    sandbox: Sandbox = "auto",
+    context: typer.Context,
+    wanted: ComponentsFlags,
+    flags: RunFlags,
+    no_open: NoOpen = False,
     ending: EndingFlags,
 ) -> None:
+    """Benchmark models on component suites: each writes code, the suite's tests grade it.
+
+    Without --model, in a terminal, it asks for what is missing.
+    """
+
+
+@command(app, "verify", "bakeoff.cli.components")
+def verify(*, wanted: SuiteFlags, flags: VerifyFlags) -> None:
+    """Check suites: the reference must pass, an empty and a wrong answer must fail. Exits with 1 if not."""
+
+
+@command(app, "demo", "bakeoff.cli.demo")
+def run_demo(*, flags: RunFlags = _DEMO_FLAGS, outputs: OutputFlags) -> None:
+    """Run a small bundled plan. Needs no API key and no network."""
+
+
+@command(app, "doctor", "bakeoff.cli.doctor")
+def show_health(*, as_json: AsJson = False, results: Results = Path("results")) -> None:
+    """Check this machine: what is installed, what is missing, and how to get it."""
+
+
+@command(app, "resume", "bakeoff.cli.resume")
+def resume_run(*, run: RunName = "latest", flags: ResumeFlags, ending: EndingFlags) -> None:
+    """Continue a stopped run, and retry trials that were lost to infra, budget or grader problems."""
+
+
+@command(app, "rescore", "bakeoff.cli.resume")
+def rescore_run(*, run: RunName = "latest", flags: RescoreFlags, ending: EndingFlags) -> None:
     """Score the recorded attempts of a run again, without making new attempts."""
-    from bakeoff.cli.run_plan import rescore_run
-
-    options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, rescore_only=True, rescore_all=everything)
-    raise typer.Exit(rescore_run(run, scorer or [], options, ending))
 
 
-@app.command()
-@with_flags
-def compare(
+@command(app, "compare", "bakeoff.cli.compare")
+def run_compare(
     *,
     baseline: Annotated[str, Argument(help="The folder or name of a run, `latest`, or a result file.")],
-    candidate: Annotated[
-        str | None, Argument(help="The same. Leave it out to compare two subjects of one run.")
-    ] = None,
-    results: Results = Path("results"),
-    subject_a: Annotated[str | None, Option(metavar="NAME", help="The subject to take from the baseline.")] = None,
-    subject_b: Annotated[str | None, Option(metavar="NAME", help="The subject to take from the candidate.")] = None,
-    gate: Annotated[
-        ComparisonGate, Option(help="`regression` is met if the candidate is not worse by more than the margin.")
-    ] = "verdict",
-    margin: Annotated[
-        float | None, Option(min=0, max=1, help="The largest difference that does not matter, such as 0.05.")
-    ] = None,
-    details: Annotated[int, Option(min=0, metavar="N", help="How many changed cases to show in full.")] = 5,
+    wanted: CompareFlags,
     shown_as: ReportFlags,
-    exit_zero: ExitZero = False,
 ) -> None:
     """Compare two runs, or two subjects of one run, case by case.
 
     Exit codes: 0 not worse, 1 worse, 3 undecidable.
     """
-    from bakeoff.cli.compare import run_compare
-
-    names, subjects = (baseline, candidate), (subject_a, subject_b)
-    raise typer.Exit(run_compare(results, names, subjects, gate, margin, details, shown_as, exit_zero=exit_zero))
 
 
-@app.command()
-@with_flags
-def selfcheck(
-    *,
-    run: Annotated[str | None, Argument(help="The run whose plan to use. Default: the plan of the demo.")] = None,
-    results: Results = Path("results"),
-    subject: Annotated[str | None, Option(metavar="NAME", help="The subject of the plan to run.")] = None,
-    rounds: Annotated[int | None, Option(min=1, metavar="N", help="The rounds of each of the two runs.")] = None,
-    jobs: Jobs = 4,
-    sandbox: Sandbox = "auto",
-    max_cost: MaxCost = None,
-    shown_as: ReportFlags,
-) -> None:
+@command(app, "selfcheck", "bakeoff.cli.compare")
+def run_selfcheck(*, wanted: SelfCheckFlags, shown_as: ReportFlags) -> None:
     """Run one subject twice and report how often the results disagree."""
-    from bakeoff.cli.compare import run_selfcheck
-
-    options = RunOptions(results=results, jobs=jobs, sandbox=sandbox, max_cost=max_cost)
-    raise typer.Exit(run_selfcheck(run, subject, rounds, options, shown_as))
 
 
-@app.command()
-@with_flags
-def leaderboard(
+@command(app, "leaderboard", "bakeoff.cli.compare")
+def run_leaderboard(
     *,
     runs: Annotated[list[str] | None, Argument(metavar="RUN", help="Runs or result files. Default: all runs.")] = None,
     results: Results = Path("results"),
     shown_as: ReportFlags,
 ) -> None:
     """Rank subjects by their latest results, in groups that cannot be told apart."""
-    from bakeoff.cli.compare import run_leaderboard
-
-    raise typer.Exit(run_leaderboard(results, runs or [], shown_as))
 
 
-@app.command()
-def export(
+@command(app, "export", "bakeoff.cli.export")
+def run_export(
+    *,
     run: RunName = "latest",
     results: Results = Path("results"),
-    format_: Annotated[ExportFormat, Option("--format", help="The format to write.")] = "csv",
+    format_: ExportFormat = flag("csv", "The format to write.", "--format"),
     output: Output = "-",
-    subject: Annotated[str | None, Option(metavar="NAME", help="Export only this subject.")] = None,
+    subject: str | None = flag(None, "Export only this subject.", metavar="NAME"),
 ) -> None:
     """Write a run in the format of another tool."""
-    from bakeoff.cli.export import run_export
-
-    raise typer.Exit(run_export(results, run, format_, output, subject))
 
 
-@app.command()
-def merge(
+@command(app, "merge", "bakeoff.cli.merge")
+def run_merge(
+    *,
     files: Annotated[
         list[Path], Argument(metavar="FILE", help="The files of `pytest --eval-json`, one for each shard.")
     ],
-    output: Output = "-",
-    html: Annotated[Path | None, Option(metavar="FILE", help="Also write a self-contained page.")] = None,
-    min_pass_rate: Annotated[float | None, Option(min=0, max=1, help="Like --eval-min-pass-rate of pytest.")] = None,
-    min_score: Annotated[float | None, Option(min=0, max=1, help="Like --eval-min-score of pytest.")] = None,
-    baseline: Annotated[Path | None, Option(metavar="FILE", help="Like --eval-baseline of pytest.")] = None,
+    wanted: MergeFlags,
 ) -> None:
     """Merge the eval results of the shards of one pytest run. Exits with 1 if a gate is not met."""
-    from bakeoff.cli.merge import run_merge
-
-    raise typer.Exit(run_merge(files, output, html, min_pass_rate, min_score, baseline))
 
 
-@app.command()
-def report(
+@command(app, "report", "bakeoff.cli.pages")
+def report_runs(
+    *,
     runs: Annotated[
         list[str] | None, Argument(metavar="RUN", help="Runs or result files. Default: the latest run.")
     ] = None,
     results: Results = Path("results"),
-    output: Annotated[
-        Path | None, Option("--output", "-o", metavar="FILE", help="The page to write, for a single run.")
-    ] = None,
+    output: Path | None = flag(None, "The page to write, for a single run.", "--output", "-o", metavar="FILE"),
     no_open: NoOpen = False,
 ) -> None:
     """Write the page of a run: one HTML file with every transcript."""
-    from bakeoff.cli.pages import report_runs
-
-    report_runs(results, runs or [], output, opened=not no_open)
 
 
-@app.command()
-def index(
+@command(app, "index", "bakeoff.cli.pages")
+def index_results(
+    *,
     results: Results = Path("results"),
-    output: Annotated[
-        Path | None, Option("--output", "-o", metavar="FILE", help="The page to write. Default: index.html.")
-    ] = None,
+    output: Path | None = flag(None, "The page to write. Default: index.html.", "--output", "-o", metavar="FILE"),
     no_open: NoOpen = False,
 ) -> None:
     """Write a page that lists all runs, with search, history and comparison."""
-    from bakeoff.cli.pages import index_results
-
-    index_results(results, output, opened=not no_open)
 
 
-@app.command()
-def build(results: Results = Path("results"), no_open: NoOpen = False) -> None:
+@command(app, "build", "bakeoff.cli.pages")
+def build_results(*, results: Results = Path("results"), no_open: NoOpen = False) -> None:
     """Write every page that is missing or out of date, and the index."""
-    from bakeoff.cli.pages import build_results
-
-    raise typer.Exit(build_results(results, opened=not no_open))
 
 
-@app.command()
-def view(
+@command(app, "view", "bakeoff.cli.pages")
+def view_results(
+    *,
     results: Results = Path("results"),
-    port: Annotated[int, Option(min=0, max=65535, help="The port to listen on; 0 picks a free one.")] = 0,
+    port: int = flag(0, "The port to listen on; 0 picks a free one.", min=0, max=65535),
     no_open: NoOpen = False,
 ) -> None:
     """Serve the pages on this machine, and follow runs while they go on."""
-    from bakeoff.cli.pages import view_results
-
-    view_results(results, port, opened=not no_open)
 
 
-@runs.command("list")
-def runs_list(results: Results = Path("results"), as_json: AsJson = False) -> None:
+@command(runs, "list", "bakeoff.cli.runs")
+def list_runs(*, results: Results = Path("results"), as_json: AsJson = False) -> None:
     """List all runs, newest first."""
-    from bakeoff.cli.runs import list_runs
-
-    list_runs(results, as_json=as_json)
 
 
-@runs.command("show")
-def runs_show(run: RunName = "latest", results: Results = Path("results"), as_json: AsJson = False) -> None:
+@command(runs, "show", "bakeoff.cli.runs")
+def show_run(*, run: RunName = "latest", results: Results = Path("results"), as_json: AsJson = False) -> None:
     """Show the summary of a run and the trials that did not pass."""
-    from bakeoff.cli.runs import show_run
-
-    show_run(results, run, as_json=as_json)
 
 
-@runs.command("check")
-def runs_check(run: RunName = "latest", results: Results = Path("results"), as_json: AsJson = False) -> None:
+@command(runs, "check", "bakeoff.cli.runs")
+def check_run(*, run: RunName = "latest", results: Results = Path("results"), as_json: AsJson = False) -> None:
     """Check the files of a run for damage. Exits with 1 if there is any."""
-    from bakeoff.cli.runs import check_run
-
-    raise typer.Exit(check_run(results, run, as_json=as_json))
 
 
-@runs.command("delete")
-def runs_delete(
+@command(runs, "delete", "bakeoff.cli.runs")
+def delete_run(
+    *,
     run: RunName,
     results: Results = Path("results"),
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: bool = flag(False, "Do not ask for confirmation.", "--yes", "-y"),
 ) -> None:
     """Delete a run and everything in its folder."""
-    from bakeoff.cli.runs import delete_run
-
-    delete_run(results, run, yes=yes)
 
 
-@models.command("list")
-def models_list(
-    provider: Annotated[
-        str | None, Option(metavar="NAME", help="Only models of this provider, such as local, gateway or openai.")
-    ] = None,
-    search: Annotated[str | None, Option(metavar="TEXT", help="Only models with this text in the name.")] = None,
+@command(models, "list", "bakeoff.cli.models")
+def list_models(
+    *,
+    provider: str | None = flag(
+        None, "Only models of this provider, such as local, gateway or openai.", metavar="NAME"
+    ),
+    search: str | None = flag(None, "Only models with this text in the name.", metavar="TEXT"),
     refresh: Refresh = False,
     as_json: AsJson = False,
 ) -> None:
     """List models with their prices. Uses the network only with --refresh."""
-    from bakeoff.cli.models import list_models
-
-    raise typer.Exit(list_models(provider, search, refresh=refresh, as_json=as_json))
 
 
-@models.command("prices")
-def models_prices(
+@command(models, "prices", "bakeoff.cli.models")
+def show_prices(
+    *,
     names: Annotated[list[str], Argument(metavar="MODEL", help="Models, such as anthropic/claude-sonnet-4.")],
     refresh: Refresh = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what models cost per million tokens, with the source and the date of each price."""
-    from bakeoff.cli.models import show_prices
-
-    raise typer.Exit(show_prices(names, refresh=refresh, as_json=as_json))
 
 
-@models.command("pull")
-def models_pull(
-    name: Annotated[str, Argument(metavar="MODEL", help="A local model from `bakeoff models list`.")],
+@command(models, "pull", "bakeoff.cli.models")
+def pull_model(
+    *, name: Annotated[str, Argument(metavar="MODEL", help="A local model from `bakeoff models list`.")]
 ) -> None:
     """Download a model that runs on this machine, so that runs need no network."""
-    from bakeoff.cli.models import pull_model
-
-    raise typer.Exit(pull_model(name))
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bakeoff.cli.console import out, say
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import EndingFlags
+from bakeoff.cli.flags import EndingFlags, EvaluationFlags, PlanFlags
 from bakeoff.cli.run_plan import PASSED, EndedRun, check_plan, conclude, run_checked
 from bakeoff.doors.mcp_suite.door import McpResults
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
@@ -18,16 +18,15 @@ from bakeoff.report.formatting import percent, visible
 from bakeoff.report.output_files import refuse_unwritable
 
 
-def evaluate(
-    request: EvaluationRequest, options: RunOptions, ending: EndingFlags, *, dry_run: bool, opened: bool
-) -> int:
+def evaluate(*, wanted: EvaluationFlags, flags: PlanFlags, no_open: bool, ending: EndingFlags) -> int:
     """Evaluate every suite in turn, and return the exit code of the worst."""
+    request, options = EvaluationRequest(**wanted.values()), flags.options()
     if request.report.exists() and not request.report.is_dir():
         raise UsageError(f"--report {request.report} is a file: name a folder")
     refuse_unwritable("--report", request.report / "test-report.json")
     ending.outputs()
     suites = read_suites(request, options)
-    if dry_run:
+    if flags.dry_run:
         for selected in suites:
             _print_plan(selected, options)
         return PASSED
@@ -44,7 +43,7 @@ def evaluate(
         written = [one.results.written for one in ended.values() if isinstance(one.results, McpResults)]
         not_run = [str(each.suite.file) for each in suites if str(each.suite.file) not in ended]
         files = write_combined(written, not_run, request.report)
-    return conclude(list(ended.values()), ending, opened=opened, planned=len(suites), more_files=files)
+    return conclude(list(ended.values()), ending, opened=not no_open, planned=len(suites), more_files=files)
 
 
 def _prepare(selected: SelectedSuite, *, alone: bool) -> SelectedSuite | None:

@@ -6,12 +6,13 @@ import shlex
 import stat
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff.cli.console import out, say
+from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp_suite.config import Suite, read_suite, suite_environment
 from bakeoff.doors.mcp_suite.generate import Frame, added_to, cases_text, draft_cases, reworded, whole_config
@@ -34,27 +35,18 @@ from bakeoff.report.terminal import print_blocks
 _FOR_EVERYONE = 0o644
 
 
-@dataclass(frozen=True, slots=True)
-class Servers:
-    """Which servers: those of a configuration, or some that are named directly."""
+def _direct(servers: ServerFlags) -> list[ServerSpec]:
+    """Return the servers that are named directly."""
+    found = [_parse("--command", "stdio", command) for command in servers.commands or ()]
+    found += [_parse("--url", "http", url) for url in servers.urls or ()]
+    if found and (servers.path is not None or servers.only):
+        raise UsageError("--command and --url name a server instead of a configuration: use only one of them")
+    return found
 
-    path: Path | None = None
-    only: Sequence[str] = ()
-    commands: Sequence[str] = ()
-    urls: Sequence[str] = ()
 
-    @property
-    def direct(self) -> list[ServerSpec]:
-        """Return the servers that are named directly."""
-        found = [_parse("--command", "stdio", command) for command in self.commands]
-        found += [_parse("--url", "http", url) for url in self.urls]
-        if found and (self.path is not None or self.only):
-            raise UsageError("--command and --url name a server instead of a configuration: use only one of them")
-        return found
-
-    def suites(self) -> list[Suite]:
-        """Return the suites of the configuration."""
-        return [read_suite(file) for file in find_configs(self.path)]
+def _suites(servers: ServerFlags) -> list[Suite]:
+    """Return the suites of the configuration."""
+    return [read_suite(file) for file in find_configs(servers.path)]
 
 
 def _parse(option: str, kind: str, text: str) -> ServerSpec:
@@ -68,7 +60,12 @@ def _parse(option: str, kind: str, text: str) -> ServerSpec:
 
 
 def lint(
-    servers: Servers, *, as_json: bool = False, sarif: Path | None = None, fail_on: str = "error", notes: bool = True
+    servers: ServerFlags,
+    *,
+    as_json: bool = False,
+    sarif: Path | None = None,
+    fail_on: str = "error",
+    notes: bool = True,
 ) -> int:
     """Print what is wrong with tools; return 1 if a finding is at least as severe as `fail_on`."""
     linted = asyncio.run(_lint(servers))
@@ -82,10 +79,10 @@ def lint(
     return FAILED if any(one.report.fails(fail_on) for one in linted) else PASSED
 
 
-async def _lint(servers: Servers) -> list[Linted]:
-    if direct := servers.direct:
+async def _lint(servers: ServerFlags) -> list[Linted]:
+    if direct := _direct(servers):
         return [Linted(await lint_servers(direct))]
-    return [await lint_suite(suite, servers.only) for suite in servers.suites()]
+    return [await lint_suite(suite, servers.only or ()) for suite in _suites(servers)]
 
 
 def _print(linted: Sequence[Linted], *, notes: bool) -> None:
@@ -135,10 +132,10 @@ def init(directory: Path, *, example: str = "getting-started", force: bool = Fal
     return PASSED
 
 
-def generate(servers: Servers, *, model: str | None = None, per_tool: int = 2, output: Path | None = None) -> int:
+def generate(servers: ServerFlags, *, model: str | None = None, per_tool: int = 2, output: Path | None = None) -> int:
     """Draft cases, and print them or add them to a configuration."""
     if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
-        servers = replace(servers, path=output)  # the configuration to add to also names the servers
+        servers = ServerFlags(path=output, only=servers.only)  # the configuration to add to also names the servers
     target = _Target.of(output)
     specs, suite, environment = _one_suite(servers)
     tools = asyncio.run(_tools(specs))
@@ -164,14 +161,14 @@ def generate(servers: Servers, *, model: str | None = None, per_tool: int = 2, o
     return PASSED
 
 
-def _one_suite(servers: Servers) -> tuple[Sequence[ServerSpec], Suite | None, Mapping[str, str]]:
-    if direct := servers.direct:
+def _one_suite(servers: ServerFlags) -> tuple[Sequence[ServerSpec], Suite | None, Mapping[str, str]]:
+    if direct := _direct(servers):
         return with_unique_names(direct), None, suite_environment(Path())
-    suites = servers.suites()
+    suites = _suites(servers)
     if len(suites) > 1:
         raise UsageError(f"{servers.path} has {len(suites)} suites: name the file of one")
     suite = suites[0]
-    return servers_of(suite, servers.only), suite, suite.environment
+    return servers_of(suite, servers.only or ()), suite, suite.environment
 
 
 async def _tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:

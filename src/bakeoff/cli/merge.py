@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bakeoff.cli.console import err, say
+from bakeoff.cli.flags import MergeFlags
 from bakeoff.doors.pytest_plugin.reporting.blocks import summary_blocks
 from bakeoff.doors.pytest_plugin.reporting.ending import OutcomeRedactor, write_html, write_json
 from bakeoff.doors.pytest_plugin.reporting.eval_file import file_chunks, merge_files, read_eval_file, summary_of
@@ -18,22 +19,17 @@ from bakeoff.report.terminal import print_blocks
 STDOUT = "-"
 
 
-def run_merge(
-    files: Sequence[Path],
-    output: str,
-    html: Path | None,
-    min_pass_rate: float | None,
-    min_score: float | None,
-    baseline: Path | None,
-) -> int:
+def run_merge(*, files: Sequence[Path], wanted: MergeFlags) -> int:
     """Merge files and judge the gates. The summary goes to stderr, since stdout may be the merged JSON."""
+    output, html = wanted.output, wanted.html
     for option, target in (("--output", None if output == STDOUT else Path(output)), ("--html", html)):
         if target is not None:
             refuse_unwritable(option, target)
-    before = None if baseline is None else read_eval_file(baseline).outcomes
+    before = None if wanted.baseline is None else read_eval_file(wanted.baseline).outcomes
     merged = merge_files(files)
     summary = summary_of(Tallies.of(merged.outcomes), complete=merged.complete, shards=merged.shards)
-    gates = judge_gates(Gates(min_pass_rate, min_score, before, prefix="--"), merged.outcomes, summary.numbers)
+    asked = Gates(wanted.min_pass_rate, wanted.min_score, before, prefix="--")
+    gates = judge_gates(asked, merged.outcomes, summary.numbers)
     summary = replace(summary, gates=gates)
     print_blocks(err(), list(summary_blocks(summary)))
     notes, redact = list(merged.notes), OutcomeRedactor(os.environ)

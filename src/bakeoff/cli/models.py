@@ -74,7 +74,7 @@ class _Asked:
     code: int = PASSED
 
 
-def list_models(provider: str | None, search: str | None, *, refresh: bool, as_json: bool) -> int:
+def list_models(*, provider: str | None, search: str | None, refresh: bool, as_json: bool) -> int:
     """Print models with their prices; return the exit code."""
     asked = _ask_gateway(refresh=refresh)
     rows = list(_all_rows(asked.models))
@@ -191,7 +191,7 @@ def _source(row: Row) -> str:
     return f"{source}: {row.note}" if row.note else source
 
 
-def show_prices(names: list[str], *, refresh: bool, as_json: bool) -> int:
+def show_prices(*, names: list[str], refresh: bool, as_json: bool) -> int:
     """Print the prices of models; return the exit code."""
     asked = _ask_gateway(refresh=refresh)
     found = {name: _priced(name, asked.models) for name in names}
@@ -265,7 +265,7 @@ def _last_part(name: str) -> str:
 Transferred = Callable[[int, int | None], None]
 
 
-def pull_model(name: str) -> int:
+def pull_model(*, name: str) -> int:
     """Download the weights of a local model; return the exit code."""
     from bakeoff.models.embedded.weights import pull
 

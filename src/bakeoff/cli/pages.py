@@ -18,15 +18,15 @@ from bakeoff.report.readers import Source, find_source, known_readers
 from bakeoff.storage.run_folder import LATEST, RunFolder, run_folders
 
 
-def report_runs(results: Path, names: Sequence[str], target: Path | None, *, opened: bool) -> None:
-    """Write one page for each run or result file, beside it or to the target."""
-    sources = [find_source(results, name) for name in names or [LATEST]]
-    if target is not None and len(sources) > 1:
-        raise UsageError(f"-o {target} names one file for {len(sources)} runs: leave it out, or name one run")
-    pages = [_page_of(source, target) for source in sources]
+def report_runs(*, runs: Sequence[str] | None, results: Path, output: Path | None, no_open: bool) -> None:
+    """Write one page for each run or result file, beside it or to the output."""
+    sources = [find_source(results, name) for name in runs or [LATEST]]
+    if output is not None and len(sources) > 1:
+        raise UsageError(f"-o {output} names one file for {len(sources)} runs: leave it out, or name one run")
+    pages = [_page_of(source, output) for source in sources]
     for page in pages:
         out().file.write(f"{page}\n")
-    if opened:
+    if not no_open:
         show(pages[0])
 
 
@@ -47,16 +47,16 @@ def write_pages_of(folder: RunFolder) -> tuple[Path, Path]:
     return page, write_index(results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
 
 
-def index_results(results: Path, target: Path | None, *, opened: bool) -> None:
+def index_results(*, results: Path, output: Path | None, no_open: bool) -> None:
     """Write the index of all runs."""
     _refuse_missing(results)
-    page = write_index(target or results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
+    page = write_index(output or results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
     out().file.write(f"{page}\n")
-    if opened:
+    if not no_open:
         show(page)
 
 
-def build_results(results: Path, *, opened: bool) -> int:
+def build_results(*, results: Path, no_open: bool) -> int:
     """Write every page that does not match its plan and journal, and the index; return 1 if a run cannot be shown."""
     _refuse_missing(results)
     refused = 0
@@ -69,7 +69,7 @@ def build_results(results: Path, *, opened: bool) -> int:
             say(f"{folder.name}: {error}")
     for path in sorted(results.glob("*.json")):
         refused += not _build_file(path)
-    index_results(results, None, opened=opened)
+    index_results(results=results, output=None, no_open=no_open)
     return 1 if refused else 0
 
 
@@ -93,7 +93,7 @@ def _refuse_missing(results: Path) -> None:
         raise UsageError(f"--results {results} is not a folder: name the one that holds your runs")
 
 
-def view_results(results: Path, port: int, *, opened: bool) -> None:
+def view_results(*, results: Path, port: int, no_open: bool) -> None:
     """Serve the pages until Ctrl-C."""
     from bakeoff.report.view import serve
 
@@ -101,7 +101,7 @@ def view_results(results: Path, port: int, *, opened: bool) -> None:
         out().file.write(f"{address}\n")
         out().file.flush()
         say("press Ctrl-C to stop; the address works only on this machine, and only with its token")
-        if opened:
+        if not no_open:
             _open(address)
 
     with suppress(KeyboardInterrupt):

@@ -13,12 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import get_args
 
-from pydantic import ValidationError
 from rich.console import Console
 
-from bakeoff._kernel.choices import SandboxName
 from bakeoff.cli.console import err, out, say
 from bakeoff.cli.flags import EndingFlags
 from bakeoff.cli.progress import RunProgress, show_progress
@@ -26,15 +23,14 @@ from bakeoff.doors import Door, DoorResults, FinishedRun, door_of
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
-from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan, ScorerSpec
+from bakeoff.plan import Plan
 from bakeoff.report.ci import CiRun, write_ci_outputs
 from bakeoff.report.formatting import cost
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.terminal import print_blocks
-from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, find_run, new_run_folder
+from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 
 PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
@@ -68,32 +64,6 @@ def carry_out(
     """
     ending.outputs()  # refuses files that cannot be written before anything is paid for
     return conclude([run_checked(checked, ending, folder=folder)], ending, opened=opened)
-
-
-def resume_run(name: str, options: RunOptions, ending: EndingFlags, *, keep_sandbox: bool) -> int:
-    """Continue a run. With `keep_sandbox`, use the sandbox that it was started with."""
-    folder = find_run(options.results, name)
-    if keep_sandbox:
-        before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")
-        options = replace(options, sandbox=before if before in get_args(SandboxName) else "auto")
-    return carry_out(check_plan(folder.read_plan(), options), ending, folder=folder)
-
-
-def rescore_run(name: str, scorers: list[str], options: RunOptions, ending: EndingFlags) -> int:
-    """Score the recorded attempts of a run again, with other scorers where some are named."""
-    folder = find_run(options.results, name)
-    plan = folder.read_plan()
-    if scorers:
-        plan = plan.model_copy(update={"scorers": tuple(map(_read_scorer, scorers))})
-    return carry_out(check_plan(plan, options), ending, folder=folder)
-
-
-def _read_scorer(text: str) -> ScorerSpec:
-    """Return the scorer that `--scorer` names by its kind, or by its specification in JSON."""
-    try:
-        return ScorerSpec.model_validate_json(text) if text.lstrip().startswith("{") else ScorerSpec(kind=text)
-    except ValidationError as error:
-        raise UsageError(f"--scorer {text!r}: {error.errors()[0]['msg']}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _HISTORY = 100  # scores of earlier runs in JSON
 _SPARKS = 10  # scores of earlier runs in the table
 
 
-def list_runs(results: Path, *, as_json: bool) -> None:
+def list_runs(*, results: Path, as_json: bool) -> None:
     """Print all runs, newest first."""
     rows = _overviews(results)[::-1]
     if as_json:
@@ -96,9 +96,9 @@ def _state(folder: RunFolder, summary: Summary) -> str:
     return "complete" if summary.complete else "incomplete"
 
 
-def show_run(results: Path, name: str, *, as_json: bool) -> None:
+def show_run(*, run: str, results: Path, as_json: bool) -> None:
     """Print the summary of a run, and the trials that did not pass."""
-    folder = find_run(results, name)
+    folder = find_run(results, run)
     plan = folder.read_plan()
     damaged: list[Damage] = []
     tally = RunTally(plan)
@@ -148,9 +148,9 @@ def why(record: Record) -> str:
     return "; ".join(reasons) or "no scorer returned a number"
 
 
-def check_run(results: Path, name: str, *, as_json: bool) -> int:
+def check_run(*, run: str, results: Path, as_json: bool) -> int:
     """Check the files of a run; return 1 if a line of its journal is damaged."""
-    folder = find_run(results, name)
+    folder = find_run(results, run)
     folder.read_plan()
     records, ended, torn = 0, False, folder.has_torn_line()
     damaged: list[Damage] = []
@@ -178,9 +178,9 @@ def check_run(results: Path, name: str, *, as_json: bool) -> int:
     return int(bool(damaged))
 
 
-def delete_run(results: Path, name: str, *, yes: bool) -> None:
+def delete_run(*, run: str, results: Path, yes: bool) -> None:
     """Delete a run, after asking for confirmation."""
-    folder = find_run(results, name)
+    folder = find_run(results, run)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"deleting {folder.name} needs confirmation: add --yes where there is no terminal")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 from rich.console import Console
 
-from bakeoff.cli.mcp_tools import Servers
+from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_tools import lint as lint_command
 from bakeoff.doors.mcp_suite.lint import RULES, Linted, LintReport, as_sarif, lint_blocks, lint_servers, lint_tools
 from bakeoff.errors import UsageError
@@ -333,16 +333,16 @@ def test_the_command_takes_a_server_directly(lint: Bakeoff, tmp_path: Path):
 @pytest.mark.parametrize(
     ("servers", "fail_on", "told"),
     [
-        (Servers(only=["yours"]), "error", "has no server 'yours': there are mine"),
-        (Servers(urls=["localhost"]), "error", "--url 'localhost': 'localhost' is not the address of a server"),
-        (Servers(commands=["'x"]), "error", "close its quotes"),
-        (Servers(commands=[" "]), "error", "--command is empty: name a server"),
-        (Servers(Path(), commands=["x"]), "error", "use only one of them"),
-        (Servers(Path("nowhere.yaml")), "error", "nowhere.yaml does not exist"),
+        (ServerFlags(only=["yours"]), "error", "has no server 'yours': there are mine"),
+        (ServerFlags(urls=["localhost"]), "error", "--url 'localhost': 'localhost' is not the address of a server"),
+        (ServerFlags(commands=["'x"]), "error", "close its quotes"),
+        (ServerFlags(commands=[" "]), "error", "--command is empty: name a server"),
+        (ServerFlags(path=Path(), commands=["x"]), "error", "use only one of them"),
+        (ServerFlags(path=Path("nowhere.yaml")), "error", "nowhere.yaml does not exist"),
     ],
 )
 def test_what_cannot_be_linted_is_told_in_a_sentence(
-    suite: Path, monkeypatch: pytest.MonkeyPatch, servers: Servers, fail_on: str, told: str
+    suite: Path, monkeypatch: pytest.MonkeyPatch, servers: ServerFlags, fail_on: str, told: str
 ):
     monkeypatch.chdir(suite)
     with pytest.raises(UsageError) as caught:

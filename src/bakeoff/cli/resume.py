@@ -1,0 +1,50 @@
+"""Carry out `bakeoff resume` and `bakeoff rescore`: continue a run, or score its attempts again."""
+
+from dataclasses import replace
+from typing import get_args
+
+from pydantic import ValidationError
+from rich.text import Text
+
+from bakeoff._kernel.choices import SandboxName
+from bakeoff.cli.console import out
+from bakeoff.cli.dry_run import print_dry_run
+from bakeoff.cli.flags import EndingFlags, RescoreFlags, ResumeFlags
+from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
+from bakeoff.engine.resume import read_progress
+from bakeoff.errors import UsageError
+from bakeoff.plan import ScorerSpec
+from bakeoff.report.formatting import visible
+from bakeoff.storage.run_folder import find_run
+
+
+def resume_run(*, run: str, flags: ResumeFlags, ending: EndingFlags) -> int:
+    """Continue a run, by default in the sandbox that it was started with."""
+    folder, options = find_run(flags.results, run), flags.options()
+    plan = folder.read_plan()
+    if flags.dry_run:
+        left = plan.size - read_progress(folder, plan, options).finished.count()
+        out().print(Text(f"run {visible(folder.name)}: {left:,} of {plan.size:,} trials are left to do"))
+        print_dry_run(check_plan(plan, options))
+        return PASSED
+    if flags.sandbox is None:
+        before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")
+        options = replace(options, sandbox=before if before in get_args(SandboxName) else "auto")
+    return carry_out(check_plan(plan, options), ending, folder=folder)
+
+
+def rescore_run(*, run: str, flags: RescoreFlags, ending: EndingFlags) -> int:
+    """Score the recorded attempts of a run again, with other scorers where some are named."""
+    folder = find_run(flags.results, run)
+    plan = folder.read_plan()
+    if flags.scorers:
+        plan = plan.model_copy(update={"scorers": tuple(map(_read_scorer, flags.scorers))})
+    return carry_out(check_plan(plan, flags.options(rescore_only=True)), ending, folder=folder)
+
+
+def _read_scorer(text: str) -> ScorerSpec:
+    """Return the scorer that `--scorer` names by its kind, or by its specification in JSON."""
+    try:
+        return ScorerSpec.model_validate_json(text) if text.lstrip().startswith("{") else ScorerSpec(kind=text)
+    except ValidationError as error:
+        raise UsageError(f"--scorer {text!r}: {error.errors()[0]['msg']}") from error
