@@ -1,4 +1,7 @@
-"""Make untrusted texts safe to print on one line."""
+"""Make untrusted texts safe to print on one line, and names different from each other."""
+
+from collections.abc import Container
+from itertools import chain, count
 
 LINE_LENGTH = 300
 
@@ -17,3 +20,9 @@ def visible(text: str, longest: int = LINE_LENGTH) -> str:
 def quoted(text: str, longest: int = LINE_LENGTH) -> str:
     """Return the visible text in quotes. `repr` would escape the escapes again."""
     return f"'{visible(text, longest)}'"
+
+
+def free_name(name: str, taken: Container[str], form: str = "{} ({})") -> str:
+    """Return the name, or the first numbered form of it that is not taken: `name (2)`, `name (3)` and so on."""
+    numbered = (form.format(name, number) for number in count(2))
+    return next(free for free in chain([name], numbered) if free not in taken)

@@ -1,11 +1,13 @@
 """Share what the result files of several doors have in common: times, their size limit, and readable errors."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from bakeoff._kernel.text import free_name
 from bakeoff.errors import RunFolderError
 from bakeoff.report.formatting import visible
 
@@ -25,6 +27,14 @@ def seconds_of(timestamp: str) -> float:
     """Return the seconds since 1970. A time without a zone is UTC. Raise `ValueError` if it is not a time."""
     moment = datetime.fromisoformat(timestamp)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Add a number to file names that are taken: two subjects may differ in nothing that a name shows."""
+    stems: dict[str, None] = {}
+    for name in names:
+        stems[free_name(name.removesuffix(".json"), stems, "{}-{}")] = None
+    return [f"{stem}.json" for stem in stems]
 
 
 def _check_moment(timestamp: str) -> str:

@@ -6,9 +6,8 @@ from bakeoff.doors.components.results.names import (
     sanitize_model_name,
     stamp_in,
     timestamped_name,
-    unique_names,
 )
-from bakeoff.doors.result_files import seconds_of, timestamp_of
+from bakeoff.doors.result_files import seconds_of, timestamp_of, unique_names
 
 NOON = "2024-12-07T12:00:05.250Z"
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, count
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.text import free_name
 from bakeoff.doors.components.request import JOINED, ComponentsRequest
 from bakeoff.doors.components.scoring import SUITE
 from bakeoff.doors.components.suites import Suite
@@ -110,9 +110,7 @@ def _subjects(request: ComponentsRequest) -> Iterator[SubjectSpec]:
 def _with_servers(request: ComponentsRequest, model: str, taken: set[str]) -> Iterator[SubjectSpec]:
     for configuration in dict.fromkeys(request.mcp):
         servers = _servers_of(configuration)
-        plain = JOINED.join([model, *(server.name for server in servers.values())])
-        numbered = (f"{plain} ({number})" for number in count(2))
-        name = next(name for name in chain([plain], numbered) if name not in taken)
+        name = free_name(JOINED.join([model, *(server.name for server in servers.values())]), taken)
         taken.add(name)
         revision = "" if request.test_tool else "without TestComponent"  # not an option of the subject
         yield SubjectSpec(kind="agent", name=name, options=_options(request, model, list(servers)), revision=revision)

@@ -2,17 +2,16 @@
 
 from typing import TYPE_CHECKING
 
+from bakeoff.doors.case_section import NAME
 from bakeoff.doors.components.results.imported import RecordedSubject
 from bakeoff.doors.result_files import RECORDED
 from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import read_options
-from bakeoff.report.blocks import Column, Datum, Section, Table, Value
+from bakeoff.report.blocks import Column, Datum, Section, Table, Value, columns
 from bakeoff.report.formatting import UNKNOWN, visible
 
 if TYPE_CHECKING:
     from bakeoff.report.html.run_data import RunData
-
-_NAME = 120
 
 
 def file_section(run: "RunData") -> Section | None:
@@ -20,27 +19,22 @@ def file_section(run: "RunData") -> Section | None:
     subjects = [read_options(spec, RecordedSubject) for spec in run.plan.subjects if spec.kind == RECORDED]
     if not subjects:
         return None
-    columns = (
-        Column(title="Model"),
-        Column(title="MCP"),
-        Column(title="Unit tests", align="end", help="passed of all"),
-        Column(title="Score", align="end"),
-        Column(title="Cost", align="end"),
-        Column(title="Per MTok in / out / cached", align="end"),
-        Column(title="With a cache", align="end", help="simulated by the program that wrote the file"),
-        Column(title="Saving", align="end"),
-        Column(title="Cache hits", align="end"),
-        Column(title="Cache writes", align="end"),
+    titles = (
+        *columns("Model", "MCP"),
+        Column("Unit tests", align="end", help="passed of all"),
+        *columns("Score>", "Cost>", "Per MTok in / out / cached>"),
+        Column("With a cache", align="end", help="simulated by the program that wrote the file"),
+        *columns("Saving>", "Cache hits>", "Cache writes>"),
     )
-    table = Table(columns=columns, rows=tuple(map(_row, subjects)), caption="Totals that the file states")
-    return Section(id="file", title="Cost summary", blocks=(table,))
+    table = Table(titles, tuple(map(_row, subjects)), "Totals that the file states")
+    return Section("file", "Cost summary", (table,))
 
 
 def _row(subject: RecordedSubject) -> tuple[Value, ...]:
     units, spent, cached = subject.units, subject.cost, subject.cached
     saving = spent.total_cost - cached.simulated_cost_with_cache if spent and cached else None
     return (
-        Datum(text=visible(subject.model, _NAME), tone="strong"),
+        Datum(text=visible(subject.model, NAME), tone="strong"),
         _servers(subject),
         f"{units.passed:,} / {units.total:,}" if units else UNKNOWN,
         Datum(text=f"{units.score:g}", sort=units.score) if units else None,
@@ -57,7 +51,7 @@ def _servers(subject: RecordedSubject) -> Datum:
     if not subject.mcp_enabled:
         return Datum(text="none", tone="muted")
     how = f" ({subject.mcp_transport})" if subject.mcp_transport else ""
-    return Datum(text=visible(f"{subject.mcp_server or 'enabled'}{how}", _NAME), tone="pass")
+    return Datum(text=visible(f"{subject.mcp_server or 'enabled'}{how}", NAME), tone="pass")
 
 
 def _rates(subject: RecordedSubject) -> str:

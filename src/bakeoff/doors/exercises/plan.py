@@ -5,9 +5,9 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, count
 from pathlib import PurePosixPath
 
+from bakeoff._kernel.text import free_name
 from bakeoff.doors.exercises.agents import CONTROLS, known_agents
 from bakeoff.doors.exercises.attacks import ATTACKS, attacks_in_turn
 from bakeoff.doors.exercises.exercises import Exercise
@@ -150,9 +150,7 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
     taken: set[str] = set()
     for given in dict.fromkeys(name.strip() for name in request.agents):
         for spec in _control(given, exercises) or _axes(given, request, agents):
-            numbered = (f"{spec.name} ({number})" for number in count(2))
-            name = next(name for name in chain([spec.name], numbered) if name not in taken)
-            taken.add(name)
+            taken.add(name := free_name(spec.name, taken))
             yield spec.model_copy(update={"name": name})
 
 

@@ -30,20 +30,6 @@ def timestamped_name(
     return "-".join(parts) + ".json"
 
 
-def unique_names(names: Iterable[str]) -> list[str]:
-    """Add a number to names that are taken: two subjects may differ in nothing that a name shows."""
-    taken: set[str] = set()
-    apart = []
-    for name in names:
-        stem, free, number = name.removesuffix(".json"), name, 1
-        while free in taken:
-            number += 1
-            free = f"{stem}-{number}.json"
-        taken.add(free)
-        apart.append(free)
-    return apart
-
-
 def stamp_in(name: str) -> str | None:
     """Return the time in the name of a result file."""
     return _stamp(_STAMP.match(name))

@@ -21,9 +21,9 @@ from bakeoff.doors.components.results.model import (
     Verification,
     totals_of,
 )
-from bakeoff.doors.components.results.names import timestamped_name, unique_names
+from bakeoff.doors.components.results.names import timestamped_name
 from bakeoff.doors.components.results.steps import extract_result_write_content, write_step
-from bakeoff.doors.result_files import RECORDED, timestamp_of
+from bakeoff.doors.result_files import RECORDED, timestamp_of, unique_names
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
 from bakeoff.record import NO_USAGE, Record, Transcript, Usage, Verdict

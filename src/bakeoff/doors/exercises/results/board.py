@@ -5,11 +5,13 @@ which knows the content of the exercises; any other file by its own numbers.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bakeoff._kernel.text import free_name
 from bakeoff.doors.exercises.results.model import ExerciseResult, ResultFile, added_costs, safe_name
 from bakeoff.doors.exercises.results.read import plan_of, records_of
 from bakeoff.doors.result_files import seconds_of
@@ -96,53 +98,46 @@ def _tied(one: Standing, other: Standing) -> bool:
     return one.subject != other.subject and (shared or one.undefined or other.undefined)
 
 
-class _FileReader:
-    """Read one result file as the subject `key`."""
+@dataclass(frozen=True, slots=True)
+class _OneSubject:
+    """Read the records of one subject, under the name that it has on the board."""
 
+    description: Description
+    records: Callable[[], Iterator[Record]]
     what = "a result file of agents"
 
-    def __init__(self, key: str, result: ResultFile) -> None:
-        plan = plan_of(result, key)
-        self._result = result
-        self._plan = plan.with_changes(subjects=(plan.subjects[0].model_copy(update={"name": key}),))
-
-    def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the signature of a reader
+    def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the signatures of a reader
         return True
 
-    def describe(self, path: Path) -> Description:
-        return Description(name=path.name, plan=self._plan, content_known=False)
+    def describe(self, path: Path) -> Description:  # noqa: ARG002
+        return self.description
 
     def circumstances(self, path: Path) -> Circumstances:  # noqa: ARG002
         return Circumstances()
 
     def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
-        return records_of(self._result, self._plan)
+        return self.records()
 
 
-class _JournalReader(_FileReader):
-    """Read one subject of a run folder as the subject `key`."""
-
-    def __init__(self, key: str, folder: Path, subject: str) -> None:
-        plan = RunFolderReader().describe(folder).plan
-        spec = next(spec for spec in plan.subjects if spec.name == subject)
-        self._folder, self._subject, self._key = folder, subject, key
-        self._plan = plan.with_changes(subjects=(spec.model_copy(update={"name": key}),))
-
-    def describe(self, path: Path) -> Description:
-        return Description(name=path.name, plan=self._plan)
-
-    def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
-        for record in RunFolderReader().read(self._folder):
-            if record.subject == self._subject:
-                yield record.model_copy(update={"subject": self._key})
-
-
-def _reader(key: str, file: AgentResult) -> _FileReader:
+def _reader(key: str, file: AgentResult) -> _OneSubject:
+    """Return a reader of the journal that a file was computed from, or else of the file itself."""
     folder, added = file.run_folder, file.result.bakeoff
-    if folder is None or added is None or not RunFolderReader().recognises(folder):
-        return _FileReader(key, file.result)
-    subjects = {spec.name for spec in RunFolderReader().describe(folder).plan.subjects}
-    return _JournalReader(key, folder, added.subject) if added.subject in subjects else _FileReader(key, file.result)
+    if folder is not None and added is not None and RunFolderReader().recognises(folder):
+        whole = RunFolderReader().describe(folder).plan
+        specs = tuple(spec.model_copy(update={"name": key}) for spec in whole.subjects if spec.name == added.subject)
+        if specs:
+            described = Description(name=file.path.name, plan=whole.with_changes(subjects=specs))
+            return _OneSubject(described, partial(_records_of_subject, folder, added.subject, key))
+    plan = plan_of(file.result, key)
+    plan = plan.with_changes(subjects=(plan.subjects[0].model_copy(update={"name": key}),))
+    described = Description(name=file.path.name, plan=plan, content_known=False)
+    return _OneSubject(described, partial(records_of, file.result, plan))
+
+
+def _records_of_subject(folder: Path, subject: str, key: str) -> Iterator[Record]:
+    for record in RunFolderReader().read(folder):
+        if record.subject == subject:
+            yield record.model_copy(update={"subject": key})
 
 
 def _latest(files: Iterable[AgentResult]) -> list[AgentResult]:
@@ -173,10 +168,7 @@ def _keys(results: Sequence[ResultFile]) -> list[str]:
     ]
     keys: list[str] = []
     for key in longer:  # number the names that differ only in characters that a key cannot hold
-        number = 1
-        while (numbered := key if number == 1 else f"{key}-{number}") in keys:
-            number += 1
-        keys.append(numbered)
+        keys.append(free_name(key, keys, "{}-{}"))
     return keys
 
 
@@ -218,7 +210,8 @@ def _entry(one: Ranked) -> dict[str, Any]:
 def describe_board(board: Sequence[Ranked]) -> Report:
     """Describe the ranking, score against cost and time, and the exercise × agent matrix."""
     exercises = _exercises(board)
-    sections = (_ranking(board), _tradeoffs(board), _matrix(board, exercises)) if board else (_nobody(),)
+    nobody = Section("ranking", "Ranking", (Text(_NOBODY),))
+    sections = (_ranking(board), _tradeoffs(board), _matrix(board, exercises)) if board else (nobody,)
     tiles = (
         ("Agents", f"{len(board):,}", "with each model and provider"),
         ("Exercises", f"{len(exercises):,}", "known by name"),
@@ -228,18 +221,16 @@ def describe_board(board: Sequence[Ranked]) -> Report:
     return Report("Leaderboard of agents", shown, headline=_headline(board), tiles=tiles)
 
 
-def _nobody() -> Section:
-    return Section("ranking", "Ranking", (Text(_NOBODY),))
-
-
 def _headline(board: Sequence[Ranked]) -> str:
     first = [one for one in board if one.standing.best == 1]
-    names = ", ".join(visible(one.key, 60) for one in first[:10])
-    if not first:
-        return ""
+    names = _named([one.key for one in first])
     if len(first) == 1:
         return f"First: {names} with {first[0].result.summary.success_rate:.1f} %."
-    return f"{len(first):,} agents may be first: {names}{' and more' if len(first) > 10 else ''}."
+    return f"{len(first):,} agents may be first: {names}." if first else ""
+
+
+def _named(keys: Sequence[str]) -> str:
+    return ", ".join(visible(key, 60) for key in keys[:10]) + (" and more" if len(keys) > 10 else "")
 
 
 def _ranking(board: Sequence[Ranked]) -> Section:
@@ -270,7 +261,11 @@ def _row(one: Ranked) -> tuple[Value, ...]:
     rate, seconds = summary.success_rate, summary.avg_duration / 1000
     rank = one.standing.best
     return (
-        Datum(f"={rank}" if one.tied_with else str(rank), sort=rank, note=_ties(one)),
+        Datum(
+            f"={rank}" if one.tied_with else str(rank),
+            sort=rank,
+            note=f"cannot be told apart from {_named(one.tied_with)}" if one.tied_with else "",
+        ),
         Datum(Quote(about.agent), tone="strong"),
         Quote(about.version or "unknown"),
         Quote(about.model or "default"),
@@ -283,12 +278,6 @@ def _row(one: Ranked) -> tuple[Value, ...]:
         Datum((about.timestamp or UNKNOWN)[:10], sort=about.timestamp),
         _run(one),
     )
-
-
-def _ties(one: Ranked) -> str:
-    names = ", ".join(visible(key, 60) for key in one.tied_with[:10])
-    more = " and more" if len(one.tied_with) > 10 else ""
-    return f"cannot be told apart from {names}{more}" if names else ""
 
 
 def _cost_text(one: Ranked) -> str:

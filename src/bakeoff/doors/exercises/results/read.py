@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
+from bakeoff.doors.exercises.agents import CONTROLS
 from bakeoff.doors.exercises.results.model import Attempt, ExerciseResult, ResultFile
-from bakeoff.doors.exercises.scoring import EXERCISE
+from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
 from bakeoff.doors.result_files import LARGEST_FILE, RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Phase, Record, Score, Transcript, Usage
@@ -83,16 +84,9 @@ def subject_name(result: ResultFile) -> str:
 def plan_of(result: ResultFile, name: str) -> Plan:
     """Return the plan of a file: its exercises, and its one agent."""
     about = result.metadata
-    facts: dict[str, str | None] = {
-        "agent": about.agent,
-        "model": about.model,
-        "provider": about.provider,
-        "version": about.version,
-    }
-    options: dict[str, JsonValue] = {key: value for key, value in facts.items() if value is not None}
-    kind = about.agent if result.bakeoff and result.bakeoff.control and about.agent in ("oracle", "nop") else RECORDED
-    if result.bakeoff and result.bakeoff.control and about.agent.startswith("cheat"):
-        kind = "cheat"
+    control = about.agent.partition(":")[0] if result.bakeoff and result.bakeoff.control else ""
+    kind = control if control in CONTROLS else RECORDED
+    options = about.model_dump(include={"agent", "model", "provider", "version"}, exclude_none=True)
     return Plan(
         name=name if name.isprintable() and name.strip() else "result",
         cases=tuple(Case(id=each.exercise, prompt="") for each in _exercises(result, name)),
@@ -134,19 +128,12 @@ def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:
 
 def _record(trial: Trial, attempt: Attempt, began: float, threshold: float | None) -> Record:
     usage = _usage(attempt)
-    outcome: Mapping[str, JsonValue] = {
-        "agentSuccess": attempt.agent_success,
-        "testSuccess": attempt.test_success,
-        "overallSuccess": attempt.overall_success,
-        "testDuration": attempt.test_duration,
-        **({"agentError": attempt.agent_error} if attempt.agent_error else {}),
-        **({"testError": attempt.test_error} if attempt.test_error else {}),
-    }
+    outcome = Outcome(**attempt.model_dump(include=Attempt.model_fields.keys() & Outcome.model_fields.keys()))
     score = Score(
         name=EXERCISE,
         value=1.0 if attempt.overall_success else 0.0,
         reason="" if attempt.overall_success else (attempt.agent_error or attempt.test_error or "")[:1000],
-        metadata={EXERCISE: dict(outcome)},
+        metadata={EXERCISE: outcome.model_dump(mode="json", by_alias=True, exclude_defaults=True)},
     )
     agent = attempt.agent_duration or max(0.0, attempt.total_duration - attempt.test_duration)
     return Record(

@@ -20,7 +20,7 @@ from bakeoff.doors.exercises.results.model import (
     summary_of,
 )
 from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
-from bakeoff.doors.result_files import timestamp_of
+from bakeoff.doors.result_files import timestamp_of, unique_names
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.summary import is_control
@@ -37,12 +37,8 @@ def result_files(plan: Plan, records: Iterable[Record], run: str | None = None) 
         gathered.setdefault(record.subject, []).append(record)
     specs = [spec for spec in plan.subjects if spec.name in gathered]
     ordered = sorted(specs, key=lambda spec: not is_control(spec, bound=gathered[spec.name][0].bound))
-    taken: Counter[str] = Counter()
-    for spec in ordered:
-        result = result_of(plan, spec, gathered[spec.name], run)
-        name = file_name(result.metadata)
-        taken[name] += 1
-        yield (name if taken[name] == 1 else f"{name.removesuffix('.json')}-{taken[name]}.json"), result
+    made = [result_of(plan, spec, gathered[spec.name], run) for spec in ordered]
+    yield from zip(unique_names(file_name(result.metadata) for result in made), made, strict=True)
 
 
 def file_name(metadata: Metadata) -> str:
@@ -128,14 +124,10 @@ def attempt_of(record: Record) -> Attempt:
     outcome = outcome_of(record) or _ungraded(record)
     agent = agent_run_in(record.transcript).seconds if record.transcript else 0.0
     agent_ms = round(1000 * (agent or (record.attempt.seconds if record.attempt else 0.0)), 3)
+    shared = outcome.model_dump(include=Attempt.model_fields.keys() & Outcome.model_fields.keys())
     return Attempt(
-        agent_success=outcome.agent_success,
-        test_success=outcome.test_success,
-        overall_success=outcome.overall_success,
-        agent_error=outcome.agent_error,
-        test_error=outcome.test_error,
+        **shared,
         agent_duration=agent_ms,
-        test_duration=outcome.test_duration,
         total_duration=round(agent_ms + outcome.test_duration, 3),
         token_usage=_tokens(record),
     )
@@ -166,32 +158,26 @@ def _exercise(name: str, attempts: Sequence[Attempt], rounds: int) -> ExerciseRe
     """Return one attempt as it is. Several become their means, solved only if all are, with each attempt below."""
     if rounds == 1:
         return ExerciseResult(exercise=name, **dict(attempts[0]))
-    mean = {
-        field: round(sum(getattr(attempt, field) for attempt in attempts) / len(attempts), 3)
-        for field in ("agent_duration", "test_duration", "total_duration")
-    }
+    values = {field: [getattr(attempt, field) for attempt in attempts] for field in Attempt.model_fields}
     return ExerciseResult(
         exercise=name,
-        agent_success=all(attempt.agent_success for attempt in attempts),
-        test_success=all(attempt.test_success for attempt in attempts),
-        overall_success=all(attempt.overall_success for attempt in attempts),
-        agent_error=next((attempt.agent_error for attempt in attempts if attempt.agent_error), None),
-        test_error=next((attempt.test_error for attempt in attempts if attempt.test_error), None),
-        token_usage=_added([attempt.token_usage for attempt in attempts if attempt.token_usage]),
         attempts=tuple(attempts),
-        **mean,
+        token_usage=_added([usage for usage in values["token_usage"] if usage]),
+        **{field: all(values[field]) for field in ("agent_success", "test_success", "overall_success")},
+        **{field: next(filter(None, values[field]), None) for field in ("agent_error", "test_error")},
+        **{
+            field: round(sum(values[field]) / len(attempts), 3)
+            for field in ("agent_duration", "test_duration", "total_duration")
+        },
     )
 
 
 def _added(usages: Sequence[TokenUsage]) -> TokenUsage | None:
     if not usages:
         return None
-    return TokenUsage(
-        input_tokens=sum(usage.input_tokens for usage in usages),
-        output_tokens=sum(usage.output_tokens for usage in usages),
-        total_tokens=sum(usage.total_tokens for usage in usages),
-        cost=added_costs(usages),
-    )
+    counts = ("input_tokens", "output_tokens", "total_tokens")
+    sums = {field: sum(getattr(usage, field) for usage in usages) for field in counts}
+    return TokenUsage(cost=added_costs(usages), **sums)
 
 
 def _lost_trial(record: Record) -> LostTrial:

@@ -1,0 +1,59 @@
+"""Show the cases of a plan on the run pages of doors."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from bakeoff.plan import Case
+from bakeoff.report.blocks import Block, Code, Column, Datum, Section, Table, Value
+from bakeoff.report.formatting import UNKNOWN, visible
+
+if TYPE_CHECKING:
+    from bakeoff.report.html.run_data import RunData
+
+NAME = 120
+"""The longest name on a page, in characters."""
+_MOST_TEXTS = 100  # cases whose texts are on the page; more would make it slow
+
+
+def cases_section(
+    run: "RunData",
+    noun: str,
+    titles: tuple[Column, ...],
+    cells: Callable[[Case], tuple[Value, ...]],
+    *,
+    prompt: str,
+    reference: str,
+    described: bool = True,
+) -> Section | None:
+    """Return a section with a table of all cases, and with the texts of the first ones.
+
+    Args:
+        run: The run of the page.
+        noun: The users' word for cases.
+        titles: The columns after the name of a case.
+        cells: Returns the cells of a case in these columns.
+        prompt: The title of a prompt.
+        reference: The title of a file of the reference; `{path}` stands for its name.
+        described: False leaves out the table, for result files that do not describe their cases.
+    """
+    cases = run.plan.cases
+    blocks = [block for case in cases[:_MOST_TEXTS] for block in _texts(case, prompt, reference)]
+    if described:
+        rows = tuple((Datum(visible(case.id, NAME), tone="strong"), *cells(case)) for case in cases)
+        columns = (Column(noun.removesuffix("s").capitalize()), *titles)
+        blocks.insert(0, Table(columns, rows, f"The {noun} and how they are graded"))
+    return Section(noun, noun.capitalize(), tuple(blocks)) if blocks else None
+
+
+def _texts(case: Case, prompt: str, reference: str) -> Iterator[Block]:
+    name = visible(case.id, NAME)
+    if case.prompt:
+        yield Code(text=case.prompt, language="markdown", title=f"{name}: {prompt}")
+    for path, text in case.reference.items():
+        title = f"{name}: {reference.format(path=visible(path, NAME))}"
+        yield Code(text=text, language=case.tags.get("language", ""), title=title)
+
+
+def named(*texts: str) -> Iterator[str]:
+    """Yield names for cells of a table."""
+    return (visible(text, NAME) or UNKNOWN for text in texts)
