@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import json
 import os
 import sys
 from collections.abc import Iterable
@@ -33,6 +34,11 @@ def err() -> Console:
 def say(message: str) -> None:
     """Print a line to stderr, with control characters made visible."""
     err().print(visible(message, 4000))
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON to stdout."""
+    out().file.write(json.dumps(value, indent=2) + "\n")
 
 
 def table(*headings: str, right: Iterable[str] = ()) -> Table:

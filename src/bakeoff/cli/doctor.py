@@ -1,7 +1,6 @@
 """Carry out `bakeoff doctor`: check what this machine has and lacks, and say how to get it."""
 
 import importlib.util
-import json
 import platform
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from rich.text import Text
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._version import __version__
-from bakeoff.cli.console import add_row, out, table
+from bakeoff.cli.console import add_row, out, print_json, table
 from bakeoff.errors import UsageError
 from bakeoff.sandbox import available
 
@@ -48,7 +47,7 @@ def show_health(*, as_json: bool, results: Path) -> None:
     """Print what this machine has and lacks."""
     findings = list(look(results))
     if as_json:
-        out().file.write(json.dumps([asdict(finding) for finding in findings], indent=2) + "\n")
+        print_json([asdict(finding) for finding in findings])
         return
     shown = table("", "what", "found", "what to do")
     for finding in findings:

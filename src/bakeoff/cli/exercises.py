@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -10,13 +11,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from bakeoff.cli.console import add_row, err, out, say, table
+from bakeoff.cli.console import add_row, err, out, print_json, say, table
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import AgentFlags, EndingFlags, ExerciseFlags, ReportFlags, RunFlags, VerifyFlags
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
 from bakeoff.doors.exercises.agents import agent_statuses, known_agents
 from bakeoff.doors.exercises.exercises import Exercise, find_exercises
-from bakeoff.doors.exercises.image import CONTAINERFILE, plan_image, shell_words
+from bakeoff.doors.exercises.image import CONTAINERFILE, plan_image
 from bakeoff.doors.exercises.plan import build_plan, build_prompt
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
@@ -101,8 +102,7 @@ def list_agents(*, agent_files: Sequence[Path] | None, as_json: bool) -> None:
     """Print the known agents, and what each of them needs before it can run."""
     statuses = agent_statuses(known_agents(agent_files or ()))
     if as_json:
-        facts = [{**status.model_dump(mode="json"), "ready": status.ready} for status in statuses]
-        out().file.write(json.dumps(facts, indent=2) + "\n")
+        print_json([{**status.model_dump(mode="json"), "ready": status.ready} for status in statuses])
         return
     shown = table("agent", "installed", "version", "provider", "metered", "needs")
     for status in statuses:
@@ -164,7 +164,7 @@ def build_image(
     image = plan_image(known_agents(agent_files or ()), agents or (), tag)
     client = shutil.which(engine) if engine else find_client()
     if dry_run:
-        out().file.write(f"{shell_words(image.command(engine or client or 'docker'))}\n\n")
+        out().file.write(f"{shlex.join(image.command(engine or client or 'docker'))}\n\n")
         out().file.write(CONTAINERFILE.read_text("utf-8"))
         return
     if client is None:

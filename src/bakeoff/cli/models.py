@@ -1,9 +1,8 @@
 """Carry out `bakeoff models`: list models, show prices, download a local model."""
 
 import datetime
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 from rich.text import Text
 
-from bakeoff.cli.console import add_row, err, out, table
+from bakeoff.cli.console import add_row, err, out, print_json, table
 from bakeoff.cli.run_plan import PASSED, UNDECIDED
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
@@ -26,11 +25,12 @@ from bakeoff.models.prices import (
     genai_provider_of,
     models_of_genai,
 )
-from bakeoff.models.providers import GATEWAY, ModelName, Provider, known_providers, parse_model_name
+from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
 from bakeoff.report.formatting import UNKNOWN, visible
 
 _OUR_NAMES = {"x-ai": "xai"}  # providers that have another name in genai-prices
 _NEAR = 5
+_KINDS = ("input", "output", "cacheRead", "cacheCreation")
 _NUMBERS = ("context", "in", "out", "cache read", "cache write")
 
 
@@ -66,60 +66,46 @@ class Row:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The gateway's list of models, and the exit code of fetching it."""
-
-    models: GatewayModels | None
-    code: int = PASSED
-
-
 def list_models(*, provider: str | None, search: str | None, refresh: bool, as_json: bool) -> int:
     """Print models with their prices; return the exit code."""
-    asked = _ask_gateway(refresh=refresh)
-    rows = list(_all_rows(asked.models))
+    gateway, code = _ask_gateway(refresh=refresh)
+    rows = list(_all_rows(gateway))
     if provider is not None:
         rows = _of_provider(rows, provider)
     if search is not None:
         rows = [row for row in rows if search.lower() in row.name.lower()]
     if as_json:
-        out().file.write(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
-        return asked.code
+        print_json([row.as_json() for row in rows])
+        return code
     if rows:
         _print_list(rows)
     err().print(f"{len(rows)} {'model' if len(rows) == 1 else 'models'}; prices are in USD per million tokens")
-    if not refresh:
-        _tell_gateway_date(asked.models)
-    return asked.code
+    if not refresh and gateway is None:
+        err().print("the list lacks the gateway's models: `bakeoff models list --refresh` fetches them")
+    elif not refresh and gateway is not None:
+        err().print(f"the gateway's models are as of {gateway.date}; --refresh fetches them again")
+    return code
 
 
-def _ask_gateway(*, refresh: bool) -> _Asked:
-    """Return the gateway's models, fetched again with `refresh`. If that fails, warn and use the kept list."""
+def _ask_gateway(*, refresh: bool) -> tuple[GatewayModels | None, int]:
+    """Return the gateway's models and an exit code. If fetching them again fails, warn and use the kept list."""
     if not refresh:
-        return _Asked(kept_models())
+        return kept_models(), PASSED
     try:
-        return _Asked(refresh_models(say=_warn))
+        return refresh_models(say=_warn), PASSED
     except InfraError as error:
         kept = kept_models()
-        _warn(f"{error}\n{_instead(kept)}")
-        return _Asked(kept, UNDECIDED)
-
-
-def _instead(kept: GatewayModels | None) -> str:
-    if kept is None:
-        return f"there is no kept list of the gateway's models; prices come from {GENAI}, which needs no network"
-    return f"using the gateway's list of {kept.date}"
+        instead = (
+            f"using the gateway's list of {kept.date}"
+            if kept
+            else f"there is no kept list of the gateway's models; prices come from {GENAI}, which needs no network"
+        )
+        _warn(f"{error}\n{instead}")
+        return kept, UNDECIDED
 
 
 def _warn(message: str) -> None:
     err().print(Text("warning: " + "\n".join(visible(line, 400) for line in message.splitlines())))
-
-
-def _tell_gateway_date(models: GatewayModels | None) -> None:
-    if models is None:
-        err().print("the list lacks the gateway's models: `bakeoff models list --refresh` fetches them")
-    else:
-        err().print(f"the gateway's models are as of {models.date}; --refresh fetches them again")
 
 
 def _all_rows(gateway: GatewayModels | None) -> Iterator[Row]:
@@ -157,27 +143,23 @@ def _of_provider(rows: list[Row], typed: str) -> list[Row]:
     providers = known_providers()
     if wanted not in providers:
         raise UsageError(f"--provider {typed!r} is not one of {', '.join(sorted(providers))}")
-    listed = _listed_as(providers[wanted])
+    prices = providers[wanted].prices  # some providers are listed under another name, such as gemini under google
+    listed = _OUR_NAMES.get(prices, prices) if prices else wanted
     rows = [replace(row, provider=wanted) for row in rows if row.provider == listed]
     if not rows and wanted != GATEWAY:  # the last lines say more about the gateway
         err().print(Text(f"no list of {wanted}'s models is known: name one as {wanted}:NAME"))
     return rows
 
 
-def _listed_as(provider: Provider) -> str:
-    """Return the name under which a provider is listed: some have two, such as gemini and google."""
-    return _OUR_NAMES.get(provider.prices, provider.prices) if provider.prices else provider.name
-
-
 def _print_list(rows: list[Row]) -> None:
     shown = table("model", "context", "in", "out", "source", right=_NUMBERS)
     for row in rows:
         context = f"{row.context:,}" if row.context else UNKNOWN
-        add_row(shown, row.name, context, *_mtok(row.price, "input", "output"), _source(row))
+        add_row(shown, row.name, context, *mtok(row.price, _KINDS[:2]), _source(row))
     out().print(shown)
 
 
-def _mtok(rates: Rates | None, *kinds: str) -> Iterator[str]:
+def mtok(rates: Rates | None, kinds: Iterable[str]) -> Iterator[str]:
     """Yield prices per million tokens. A `+` means that long prompts cost more."""
     costs = rates.per_mtok() if rates else {}
     more = "+" if isinstance(rates, Price) and rates.tiers else ""
@@ -193,18 +175,18 @@ def _source(row: Row) -> str:
 
 def show_prices(*, names: list[str], refresh: bool, as_json: bool) -> int:
     """Print the prices of models; return the exit code."""
-    asked = _ask_gateway(refresh=refresh)
-    found = {name: _priced(name, asked.models) for name in names}
+    gateway, code = _ask_gateway(refresh=refresh)
+    found = {name: _priced(name, gateway) for name in names}
     rows = [row for row in found.values() if row is not None]
     if as_json:
-        out().file.write(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
+        print_json([row.as_json() for row in rows])
     elif rows:
         _print_prices(rows)
     unknown = [name for name, row in found.items() if row is None]
     if unknown:
-        everything = list(_all_rows(asked.models))
+        everything = list(_all_rows(gateway))
         raise UsageError("\n".join(_unknown(name, everything) for name in unknown))
-    return asked.code
+    return code
 
 
 def _priced(name: str, gateway: GatewayModels | None) -> Row | None:
@@ -232,30 +214,22 @@ def _print_prices(rows: list[Row]) -> None:
     shown = table("model", "in", "out", "cache read", "cache write", "source", "listed as", right=_NUMBERS)
     for row in rows:
         assert row.price is not None
-        add_row(shown, row.name, *_four(row.price), _source(row), row.price.key)
+        add_row(shown, row.name, *mtok(row.price, _KINDS), _source(row), row.price.key)
         for tier in row.price.tiers:
-            add_row(shown, Text(f"  prompts over {tier.above:,} tokens"), *_four(tier))
+            add_row(shown, Text(f"  prompts over {tier.above:,} tokens"), *mtok(tier, _KINDS))
     out().print(shown)
     err().print("USD per million tokens; where a cache price is missing, the input price applies")
 
 
-def _four(rates: Rates) -> Iterator[str]:
-    return _mtok(rates, "input", "output", "cacheRead", "cacheCreation")
-
-
 def _unknown(name: str, rows: list[Row]) -> str:
-    near = _near(name, rows)
-    advice = f"similar names: {', '.join(near)}" if near else "`bakeoff models list --search TEXT` finds names"
-    return f"no price is known for {name!r}; {advice}"
-
-
-def _near(name: str, rows: list[Row]) -> list[str]:
-    """Return similar names, then names with a similar last part, in case the provider is wrong."""
+    """Advise similar names, then names with a similar last part, in case the provider is wrong."""
     whole = {row.name.lower(): row.name for row in rows}
     last = {_last_part(row.model): row.name for row in reversed(rows)}
     close = [whole[like] for like in get_close_matches(name.lower(), whole, _NEAR)]
     close += [last[like] for like in get_close_matches(_last_part(name), last, _NEAR)]
-    return list(dict.fromkeys(close))[:_NEAR]
+    near = list(dict.fromkeys(close))[:_NEAR]
+    advice = f"similar names: {', '.join(near)}" if near else "`bakeoff models list --search TEXT` finds names"
+    return f"no price is known for {name!r}; {advice}"
 
 
 def _last_part(name: str) -> str:
@@ -282,7 +256,17 @@ def pull_model(*, name: str) -> int:
 def show_transfer(console: Console) -> Iterator[tuple[Transferred, Callable[[str], None]]]:
     """Show a download: yield a function to call with the bytes done, and one to print a message."""
     if not console.is_terminal:
-        yield _Lines(console).progress, lambda message: console.print(Text(message))
+        told = 0
+
+        def line(done: int, total: int | None) -> None:
+            """Print a line for each quarter."""
+            nonlocal told
+            quarter = 4 * done // total if total else 0
+            if quarter > told:
+                console.print(f"{25 * quarter} % of {(total or 0) / 1e6:.0f} MB")
+            told = quarter
+
+        yield line, lambda message: console.print(Text(message))
         return
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -294,17 +278,3 @@ def show_transfer(console: Console) -> Iterator[tuple[Transferred, Callable[[str
             bar.update(task, completed=done, total=total)
 
         yield progress, lambda message: bar.console.print(Text(message))
-
-
-class _Lines:
-    """Lines for logs, one for each quarter."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._told = 0
-
-    def progress(self, done: int, total: int | None) -> None:
-        quarter = 4 * done // total if total else 0
-        if quarter > self._told:
-            self._console.print(f"{25 * quarter} % of {(total or 0) / 1e6:.0f} MB")
-        self._told = quarter

@@ -1,7 +1,6 @@
 """Carry out `bakeoff runs`: list, show, check and delete runs."""
 
 import heapq
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from bakeoff.cli.console import add_row, out, say, table, tell_of_damage
+from bakeoff.cli.console import add_row, out, print_json, say, table, tell_of_damage
 from bakeoff.cli.run_plan import print_spending, summary_json
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
@@ -18,7 +17,7 @@ from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
 from bakeoff.report.formatting import cost, percent, visible
 from bakeoff.report.html.entries import Unreadable, read_entries
 from bakeoff.report.run_summary import summary_table
-from bakeoff.report.summary import CaseVerdicts, RunTally, Summary
+from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.report.terminal import print_blocks
 from bakeoff.storage.journal import Damage, Mark
 from bakeoff.storage.run_folder import RunFolder, find_run
@@ -32,7 +31,7 @@ def list_runs(*, results: Path, as_json: bool) -> None:
     """Print all runs, newest first."""
     rows = _overviews(results)[::-1]
     if as_json:
-        out().file.write(json.dumps(rows, indent=2) + "\n")
+        print_json(rows)
         return
     if not rows:
         say(f"{results / 'runs'} has no runs yet; `bakeoff demo` makes one")
@@ -57,9 +56,8 @@ _KEYS = {"scored/planned": "scored", "best score": "best"}
 
 
 def _cell(row: dict[str, Any], title: str) -> Words:
-    if title == "history":
-        return sparkline(row["history"][-_SPARKS:])
-    return Quote(str(row[_KEYS.get(title, title)]))
+    cell = row[_KEYS.get(title, title)]
+    return sparkline(cell[-_SPARKS:]) if title == "history" else Quote(str(cell))
 
 
 def _overviews(results: Path) -> list[dict[str, Any]]:
@@ -90,12 +88,6 @@ def _overviews(results: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _state(folder: RunFolder, summary: Summary) -> str:
-    if folder.is_being_written():
-        return "running"
-    return "complete" if summary.complete else "incomplete"
-
-
 def show_run(*, run: str, results: Path, as_json: bool) -> None:
     """Print the summary of a run, and the trials that did not pass."""
     folder = find_run(results, run)
@@ -107,10 +99,11 @@ def show_run(*, run: str, results: Path, as_json: bool) -> None:
     summary = tally.summary()
     tell_of_damage(len(damaged), folder.label)
     if as_json:
-        out().file.write(json.dumps(summary_json(summary, folder), indent=2) + "\n")
+        print_json(summary_json(summary, folder))
         return
     console = out()
-    console.print(f"{folder.label}: {_state(folder, summary)}")
+    state = "running" if folder.is_being_written() else "complete" if summary.complete else "incomplete"
+    console.print(f"{folder.label}: {state}")
     print_blocks(console, [summary_table(summary)])
     print_spending(console, summary, folder)
     _print_failures(_first_not_passed(plan, folder, tally.cases))
@@ -162,8 +155,7 @@ def check_run(*, run: str, results: Path, as_json: bool) -> int:
             ended = entry.kind == "end"
     if as_json:
         problems = [{"line": damage.line, "reason": damage.reason} for damage in damaged]
-        facts = {"run": folder.name, "records": records, "damaged": problems, "torn": torn}
-        out().file.write(json.dumps(facts, indent=2) + "\n")
+        print_json({"run": folder.name, "records": records, "damaged": problems, "torn": torn})
         return int(bool(damaged))
     console = out()
     console.print(f"{folder.name}: {records} records, {len(damaged)} damaged lines")

@@ -8,14 +8,15 @@ from rich.text import Text
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff.cli.console import add_row, out, table
+from bakeoff.cli.models import mtok
 from bakeoff.cli.prompts import Option, advice, confirm, select, select_several, show_answer, type_in
 from bakeoff.doors.components.request import JOINED
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.models.embedded.weights import KNOWN, check_name, is_here
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
-from bakeoff.models.prices import Price, format_mtok_cost, models_of_genai
+from bakeoff.models.prices import Price, models_of_genai
 from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
-from bakeoff.report.formatting import UNKNOWN, visible
+from bakeoff.report.formatting import visible
 
 _CONTROLS = {"oracle": "control: submits the reference", "nop": "control: does nothing"}
 
@@ -110,7 +111,7 @@ def _options_with_keys() -> Iterator[Option]:
 
 def _priced_option(name: ModelName, gateway: GatewayModels | None) -> Option:
     price, _ = _price_of(name, gateway)
-    rates = f"  ({_mtok(price, 'input')} in, {_mtok(price, 'output')} out)" if price else ""
+    rates = "  ({} in, {} out)".format(*mtok(price, ("input", "output"))) if price else ""
     return Option(str(name), f"{visible(str(name))}{rates}")
 
 
@@ -155,7 +156,7 @@ def ask_pricing(models: tuple[str, ...], gateway: GatewayModels | None, *, defau
     for name in priced:
         price, problem = _price_of(parse_model_name(name), gateway)
         source = f"{price.source} {price.date or ''}".strip() if price else problem or "unknown price: no costs"
-        add_row(prices, name, *(_mtok(price, kind) for kind in kinds.values()), source)
+        add_row(prices, name, *mtok(price, kinds.values()), source)
     out().print(prices)
     return confirm("Compute costs at these prices?", default=default)
 
@@ -166,12 +167,6 @@ def _price_of(name: ModelName, gateway: GatewayModels | None) -> tuple[Price | N
         return known_price(gateway, (provider and provider.prices) or name.provider, name.model), ""
     except UsageError as error:  # the gateway's list has an invalid price
         return None, str(error)
-
-
-def _mtok(price: Price | None, kind: str) -> str:
-    """Return a price per million tokens. A `+` means that long prompts cost more."""
-    cost = price.per_mtok().get(f"{kind}CostPerMTok") if price else None
-    return UNKNOWN if cost is None or price is None else format_mtok_cost(cost) + "+" * bool(price.tiers)
 
 
 def ask_mcp(before: tuple[str, ...]) -> tuple[str, ...]:

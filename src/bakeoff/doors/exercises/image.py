@@ -1,7 +1,6 @@
 """Plan the container image that agents run in, and the command that builds it."""
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,11 +58,6 @@ def plan_image(agents: Mapping[str, AgentDefinition], wanted: Sequence[str], tag
             f"{agent.command[0]}={agent.install.package}" for agent in chosen if agent.install.method in _PYTHON
         ),
     )
-
-
-def shell_words(command: Sequence[str]) -> str:
-    """Return a command as one would type it."""
-    return shlex.join(command)
 
 
 def _obstacle(agent: AgentDefinition) -> str | None:

@@ -219,13 +219,7 @@ def _shares(result: ResultFile) -> list[float | None]:
     total = result.metadata.total_cost
     if total is None:
         return [None] * len(result.tests)
-    weights = [_tokens(test) for test in result.tests]
-    whole = sum(weights)
-    if not whole:
-        return [total.total_cost / len(weights) for _ in weights]
-    return [total.total_cost * weight / whole for weight in weights]
-
-
-def _tokens(test: SuiteResult) -> int:
-    used = [step.usage for step in test.steps if step.usage is not None]
-    return sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in used)
+    used = [[step.usage for step in test.steps if step.usage is not None] for test in result.tests]
+    tokens = [sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in usages) for usages in used]
+    weights = tokens if any(tokens) else [1] * len(tokens)
+    return [total.total_cost * weight / sum(weights) for weight in weights]

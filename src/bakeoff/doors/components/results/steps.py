@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from bakeoff.doors.components.results.imported import OWN_NOTES, BlockKind, StepNotes
+from bakeoff.doors.components.results.imported import OWN_NOTES, BlockKind, Difference, StepNotes
 from bakeoff.doors.components.results.model import (
     LONGEST,
     Block,
@@ -41,21 +41,25 @@ def extract_result_write_content(steps: Iterable[Step]) -> str | None:
 
 
 def write_step(step: Step, notes: StepNotes = OWN_NOTES) -> StepResult:
+    """Return a step as a file has it."""
     order = _usual_order(step.parts) if notes.order is None else notes.order
-    fields = {
-        "content": tuple(_block(step.parts[place], place, kind) for place, kind in order),
-        "finish_reason": _their_reason(step) if notes.finish_reason is None else notes.finish_reason,
-        "usage": _write_usage(step.usage, notes),
-        "warnings": notes.warnings,
-        "response": notes.response,
-        **dict.fromkeys(notes.null),
-    }
-    return StepResult(**{name: value for name, value in fields.items() if name not in notes.absent})
+    content = tuple(_block(step.parts[place], place, kind) for place, kind in order)
+    usual = _usual_step(step).model_copy(update={"content": content})
+    usage = notes.usage.applied(usual.usage or StepUsage())
+    return notes.step.applied(usual.model_copy(update={"usage": usage}))
 
 
-def _their_reason(step: Step) -> str:
-    reason = step.finish_reason or "unknown"
-    return _OUR_REASONS.get(reason, reason)
+def _usual_step(step: Step) -> StepResult:
+    """Return the step without its content, as bakeoff would write it."""
+    reason, used = step.finish_reason or "unknown", step.usage
+    usage = StepUsage(
+        input_tokens=used.input,
+        output_tokens=used.output,
+        total_tokens=used.tokens,
+        cached_input_tokens=used.cache_read,
+        reasoning_tokens=used.reasoning,
+    )
+    return StepResult(finish_reason=_OUR_REASONS.get(reason, reason), usage=usage, warnings=(), response={})
 
 
 def _usual_order(parts: Sequence[Part]) -> Order:
@@ -85,59 +89,28 @@ def _tool_block(call: ToolCall, place: int, kind: BlockKind) -> Block:
     return ToolResultBlock(tool_call_id=called, tool_name=name, **given, **returned)
 
 
-def _write_usage(usage: Usage, notes: StepNotes) -> StepUsage:
-    counts = {
-        "input_tokens": usage.input,
-        "output_tokens": usage.output,
-        "total_tokens": usage.tokens if notes.total_tokens is None else notes.total_tokens,
-        "cached_input_tokens": usage.cache_read,
-        "reasoning_tokens": usage.reasoning,
-        **dict.fromkeys(notes.null_counts),
-    }
-    return StepUsage(**{name: count for name, count in counts.items() if name not in notes.unknown})
-
-
 def read_step(step: StepResult) -> tuple[Step, StepNotes]:
+    """Return a step of a file, and what the file says besides."""
     reader = _Reader()
     for block in step.content:
         reader.take(block)
     counts = step.usage or StepUsage()
-    usage = _read_usage(counts)
+    usage = Usage(
+        requests=1,
+        input=counts.input_tokens or 0,
+        output=counts.output_tokens or 0,
+        cache_read=counts.cached_input_tokens or 0,
+        reasoning=counts.reasoning_tokens or 0,
+    )
     reason = _THEIR_REASONS.get(step.finish_reason, step.finish_reason)
     read = Step(parts=tuple(reader.parts), usage=usage, finish_reason=reason)
-    order = tuple(reader.order)
-    absent, null = _lacking(step)
-    unknown, null_counts = _lacking(counts)
+    usual, order = _usual_step(read), tuple(reader.order)
     notes = StepNotes(
-        warnings=step.warnings,
-        response=step.response,
-        total_tokens=None if counts.total_tokens == usage.tokens else counts.total_tokens,
-        finish_reason=None if _their_reason(read) == step.finish_reason else step.finish_reason,
-        absent=absent,
-        null=null,
-        unknown=unknown,
-        null_counts=null_counts,
+        step=Difference.between(step, usual, skip=("content", "usage") if step.usage else ("content",)),
+        usage=Difference.between(counts, usual.usage or StepUsage()),
         order=None if order == _usual_order(reader.parts) else order,
     )
     return read, notes
-
-
-def _lacking(part: StepResult | StepUsage) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields that an object of the file does not have, and those that are null in it."""
-    had = part.model_fields_set
-    names = type(part).model_fields
-    absent = tuple(name for name in names if name not in had)
-    return absent, tuple(name for name in names if name in had and getattr(part, name) is None)
-
-
-def _read_usage(usage: StepUsage) -> Usage:
-    return Usage(
-        requests=1,
-        input=usage.input_tokens or 0,
-        output=usage.output_tokens or 0,
-        cache_read=usage.cached_input_tokens or 0,
-        reasoning=usage.reasoning_tokens or 0,
-    )
 
 
 @dataclass(slots=True)
