@@ -15,8 +15,9 @@ from bakeoff.cli.console import out, say
 from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp_suite.config import Suite, read_suite, suite_environment
-from bakeoff.doors.mcp_suite.generate import Frame, added_to, cases_text, draft_cases, reworded, whole_config
-from bakeoff.doors.mcp_suite.lint import (
+from bakeoff.doors.mcp_suite.generate.drafts import draft_cases, reworded
+from bakeoff.doors.mcp_suite.generate.output import Frame, added_to, cases_text, whole_config
+from bakeoff.doors.mcp_suite.lint.report import (
     Linted,
     as_sarif,
     lint_blocks,

@@ -66,55 +66,53 @@ class HttpServer:
             raise httpx2.DecodingError("its answer is compressed, although plain data was requested")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = LimitedStream(response.stream, self._limits.message_bytes)
+            chunks = limited(response.stream, self._limits.message_bytes)
+            response.stream = FilteredStream(response.stream, chunks)
         elif self._spec.transport == "sse" and response.request.method == "GET":
-            response.stream = NamedEndpoint(response.stream)
+            response.stream = FilteredStream(response.stream, with_named_endpoint(response.stream))
 
 
-class LimitedStream(httpx2.AsyncByteStream):
-    """A body that raises an error when it is too long."""
+class FilteredStream(httpx2.AsyncByteStream):
+    """A body whose chunks pass through a filter."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
-        self._stream, self._most = stream, most
+    def __init__(self, stream: httpx2.AsyncByteStream, chunks: AsyncIterator[bytes]) -> None:
+        self._stream, self._chunks = stream, chunks
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._stream:
-            size += len(chunk)
-            if size > self._most:
-                raise TooLarge(f"the answer has more than {self._most:,} bytes")
-            yield chunk
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
-class NamedEndpoint(httpx2.AsyncByteStream):
+async def limited(stream: httpx2.AsyncByteStream, most: int) -> AsyncIterator[bytes]:
+    """Raise an error when a body is too long."""
+    size = 0
+    async for chunk in stream:
+        size += len(chunk)
+        if size > most:
+            raise TooLarge(f"the answer has more than {most:,} bytes")
+        yield chunk
+
+
+async def with_named_endpoint(stream: httpx2.AsyncByteStream) -> AsyncIterator[bytes]:
     """Name the first event of an SSE stream `endpoint` if the server sends no `event:` lines.
 
     The SDK reads an event without a name as a message. The first event contains the address to post to, and the SDK
     waits forever for one that is called `endpoint`. An address differs from a message in not being JSON.
     """
-
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        seen = b""
-        decided = False
-        async for chunk in self._stream:
-            if decided:
-                yield chunk
-                continue
-            seen += chunk
-            decided, named = name_first_event(seen)
-            if decided:
-                yield named
-        if not decided:
-            yield seen
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+    seen = b""
+    decided = False
+    async for chunk in stream:
+        if decided:
+            yield chunk
+            continue
+        seen += chunk
+        decided, named = name_first_event(seen)
+        if decided:
+            yield named
+    if not decided:
+        yield seen
 
 
 def name_first_event(seen: bytes) -> tuple[bool, bytes]:

@@ -5,10 +5,18 @@ import shlex
 from collections.abc import Iterable
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
@@ -45,6 +53,15 @@ class HubLimits(FrozenModel):
     result_bytes: PositiveInt = Field(default=1_000_000, description="one tool result, as JSON")
 
 
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError(f"{text!r} contains a NUL character, which no program can receive: remove it")
+    return text
+
+
+_Argument = Annotated[str, AfterValidator(_without_nul)]
+
+
 class ServerSpec(FrozenModel):
     """Describe one server. `command` makes it a stdio server, `url` makes it an HTTP server.
 
@@ -53,9 +70,11 @@ class ServerSpec(FrozenModel):
 
     name: Name
     transport: Transport = Field(default="stdio", description="follows from `command` or `url` when absent")
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = Field(default={}, repr=False, description="added to the few variables that a server gets")
+    command: _Argument | None = None
+    args: tuple[_Argument, ...] = ()
+    env: dict[_Argument, _Argument] = Field(
+        default={}, repr=False, description="added to the few variables that a server gets"
+    )
     cwd: Path | None = None
     url: str | None = Field(default=None, repr=False)
     headers: dict[str, str] = Field(default={}, repr=False)
@@ -74,17 +93,6 @@ class ServerSpec(FrozenModel):
         if not isinstance(url, str):
             return {**data, "transport": "stdio"}
         return {**data, "transport": "sse" if _split(url).path.rstrip("/").endswith("/sse") else "http"}
-
-    @field_validator("command", "args", "env")
-    @classmethod
-    def _refuse_nul(cls, value: Any) -> Any:
-        texts = [value] if isinstance(value, str) else value or ()
-        if isinstance(value, dict):
-            texts = chain(value.keys(), value.values())
-        for text in texts:
-            if "\0" in text:
-                raise ValueError(f"{text!r} contains a NUL character, which no program can receive: remove it")
-        return value
 
     @field_validator("env")
     @classmethod

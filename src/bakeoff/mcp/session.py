@@ -9,11 +9,11 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 import anyio
 import httpx2
+from anyio.abc import ObjectReceiveStream
 from mcp.client import Client, Transport
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
@@ -76,7 +76,7 @@ class Peer(Protocol):
     def explain(self) -> str: ...
 
 
-class WatchedStream:
+class WatchedStream(ObjectReceiveStream[Wire]):
     """The incoming messages of a connection. It reports their end, and keeps the tool list that was received."""
 
     def __init__(self, stream: Any, connection: "Connection") -> None:
@@ -96,25 +96,8 @@ class WatchedStream:
         self._connection.received(item)
         return item
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Wire:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 class Connection:
@@ -139,10 +122,9 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
+        info = Implementation(name="bakeoff", version=__version__)
+        client = Client(self._watched(), cache=None, client_info=info)
         async with contextlib.AsyncExitStack() as stack:
-            client = Client(
-                self._watched(), cache=None, client_info=Implementation(name="bakeoff", version=__version__)
-            )
             async with asyncio.timeout(self._limits.startup_seconds):
                 self._client = await stack.enter_async_context(client)
                 self._stage = "finish its tool list"

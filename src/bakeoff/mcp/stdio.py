@@ -40,35 +40,6 @@ LINES_KEPT = 20
 UNREADABLE = "Failed to parse"  # how the SDK's message for an unreadable answer starts
 
 
-class TooLong(Exception):
-    """Raised when a line exceeds the limit for one message."""
-
-
-class Lines:
-    """Split a stream of bytes into lines of limited length."""
-
-    def __init__(self, longest: int) -> None:
-        self._longest = longest
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        first, *more = chunk.split(b"\n")
-        self._add(first)
-        whole: list[bytes] = []
-        for piece in more:
-            whole.append(b"".join(self._parts))
-            self._parts, self._size = [], 0
-            self._add(piece)
-        return whole
-
-    def _add(self, piece: bytes) -> None:
-        self._parts.append(piece)
-        self._size += len(piece)
-        if self._size > self._longest:
-            raise TooLong
-
-
 class LastLines:
     """Keep the last lines of a stream of bytes, of any length and with lines of any length."""
 
@@ -156,6 +127,7 @@ class StdioServer:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
+                    limit=self._limits.message_bytes,
                     **supervisor_options(theirs.fileno()),
                 )
             order = json.dumps(self._order()).encode() + b"\n"
@@ -199,16 +171,15 @@ class StdioServer:
     async def _read_messages(
         self, stdout: asyncio.StreamReader, sink: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
-        lines = Lines(self._limits.message_bytes)
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody reads any more
             try:
-                while chunk := await stdout.read(CHUNK):
-                    for line in lines.feed(chunk):
-                        message = self._parse(line)
-                        if message is not None:
-                            await sink.send(message)
-            except TooLong:
-                self._fault = self._fault or f"it sent a message of more than {self._limits.message_bytes:,} bytes"
+                while self._noise <= NOISE_LINES and (line := await stdout.readline()).endswith(b"\n"):
+                    if message := self._parse(line):
+                        await sink.send(message)
+            except ValueError:
+                self._fault = f"it sent a message of more than {self._limits.message_bytes:,} bytes"
+            if self._noise > NOISE_LINES:
+                self._fault = f"it printed more than {NOISE_LINES:,} lines that are not messages"
             await self._wait_for_report()
             sink.close()
         while await stdout.read(CHUNK):
@@ -228,9 +199,6 @@ class StdioServer:
             return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))
         self._noise += 1
         self._last_noise = line[:1000]
-        if self._noise > NOISE_LINES:
-            self._fault = f"it printed more than {NOISE_LINES:,} lines that are not messages"
-            raise TooLong
         return None
 
     async def _write_messages(

@@ -15,7 +15,7 @@ from bakeoff.cli.mcp_tools import init
 from bakeoff.doors.mcp_suite.api import evaluate
 from bakeoff.doors.mcp_suite.config import read_suite, unknown_tools
 from bakeoff.doors.mcp_suite.examples import EXAMPLES, write_example
-from bakeoff.doors.mcp_suite.lint import lint_tools, servers_of
+from bakeoff.doors.mcp_suite.lint.report import lint_tools, servers_of
 from bakeoff.doors.mcp_suite.providers import check_models
 from bakeoff.doors.mcp_suite.suites import find_configs
 from bakeoff.errors import UsageError

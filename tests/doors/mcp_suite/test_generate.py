@@ -18,7 +18,8 @@ from bakeoff.cli.mcp_tools import generate
 from bakeoff.doors.mcp_suite.api import evaluate
 from bakeoff.doors.mcp_suite.config import read_suite
 from bakeoff.doors.mcp_suite.examples import write_example
-from bakeoff.doors.mcp_suite.generate import Frame, added_to, cases_text, draft_cases, reworded, whole_config
+from bakeoff.doors.mcp_suite.generate.drafts import draft_cases, reworded
+from bakeoff.doors.mcp_suite.generate.output import Frame, added_to, cases_text, whole_config
 from bakeoff.doors.mcp_suite.generate.values import Maker
 from bakeoff.doors.mcp_suite.matching import parameter_differences
 from bakeoff.errors import UsageError

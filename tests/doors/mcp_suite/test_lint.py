@@ -16,7 +16,8 @@ from rich.console import Console
 
 from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_tools import lint as lint_command
-from bakeoff.doors.mcp_suite.lint import RULES, Linted, LintReport, as_sarif, lint_blocks, lint_servers, lint_tools
+from bakeoff.doors.mcp_suite.lint.report import Linted, LintReport, as_sarif, lint_blocks, lint_servers, lint_tools
+from bakeoff.doors.mcp_suite.lint.rules import RULES
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.report.terminal import print_blocks

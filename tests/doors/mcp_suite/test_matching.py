@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.doors.mcp_suite.matching import (
-    Difference,
     is_matcher,
     matcher_problems,
     parameter_differences,
@@ -17,7 +16,7 @@ from bakeoff.doors.mcp_suite.matching import (
 )
 
 
-def differences(expected: Any, actual: Any, **options: Any) -> list[Difference]:
+def differences(expected: Any, actual: Any, **options: Any) -> list[str]:
     return asyncio.run(parameter_differences(expected, actual, **options))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     AliasPath,
     Field,
@@ -151,15 +152,37 @@ class SuiteModelSettings(ModelSettings):
         return {**written, **single}
 
 
+def _class_path(target: str) -> str:
+    module, _, attribute = target.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
+        raise ValueError(f"{target!r} does not name a class: write it as `module:Class`")
+    return target
+
+
+def _address(url: str) -> str:
+    if not is_http_address(url):
+        raise ValueError(f"{url!r} is not an address: write it as https://host/v1")
+    return url
+
+
+def _variable_name(name: str) -> str:
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+        # The value is not shown, because it may be the key itself.
+        raise ValueError("this is not the name of a variable: write its name, such as MY_API_KEY, and not the key")
+    return name
+
+
 class ProviderConfig(FrozenModel):
     """An additional provider: `module:Class`, or the address of an OpenAI-compatible API."""
 
     # The fields have the names of `bakeoff.subjects.model.ProviderOptions`.
-    target: str | None = Field(default=None, validation_alias=AliasChoices("target", "class", "module"))
-    base_url: str | None = Field(
+    target: Annotated[str, AfterValidator(_class_path)] | None = Field(
+        default=None, validation_alias=AliasChoices("target", "class", "module")
+    )
+    base_url: Annotated[str, AfterValidator(_address)] | None = Field(
         default=None, validation_alias=AliasChoices("baseUrl", "base_url", "url"), serialization_alias="baseUrl"
     )
-    key_variable: str | None = Field(
+    key_variable: Annotated[str, AfterValidator(_variable_name)] | None = Field(
         default=None,
         validation_alias=AliasChoices("apiKeyVariable", "key_variable", "apiKeyEnv"),
         serialization_alias="apiKeyVariable",
@@ -172,30 +195,6 @@ class ProviderConfig(FrozenModel):
         if not isinstance(value, str):
             return value
         return {"baseUrl": value} if value.startswith(("http://", "https://")) else {"target": value}
-
-    @field_validator("target")
-    @classmethod
-    def _check_target(cls, target: str | None) -> str | None:
-        module, _, attribute = (target or "").partition(":")
-        parts = [*module.split("."), *attribute.split(".")]
-        if target is not None and not all(part.isidentifier() for part in parts):
-            raise ValueError(f"{target!r} does not name a class: write it as `module:Class`")
-        return target
-
-    @field_validator("base_url")
-    @classmethod
-    def _check_url(cls, url: str | None) -> str | None:
-        if url is not None and not is_http_address(url):
-            raise ValueError(f"{url!r} is not an address: write it as https://host/v1")
-        return url
-
-    @field_validator("key_variable")
-    @classmethod
-    def _check_variable(cls, name: str | None) -> str | None:
-        if name is not None and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
-            # The value is not shown, because it may be the key itself.
-            raise ValueError("this is not the name of a variable: write its name, such as MY_API_KEY, and not the key")
-        return name
 
     @model_validator(mode="after")
     def _check_complete(self) -> Self:

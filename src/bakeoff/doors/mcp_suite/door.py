@@ -2,23 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.mcp_suite.outcome import Outcome
 from bakeoff.doors.mcp_suite.plan import KIND, SCORER, PlanSettings, environment_of, settings_of
-from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import Scorer, Subject
+from bakeoff.plan import Plan
 from bakeoff.storage.redaction import secrets_in
-from bakeoff.subjects.variables import filled
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp_suite.results.files import Written
-    from bakeoff.doors.mcp_suite.scorer import Grader
     from bakeoff.report.blocks import Block, Section
     from bakeoff.report.html.run_data import RunData
 
@@ -40,10 +35,16 @@ class McpDoor(Door):
         self._settings, self._environment = settings, environment
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
-        parts = _Parts(plan, self.settings_of(plan), self.environment_of(plan))
-        registry = default_registry().with_scorer(SCORER, parts.scorer)
+        # Imported here, because the SDKs take a second to load.
+        from bakeoff.doors.mcp_suite.scorer import CallScorer
+        from bakeoff.doors.mcp_suite.subjects import SuiteModel
+
+        settings, environment = self.settings_of(plan), self.environment_of(plan)
+        registry = default_registry().with_scorer(
+            SCORER, lambda spec: CallScorer.from_spec(spec, plan, settings, environment)
+        )
         for kind in {spec.kind for spec in plan.subjects if spec.kind.startswith(KIND)}:
-            registry = registry.with_subject(kind, parts.subject)
+            registry = registry.with_subject(kind, lambda spec: SuiteModel.from_spec(spec, settings, environment))
         return registry
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
@@ -104,49 +105,3 @@ def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
     )
     if used.tokens:
         yield paragraph(f"{used.tokens:,} tokens, {cost(used.cost)}")
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """Build the subjects and the scorer of one plan. Imports are local, because the SDKs take a second to load."""
-
-    plan: Plan
-    settings: PlanSettings
-    environment: Mapping[str, str]
-
-    def subject(self, spec: SubjectSpec) -> Subject:
-        from bakeoff.doors.mcp_suite.subjects import SuiteModel
-
-        with importable(self.settings.folder):
-            return SuiteModel.from_spec(self._with_secrets(spec), self.settings, self.environment)
-
-    def scorer(self, spec: ScorerSpec) -> Scorer:
-        from bakeoff.doors.mcp_suite.scorer import CallScorer
-        from bakeoff.doors.mcp_suite.servers import hub_of
-
-        wanted = spec.options.get("execute") is True or self._expects("results") or self._expects("grading")
-        executes = wanted and spec.options.get("mode") != "agent"  # agents call the tools themselves
-        hub = hub_of(self.settings.servers, self.environment) if executes else None
-        return CallScorer.from_spec(spec, self.settings.tools, hub, self._grader)
-
-    @cached_property
-    def _grader(self) -> "Grader | None":
-        from bakeoff.doors.mcp_suite.scorer import Grader
-        from bakeoff.doors.mcp_suite.subjects import model_of
-
-        judge = self.settings.judge
-        if judge is None or not self._expects("grading"):
-            return None
-        with importable(self.settings.folder):
-            return Grader(model_of(self._with_secrets(judge), self.settings, self.environment).access)
-
-    def _expects(self, what: str) -> bool:
-        """Return True if a case expects `results` or has a `grading` criterion."""
-        return any(isinstance(case.expected, dict) and case.expected.get(what) is not None for case in self.plan.cases)
-
-    def _with_secrets(self, spec: SubjectSpec) -> SubjectSpec:
-        """Return a spec with the secrets of its provider, which the plan does not contain."""
-        if "providers" not in spec.options:
-            return spec
-        providers = filled(spec.options["providers"], self.environment)
-        return spec.model_copy(update={"options": {**spec.options, "providers": providers}})

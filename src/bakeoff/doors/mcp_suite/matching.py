@@ -8,7 +8,7 @@ the order of lists does. Anywhere in the expected value, an object that has only
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import TypeGuard
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
@@ -72,17 +72,6 @@ class Matcher(FrozenModel):
 _KEYS = frozenset(Matcher.model_fields)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One place where a value differs from the expected one."""
-
-    place: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.why}" if self.place else self.why
-
-
 def is_matcher(expected: JsonValue) -> bool:
     return isinstance(expected, dict) and bool(expected) and expected.keys() <= _KEYS and expected.keys() != {"value"}
 
@@ -113,95 +102,95 @@ def parameter_problems(expected: Mapping[str, JsonValue]) -> list[tuple[Key, str
 
 async def parameter_differences(
     expected: Mapping[str, JsonValue], actual: Mapping[str, JsonValue], *, extra_allowed: bool = False
-) -> list[Difference]:
-    """Return all places where the parameters of a call differ from the expected ones."""
-    return await _object_differences(expected, actual, "", ignore_case=False, extra_allowed=extra_allowed)
+) -> list[str]:
+    """Return a sentence for each place where the parameters of a call differ from the expected ones."""
+    return await _object_differences(expected, actual, extra_allowed=extra_allowed)
 
 
 async def value_differences(
-    expected: JsonValue, actual: JsonValue, place: str = "", *, ignore_case: bool = False
-) -> list[Difference]:
-    """Return all places where a value differs from the expected one."""
-    if is_matcher(expected):
+    expected: JsonValue, actual: JsonValue, place: str = "", *, ignore_case: bool = False, literal: bool = False
+) -> list[str]:
+    """Return a sentence for each place where a value differs from the expected one.
+
+    With `literal`, the expected value contains no matchers, even if a part of it looks like one.
+    """
+    if not literal and is_matcher(expected):
         return await _by_matcher(Matcher.model_validate(expected), actual, place, ignore_case=ignore_case)
     if isinstance(expected, dict) and isinstance(actual, dict):
-        return await _object_differences(expected, actual, place, ignore_case=ignore_case, extra_allowed=False)
+        return await _object_differences(expected, actual, place, ignore_case=ignore_case, literal=literal)
     if isinstance(expected, list) and isinstance(actual, list):
-        return await _list_differences(expected, actual, place, ignore_case=ignore_case)
-    return [] if _same(expected, actual, ignore_case=ignore_case) else [_differs(expected, actual, place)]
+        if len(expected) != len(actual):
+            return [_at(place, f"has {len(actual)} items, expected {len(expected)}")]
+        found: list[str] = []
+        for at, (wanted, value) in enumerate(zip(expected, actual, strict=True)):
+            found += await value_differences(wanted, value, f"{place}[{at}]", ignore_case=ignore_case, literal=literal)
+        return found
+    if ignore_case and isinstance(expected, str) and isinstance(actual, str):
+        same = expected.casefold() == actual.casefold()
+    else:
+        same = expected == actual and isinstance(expected, bool) == isinstance(actual, bool)
+    return [] if same else [_at(place, f"is {_shown(actual)}, expected {_shown(expected)}")]
 
 
 async def _object_differences(
     expected: Mapping[str, JsonValue],
     actual: Mapping[str, JsonValue],
-    place: str,
+    place: str = "",
     *,
-    ignore_case: bool,
-    extra_allowed: bool,
-) -> list[Difference]:
-    found: list[Difference] = []
+    ignore_case: bool = False,
+    literal: bool = False,
+    extra_allowed: bool = False,
+) -> list[str]:
+    found: list[str] = []
+    around = f"{place}." if place else ""
     for name, wanted in expected.items():
-        inner = f"{place}.{name}" if place else name
         if name in actual:
-            found += await value_differences(wanted, actual[name], inner, ignore_case=ignore_case)
-        elif not _is_optional(wanted):
-            found.append(Difference(inner, f"is missing, expected {_shown(wanted)}"))
+            found += await value_differences(
+                wanted, actual[name], f"{around}{name}", ignore_case=ignore_case, literal=literal
+            )
+        elif literal or not _is_optional(wanted):
+            found.append(_at(f"{around}{name}", f"is missing, expected {_shown(wanted)}"))
     extra = [] if extra_allowed else [name for name in actual if name not in expected]
-    return found + [
-        Difference(f"{place}.{name}" if place else name, f"was not expected, is {_shown(actual[name])}")
-        for name in extra
-    ]
+    return found + [_at(f"{around}{name}", f"was not expected, is {_shown(actual[name])}") for name in extra]
 
 
-async def _list_differences(
-    expected: list[JsonValue], actual: list[JsonValue], place: str, *, ignore_case: bool
-) -> list[Difference]:
-    if len(expected) != len(actual):
-        return [Difference(place, f"has {len(actual)} items, expected {len(expected)}")]
-    found: list[Difference] = []
-    for at, (wanted, value) in enumerate(zip(expected, actual, strict=True)):
-        found += await value_differences(wanted, value, f"{place}[{at}]", ignore_case=ignore_case)
-    return found
-
-
-async def _by_matcher(matcher: Matcher, actual: JsonValue, place: str, *, ignore_case: bool) -> list[Difference]:
+async def _by_matcher(matcher: Matcher, actual: JsonValue, place: str, *, ignore_case: bool) -> list[str]:
     ignore_case = ignore_case or matcher.caseInsensitive
+    value = matcher.value
+    problem: str | None = None
     if matcher.is_open:  # `any`, or only `optional`
         return []
     if matcher.oneOf is not None:
         for choice in matcher.oneOf:
-            if not await value_differences(choice, actual, place, ignore_case=ignore_case):
+            if not await value_differences(choice, actual, ignore_case=ignore_case):
                 return []
-        return [Difference(place, f"is {_shown(actual)}, expected one of {_shown(matcher.oneOf)}")]
-    if matcher.regex is not None:
-        return await _by_pattern(matcher.regex, actual, place, ignore_case=ignore_case)
-    if matcher.approx is not None:
-        return _by_distance(matcher.value, actual, matcher.approx, place)
-    if matcher.exact:
-        same = _same(matcher.value, actual, ignore_case=ignore_case)
-        return [] if same else [_differs(matcher.value, actual, place)]
-    return await value_differences(matcher.value, actual, place, ignore_case=ignore_case)
+        problem = f"is {_shown(actual)}, expected one of {_shown(matcher.oneOf)}"
+    elif matcher.regex is not None:
+        problem = await _pattern_problem(matcher.regex, actual, ignore_case=ignore_case)
+    elif matcher.approx is not None:
+        if not _is_near(actual, value, matcher.approx):
+            problem = f"is {_shown(actual)}, expected {value!r} ± {matcher.approx:g}"
+    elif not matcher.exact:
+        return await value_differences(value, actual, place, ignore_case=ignore_case)
+    elif await value_differences(value, actual, ignore_case=ignore_case, literal=True):
+        problem = f"is {_shown(actual)}, expected {_shown(value)}"
+    return [_at(place, problem)] if problem else []
 
 
-async def _by_pattern(pattern: str, actual: JsonValue, place: str, *, ignore_case: bool) -> list[Difference]:
+async def _pattern_problem(pattern: str, actual: JsonValue, *, ignore_case: bool) -> str | None:
     if not isinstance(actual, str):
-        return [Difference(place, f"is {_shown(actual)}, expected a text with {pattern!r}")]
+        return f"is {_shown(actual)}, expected a text with {pattern!r}"
     found = await is_found(re.compile(pattern), actual, _SEARCH_SECONDS)
     if found is False and ignore_case:  # tried second: `[^a]` matches less when case is ignored
         found = await is_found(re.compile(pattern, re.IGNORECASE), actual, _SEARCH_SECONDS)
     if found is None:
-        return [Difference(place, f"the search for {pattern!r} was stopped after {_SEARCH_SECONDS:g} s")]
-    return [] if found else [Difference(place, f"is {_shown(actual)}, which does not contain {pattern!r}")]
+        return f"the search for {pattern!r} was stopped after {_SEARCH_SECONDS:g} s"
+    return None if found else f"is {_shown(actual)}, which does not contain {pattern!r}"
 
 
-def _by_distance(wanted: JsonValue, actual: JsonValue, most: float, place: str) -> list[Difference]:
-    assert isinstance(wanted, int | float)
-    if isinstance(actual, int | float) and _is_number(actual) and _are_near(actual, wanted, most):
-        return []
-    return [Difference(place, f"is {_shown(actual)}, expected {wanted!r} ± {most:g}")]
-
-
-def _are_near(one: float, other: float, most: float) -> bool:
+def _is_near(one: JsonValue, other: JsonValue, most: float) -> bool:
+    if not _is_number(one) or not _is_number(other):
+        return False
     try:
         far = abs(one - other)
         if isinstance(far, int):  # exact for any number of digits
@@ -212,22 +201,6 @@ def _are_near(one: float, other: float, most: float) -> bool:
         return False
 
 
-def _same(expected: JsonValue, actual: JsonValue, *, ignore_case: bool) -> bool:
-    """Compare as JSON, without matchers."""
-    if isinstance(expected, bool) or isinstance(actual, bool):
-        return expected is actual
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        return expected.keys() == actual.keys() and all(
-            _same(value, actual[name], ignore_case=ignore_case) for name, value in expected.items()
-        )
-    if isinstance(expected, list) and isinstance(actual, list):
-        pairs = zip(expected, actual, strict=False)
-        return len(expected) == len(actual) and all(_same(one, other, ignore_case=ignore_case) for one, other in pairs)
-    if ignore_case and isinstance(expected, str) and isinstance(actual, str):
-        return expected.casefold() == actual.casefold()
-    return expected == actual
-
-
 def _is_optional(expected: JsonValue) -> bool:
     if not isinstance(expected, dict) or not is_matcher(expected):
         return False
@@ -236,20 +209,18 @@ def _is_optional(expected: JsonValue) -> bool:
     return expected.get("exact") is not True and _is_optional(expected.get("value"))
 
 
-def _is_number(value: JsonValue) -> bool:
+def _is_number(value: JsonValue) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _children(expected: JsonValue, place: Key) -> list[tuple[Key, JsonValue]]:
     if isinstance(expected, dict):
         return [((*place, name), value) for name, value in expected.items()]
-    if isinstance(expected, list):
-        return [((*place, at), value) for at, value in enumerate(expected)]
-    return []
+    return [((*place, at), value) for at, value in enumerate(expected)] if isinstance(expected, list) else []
 
 
-def _differs(expected: JsonValue, actual: JsonValue, place: str) -> Difference:
-    return Difference(place, f"is {_shown(actual)}, expected {_shown(expected)}")
+def _at(place: str, problem: str) -> str:
+    return f"{place}: {problem}" if place else problem
 
 
 def _shown(value: JsonValue) -> str:

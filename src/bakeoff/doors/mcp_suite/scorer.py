@@ -20,11 +20,13 @@ from bakeoff.doors.mcp_suite.calls import (
     read_reply,
 )
 from bakeoff.doors.mcp_suite.matching import is_matcher, parameter_differences, value_differences
-from bakeoff.doors.mcp_suite.plan import SCORER
+from bakeoff.doors.mcp_suite.plan import SCORER, PlanSettings
+from bakeoff.doors.mcp_suite.servers import hub_of
+from bakeoff.doors.mcp_suite.subjects import model_of
 from bakeoff.errors import GraderError
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
 from bakeoff.models.access import ProviderAccess
-from bakeoff.plan import Case, ScorerSpec, read_options
+from bakeoff.plan import Case, Plan, ScorerSpec, read_options
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score, ToolCall
 from bakeoff.scorers.judging import Rubric, ask
@@ -76,19 +78,6 @@ class Grader:
     max_tokens: int | None = 1024
     repeats: int = 1
 
-    @property
-    def needs(self) -> Needs:
-        return Needs(resources=() if self.only_recordings else (self.access,))
-
-    def lacks(self) -> list[str]:
-        return self.access.lacks()
-
-    def secrets(self) -> Mapping[str, str]:
-        return self.access.secrets()
-
-    def offline(self) -> Self:
-        return replace(self, only_recordings=True)
-
     async def __call__(
         self, criterion: str, calls: Sequence[Call], executed: Sequence[Executed], given: ScoreInput
     ) -> Grade:
@@ -126,14 +115,21 @@ class CallScorer:
 
     @classmethod
     def from_spec(
-        cls, spec: ScorerSpec, tools: Sequence[ServerTool], hub: McpHub | None, grader: Grader | None
+        cls, spec: ScorerSpec, plan: Plan, settings: PlanSettings, environment: Mapping[str, str]
     ) -> "CallScorer":
-        return cls(read_options(spec, ScorerOptions), tuple(tools), hub, grader)
+        options = read_options(spec, ScorerOptions)
+        expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
+        graded = any(each.get("grading") is not None for each in expected)
+        wanted = options.execute or graded or any(each.get("results") is not None for each in expected)
+        executes = wanted and options.mode != "agent"  # agents call the tools themselves
+        hub = hub_of(settings.servers, environment) if executes else None
+        judge = model_of(settings.judge, settings, environment) if graded and settings.judge is not None else None
+        return cls(options, settings.tools, hub, Grader(judge.access) if judge is not None else None)
 
     @property
     def needs(self) -> Needs:
         shared = (self.hub,) if self.hub is not None and self.options.scope == "run" else ()
-        judging = self.grader.needs.resources if self.grader is not None else ()
+        judging = (self.grader.access,) if self.grader is not None and not self.grader.only_recordings else ()
         return Needs(resources=(*shared, *judging))
 
     def check(self, case: Case) -> str | None:
@@ -144,13 +140,13 @@ class CallScorer:
         return None
 
     def lacks(self) -> list[str]:
-        return self.grader.lacks() if self.grader is not None else []
+        return self.grader.access.lacks() if self.grader is not None else []
 
     def secrets(self) -> Mapping[str, str]:
-        return self.grader.secrets() if self.grader is not None else {}
+        return self.grader.access.secrets() if self.grader is not None else {}
 
     def offline(self) -> Self:
-        return replace(self, grader=self.grader.offline() if self.grader is not None else None)
+        return replace(self, grader=replace(self.grader, only_recordings=True) if self.grader is not None else None)
 
     async def __call__(self, given: ScoreInput) -> Score:
         expected = self._expected(given.case)
@@ -299,7 +295,7 @@ async def _result_problems(expected: JsonValue, result: Executed) -> list[str]:
             differences = await value_differences(expected, actual)
         if not differences:
             return []
-        first = first or [str(each) for each in differences]
+        first = first or differences
     return first or []
 
 

@@ -11,6 +11,7 @@ from bakeoff._kernel.clock import Clock
 from bakeoff.doors.mcp_suite.calls import offered_names
 from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, KIND, PlanSettings
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
+from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.errors import InfraError
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
@@ -19,6 +20,7 @@ from bakeoff.plan import SubjectSpec, read_options
 from bakeoff.protocols import Needs, Task, Tool
 from bakeoff.record import Transcript
 from bakeoff.subjects.model import ModelOptions, ModelSubject
+from bakeoff.subjects.variables import filled
 
 Mode = Literal["json", "native", "agent"]
 _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, say so in a sentence."
@@ -111,9 +113,15 @@ class SuiteModel:
 
 
 def model_of(spec: SubjectSpec, settings: PlanSettings, environment: Mapping[str, str]) -> ModelSubject:
-    """Return a model with the retries and limits of a suite, and keys from the suite's environment."""
-    plain = {name: value for name, value in spec.options.items() if name not in _OURS}
-    model = ModelSubject.from_spec(spec.model_copy(update={"kind": "model", "options": plain}), environment)
+    """Return a model with the retries and limits of a suite, and keys from the suite's environment.
+
+    The plan does not contain the secrets of its provider. Their variables are replaced here.
+    """
+    options = {name: value for name, value in spec.options.items() if name not in _OURS}
+    if "providers" in options:
+        options["providers"] = filled(options["providers"], environment)
+    with importable(settings.folder):
+        model = ModelSubject.from_spec(spec.model_copy(update={"kind": "model", "options": options}), environment)
     retry = settings.retryConfig
     policy = RetryPolicy(retry.baseDelay / 1000, retry.maxDelay / 1000, max_retries=retry.maxRetries)
     access = replace(model.access, retry_policy=policy, most_in_flight=settings.concurrencyLimit)

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 from pydantic import JsonValue
@@ -65,23 +64,12 @@ _NAMES = {
     "content": "Hello there",
     "id": "42",
 }
-_TRIED: tuple[str, ...] = (
-    "2026-03-04",
-    "10:30",
-    "abc",
-    "ABC",
-    "Abc",
-    "123",
-    "12",
-    "1",
-    "a",
-    "A",
-    "a1",
-    "A1",
-    "AB-123",
-    "abc-123",
+# Texts on which the pattern of a parameter is tried.
+_TRIED = re.findall(
+    r"\S+",
+    """2026-03-04 10:30 abc ABC Abc 123 12 1 a A a1 A1 AB-123 abc-123 abc_def EUR en en-US v1.2.3 1.2.3 #aabbcc
+    a@b.example /a/b +4712345678 1.5""",
 )
-_TRIED += ("abc_def", "EUR", "en", "en-US", "v1.2.3", "1.2.3", "#aabbcc", "a@b.example", "/a/b", "+4712345678", "1.5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +88,11 @@ class Maker:
 
     def parameters(self, *, optional: bool) -> dict[str, Made]:
         """Return a value for each required property, or with `optional` for every property."""
-        schema = self._resolved(self._root)
-        properties = schema.get("properties")
-        required = schema.get("required")
-        names = properties if isinstance(properties, dict) else {}
-        wanted = [str(name) for name in required] if isinstance(required, list) else []
-        chosen = [name for name in names if optional or name in wanted] + [name for name in wanted if name not in names]
-        made = {name: self.checked(names.get(name, {}), name) for name in chosen}
-        return {name: self._unusual(names.get(name), value) if optional else value for name, value in made.items()}
+        parts, required = _properties(self._resolved(self._root))
+        wanted = required or []
+        chosen = [name for name in parts if optional or name in wanted] + [name for name in wanted if name not in parts]
+        made = {name: self.checked(parts.get(name, {}), name) for name in chosen}
+        return {name: self._unusual(parts.get(name), value) if optional else value for name, value in made.items()}
 
     def _unusual(self, schema: JsonValue, made: Made) -> Made:
         """Return a value other than the default if possible: only that shows that a model understood the parameter."""
@@ -124,7 +109,7 @@ class Maker:
         return made if other is None else Made(other)
 
     def checked(self, schema: JsonValue, name: str) -> Made:
-        made = self._made(schema if isinstance(schema, dict) else {}, name, 0)
+        made = self._made(schema, name, 0)
         return Made(made.value, made.sure and self.allows(schema, made.value))
 
     def allows(self, schema: Schema | JsonValue, value: JsonValue) -> bool:
@@ -135,7 +120,7 @@ class Maker:
         plain = without_patterns({**shared, **schema})
         return not _leads_elsewhere(plain) and allows(plain, value, self._root) is True
 
-    def _made(self, given: Schema, name: str, depth: int) -> Made:
+    def _made(self, given: JsonValue, name: str, depth: int) -> Made:
         if depth > _DEEPEST:
             return Made(None, sure=False)
         schema = self._resolved(given)
@@ -176,31 +161,26 @@ class Maker:
                 return _text(schema, name)
 
     def _object(self, schema: Schema, depth: int) -> Made:
-        properties = schema.get("properties")
-        required = schema.get("required")
-        inner = properties if isinstance(properties, dict) else {}
-        wanted = [str(name) for name in required] if isinstance(required, list) else list(inner)
-        made = {}
-        for name in wanted:
-            part = inner.get(name)
-            made[name] = self._made(part if isinstance(part, dict) else {}, name, depth + 1)
+        parts, required = _properties(schema)
+        names = list(parts) if required is None else required
+        made = {name: self._made(parts.get(name), name, depth + 1) for name in names}
         value: dict[str, JsonValue] = {name: each.value for name, each in made.items()}
         return Made(value, all(each.sure for each in made.values()))
 
     def _array(self, schema: Schema, name: str, depth: int) -> Made:
         if isinstance(first := schema.get("prefixItems"), list):
-            made = [self._made(item if isinstance(item, dict) else {}, name, depth + 1) for item in first[:_MOST_ITEMS]]
+            made = [self._made(item, name, depth + 1) for item in first[:_MOST_ITEMS]]
         else:
             items = schema.get("items")
             least = schema.get("minItems")
             size = min(max(1, least if isinstance(least, int) else 1), _MOST_ITEMS)
-            one = self._made(items if isinstance(items, dict) else {}, name, depth + 1)
+            one = self._made(items, name, depth + 1)
             made = [one] * size
             if schema.get("uniqueItems") and size > 1:
-                made = self._different(items if isinstance(items, dict) else {}, one, size)
+                made = self._different(items, one, size)
         return Made([each.value for each in made], all(each.sure for each in made))
 
-    def _different(self, schema: Schema, one: Made, size: int) -> list[Made]:
+    def _different(self, schema: JsonValue, one: Made, size: int) -> list[Made]:
         """Return different values: choices of an enum, numbers, or texts with numbers."""
         resolved = self._resolved(schema)
         choices = resolved.get("enum")
@@ -213,23 +193,27 @@ class Maker:
             several = [value if at == 0 else f"{value}{at}" for at in range(size)]
         return [Made(each, one.sure and self.allows(resolved, each)) for each in several]
 
-    def _resolved(self, schema: Schema) -> Schema:
+    def _resolved(self, schema: Schema | JsonValue) -> Schema:
         """Return a schema with its `$ref` and `allOf` merged into it."""
-        found = dict(schema)
+        found = dict(schema) if isinstance(schema, Mapping) else {}
         for _ in range(_DEEPEST):
             reference = found.pop("$ref", None)
             every = found.pop("allOf", None)
             if reference is None and every is None:
                 break
             if isinstance(reference, str):
-                found = {**self._referred(reference), **found}
+                target = pointed_at(self._root, reference)
+                found = {**(target if isinstance(target, Mapping) else {"not": {}}), **found}
             for part in every if isinstance(every, list) else []:
                 found = _merged(found, part) if isinstance(part, dict) else found
         return found
 
-    def _referred(self, reference: str) -> dict[str, JsonValue]:
-        place = pointed_at(self._root, reference)
-        return dict(place) if isinstance(place, Mapping) else {"not": {}}
+
+def _properties(schema: Schema) -> tuple[Mapping[str, JsonValue], list[str] | None]:
+    """Return the properties of an object, and the names of those that are required, or None."""
+    properties, required = schema.get("properties"), schema.get("required")
+    names = [str(name) for name in required] if isinstance(required, list) else None
+    return properties if isinstance(properties, dict) else {}, names
 
 
 def _leads_elsewhere(schema: Any) -> bool:
@@ -264,42 +248,30 @@ def _type_of(schema: Schema) -> str:
 
 
 def _number(schema: Schema, *, whole: bool) -> Made:
+    """Return 5 if it is allowed, else the nearest limit."""
+    inwards = 1 if whole else 1e-3
+    step = schema.get("multipleOf")
     try:
-        return _fitting_number(schema, whole=whole)
+        low = _limit(schema, "minimum", "exclusiveMinimum", inwards, -math.inf)
+        high = _limit(schema, "maximum", "exclusiveMaximum", -inwards, math.inf)
+        value = min(max(5, low), high)
+        if isinstance(step, int | float) and step > 0:
+            value = math.ceil(value / step) * step
+        elif whole:
+            value = math.ceil(value)
+        if whole or float(value).is_integer():
+            value = int(value)
     except OverflowError:  # limits with hundreds of digits, or tiny steps
         return Made(5, sure=False)
+    return Made(value, low <= value <= high)
 
 
-def _fitting_number(schema: Schema, *, whole: bool) -> Made:
-    low = _limit(schema, "minimum", "exclusiveMinimum", 1 if whole else 1e-3)
-    high = _limit(schema, "maximum", "exclusiveMaximum", -1 if whole else -1e-3)
-    step = schema.get("multipleOf")
-    value: float = 5 if low is None and high is None else _between(low, high)
-    if isinstance(step, int | float) and step > 0:
-        value = math.ceil(value / step) * step
-    elif whole:
-        value = math.ceil(value)
-    if whole or float(value).is_integer():
-        value = int(value)
-    fits = (low is None or value >= low) and (high is None or value <= high)
-    return Made(value, fits)
-
-
-def _limit(schema: Schema, including: str, excluding: str, inwards: float) -> float | None:
-    limit = schema.get(including)
-    if isinstance(limit, int | float) and not isinstance(limit, bool):
-        return limit
-    limit = schema.get(excluding)
-    return limit + inwards if isinstance(limit, int | float) and not isinstance(limit, bool) else None
-
-
-def _between(low: float | None, high: float | None) -> float:
-    """Return 5 if it is allowed, else the nearer limit."""
-    if low is not None and low > 5:
-        return low
-    if high is not None and high < 5:
-        return high
-    return 5
+def _limit(schema: Schema, including: str, excluding: str, inwards: float, default: float) -> float:
+    for keyword, distance in ((including, 0), (excluding, inwards)):
+        limit = schema.get(keyword)
+        if isinstance(limit, int | float) and not isinstance(limit, bool):
+            return limit + distance
+    return default
 
 
 def _text(schema: Schema, name: str) -> Made:
@@ -327,7 +299,7 @@ def _matching(pattern: str, schema: Schema) -> Made:
 def _of_length(text: str, schema: Schema) -> str:
     least, most = schema.get("minLength"), schema.get("maxLength")
     if isinstance(least, int) and len(text) < least:
-        words = (f" {text}" for _ in count())
+        word = text
         while len(text) < min(least, _LONGEST_MADE):
-            text += next(words)
+            text += f" {word}"
     return text[:most] if isinstance(most, int) and most >= 0 else text

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 from jsonschema.exceptions import UnknownType  # type: ignore[import-untyped]
 from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
 from pydantic import JsonValue
+from referencing import Registry
 from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from bakeoff._kernel.text import quoted
 from bakeoff.doors.mcp_suite.lint.rules import Finding
@@ -62,17 +63,11 @@ def types_of(schema: Schema) -> list[str]:
 
 
 def pointed_at(root: Schema, reference: str) -> Any:
-    """Return the target of a reference such as `#/$defs/city`, or None."""
-    if not reference.startswith("#/"):
-        return root if reference == "#" else None
-    place: Any = root
-    for part in unquote(reference[2:]).split("/"):
-        name = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(place, list):
-            place = dict(enumerate(place)).get(int(name)) if name.isdecimal() and len(name) < 10 else None
-        else:
-            place = place.get(name) if isinstance(place, Mapping) else None
-    return place
+    """Return the target of a reference such as `#/$defs/city` in a schema, or None. Nothing is fetched."""
+    try:
+        return Registry().resolver_with_root(DRAFT202012.create_resource(root)).lookup(reference).contents
+    except _VALIDATOR_ERRORS:
+        return None
 
 
 def _joined(place: str, name: str) -> str:
@@ -98,15 +93,7 @@ def without_patterns(schema: Any) -> Any:
 
 # What a validator raises for schemas that the hub accepts: circular or missing references, numbers that are too large,
 # and unchecked keywords of other JSON Schema versions.
-_VALIDATOR_ERRORS = (
-    RecursionError,
-    Unresolvable,
-    ArithmeticError,
-    UnknownType,
-    AttributeError,
-    TypeError,
-    ValueError,
-)
+_VALIDATOR_ERRORS = (RecursionError, Unresolvable, ArithmeticError, UnknownType, AttributeError, TypeError, ValueError)
 
 
 def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
