@@ -25,6 +25,11 @@ class GradedCase:
         return {**self.case.files, **hidden}
 
     @property
+    def test_files(self) -> dict[str, str]:
+        """Return the files that belong to the tests."""
+        return {name: text for name, text in self.files.items() if name in self.settings.tests}
+
+    @property
     def reference(self) -> Files:
         return self.case.reference
 

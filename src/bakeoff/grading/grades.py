@@ -8,6 +8,7 @@ from typing import Any
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
 from bakeoff.grading.runners import run_tests, run_validator
+from bakeoff.grading.twin_runs import run_with_twins
 from bakeoff.toolchains.outcome import TestRun, ValidationOutcome
 
 _ENDINGS = {
@@ -65,8 +66,22 @@ async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: M
     reference = await reference_of(case, resources)
     skipped = frozenset[str]() if reference else await always_skipped(case, resources)
     validation = await run_validator(case, answer, resources)
-    run = await run_tests(case, answer, resources)
+    run = await run_answer(case, reference, answer, resources)
     return compare_runs(case, reference, run, validation, skipped=skipped)
+
+
+async def run_answer(
+    case: GradedCase, reference: ReferenceRun | None, answer: Mapping[str, str], resources: Mapping[str, Any]
+) -> TestRun:
+    """Run the tests on an answer, with the twins of those that have one."""
+    if reference is None:
+        return await run_tests(case, answer, resources)
+    return await run_with_twins(
+        reference.names,
+        reference.twins,
+        case.test_files,
+        lambda tests: run_tests(case, answer, resources, tests),
+    )
 
 
 async def grade_nothing(case: GradedCase, why: str, resources: Mapping[str, Any]) -> Grade:

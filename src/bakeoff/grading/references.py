@@ -20,6 +20,8 @@ from bakeoff._version import __version__
 from bakeoff.errors import GraderError
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.runners import installation_of, run_tests
+from bakeoff.grading.twin_search import find_twins
+from bakeoff.grading.twins import Twins
 from bakeoff.toolchains.outcome import TestRun
 
 REFERENCES = "references"
@@ -32,6 +34,7 @@ class ReferenceRun(FrozenModel):
     names: tuple[str, ...]
     skipped: tuple[str, ...] = ()  # by the tests themselves, and so for every candidate
     confirmed: bool = True  # a second runner can run these tests too, so it counts for candidates
+    twins: Twins = Twins()
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -99,7 +102,7 @@ async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> Refere
                 f"case {case.name!r}: its reference does not pass its own tests ({why}): "
                 f"`{references.verify_command} {case.name}` shows more"
             )
-        return as_reference(found)
+        return await with_twins(case, found, resources)
 
     return await references.get(reference_key(case, installation_of(case, resources)), run)
 
@@ -119,6 +122,18 @@ def reference_key(case: GradedCase, installation: str) -> str:
     """Return a key of everything that decides which tests a reference runs, and under which names."""
     settings = case.settings.model_dump(mode="json", exclude={"seconds", "validator"})
     return fingerprint(_toolchains_digest(), installation, settings, case.files, case.reference)
+
+
+async def with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
+    """Return what the reference ran, with the twins of its tests."""
+
+    seconds = min(case.settings.seconds, max(10.0, 5 * run.seconds))  # a perturbed test may never end
+
+    async def run_reference(tests: Mapping[str, str]) -> TestRun:
+        return await run_tests(case, case.reference, resources, tests, seconds=seconds)
+
+    twins = Twins() if case.settings.command else await find_twins(case.test_files, run, run_reference)
+    return as_reference(run).model_copy(update={"twins": twins})
 
 
 def as_reference(run: TestRun) -> ReferenceRun:
@@ -146,8 +161,8 @@ def _toolchains_digest() -> str:
     """Hash everything that runs tests here. Another version may name the same tests differently."""
     folder = Path(toolchains.__file__).parent
     sources = {
-        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
-        for path in sorted(folder.rglob("*"))
+        str(path.relative_to(folder.parent)): path.read_text(encoding="utf-8")
+        for path in sorted([*folder.rglob("*"), *Path(__file__).parent.glob("*")])
         if path.suffix in _SOURCE_SUFFIXES and path.is_file()
     }
     return fingerprint(__version__, sources, platform.python_version())

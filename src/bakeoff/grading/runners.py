@@ -55,10 +55,18 @@ def toolchains_for(cases: Iterable[Case], sandbox: Callable[[], Sandbox], jobs: 
     return tuple(wanted.values())
 
 
-async def run_tests(case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]) -> TestRun:
-    """Run the tests on an answer, in a pristine folder."""
+async def run_tests(
+    case: GradedCase,
+    answer: Mapping[str, str],
+    resources: Mapping[str, Any],
+    tests: Mapping[str, str] | None = None,
+    *,
+    seconds: float | None = None,
+) -> TestRun:
+    """Run the tests on an answer, in a pristine folder. `tests` stand in for the suite's test files of these names."""
     grader: Grader = _opened(case, resources)
-    return await grader.run(case.with_answer(answer), tests=case.settings.tests, seconds=case.settings.seconds)
+    files = {**case.with_answer(answer), **(tests or {})}
+    return await grader.run(files, tests=case.settings.tests, seconds=seconds or case.settings.seconds)
 
 
 async def run_validator(

@@ -7,8 +7,8 @@ from typing import Any
 
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.grading.cases import GradedCase, graded_case
-from bakeoff.grading.grades import Grade, compare_runs
-from bakeoff.grading.references import ReferenceRun, as_reference, reference_problem
+from bakeoff.grading.grades import Grade, compare_runs, run_answer
+from bakeoff.grading.references import ReferenceRun, reference_problem, with_twins
 from bakeoff.grading.runners import run_tests, run_validator
 from bakeoff.plan import Case
 
@@ -70,8 +70,15 @@ async def _check(case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapp
     run = await run_tests(case, case.reference, resources)
     if (why := reference_problem(run, canary=case.has_canary)) is not None:
         return Check(case.case, problems=(f"the {name} does not pass: {why}",), seconds=run.seconds)
-    found = as_reference(run)
-    grades = {name: compare_runs(case, found, run, await run_validator(case, case.reference, resources))}
+    found = await with_twins(case, run, resources)
+    grades = {
+        name: compare_runs(
+            case,
+            found,
+            await run_answer(case, found, case.reference, resources),
+            await run_validator(case, case.reference, resources),
+        )
+    }
     problems = [] if grades[name].ok else [f"the {name} does not pass: {grades[name].summary()}"]
     for answer in wrong:
         grades[answer.name] = await _grade(case, found, answer, resources)
@@ -81,4 +88,4 @@ async def _check(case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapp
 
 async def _grade(case: GradedCase, found: ReferenceRun, answer: WrongAnswer, resources: Mapping[str, Any]) -> Grade:
     validation = await run_validator(case, answer.files, resources)
-    return compare_runs(case, found, await run_tests(case, answer.files, resources), validation)
+    return compare_runs(case, found, await run_answer(case, found, answer.files, resources), validation)

@@ -1,0 +1,439 @@
+"""Read test files with tree-sitter: which tests they define, and which values and assertions stand in each.
+
+Python, JavaScript and TypeScript share one walk. A `Dialect` names what differs.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+Kind: TypeAlias = Literal["text", "number", "boolean", "nothing", "pattern", "container"]
+EXPECTED, ASSERTED, GIVEN = 0, 1, 2
+"""Ranks of a value: what an assertion expects, another part of an assertion, and anywhere else in the test."""
+
+
+class Edit(NamedTuple):
+    """Replace the bytes from `start` to `end` of a file by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A literal in a test. `role` tells where it stands, so that values of one role can stand for each other."""
+
+    start: int
+    end: int
+    text: str
+    kind: Kind
+    role: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class TestSource:
+    """One test as it is written: a function in Python, a call of `it` or `test` in JavaScript."""
+
+    __test__ = False  # keep pytest from collecting it
+
+    name: str | None
+    """The qualified name, as in `TestLeap > test_year`; None in JavaScript, where titles may be computed."""
+    title_at: int | None
+    """Where the text of the title begins, in JavaScript and if it is written out."""
+    values: tuple[Value, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    """The values of each row, if a table makes several tests out of this one."""
+    flips: tuple[Edit, ...]
+    """Edits that turn an assertion into its opposite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The words of a language's grammar."""
+
+    kinds: Mapping[str, Kind]
+    calls: str
+    argument_lists: str
+    containers: frozenset[str]
+    assignments: frozenset[str]
+
+
+_PYTHON = Dialect(
+    kinds={
+        **dict.fromkeys(("string", "concatenated_string"), "text"),
+        **dict.fromkeys(("integer", "float"), "number"),
+        **dict.fromkeys(("true", "false"), "boolean"),
+        "none": "nothing",
+    },
+    calls="call",
+    argument_lists="argument_list",
+    containers=frozenset({"list", "tuple", "set", "dictionary"}),
+    assignments=frozenset({"assignment"}),
+)
+_JAVASCRIPT = Dialect(
+    kinds={
+        **dict.fromkeys(("string", "template_string"), "text"),
+        "number": "number",
+        **dict.fromkeys(("true", "false"), "boolean"),
+        **dict.fromkeys(("null", "undefined"), "nothing"),
+        "regex": "pattern",
+    },
+    calls="call_expression",
+    argument_lists="arguments",
+    containers=frozenset({"array", "object"}),
+    assignments=frozenset({"variable_declarator", "assignment_expression"}),
+)
+_TEST_CALLS = frozenset({"it", "test", "fit", "xit", "xtest"})
+_COMPUTED = frozenset({"interpolation", "template_substitution"})
+_SIGNS = frozenset({"unary_operator", "unary_expression"})
+_OPPOSITES = {
+    "==": "!=",
+    "!=": "==",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "in": "not in",
+    "not in": "in",
+    "is": "is not",
+    "is not": "is",
+}
+_OPPOSITE_METHODS = {
+    "assertEqual": "assertNotEqual",
+    "assertTrue": "assertFalse",
+    "assertIn": "assertNotIn",
+    "assertIs": "assertIsNot",
+    "assertIsNone": "assertIsNotNone",
+    "assertIsInstance": "assertNotIsInstance",
+    "assertRegex": "assertNotRegex",
+    "assertAlmostEqual": "assertNotAlmostEqual",
+    "assertGreater": "assertLessEqual",
+    "assertLess": "assertGreaterEqual",
+    "assertListEqual": "assertNotEqual",
+    "assertDictEqual": "assertNotEqual",
+    "assertCountEqual": "assertNotEqual",
+}
+_OPPOSITE_METHODS |= {there: here for here, there in _OPPOSITE_METHODS.items() if there != "assertNotEqual"}
+_OPPOSITE_METHODS["assertNotEqual"] = "assertEqual"
+_EXCEPTIONS = ("ValueError", "TypeError", "KeyError")
+
+
+def tests_in(path: str, text: str) -> list[TestSource]:
+    """Return the tests of a file, in the order in which they are written. A file of another language has none."""
+    dialect = dialect_of(path)
+    if dialect is None:
+        return []
+    root = parse(path, text)
+    if dialect is _PYTHON:
+        return [_Reader(node, dialect).read_python(name) for name, node in _python_tests(root, "")]
+    return [_Reader(node, dialect).read_javascript() for node in _javascript_tests(root)]
+
+
+def dialect_of(path: str) -> Dialect | None:
+    suffix = PurePosixPath(path).suffix
+    if suffix == ".py":
+        return _PYTHON
+    return _JAVASCRIPT if re.fullmatch(r"\.[cm]?[jt]sx?", suffix) else None
+
+
+def parse(path: str, text: str) -> "Node":
+    """Return the syntax tree of a file, whose language its name tells."""
+    return _parser(PurePosixPath(path).suffix).parse(to_bytes(text)).root_node
+
+
+def to_bytes(text: str) -> bytes:
+    """Encode a source, also one with a lone surrogate. Positions in a syntax tree count bytes."""
+    return text.encode(errors="surrogatepass")
+
+
+def with_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Return a source with edits, which must not overlap."""
+    source = to_bytes(text)
+    for start, end, instead in sorted(edits, reverse=True):
+        source = source[:start] + to_bytes(instead) + source[end:]
+    return source.decode(errors="surrogatepass")
+
+
+@cache
+def _parser(suffix: str) -> "Parser":
+    import tree_sitter_python
+    import tree_sitter_typescript
+    from tree_sitter import Language, Parser
+
+    if suffix == ".py":
+        return Parser(Language(tree_sitter_python.language()))
+    if suffix in (".tsx", ".jsx"):
+        return Parser(Language(tree_sitter_typescript.language_tsx()))
+    return Parser(Language(tree_sitter_typescript.language_typescript()))
+
+
+def _python_tests(node: "Node", prefix: str) -> Iterator[tuple[str, "Node"]]:
+    for child in node.named_children:
+        inner = child.child_by_field_name("definition") if child.type == "decorated_definition" else child
+        if inner is None or inner.type not in ("function_definition", "class_definition"):
+            if child.type in ("if_statement", "block", "try_statement", "else_clause"):
+                yield from _python_tests(child, prefix)
+            continue
+        name = _text(inner.child_by_field_name("name"))
+        if inner.type == "class_definition":
+            yield from _python_tests(inner.child_by_field_name("body") or inner, f"{prefix}{name} > ")
+        elif name.startswith("test"):
+            yield f"{prefix}{name}", child
+
+
+def _javascript_tests(node: "Node") -> Iterator["Node"]:
+    if node.type == "call_expression" and _base(node) in _TEST_CALLS and _function_in(node):
+        yield node
+        return
+    for child in node.named_children:
+        yield from _javascript_tests(child)
+
+
+def _base(node: "Node") -> str:
+    """Return the name that a chain of calls and members begins with: `it` of `it.each(table)`."""
+    inner: Node | None = node
+    while inner is not None and inner.type in ("call_expression", "member_expression", "non_null_expression"):
+        inner = inner.child_by_field_name("function") or inner.child_by_field_name("object") or inner.named_child(0)
+    return _text(inner) if inner is not None and inner.type == "identifier" else ""
+
+
+def _function_in(call: "Node") -> bool:
+    given = call.child_by_field_name("arguments")
+    kinds = ("arrow_function", "function_expression", "function")
+    return given is not None and any(child.type in kinds for child in given.named_children)
+
+
+def _text(node: "Node | None") -> str:
+    return (node.text or b"").decode(errors="surrogatepass") if node is not None else ""
+
+
+class _Reader:
+    """Read one test."""
+
+    def __init__(self, node: "Node", dialect: Dialect) -> None:
+        self.node, self.dialect = node, dialect
+        self.is_python = dialect is _PYTHON
+
+    def read_python(self, name: str) -> TestSource:
+        tables = [
+            rows
+            for decorator in self.node.children
+            if decorator.type == "decorator" and "parametrize" in _text(decorator)
+            for call in decorator.named_children
+            if (given := call.child_by_field_name("arguments")) is not None
+            for rows in given.named_children[1:2]
+        ]
+        definition = self.node.child_by_field_name("definition") or self.node
+        body = definition.child_by_field_name("body") or definition
+        return TestSource(name, None, self._values(body), self._rows(tables), tuple(self._python_flips(body)))
+
+    def read_javascript(self) -> TestSource:
+        given = self.node.child_by_field_name("arguments")
+        arguments = given.named_children if given is not None else []
+        title = arguments[0] if arguments and arguments[0].type in ("string", "template_string") else None
+        values = tuple(value for each in arguments[1:] for value in self._values(each))
+        flips = tuple(flip for each in arguments[1:] for flip in self._javascript_flips(each))
+        at = title.start_byte + 1 if title is not None else None
+        return TestSource(None, at, values, self._rows(self._javascript_tables()), flips)
+
+    def _javascript_tables(self) -> list["Node"]:
+        """Return the arrays that make several tests of this one: of `it.each`, of a loop, or of `forEach`."""
+        callee = self.node.child_by_field_name("function")
+        given = callee.child_by_field_name("arguments") if callee is not None else None
+        tables = [given.named_children[0]] if given is not None and given.named_children else []
+        around = self.node.parent
+        while around is not None and around.type not in ("program",):
+            if around.type == "for_in_statement":
+                tables += [found] if (found := around.child_by_field_name("right")) is not None else []
+            elif around.type == "call_expression" and (over := around.child_by_field_name("function")) is not None:
+                looped = over.child_by_field_name("object")
+                inner = over.child_by_field_name("arguments")
+                if _text(over.child_by_field_name("property")) == "forEach" and looped is not None:
+                    tables.append(looped)
+                elif inner is not None and inner.named_children:  # describe.each(table)(…)
+                    tables.append(inner.named_children[0])
+            around = around.parent
+        return [table for table in map(_bare, tables) if table.type == "array"]
+
+    # --------------------------------------------------------------------------------------------------- values
+
+    def _rows(self, tables: list["Node"]) -> tuple[tuple[Value, ...], ...]:
+        return tuple(
+            values for table in tables[:1] for row in table.named_children if (values := self._values(row, table=True))
+        )
+
+    def _values(self, node: "Node", *, table: bool = False) -> tuple[Value, ...]:
+        return tuple(self._walk(node, table=table))
+
+    def _walk(self, node: "Node", *, table: bool) -> Iterator[Value]:
+        if node.type in ("comment", "type_annotation", "decorator", "as_pattern_target") or _is_message(node):
+            return
+        kind = self._kind(node)
+        if kind is not None:
+            role, rank = (self._role(node), EXPECTED) if table else self._place(node)
+            if rank is not None:
+                yield Value(node.start_byte, node.end_byte, _text(node), kind, role, rank)
+        if kind in (None, "container") or node.type == "concatenated_string":
+            for child in node.named_children:
+                key = child.type in ("property_identifier",) or (
+                    node.type == "pair" and child == node.child_by_field_name("key")
+                )
+                if not key or self.is_python:
+                    yield from self._walk(child, table=table)
+
+    def _kind(self, node: "Node") -> Kind | None:
+        """Return the kind of a literal; None for everything that is computed."""
+        if node.type in _SIGNS:
+            argument = node.child_by_field_name("argument")
+            return "number" if argument is not None and self.dialect.kinds.get(argument.type) == "number" else None
+        if node.type in self.dialect.kinds:
+            computed = any(child.type in _COMPUTED for piece in (node, *node.children) for child in piece.children)
+            return None if computed else self.dialect.kinds[node.type]
+        if node.type in self.dialect.containers:
+            return "container" if all(map(self._is_literal, node.named_children)) else None
+        return None
+
+    def _is_literal(self, node: "Node") -> bool:
+        if node.type == "pair":
+            value = node.child_by_field_name("value")
+            return value is not None and self._kind(value) is not None
+        return node.type == "comment" or self._kind(node) is not None
+
+    def _place(self, node: "Node") -> tuple[str, int | None]:
+        """Return the role and the rank of a value; no rank for the message of an assertion."""
+        return self._role(node), self._python_rank(node) if self.is_python else self._javascript_rank(node)
+
+    def _role(self, node: "Node") -> str:
+        """Return where a value stands: which argument of which call, or in which comparison or assignment."""
+        path, child, parent = "", node, node.parent
+        while parent is not None and (parent.type in self.dialect.containers or parent.type == "pair"):
+            if parent.type == "pair":
+                path = f".{_text(parent.child_by_field_name('key'))}{path}"
+            elif parent.parent is not None and parent.parent.type in self.dialect.containers:
+                path = f"[{_index(parent, child)}]{path}"
+            child, parent = parent, parent.parent
+        if parent is None:
+            return path
+        if parent.type == "keyword_argument":
+            return f"{_text(parent.child_by_field_name('name'))}={path}"
+        if parent.type == self.dialect.argument_lists and parent.parent is not None:
+            return f"{_called(parent.parent)} {_index(parent, child)}{path}"
+        return f"{'=' if parent.type in self.dialect.assignments else parent.type}{path}"
+
+    def _python_rank(self, node: "Node") -> int | None:
+        calls, child, parent = 0, node, node.parent
+        while parent is not None and parent != self.node:
+            if parent.type == "assert_statement":
+                if child != parent.named_child(0):
+                    return None
+                return ASSERTED if calls else EXPECTED
+            if parent.type == "call":
+                if _called(parent).startswith("assert") or _called(parent) == "raises":
+                    return ASSERTED if calls else EXPECTED
+                calls += 1
+            if not calls and _names_expected(parent.child_by_field_name("left")):
+                return EXPECTED
+            child, parent = parent, parent.parent
+        return GIVEN
+
+    def _javascript_rank(self, node: "Node") -> int:
+        calls, child, parent = 0, node, node.parent
+        while parent is not None and parent != self.node:
+            if parent.type == "call_expression":
+                base = _base(parent)
+                callee = parent.child_by_field_name("function")
+                if base in ("expect", "assert"):
+                    if callee is not None and callee.type == "identifier" and base == "expect":
+                        return ASSERTED
+                    if child == parent.child_by_field_name("arguments"):
+                        nested = calls and _called(parent) not in ("objectContaining", "arrayContaining")
+                        return ASSERTED if nested else EXPECTED
+                calls += 1
+            if not calls and _names_expected(parent.child_by_field_name("name")):
+                return EXPECTED
+            child, parent = parent, parent.parent
+        return GIVEN
+
+    # ---------------------------------------------------------------------------------------------------- flips
+
+    def _python_flips(self, node: "Node") -> Iterator[Edit]:
+        if node.type == "assert_statement" and (asserted := node.named_child(0)) is not None:
+            yield from _flipped(asserted)
+            return
+        callee = node.child_by_field_name("function") if node.type == "call" else None
+        name = callee.child_by_field_name("attribute") if callee is not None else None
+        if name is not None and (opposite := _OPPOSITE_METHODS.get(_text(name))):
+            yield Edit(name.start_byte, name.end_byte, opposite)
+            return
+        given = node.child_by_field_name("arguments")
+        if given is not None and _called(node) in ("raises", "assertRaises", "assertRaisesRegex"):
+            wanted = given.named_child(0)
+            others = [] if wanted is None else [each for each in _EXCEPTIONS if each != _text(wanted)]
+            yield from (Edit(wanted.start_byte, wanted.end_byte, each) for each in others[:2] if wanted is not None)
+            return
+        for child in node.named_children:
+            yield from self._python_flips(child)
+
+    def _javascript_flips(self, node: "Node") -> Iterator[Edit]:
+        callee = node.child_by_field_name("function") if node.type == "call_expression" else None
+        matcher = callee.child_by_field_name("property") if callee is not None else None
+        before = callee.child_by_field_name("object") if callee is not None else None
+        if matcher is not None and before is not None and _base(node) == "expect" and before.type != "identifier":
+            negated = before.child_by_field_name("property") if before.type == "member_expression" else None
+            whole = before.child_by_field_name("object") if negated is not None else None
+            if negated is not None and whole is not None and _text(negated) == "not":
+                yield Edit(whole.end_byte, negated.end_byte, "")
+            else:
+                yield Edit(before.end_byte, before.end_byte, ".not")
+            return
+        for child in node.named_children:
+            yield from self._javascript_flips(child)
+
+
+def _flipped(asserted: "Node") -> Iterator[Edit]:
+    """Yield the edit that turns the condition of an `assert` into its opposite."""
+    if asserted.type == "not_operator" and (inner := asserted.child_by_field_name("argument")) is not None:
+        yield Edit(asserted.start_byte, inner.start_byte, "")
+    elif asserted.type == "comparison_operator" and asserted.child_count == 3:
+        operator = asserted.children[1]
+        word = " ".join(_text(operator).split())
+        if word in _OPPOSITES:
+            yield Edit(operator.start_byte, operator.end_byte, _OPPOSITES[word])
+    elif asserted.type in ("call", "identifier", "attribute", "subscript"):
+        yield Edit(asserted.start_byte, asserted.start_byte, "not ")
+
+
+def _is_message(node: "Node") -> bool:
+    return node.type == "keyword_argument" and _text(node.child_by_field_name("name")) in ("msg", "reason")
+
+
+def _names_expected(name: "Node | None") -> bool:
+    return name is not None and re.match(r"expect|want|answer", _text(name), re.IGNORECASE) is not None
+
+
+def _index(parent: "Node", child: "Node") -> int:
+    return next((number for number, each in enumerate(parent.named_children) if each == child), -1)
+
+
+def _called(call: "Node") -> str:
+    """Return the last name of what is called: `toBe` of `expect(x).toBe(1)`."""
+    callee = call.child_by_field_name("function")
+    if callee is None:
+        return ""
+    name = callee.child_by_field_name("property") or callee.child_by_field_name("attribute")
+    return _text(name or callee)[:60]
+
+
+def _bare(node: "Node") -> "Node":
+    """Return what stands inside `(…)` and before `as const`."""
+    while node.type in ("parenthesized_expression", "as_expression", "satisfies_expression") and node.named_children:
+        node = node.named_children[0]
+    return node

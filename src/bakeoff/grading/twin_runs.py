@@ -1,0 +1,114 @@
+"""Run the tests of an answer together with their twins, and decide what was shown."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from bakeoff.grading.twins import Twins
+from bakeoff.toolchains.outcome import TestOutcome, TestRun
+
+RunAnswer = Callable[[Mapping[str, str]], Awaitable[TestRun]]
+"""Run an answer with these test files in place of the suite's own."""
+
+PASSES_ANYHOW = "it passes whatever is expected: its twin, which a right answer fails, passed too"
+_UNTRUSTED = "nothing shows that it can fail, and other tests pass whatever is expected"
+_FEW = 4
+"""A suite with fewer twins than this is run in several pairs: with one pair, a guess would be right too often."""
+_NAMED = 5
+
+
+class _Pair(NamedTuple):
+    """What two complementary runs show, by the places of the tests."""
+
+    tests: list[TestOutcome]
+    twins_passed: frozenset[int]
+    error: str | None
+    seconds: float
+
+
+async def run_with_twins(names: Sequence[str], twins: Twins, files: Mapping[str, str], run: RunAnswer) -> TestRun:
+    """Run the tests on an answer in pairs of runs, and return what they show together.
+
+    Args:
+        names: The names of the tests, in the order in which the reference ran them.
+        twins: The twins of the tests. Without any, the tests run once, as they are.
+        files: The test files.
+        run: Runs the answer with other test files.
+    """
+    if not twins.twins:
+        return await run({})
+
+    async def run_pair(half: frozenset[int], attempt: int = 0) -> _Pair | TestRun:
+        halves = (half, twins.complement(half))
+        runs = await asyncio.gather(*(run(twins.perturb(files, each, attempt)) for each in halves))
+        broken = next((each for each in runs if not _is_complete(each, names)), None)
+        seconds = sum(each.seconds for each in runs)
+        return _read_pair(twins, half, *runs) if broken is None else broken.model_copy(update={"seconds": seconds})
+
+    pairs: list[_Pair] = []
+    while len(pairs) * len(twins.twins) < _FEW:
+        pair = await run_pair(secrets.choice(twins.halves))
+        if isinstance(pair, TestRun):
+            return pair
+        pairs.append(pair)
+    doubted = frozenset(place for pair in pairs for place in pair.twins_passed if pair.tests[place].state == "passed")
+    if doubted:
+        again = await run_pair(_half_with(twins, doubted), attempt=1)
+        if isinstance(again, TestRun):
+            return again
+        pairs.append(again)
+        doubted &= again.twins_passed
+    return _combine(names, twins, pairs, doubted)
+
+
+def _is_complete(run: TestRun, names: Sequence[str]) -> bool:
+    return run.stop == "finished" and run.tampered is None and len(run.tests) == len(names)
+
+
+def _read_pair(twins: Twins, half: Collection[int], first: TestRun, second: TestRun) -> _Pair:
+    perturbed = {place for index in half for place in twins.twins[index].tests}
+    tests, passed = list[TestOutcome](), set[int]()
+    for place, both in enumerate(zip(first.tests, second.tests, strict=True)):
+        true, twin = both if place not in perturbed else reversed(both)
+        if place not in twins.proven and true.state == "passed":
+            true = twin  # both are true forms, and both must pass
+        elif twin.state == "passed":
+            passed.add(place)
+        tests.append(true)
+    return _Pair(tests, frozenset(passed), first.error or second.error, first.seconds + second.seconds)
+
+
+def _half_with(twins: Twins, doubted: Collection[int]) -> frozenset[int]:
+    """Return a random half that has the twins of these tests in it."""
+    wanted = frozenset(index for index, twin in enumerate(twins.twins) if not set(twin.tests).isdisjoint(doubted))
+    return wanted | frozenset(index for index in twins.complement(wanted) if secrets.randbelow(2))
+
+
+def _combine(names: Sequence[str], twins: Twins, pairs: Sequence[_Pair], doubted: Collection[int]) -> TestRun:
+    tests = tuple(_combined(names, twins, pairs, doubted))
+    passes_anyhow = [names[place] for place in sorted(doubted)]
+    tampered = None
+    if len(passes_anyhow) > 1 or (passes_anyhow and len(twins.proven) == 1):
+        more = f" and {len(passes_anyhow) - _NAMED} more" if len(passes_anyhow) > _NAMED else ""
+        tampered = f"tests pass whatever they expect: {', '.join(passes_anyhow[:_NAMED])}{more}"
+    return TestRun(
+        tests=tests,
+        error=next((pair.error for pair in pairs if pair.error), None),
+        seconds=sum(pair.seconds for pair in pairs),
+        canary_seen=True,
+        tampered=tampered,
+    )
+
+
+def _combined(
+    names: Sequence[str], twins: Twins, pairs: Sequence[_Pair], doubted: Collection[int]
+) -> Iterator[TestOutcome]:
+    for place, name in enumerate(names):
+        shown = [pair.tests[place] for pair in pairs]
+        test = next((each for each in shown if each.state != "passed"), shown[0])
+        if test.state == "passed" and place in doubted:
+            test = TestOutcome(name=name, state="failed", message=PASSES_ANYHOW)
+        elif test.state == "passed" and doubted and place not in twins.proven:
+            test = TestOutcome(name=name, state="failed", message=_UNTRUSTED)
+        yield test.model_copy(update={"name": name})

@@ -1,0 +1,194 @@
+"""Find the twins of a suite by trying perturbations on its reference, and prove halves of them."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bakeoff.grading.syntax import GIVEN, Edit, TestSource, with_edits
+from bakeoff.grading.twins import Proposals, Twin, Twins
+from bakeoff.toolchains.outcome import TestRun
+
+RunReference = Callable[[Mapping[str, str]], Awaitable[TestRun]]
+"""Run the reference with these test files in place of the suite's own."""
+
+_MOST_ROUNDS = 16
+_SLOW_SECONDS = 0.5  # a twin that waits for something that never comes; another one may fail at once
+_HALVES = 2
+_MOST_MENDINGS = 6
+_OPEN, _CLOSE = "\u2039", "\u203a"
+
+
+@dataclass(slots=True)
+class _Search:
+    """The search for the twins of one test."""
+
+    index: int
+    file: str
+    source: TestSource
+    untried: Iterator[tuple[Edit, ...]]
+    places: list[int] = field(default_factory=list)
+    found: list[tuple[Edit, ...]] = field(default_factory=list)
+    slow: tuple[Edit, ...] | None = None
+    tried: tuple[Edit, ...] = ()
+
+    def wants(self, count: int) -> bool:
+        return bool(self.places) and len(self.found) < count
+
+    @property
+    def tries_another_input(self) -> bool:
+        given = {value.start for value in self.source.values if value.rank == GIVEN}
+        return any(edit.start in given for edit in self.tried)
+
+    def twins(self) -> Iterator[Twin]:
+        """Yield the twins that were found: one for each row of a table, so that each row is perturbed by itself."""
+        rows = len(self.source.rows)
+        if self.found and len(self.places) == rows and all(len(each) == rows for each in self.found):
+            for row, place in enumerate(self.places):
+                yield Twin(file=self.file, edits=tuple((each[row],) for each in self.found), tests=(place,))
+        elif self.found:
+            yield Twin(file=self.file, edits=tuple(self.found), tests=tuple(self.places))
+
+
+async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference) -> Twins:
+    """Return the twins of the tests in these files.
+
+    Args:
+        files: The test files of the suite, by path.
+        plain: The run of the reference with these files as they are.
+        run: Runs the reference with other test files.
+    """
+    draw = random.SystemRandom()
+    proposals = Proposals(files, draw)
+    searches = [
+        _Search(index, name, test, proposals.candidates(test)) for index, (name, test) in enumerate(proposals.tests)
+    ]
+    await _locate(searches, files, plain, run)
+    for attempt in range(_MOST_ROUNDS):
+        wanted = 2 if attempt < 2 else 1  # a second twin is for another try; it is not worth a long search
+        open_searches = [search for search in searches if search.wants(wanted) and _next(search)]
+        if not open_searches:
+            break
+        await _try(open_searches, files, plain, run)
+    for search in searches:
+        if not search.found and search.slow is not None:
+            search.found.append(search.slow)
+    return await _prove(searches, files, plain, run, draw)
+
+
+async def _locate(searches: Sequence[_Search], files: Mapping[str, str], plain: TestRun, run: RunReference) -> None:
+    """Find out which tests of a run each test of the source becomes: by their names, or by marks in their titles."""
+    counted = {place for place, test in enumerate(plain.tests) if test.state == "passed"}
+    named = {search.source.name: search for search in searches if search.source.name is not None}
+    if named:
+        for place in sorted(counted):
+            search = named.get(plain.tests[place].name.partition("[")[0]) or _inherited(named, plain.tests[place].name)
+            if search is not None:
+                search.places.append(place)
+        return
+    marks: dict[str, list[Edit]] = {}
+    for search in searches:
+        if (at := search.source.title_at) is not None:
+            marks.setdefault(search.file, []).append(Edit(at, at, f"{_OPEN}{search.index}{_CLOSE}"))
+    marked = await run({name: with_edits(files[name], edits) for name, edits in marks.items()})
+    if len(marked.tests) != len(plain.tests):
+        return
+    untitled = [search for search in searches if search.source.title_at is None]
+    for place in sorted(counted):
+        _, found, rest = marked.tests[place].name.rpartition(_OPEN)
+        if found:
+            searches[int(rest.partition(_CLOSE)[0])].places.append(place)
+        elif len(untitled) == 1:
+            untitled[0].places.append(place)
+
+
+def _inherited(named: Mapping[str, _Search], name: str) -> _Search | None:
+    """Return the test of that name in another class, if there is just one: it was inherited."""
+    last = name.partition("[")[0].rpartition(" > ")[2]
+    fitting = [search for known, search in named.items() if known.rpartition(" > ")[2] == last]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _next(search: _Search) -> bool:
+    search.tried = next(search.untried, ())
+    return bool(search.tried)
+
+
+async def _try(searches: Sequence[_Search], files: Mapping[str, str], plain: TestRun, run: RunReference) -> None:
+    """Run the reference with one perturbation of each test, and keep those that it fails."""
+    edits: dict[str, list[Edit]] = {}
+    for search in searches:
+        edits.setdefault(search.file, []).extend(search.tried)
+    found = await run({name: with_edits(files[name], each) for name, each in edits.items()})
+    if len(found.tests) != len(plain.tests):
+        for part in _parts(searches):
+            await _try(part, files, plain, run)
+        return
+    for search in searches:
+        failed = [place for place in search.places if found.tests[place].state == "failed"]
+        if len(failed) < len(search.places):
+            continue
+        slower = max(found.tests[place].seconds - plain.tests[place].seconds for place in failed)
+        if slower < _SLOW_SECONDS:
+            search.found.append(search.tried)
+        elif search.slow is None:
+            search.slow = search.tried
+
+
+def _parts(searches: Sequence[_Search]) -> list[list[_Search]]:
+    """Part tests one of which broke the run: those with another input, which may never end, from the others."""
+    given = [search for search in searches if search.tries_another_input]
+    others = [search for search in searches if not search.tries_another_input]
+    if given and others:
+        return [others, given]
+    middle = len(searches) // 2
+    return [list(searches[:middle]), list(searches[middle:])] if middle else []
+
+
+async def _prove(
+    searches: Sequence[_Search], files: Mapping[str, str], plain: TestRun, run: RunReference, draw: random.Random
+) -> Twins:
+    """Draw halves, and check on the reference that in each every true test passes and every twin fails.
+
+    A twin that makes another test fail, because it ends before it cleans up, is left out.
+    """
+    usable = [twin for search in searches for twin in search.twins()]
+    for _ in range(_MOST_MENDINGS):
+        halves = tuple(_half(len(usable), draw) for _ in range(_HALVES))
+        twins = Twins(twins=tuple(usable), halves=halves)
+        unfit = await _unfit(twins, files, plain, run) if usable else set[int]()
+        if not unfit:
+            return twins
+        usable = [twin for index, twin in enumerate(usable) if index not in unfit]
+    return Twins()
+
+
+async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: RunReference) -> set[int]:
+    """Return the twins that the reference passes, or that stand before a true test that fails beside them."""
+    for half in twins.halves:
+        halves = (half, twins.complement(half))
+        runs = await asyncio.gather(*(run(twins.perturb(files, each)) for each in halves))
+        for perturbed, found in zip(halves, runs, strict=True):
+            if len(found.tests) != len(plain.tests):
+                return set(range(len(twins.twins)))
+            unfit = set[int]()
+            wrong = {place for index in perturbed for place in twins.twins[index].tests}
+            for place, (test, known) in enumerate(zip(found.tests, plain.tests, strict=True)):
+                if place in wrong and test.state != "failed":
+                    unfit |= {index for index in perturbed if place in twins.twins[index].tests}
+                elif place not in wrong and test.state != known.state:
+                    unfit |= _nearest(twins, perturbed, place)
+            if unfit:
+                return unfit
+    return set()
+
+
+def _nearest(twins: Twins, perturbed: frozenset[int], place: int) -> set[int]:
+    """Return the perturbed test that ran last before a place, or else the first after it."""
+    before = [index for index in perturbed if twins.twins[index].tests[-1] < place]
+    after = [index for index in perturbed if twins.twins[index].tests[0] > place]
+    return {max(before, key=lambda index: twins.twins[index].tests)} if before else set(after[:1])
+
+
+def _half(count: int, draw: random.Random) -> frozenset[int]:
+    return frozenset(draw.sample(range(count), (count + draw.randrange(2)) // 2))

@@ -1,0 +1,141 @@
+"""Make perturbed twins of tests: the same test with another expected value, which a right answer must fail.
+
+Graded code shares a process with its tests, so a report that everything passed proves nothing by itself. Therefore
+each grading runs the tests twice, in separate processes. In each run another half of the tests is perturbed, and
+nothing but the right answers tells which half. A test counts as passed only if it passed and its twin failed.
+
+`candidates` proposes perturbations of one test, the most natural first: a value that other tests expect in the same
+place, then a slightly changed value, then another input, and as the last resort the opposite assertion.
+`twin_search.py` tries them on the reference.
+"""
+
+import random
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.grading.syntax import ASSERTED, EXPECTED, GIVEN, Edit, TestSource, Value, tests_in, to_bytes, with_edits
+
+_MOST_VALUES = 4  # of one rank that are tried
+_QUOTED = re.compile(r"""([a-zA-Z]*)('{3}|"{3}|['"`])(.*)\2""", re.DOTALL)
+_CHANGEABLE = re.compile(r"(?<!\\)[a-zA-Z0-9]")
+_TABLE_COLUMNS = 3
+
+
+class Twin(FrozenModel):
+    """The perturbations of one test that the reference fails. There may be a second one, for another try."""
+
+    file: str
+    edits: tuple[tuple[Edit, ...], ...]
+    tests: tuple[int, ...]
+    """The places of its tests in a run. A table makes several tests out of one."""
+
+
+class Twins(FrozenModel):
+    """The twins of a suite, and halves of them that were proven on the reference."""
+
+    twins: tuple[Twin, ...] = ()
+    halves: tuple[frozenset[int], ...] = ()
+    """Indices of the twins that stand in for their tests in one run. The other run has all the others."""
+
+    @property
+    def proven(self) -> frozenset[int]:
+        """Return the places of the tests that have a twin."""
+        return frozenset(place for twin in self.twins for place in twin.tests)
+
+    def perturb(self, files: Mapping[str, str], perturbed: Collection[int], attempt: int = 0) -> dict[str, str]:
+        """Return the test files with some of the twins in place of their tests."""
+        edits: dict[str, list[Edit]] = {}
+        for index in perturbed:
+            twin = self.twins[index]
+            edits.setdefault(twin.file, []).extend(twin.edits[min(attempt, len(twin.edits) - 1)])
+        return {name: with_edits(files[name], each) for name, each in edits.items()}
+
+    def complement(self, half: Collection[int]) -> frozenset[int]:
+        return frozenset(range(len(self.twins))) - frozenset(half)
+
+
+class Proposals:
+    """Propose perturbations of the tests of a suite."""
+
+    def __init__(self, files: Mapping[str, str], draw: random.Random) -> None:
+        self.tests: list[tuple[str, TestSource]] = [
+            (name, test) for name, text in files.items() for test in tests_in(name, text)
+        ]
+        self._draw = draw
+        self._forms = {
+            to_bytes(files[name])[flip.start : flip.end].decode().strip()
+            for name, test in self.tests
+            for flip in test.flips
+        }
+        """How assertions are written in this suite. A flipped one that is written like them does not stand out."""
+        self._by_role: dict[str, dict[str, Value]] = {}
+        for _, test in self.tests:
+            for value in (*test.values, *(value for row in test.rows for value in row)):
+                self._by_role.setdefault(value.role, {}).setdefault(value.text, value)
+
+    def candidates(self, test: TestSource) -> Iterator[tuple[Edit, ...]]:
+        """Yield perturbations of one test, the most natural first."""
+        yield from self._of_rows(test.rows)
+        yield from self._of_values(test, EXPECTED)
+        yield from self._of_values(test, ASSERTED)
+        natural = [flip for flip in test.flips if flip.text.strip() in self._forms]
+        yield from ((flip,) for flip in reversed(natural))
+        yield from self._of_values(test, GIVEN)
+        yield from ((flip,) for flip in reversed(test.flips) if flip not in natural)
+
+    def _of_values(self, test: TestSource, rank: int) -> Iterator[tuple[Edit, ...]]:
+        values = [value for value in test.values if value.rank == rank]
+        for value in values[: -_MOST_VALUES - 1 : -1]:
+            yield from ((edit,) for edit in self._replacements(value))
+
+    def _of_rows(self, rows: Sequence[Sequence[Value]]) -> Iterator[tuple[Edit, ...]]:
+        """Yield perturbations of a whole table: in each row the last value is another one, then the one before it."""
+        for column in range(1, _TABLE_COLUMNS + 1):
+            inner = [[value for value in row if value.kind != "container"] for row in rows]
+            edits = [next(self._replacements(row[-column]), None) for row in inner if len(row) >= column]
+            if rows and len(edits) == len(rows) and None not in edits:
+                yield tuple(edit for edit in edits if edit is not None)
+
+    def _replacements(self, value: Value) -> Iterator[Edit]:
+        """Yield at most two edits: a value that stands in the same place in another test, and a changed one."""
+        others = [other for other in self._by_role.get(value.role, {}).values() if other.text != value.text]
+        alike = [other.text for other in others if other.kind == value.kind or value.kind == "nothing"]
+        if alike:
+            yield Edit(value.start, value.end, self._draw.choice(alike))
+        if (changed := self._changed(value)) is not None:
+            yield Edit(value.start, value.end, changed)
+
+    def _changed(self, value: Value) -> str | None:
+        """Return a value like this one, with a letter or a digit changed."""
+        text = value.text
+        if value.kind == "boolean":
+            return {"true": "false", "false": "true", "True": "False", "False": "True"}[text]
+        if value.kind == "number":
+            digits = [found.start() for found in re.finditer(r"\d", text)]
+            place = digits[-1] if digits else -1
+            return _with(text, place, _next_digit(text[place])) if digits else None
+        if value.kind == "text" and (found := _QUOTED.fullmatch(text)) is not None:
+            return self._changed_text(text, found.start(3), found.end(3))
+        if value.kind == "pattern":
+            return self._changed_text(text, 1, text.rindex("/"))
+        return None
+
+    def _changed_text(self, text: str, start: int, end: int) -> str:
+        places = [found.start() for found in _CHANGEABLE.finditer(text, start, end)]
+        if not places:
+            return f"{text[:end]}{self._draw.choice('aeinost')}{text[end:]}"
+        place = self._draw.choice(places)
+        old = text[place]
+        if old.isdigit():
+            return _with(text, place, _next_digit(old))
+        letters = "abcdefghilmnoprstu" if old.islower() else "ABCDEFGHILMNOPRSTU"
+        return _with(text, place, self._draw.choice([letter for letter in letters if letter != old]))
+
+
+def _with(text: str, place: int, letter: str) -> str:
+    return f"{text[:place]}{letter}{text[place + 1 :]}"
+
+
+def _next_digit(digit: str) -> str:
+    return str(int(digit) % 9 + 1)
