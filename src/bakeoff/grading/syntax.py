@@ -126,7 +126,7 @@ _OPPOSITE_METHODS["assertNotEqual"] = "assertEqual"
 _EXCEPTIONS = ("ValueError", "TypeError", "KeyError")
 
 
-def tests_in(path: str, text: str) -> list[TestSource]:
+def find_tests(path: str, text: str) -> list[TestSource]:
     """Return the tests of a file, in the order in which they are written. A file of another language has none."""
     dialect = dialect_of(path)
     if dialect is None:
@@ -330,6 +330,8 @@ class _Reader:
 
     def _python_rank(self, node: "Node") -> int | None:
         calls, child, parent = 0, node, node.parent
+        if parent is not None and any(each.type in ("is", "is not") for each in parent.children):
+            return None  # Python warns of `is` with a literal; the flipped assertion looks better
         while parent is not None and parent != self.node:
             if parent.type == "assert_statement":
                 if child != parent.named_child(0):

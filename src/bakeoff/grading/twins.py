@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.grading.syntax import ASSERTED, EXPECTED, GIVEN, Edit, TestSource, Value, tests_in, to_bytes, with_edits
+from bakeoff.grading.syntax import ASSERTED, EXPECTED, GIVEN, Edit, TestSource, Value, find_tests, to_bytes, with_edits
 
 _MOST_VALUES = 4  # of one rank that are tried
 _QUOTED = re.compile(r"""([a-zA-Z]*)('{3}|"{3}|['"`])(.*)\2""", re.DOTALL)
@@ -60,7 +60,7 @@ class Proposals:
 
     def __init__(self, files: Mapping[str, str], draw: random.Random) -> None:
         self.tests: list[tuple[str, TestSource]] = [
-            (name, test) for name, text in files.items() for test in tests_in(name, text)
+            (name, test) for name, text in files.items() for test in find_tests(name, text)
         ]
         self._draw = draw
         self._forms = {

@@ -1,0 +1,272 @@
+"""Perturbed twins: what is proposed, what is found on a reference, and what a pair of runs shows."""
+
+import random
+import re
+from collections.abc import Awaitable, Callable, Mapping
+
+import pytest
+
+from bakeoff.grading.syntax import ASSERTED, EXPECTED, GIVEN, Edit, find_tests, with_edits
+from bakeoff.grading.twin_runs import run_with_twins
+from bakeoff.grading.twin_search import find_twins
+from bakeoff.grading.twins import Proposals, Twin, Twins
+from bakeoff.toolchains.outcome import TestOutcome, TestRun
+
+PYTHON = """
+class TestLeap(unittest.TestCase):
+    def test_common(self):
+        self.assertEqual(is_leap(2015), False, "a message")
+
+    @pytest.mark.parametrize("year, leap", [(1996, True), (1900, False)])
+    def test_many(self, year, leap):
+        assert is_leap(year) == leap
+
+def helper():
+    return 3
+
+def test_refused():
+    expected = "no year"
+    with pytest.raises(ValueError):
+        is_leap("ä")
+    assert not is_leap(0)
+"""
+JAVASCRIPT = """
+describe('leap', () => {
+  it('is common', () => { expect(isLeap(2015)).not.toBe(true); });
+  test.each([[1996, 'yes'], [1900, 'no']])('of %i', (year, text) => { expect(say(year)).toBe(text); });
+  for (const year of [4, 8]) it(`${year}`, async () => { expect(screen.getByText('leap')).toBeVisible(); });
+  xit('later', () => {});
+});
+"""
+
+
+def test_python_tests_with_the_ranks_of_their_values() -> None:
+    common, many, refused = find_tests("test_leap.py", PYTHON)
+    assert [test.name for test in (common, many, refused)] == [
+        "TestLeap > test_common",
+        "TestLeap > test_many",
+        "test_refused",
+    ]
+    assert [(value.text, value.rank) for value in common.values] == [
+        ("2015", ASSERTED),
+        ("False", EXPECTED),
+        ('"a message"', EXPECTED),
+    ]
+    assert [[value.text for value in row] for row in many.rows] == [
+        ["(1996, True)", "1996", "True"],
+        ["(1900, False)", "1900", "False"],
+    ]
+    assert [(value.text, value.rank) for value in refused.values] == [
+        ('"no year"', EXPECTED),
+        ('"ä"', GIVEN),
+        ("0", ASSERTED),
+    ]
+
+
+def test_javascript_tests_with_titles_tables_and_flips() -> None:
+    common, each, looped, later = find_tests("leap.test.ts", JAVASCRIPT)
+    assert [(value.text, value.rank) for value in common.values] == [("2015", ASSERTED), ("true", EXPECTED)]
+    assert [[value.text for value in row][-2:] for row in each.rows] == [["1996", "'yes'"], ["1900", "'no'"]]
+    assert [row[0].text for row in looped.rows] == ["4", "8"]
+    assert later.values == ()
+    assert with_edits(JAVASCRIPT, common.flips).count(".not.") == 0
+    assert ".not.toBeVisible()" in with_edits(JAVASCRIPT, looped.flips)
+    assert all(test.title_at is not None for test in (common, each, looped))
+
+
+@pytest.mark.parametrize(
+    ("source", "flipped"),
+    [
+        ("assert a == b", "assert a != b"),
+        ("assert a not in b", "assert a in b"),
+        ("assert not a", "assert a"),
+        ("assert f(a)", "assert not f(a)"),
+        ("self.assertIsNone(a)", "self.assertIsNotNone(a)"),
+        ("self.assertNotEqual(a, b)", "self.assertEqual(a, b)"),
+    ],
+)
+def test_a_flipped_assertion_is_its_opposite(source: str, flipped: str) -> None:
+    text = f"def test_a():\n    {source}\n"
+    (test,) = find_tests("test_a.py", text)
+    assert with_edits(text, test.flips) == f"def test_a():\n    {flipped}\n"
+
+
+def test_the_first_proposal_is_a_value_that_another_test_expects_in_the_same_place() -> None:
+    text = 'def test_a():\n    assert f(1) == "one"\n\ndef test_b():\n    assert f(2) == "two"\n'
+    proposals = Proposals({"test_a.py": text}, random.Random(1))
+    (_, first), _ = proposals.tests
+    edits = list(proposals.candidates(first))
+    assert with_edits(text, edits[0]).splitlines()[1] == '    assert f(1) == "two"'
+    changed = with_edits(text, edits[1]).splitlines()[1]
+    assert re.fullmatch(r'    assert f\(1\) == "\w{3}"', changed)
+    assert '"one"' not in changed
+    assert with_edits(text, edits[-1]).splitlines()[1] == '    assert f(1) != "one"'
+
+
+# ------------------------------------------------------------------------------------------------ search and runs
+
+SUITE = """
+def test_a():
+    assert f(1) == 1
+
+def test_b():
+    assert f(2) == 2
+
+def test_c():
+    assert f(3) or True
+
+def test_d():
+    assert f(4) == 4
+
+def test_e():
+    assert f(5) == 5
+"""
+Solution = Callable[[int], object]
+
+
+def honest(number: int) -> object:
+    return number
+
+
+def runs_of(solution: Solution, seen: list[str] | None = None) -> Callable[[Mapping[str, str]], Awaitable[TestRun]]:
+    """Run test files in this process: enough to see what is done with the results."""
+
+    async def run(files: Mapping[str, str]) -> TestRun:
+        text = files.get("test_a.py", SUITE)
+        if seen is not None:
+            seen.append(text)
+        names: dict[str, object] = {"f": solution}
+        exec(text, names)
+        tests = [(name, value) for name, value in names.items() if name.startswith("test_") and callable(value)]
+        return TestRun(tests=tuple(outcome(name, test) for name, test in tests))
+
+    return run
+
+
+def outcome(name: str, test: Callable[[], object]) -> TestOutcome:
+    try:
+        test()
+    except AssertionError as error:
+        return TestOutcome(name=name, state="failed", message=str(error))
+    return TestOutcome(name=name, state="passed")
+
+
+async def twins_of_suite() -> Twins:
+    run = runs_of(honest)
+    return await find_twins({"test_a.py": SUITE}, await run({}), run)
+
+
+async def grade(solution: Solution, seen: list[str] | None = None) -> TestRun:
+    names = [f"test_{letter}" for letter in "abcde"]
+    return await run_with_twins(names, await twins_of_suite(), {"test_a.py": SUITE}, runs_of(solution, seen))
+
+
+async def test_twins_are_found_for_all_tests_that_can_fail() -> None:
+    twins = await twins_of_suite()
+    assert sorted(twins.proven) == [0, 1, 3, 4]
+    for half in twins.halves:
+        assert 1 <= len(half) <= 3
+
+
+async def test_a_right_answer_passes_and_the_test_without_a_twin_counts() -> None:
+    run = await grade(honest)
+    assert [test.state for test in run.tests] == ["passed"] * 5
+    assert run.tampered is None
+
+
+async def test_each_test_runs_in_both_forms_and_neither_run_is_the_suite_itself() -> None:
+    seen: list[str] = []
+    await grade(honest, seen)
+    assert len(seen) == 2
+    assert SUITE not in seen
+    for line in ("assert f(1) == 1\n", "assert f(5) == 5\n"):
+        assert sorted(line in text for text in seen) == [False, True]
+
+
+async def test_a_wrong_answer_fails_its_tests_only() -> None:
+    run = await grade(lambda number: 0 if number == 4 else number)
+    assert [test.name for test in run.tests if test.state == "failed"] == ["test_d"]
+
+
+class Anything:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+async def test_what_equals_everything_passes_nothing() -> None:
+    run = await grade(lambda _: Anything())
+    assert [test.state for test in run.tests] == ["failed"] * 5
+    assert run.tampered is not None
+    assert "test_a" in run.tampered
+    assert "whatever is expected" in run.tests[0].message
+
+
+async def test_a_single_test_that_passes_anyhow_fails_alone_and_takes_the_unproven_ones_with_it() -> None:
+    run = await grade(lambda number: Anything() if number == 1 else number)
+    assert [test.state for test in run.tests] == ["failed", "passed", "failed", "passed", "passed"]
+    assert run.tampered is None
+
+
+async def test_guessing_does_not_pay() -> None:
+    """A report that is forged at random is right about a test in a quarter of all pairs."""
+    draw = random.Random(4)
+    twins = Twins(
+        twins=tuple(Twin(file="test_a.py", edits=((Edit(0, 0, "#"),),), tests=(place,)) for place in range(10)),
+        halves=(frozenset(range(5)),),
+    )
+
+    async def forge(_: Mapping[str, str]) -> TestRun:
+        states = ("passed", "failed")
+        return TestRun(tests=tuple(TestOutcome(name=str(each), state=draw.choice(states)) for each in range(10)))
+
+    for _ in range(50):
+        run = await run_with_twins([str(each) for each in range(10)], twins, {"test_a.py": ""}, forge)
+        assert {test.state for test in run.tests} != {"passed"}
+
+
+async def test_a_suite_of_one_test_is_run_in_several_pairs() -> None:
+    seen: list[str] = []
+    twins = Twins(twins=(Twin(file="a", edits=((Edit(0, 1, "2"),),), tests=(0,)),), halves=(frozenset({0}),))
+
+    async def run(files: Mapping[str, str]) -> TestRun:
+        seen.append(files.get("a", "1"))
+        return TestRun(tests=(TestOutcome(name="a", state="passed" if seen[-1] == "1" else "failed"),))
+
+    found = await run_with_twins(["a"], twins, {"a": "1"}, run)
+    assert found.tests[0].state == "passed"
+    assert sorted(seen) == ["1"] * 4 + ["2"] * 4
+
+
+async def test_a_run_that_did_not_finish_is_returned_as_it_is() -> None:
+    twins = Twins(twins=(Twin(file="a", edits=((Edit(0, 1, "2"),),), tests=(0,)),), halves=(frozenset({0}),))
+
+    async def run(files: Mapping[str, str]) -> TestRun:
+        return TestRun(stop="timeout", error="too long", seconds=1.0) if files else TestRun(seconds=1.0)
+
+    found = await run_with_twins(["a"], twins, {"a": "1"}, run)
+    assert (found.stop, found.error, found.seconds) == ("timeout", "too long", 2.0)
+
+
+async def test_a_twin_that_spoils_the_test_behind_it_is_left_out() -> None:
+    """The first test restores a value at its end, which its twin never reaches."""
+    text = """
+state = []
+
+def test_a():
+    state.append(1)
+    assert f(1) == 1
+    state.clear()
+
+def test_b():
+    assert state == []
+    assert f(2) == 2
+"""
+
+    async def run(files: Mapping[str, str]) -> TestRun:
+        return await runs_of(honest)({"test_a.py": files.get("test_a.py", text)})
+
+    twins = await find_twins({"test_a.py": text}, await run({}), run)
+    assert 1 in twins.proven
+    assert 0 not in twins.proven
