@@ -13,8 +13,7 @@ import pytest
 from bakeoff._kernel.choices import ReplayMode
 from bakeoff._kernel.clock import Clock
 from bakeoff.errors import BudgetError
-from bakeoff.meter import Meter, OpenMeter, TrialMeter, Upstream
-from bakeoff.meter.shared import MeterLimits
+from bakeoff.meter import Meter, MeterLimits, OpenMeter, TrialMeter, Upstream
 from bakeoff.models.prices import Price
 from bakeoff.models.providers import BUILT_IN
 from bakeoff.models.rate_limit import RetryPolicy

@@ -10,8 +10,8 @@ import threading
 import httpx2
 import pytest
 
+from bakeoff.meter import MeterLimits
 from bakeoff.meter.answer import arguments_of
-from bakeoff.meter.shared import MeterLimits
 
 from ..models.loopback import Act, Loopback
 from .conftest import Opening, Visit

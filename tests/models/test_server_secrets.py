@@ -58,7 +58,7 @@ def test_a_header_is_a_secret_as_a_whole_and_so_is_the_variable_in_it(
     nobody: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WHATEVER", SECRET)
-    subject = ModelSubject.agent_from_spec(
+    subject = ModelSubject.from_spec(
         agent(url="http://127.0.0.1:9/mcp", headers={"Authorization": "Bearer ${WHATEVER}"})
     )
     assert subject.secrets() == {"telltale.Authorization": f"Bearer {SECRET}", "WHATEVER": SECRET}

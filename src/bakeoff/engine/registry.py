@@ -24,7 +24,6 @@ from bakeoff.protocols import (
 
 if TYPE_CHECKING:
     from bakeoff.subjects.controls import Attack
-    from bakeoff.subjects.model import ModelSubject
 
 SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
 ScorerFactory = Callable[[ScorerSpec], Scorer]
@@ -157,10 +156,10 @@ def default_registry() -> Registry:
 
     return Registry(
         subjects={
-            "agent": lambda spec: _model_subject().agent_from_spec(spec),
+            "agent": _model,
             "cheat": Cheat.from_spec,
             "function": Function.from_spec,
-            "model": lambda spec: _model_subject().from_spec(spec),
+            "model": _model,
             "nop": Nop.from_spec,
             "oracle": Oracle.from_spec,
             "scripted": Scripted.from_spec,
@@ -183,10 +182,10 @@ def default_registry() -> Registry:
     )
 
 
-def _model_subject() -> "type[ModelSubject]":
+def _model(spec: SubjectSpec) -> Subject:
     from bakeoff.subjects.model import ModelSubject  # imports SDKs that take a second to load
 
-    return ModelSubject
+    return ModelSubject.from_spec(spec)
 
 
 def _build(

@@ -281,16 +281,16 @@ class TrialRunner:
             spend=tally.add_judging,
         )
 
-        def task(clock: Clock) -> Task:
-            """Return the task of a scorer that asks a model. Its usage is counted apart from the subject's."""
-            own = self._task(trial, tally, tried)
-            return replace(own, clock=clock, spend=tally.add_judging, count=tally.count_judging)
-
         started = time.perf_counter()
-        seconds = case.limits.score_seconds
-        scores = [
-            await _score_with(name, scorer, given, seconds, task) for name, scorer in self.resolved.scorers.items()
-        ]
+        scores: list[Score] = []
+        for name, scorer in self.resolved.scorers.items():
+            clock, shown = Clock(case.limits.score_seconds), given
+            if hasattr(type(scorer), "needs"):  # only a scorer with needs asks a model; its usage is counted apart
+                own = self._task(trial, tally, tried)
+                asking = replace(own, clock=clock, spend=tally.add_judging, count=tally.count_judging)
+                shown = replace(given, asking=asking)
+            scored, outcome = await phase(partial(_score_with, name, scorer, shown), clock, "grader", "grader")
+            scores.append(scored if scored is not None else Score(name=name, failure=outcome.failure))
         if case.pass_rule is not None and case.pass_rule.null_as_zero:
             scores = [_counted_as_zero(score) for score in scores]
         return tuple(scores), Phase(seconds=time.perf_counter() - started)
@@ -306,18 +306,8 @@ class TrialRunner:
         return open_workspace(self.sandbox(), files, case.limits, keep=self.options.keep_workspaces)
 
 
-async def _score_with(
-    name: str, scorer: Scorer, given: ScoreInput, seconds: float, task: Callable[[Clock], Task]
-) -> Score:
-    clock = Clock(seconds)
-    if hasattr(type(scorer), "needs"):  # only a scorer with needs asks a model
-        given = replace(given, asking=task(clock))
-
-    async def score() -> Score:
-        return as_score(name, await call(scorer, given))
-
-    scored, outcome = await phase(score, clock, "grader", "grader")
-    return scored if scored is not None else Score(name=name, failure=outcome.failure)
+async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
+    return as_score(name, await call(scorer, given))
 
 
 def as_score(name: str, scored: Scored) -> Score:

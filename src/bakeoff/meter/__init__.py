@@ -9,7 +9,8 @@ async with meter.open_trial(task, [upstream], place=place) as trial:
 """
 
 from bakeoff.meter.meter import METER, Meter, OpenMeter
+from bakeoff.meter.shared import MeterLimits
 from bakeoff.meter.trial import MeterAccess, TrialMeter
 from bakeoff.meter.upstreams import Upstream, upstream_of
 
-__all__ = ["METER", "Meter", "MeterAccess", "OpenMeter", "TrialMeter", "Upstream", "upstream_of"]
+__all__ = ["METER", "Meter", "MeterAccess", "MeterLimits", "OpenMeter", "TrialMeter", "Upstream", "upstream_of"]

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ MOST_CONNECTIONS = 64  # of one trial
 IDLE_SECONDS = 120  # between two requests on one connection
 FRESH_SECONDS = 60.0  # a younger folder may have no listener yet
 _RUN = Path("/run/bakeoff")
+# It prints nothing: errors go to the agent and the trial, and an agent must not fill the screen.
+_QUIET = logging.Logger("bakeoff.meter.server", logging.CRITICAL + 1)
 _LONGEST = 72  # a socket's path may have about 100 characters
 
 
@@ -33,7 +34,7 @@ class Guarded(H11Protocol):
 
     def __init__(self, config: uvicorn.Config, state: ServerState, head_seconds: float) -> None:
         super().__init__(config, state, {})
-        self.logger = _quiet()
+        self.logger = _QUIET
         self._head_seconds = head_seconds
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base
@@ -50,15 +51,6 @@ class Guarded(H11Protocol):
         asked: object | None = self.cycle  # may be None, although the base class declares otherwise
         if asked is None and not self.transport.is_closing():
             self.transport.abort()
-
-
-@cache
-def _quiet() -> logging.Logger:
-    """Return a logger that prints nothing. Errors go to the agent and the trial; an agent must not fill the screen."""
-    logger = logging.getLogger("bakeoff.meter.server")
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-    return logger
 
 
 @contextlib.asynccontextmanager

