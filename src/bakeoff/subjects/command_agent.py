@@ -23,7 +23,15 @@ from bakeoff.record import Step, Text, Transcript
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.untrusted_files import open_folder, write_below
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
-from bakeoff.subjects.agent_definition import AgentDefinition, Values, expand, expand_command, expand_variables
+from bakeoff.subjects.agent_definition import (
+    AgentDefinition,
+    MeterRule,
+    ProviderRule,
+    Values,
+    expand,
+    expand_command,
+    expand_variables,
+)
 from bakeoff.subjects.agent_login import is_address, login_files, login_secrets
 from bakeoff.subjects.agent_program import is_found_in, is_installed, program_path, program_roots, version_of
 from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
@@ -230,7 +238,7 @@ class CommandAgent:
         version = await asyncio.to_thread(version_of, self.definition, image)
         upstream = self._upstream()
         if upstream is None:
-            launch = await asyncio.to_thread(self._launch, task, workspace, Values({}))
+            launch = await asyncio.to_thread(self._launch, task, workspace, {})
             run = await carry_out(task, replace(launch, network=True), self.watch)
             await self._check_started(run, workspace, launch)
             told = Transcript(output=run.stdout, metadata={"metered": False})
@@ -247,7 +255,7 @@ class CommandAgent:
         meter: OpenMeter = task.resources[METER]
         async with meter.open_trial(task, [upstream], place=workspace.place) as trial:
             access = trial.access(workspace.sandbox.name, network=self.network)
-            pointed = Values({"meterUrl": trial.base_url(access, upstream.name), "meterToken": trial.token})
+            pointed = {"meterUrl": trial.base_url(access, upstream.name), "meterToken": trial.token}
             launch = await asyncio.to_thread(self._launch, task, workspace, pointed)
             # Real keys never enter the sandbox, whatever the names of their variables.
             keys = [key for key in (upstream.key, *self._keys().values()) if key]
@@ -264,20 +272,18 @@ class CommandAgent:
         await self._check_started(run, workspace, launch)
         return run, trial.transcript()
 
-    def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Values) -> Launch:
-        """Return the command with all placeholders replaced."""
-        definition, metered = self.definition, bool(pointed.texts)
-        rule = definition.meter[self.provider] if metered else None
-        texts = {"model": self.model or "", "provider": self.provider, "instructions": task.prompt, **pointed.texts}
+    def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Mapping[str, str]) -> Launch:
+        """Return the command with all placeholders replaced. `pointed` has the values that point it at the meter."""
+        definition = self.definition
+        rule = definition.meter[self.provider] if pointed else MeterRule()
+        own = definition.providers.get(self.provider, ProviderRule())
+        texts = {"model": self.model or "", "provider": self.provider, "instructions": task.prompt, **pointed}
         known = self.files.get(task.case_id, TaskFiles())
         values = Values(texts, {"sourceFiles": known.sources, "testFiles": known.tests}, self.environment)
-        if rule is not None:
-            arguments = expand_command(rule.arguments, values)
-            values = replace(values, lists={**values.lists, "meterArguments": arguments})
-        own = definition.providers.get(self.provider)
-        variables = {**definition.env, **(own.env if own else {})}
-        env = {**expand_variables(variables, values), **(expand_variables(rule.env, values) if rule else {})}
-        files = {**definition.home.files, **(rule.files if rule else {})}
+        arguments = expand_command(rule.arguments, values)
+        values = replace(values, lists={**values.lists, "meterArguments": arguments})
+        env = {**expand_variables({**definition.env, **own.env}, values), **expand_variables(rule.env, values)}
+        files = {**definition.home.files, **rule.files}
         home = {name: expand(text, values).encode() for name, text in files.items()}
         if self.use_login:
             home = {**login_files(definition.home.login), **home}
