@@ -6,6 +6,7 @@ therefore recognised too, also that of its sister in another language.
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -41,22 +42,21 @@ def recognise(value: Any) -> TaskResult | None:
     if is_a(value, TaskResult):
         found: TaskResult = value
         return found
+    builder = ResultBuilder()
     if is_pydantic_ai(value):
-        return read_pydantic_ai(value).result()
-    if (reader := _reader(value)) is not None:
-        return reader(as_dict(plain_data(value))).result()
-    if (messages := _messages(value)) is not None:
-        return read_conversation(messages).result()
-    if isinstance(value, dict):
-        if is_conversation(value.get("messages")):
-            return read_langgraph_state(value).result()
-        if (made := _task_result(value)) is not None:
-            return made
-    plain = value is None or is_a(value, *_PLAIN) or dataclasses.is_dataclass(type(value))
-    return TaskResult(result=value) if plain else None
+        read_pydantic_ai(value, builder)
+    elif (reader := _reader(value)) is not None:
+        reader(as_dict(plain_data(value)), builder)
+    elif (messages := _messages(value)) is not None:
+        read_conversation(messages, builder)
+    elif isinstance(value, dict) and is_conversation(value.get("messages")):
+        read_langgraph_state(value, builder)
+    else:
+        return _plain_result(value)
+    return builder.result()
 
 
-def _reader(value: Any) -> Callable[[dict[str, Any]], ResultBuilder] | None:
+def _reader(value: Any) -> Callable[[dict[str, Any], ResultBuilder], None] | None:
     """Return the reader of a provider's reply, whether it is an SDK's object or the JSON of one."""
     if isinstance(value, dict):
         if value.get("object") == "chat.completion" and "choices" in value:
@@ -87,11 +87,10 @@ def _messages(value: Any) -> Sequence[Any] | None:
     return value if is_conversation(value) else None
 
 
-def _task_result(value: dict[str, Any]) -> TaskResult | None:
-    """Read a dict in the shape of a `TaskResult`."""
-    if "result" not in value or not value.keys() & {"tool_calls", "toolCalls"}:
-        return None
-    try:
-        return TaskResult.model_validate(value)
-    except ValidationError:
-        return None
+def _plain_result(value: Any) -> TaskResult | None:
+    """Return a dict in the shape of a `TaskResult` as one, and other data as the answer itself."""
+    if isinstance(value, dict) and "result" in value and value.keys() & {"tool_calls", "toolCalls"}:
+        with suppress(ValidationError):
+            return TaskResult.model_validate(value)
+    plain = value is None or is_a(value, *_PLAIN) or dataclasses.is_dataclass(type(value))
+    return TaskResult(result=value) if plain else None

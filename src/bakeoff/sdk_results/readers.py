@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from bakeoff.record import Usage
+from bakeoff.models.usage import Reply
+from bakeoff.record import NO_USAGE
 from bakeoff.sdk_results.builder import LANGCHAIN, PYDANTIC_AI, VERCEL, ResultBuilder, usage_of_reply, usage_of_sdk
 from bakeoff.sdk_results.plain_data import (
     arguments_in,
@@ -23,13 +24,7 @@ _LANGCHAIN = ("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "Func
 _ROLES = {"ai": "assistant", "AIMessageChunk": "assistant", "human": "user", "function": "tool", "model": "assistant"}
 _KNOWN = ("assistant", "user", "system", "developer", "tool")
 _CALLED = ("function_call", "custom_tool_call", "mcp_call")
-_PROVIDER_RUN = (
-    "web_search_call",
-    "file_search_call",
-    "code_interpreter_call",
-    "computer_call",
-    "image_generation_call",
-)
+_PROVIDER_RUN = ("web_search", "file_search", "code_interpreter", "computer", "image_generation")
 
 
 # --- conversations --------------------------------------------------------------------------------------------------
@@ -51,12 +46,10 @@ def is_conversation(value: Any) -> bool:
     return any(_role(plain_data(each)) == "assistant" for each in value)
 
 
-def read_conversation(messages: Sequence[Any]) -> ResultBuilder:
+def read_conversation(messages: Sequence[Any], builder: ResultBuilder) -> None:
     """Read a list of messages: the last one of the model is the answer, calls and usage are those of all."""
-    builder = ResultBuilder()
     for message in messages:
         read_message(as_dict(plain_data(message)), builder)
-    return builder
 
 
 def read_message(message: dict[str, Any], builder: ResultBuilder) -> None:
@@ -68,8 +61,11 @@ def read_message(message: dict[str, Any], builder: ResultBuilder) -> None:
         content = _content(message.get("content"))
         id_, name = message.get("tool_call_id"), message.get("name")
         builder.add_result(content, id_=id_, name=name, error=content if failed else None)
+    # Anthropic's results of tools stand in the content of a user's or the model's message.
     for block in dicts(message.get("content")):
-        _read_result(block, builder)
+        if str(block.get("type", "")).endswith("tool_result"):
+            content = _content(block.get("content"))
+            builder.add_result(content, id_=block.get("tool_use_id"), error=content if block.get("is_error") else None)
 
 
 def _role(message: Any) -> str:
@@ -85,28 +81,15 @@ def _read_answer(message: dict[str, Any], builder: ResultBuilder) -> None:
     for block in dicts(message.get("content")):
         if block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
             builder.add_call(block.get("name"), block.get("input"), block.get("id"))
-    builder.usage += _message_usage(message)
+    usage, counts = message.get("usage"), message.get("usage_metadata")
+    chat: Reply = "chat" if inside(usage, "prompt_tokens") else "anthropic"
+    builder.usage += usage_of_sdk(counts, LANGCHAIN) if counts else usage_of_reply(usage, chat)
     facts = message.get("response_metadata")
     builder.note(
         model=message.get("model") or first(facts, "model_name", "model"),
         finish_reason=message.get("stop_reason") or first(facts, "finish_reason", "stop_reason"),
         refusal=message.get("refusal"),
     )
-
-
-def _message_usage(message: dict[str, Any]) -> Usage:
-    if message.get("usage_metadata"):
-        return usage_of_sdk(message["usage_metadata"], LANGCHAIN)
-    usage = message.get("usage")
-    return usage_of_reply(usage, "chat" if inside(usage, "prompt_tokens") else "anthropic")
-
-
-def _read_result(block: dict[str, Any], builder: ResultBuilder) -> None:
-    """Read a tool result of Anthropic's format, which stands in the content of a user's or the model's message."""
-    if not str(block.get("type", "")).endswith("tool_result"):
-        return
-    content = _content(block.get("content"))
-    builder.add_result(content, id_=block.get("tool_use_id"), error=content if block.get("is_error") else None)
 
 
 def _content(content: Any) -> Any:
@@ -118,26 +101,22 @@ def _content(content: Any) -> Any:
 # --- whole results --------------------------------------------------------------------------------------------------
 
 
-def read_completion(data: dict[str, Any]) -> ResultBuilder:
+def read_completion(data: dict[str, Any], builder: ResultBuilder) -> None:
     """Read a chat completion of OpenAI; of several choices, the first."""
-    builder = ResultBuilder()
     choice = next(dicts(data.get("choices")), {})
     read_message({"role": "assistant", **as_dict(choice.get("message"))}, builder)
     builder.usage = usage_of_reply(data.get("usage"), "chat")
     builder.note(model=data.get("model"), finish_reason=choice.get("finish_reason"))
-    return builder
 
 
-def read_response(data: dict[str, Any]) -> ResultBuilder:
+def read_response(data: dict[str, Any], builder: ResultBuilder) -> None:
     """Read a response of OpenAI, whose items are messages and calls."""
-    builder = ResultBuilder()
     texts: list[str] = []
     for item in dicts(data.get("output")):
         _read_item(item, builder, texts)
     builder.answer = "".join(texts) if texts else None
     builder.usage = usage_of_reply(data.get("usage"), "responses")
     builder.note(model=data.get("model"), finish_reason=data.get("status"))
-    return builder
 
 
 def _read_item(item: dict[str, Any], builder: ResultBuilder, texts: list[str]) -> None:
@@ -149,32 +128,26 @@ def _read_item(item: dict[str, Any], builder: ResultBuilder, texts: list[str]) -
         builder.add_call(item.get("name"), first(item, "arguments", "input"), id_)
         if item.get("output") is not None or item.get("error"):
             builder.add_result(item.get("output"), id_=id_, error=item.get("error"))
-    elif kind in _PROVIDER_RUN:
-        builder.add_call(kind.removesuffix("_call"), first(item, "action", "queries", "code") or {}, id_)
+    elif (tool := kind.removesuffix("_call")) in _PROVIDER_RUN and tool != kind:
+        builder.add_call(tool, first(item, "action", "queries", "code") or {}, id_)
     elif kind.endswith("_call_output"):
         builder.add_result(item.get("output"), id_=id_)
 
 
-def read_google(data: dict[str, Any]) -> ResultBuilder:
+def read_google(data: dict[str, Any], builder: ResultBuilder) -> None:
     """Read Google's `GenerateContentResponse`, with the calls that its SDK made on its own."""
-    builder = ResultBuilder()
     candidate = next(dicts(data.get("candidates")), {})
-    history = list(dicts(first(data, "automatic_function_calling_history", "automaticFunctionCallingHistory")))
+    history = dicts(first(data, "automatic_function_calling_history", "automaticFunctionCallingHistory"))
     spoken = as_dict(candidate.get("content"))
     for content in [*history, spoken]:
         for part in dicts(content.get("parts")):
             _read_google_part(part, builder)
     builder.answer = first(data, "parsed") or text_in(spoken.get("parts"))
-    builder.usage = _google_usage(as_dict(first(data, "usage_metadata", "usageMetadata")))
+    counts = as_dict(first(data, "usage_metadata", "usageMetadata"))  # in snake case in the Python SDK
+    camel_case = {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): count for name, count in counts.items()}
+    builder.usage = usage_of_reply(camel_case, "google")
     model, finish = first(data, "model_version", "modelVersion"), first(candidate, "finish_reason", "finishReason")
     builder.note(model=model, finish_reason=finish)
-    return builder
-
-
-def _google_usage(counts: dict[str, Any]) -> Usage:
-    """Read the counts, whose names are in camel case in JSON and in snake case in the Python SDK."""
-    camel_case = {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): count for name, count in counts.items()}
-    return usage_of_reply(camel_case, "google")
 
 
 def _read_google_part(part: dict[str, Any], builder: ResultBuilder) -> None:
@@ -206,12 +179,11 @@ def _call_name(call: Any) -> Any:
     return first(call, "toolName", "name") if isinstance(call, dict) else None
 
 
-def read_vercel(data: dict[str, Any]) -> ResultBuilder:
+def read_vercel(data: dict[str, Any], builder: ResultBuilder) -> None:
     """Read a result of the AI SDK.
 
     Version 4 writes `args` and `result`; version 5 and later write `input` and `output`, and may have all in `content`.
     """
-    builder = ResultBuilder()
     steps = list(dicts(data.get("steps")))
     for step in steps or [data]:
         _read_step(step, builder)
@@ -219,20 +191,11 @@ def read_vercel(data: dict[str, Any]) -> ResultBuilder:
     builder.answer = first(data, "object", "experimental_output", "text", "output")
     if builder.answer is None:
         builder.answer = first(last, "text") or text_in(last.get("content"))
-    whole = usage_of_sdk(data.get("totalUsage"), VERCEL, requests=len(steps) or 1)
-    builder.usage = whole if whole.requests else _vercel_usage(data, steps)
+    # Version 4 has the sum in `usage`; without any sum, the steps are added up.
+    sums = (usage_of_sdk(data.get(name), VERCEL, requests=len(steps) or 1) for name in ("totalUsage", "usage"))
+    of_steps = (usage_of_sdk(step.get("usage"), VERCEL) for step in steps)
+    builder.usage = next((usage for usage in sums if usage.requests), None) or sum(of_steps, NO_USAGE)
     builder.note(model=inside(data, "response", "modelId"), finish_reason=data.get("finishReason"))
-    return builder
-
-
-def _vercel_usage(data: dict[str, Any], steps: list[dict[str, Any]]) -> Usage:
-    """Return the sum that version 4 has in `usage`, or else the sum of the steps."""
-    whole = usage_of_sdk(data.get("usage"), VERCEL, requests=len(steps) or 1)
-    if whole.requests:
-        return whole
-    for step in steps:
-        whole += usage_of_sdk(step.get("usage"), VERCEL)
-    return whole
 
 
 def _read_step(step: dict[str, Any], builder: ResultBuilder) -> None:
@@ -251,22 +214,19 @@ def is_pydantic_ai(value: Any) -> bool:
     return loaded is not None and isinstance(value, loaded.AgentRunResult)
 
 
-def read_pydantic_ai(value: Any) -> ResultBuilder:
+def read_pydantic_ai(value: Any, builder: ResultBuilder) -> None:
     """Read the new messages of an agent run of pydantic-ai."""
-    builder = ResultBuilder()
     messages = [as_dict(plain_data(message)) for message in value.new_messages()]
     answers = [message for message in messages if message.get("kind") == "response"]
     for part in (part for message in messages for part in dicts(message.get("parts"))):
         _read_pydantic_part(part, builder)
     output_tool = fields_of(value).get("_output_tool_name")
-    builder.calls = [
-        call for call in builder.calls if call["name"] != output_tool
-    ]  # the call with which it gave its answer
+    # The call with which it gave its answer is no call of a tool.
+    builder.calls = [call for call in builder.calls if call["name"] != output_tool]
     builder.answer = value.output
     for answer in answers:
         builder.usage += usage_of_sdk(answer.get("usage"), PYDANTIC_AI)
     builder.note(model=answers[-1].get("model_name") if answers else None)
-    return builder
 
 
 def _read_pydantic_part(part: dict[str, Any], builder: ResultBuilder) -> None:
@@ -280,9 +240,8 @@ def _read_pydantic_part(part: dict[str, Any], builder: ResultBuilder) -> None:
         builder.add_result(None, id_=id_, error=part.get("content"))
 
 
-def read_langgraph_state(data: dict[str, Any]) -> ResultBuilder:
+def read_langgraph_state(data: dict[str, Any], builder: ResultBuilder) -> None:
     """Read the state of a LangGraph graph: messages under that name, and other values that the graph keeps."""
-    builder = read_conversation(data["messages"])
+    read_conversation(data["messages"], builder)
     if data.get("structured_response") is not None:
         builder.answer = data["structured_response"]
-    return builder

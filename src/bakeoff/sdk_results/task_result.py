@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from bakeoff._kernel.json import as_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
+
+_OPTIONAL = ("tool_calls", "usage", "metadata")
 
 
 class TaskResult(FrozenModel):
@@ -31,25 +33,14 @@ class TaskResult(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_in_javascript(cls, data: Any) -> Any:
-        if isinstance(data, dict) and "toolCalls" in data and "tool_calls" not in data:
-            return {("tool_calls" if name == "toolCalls" else name): value for name, value in data.items()}
-        return data
-
-    @field_validator("tool_calls", mode="before")
-    @classmethod
-    def _none_made(cls, value: Any) -> Any:
-        return () if value is None else value
-
-    @field_validator("usage", mode="before")
-    @classmethod
-    def _not_measured(cls, value: Any) -> Any:
-        return NO_USAGE if value is None else value
-
-    @field_validator("metadata", mode="before")
-    @classmethod
-    def _any_data(cls, value: Any) -> Any:
-        return {} if value is None else as_json(value)
+    def _as_given(cls, data: Any) -> Any:
+        """Accept JavaScript's name of the tool calls, None for what was not measured, and any metadata."""
+        if not isinstance(data, dict):
+            return data
+        if "toolCalls" in data and "tool_calls" not in data:
+            data = {("tool_calls" if name == "toolCalls" else name): value for name, value in data.items()}
+        given = {name: value for name, value in data.items() if value is not None or name not in _OPTIONAL}
+        return {**given, "metadata": as_json(given["metadata"])} if "metadata" in given else given
 
     def transcript(self) -> Transcript:
         """Return the result as the transcript of a trial."""
