@@ -60,10 +60,8 @@ class PydanticEvaluator:
 
     async def __call__(self, given: ScoreInput) -> Scored:
         returned = await call(self.evaluator.evaluate, _evaluator_context(given))
-        results = dict(returned) if isinstance(returned, Mapping) else {self.name: returned}
-        return self._scored({str(name): _value_and_reason(result) for name, result in results.items()})
-
-    def _scored(self, results: Mapping[str, tuple[Any, str]]) -> Score:
+        named = returned if isinstance(returned, Mapping) else {self.name: returned}
+        results = {str(name): _value_and_reason(result) for name, result in named.items()}
         numbers = {name: _share(name, value) for name, (value, _) in results.items() if isinstance(value, int | float)}
         told = [
             f"{name}: {reason or value}" if len(results) > 1 else reason or (value if isinstance(value, str) else "")
@@ -77,22 +75,19 @@ class PydanticEvaluator:
 def _evaluator_context(given: ScoreInput) -> Any:
     package = import_module("pydantic_evals.evaluators")
     spans = import_module("pydantic_evals.otel")
+    used, rest = given.transcript.usage, _rest(given)
+    metrics = {"requests": used.requests, "input_tokens": used.input, "output_tokens": used.output, "cost": used.cost}
     return package.EvaluatorContext(
         name=given.case.id,
         inputs=given.input,
-        metadata=_rest(given).get("metadata", _rest(given) or None),
+        metadata=rest.get("metadata", rest or None),
         expected_output=given.expected,
         output=given.output,
         duration=given.seconds or 0.0,
         _span_tree=spans.SpanTreeRecordingError("spans of the task are not recorded here"),
         attributes={},
-        metrics=_metrics(given.transcript.usage),
+        metrics={name: count for name, count in metrics.items() if count},
     )
-
-
-def _metrics(usage: Usage) -> dict[str, float]:
-    counted = {"requests": usage.requests, "input_tokens": usage.input, "output_tokens": usage.output}
-    return {name: count for name, count in (*counted.items(), ("cost", usage.cost)) if count}
 
 
 def _value_and_reason(result: Any) -> tuple[Any, str]:
@@ -156,15 +151,15 @@ def _charge(metric: Any, given: ScoreInput) -> None:
 
 def _test_case(given: ScoreInput) -> Any:
     package = import_module("deepeval.test_case")
-    expected_tools = _rest(given).get("expected_tools")
-    rest = {name: _rest(given)[name] for name in ("context", "retrieval_context", "metadata") if name in _rest(given)}
+    rest = _rest(given)
+    expected = rest.get("expected_tools")
     return package.LLMTestCase(
         input=_text(given.input),
         actual_output=_text(given.output),
         expected_output=None if given.expected is None else _text(given.expected),
         tools_called=[_called(package.ToolCall, made) for made in given.tool_calls],
-        expected_tools=_expected(package.ToolCall, expected_tools) if isinstance(expected_tools, Sequence) else None,
-        **rest,
+        expected_tools=[_tool(package.ToolCall, tool) for tool in expected] if isinstance(expected, Sequence) else None,
+        **{name: rest[name] for name in ("context", "retrieval_context", "metadata") if name in rest},
     )
 
 
@@ -173,12 +168,11 @@ def _called(made_as: Any, made: ToolCall) -> Any:
     return made_as(name=made.name, input_parameters=arguments, output=made.result if made.error is None else made.error)
 
 
-def _expected(made_as: Any, tools: Sequence[Any]) -> list[Any]:
-    named = [{"name": tool} if isinstance(tool, str) else tool for tool in tools]
-    return [
-        made_as(name=tool["name"], input_parameters=tool.get("arguments")) if isinstance(tool, Mapping) else tool
-        for tool in named
-    ]
+def _tool(made_as: Any, wanted: Any) -> Any:
+    wanted = {"name": wanted} if isinstance(wanted, str) else wanted
+    if not isinstance(wanted, Mapping):
+        return wanted
+    return made_as(name=wanted["name"], input_parameters=wanted.get("arguments"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,21 +45,22 @@ class Command(ConfigurableScorer):
             reports, _ = await workspace.collect((self.junit,) if self.junit else ())
         if done.exit_code == 127 and done.stop == "exited" and await self._is_missing(given):
             raise GraderError(f"{self.argv[0]!r} was not found: {_last_line(done)}")
-        metadata: dict[str, JsonValue] = {
-            "exit_code": done.exit_code,
-            "stop": done.stop,
-            "output": _shortened(_output(done), _TAIL),
-        }
-        if done.stop != "exited":
-            return Score(name=self.name, value=0.0, reason=_why_ended(done), metadata=metadata)
-        if self.proof and proof.encode() not in done.stdout.splitlines():
-            reason = "the program ended without printing the proof that it ran to its end"
-            return Score(name=self.name, value=0.0, reason=f"{reason}: {_last_line(done)}", metadata=metadata)
-        if self.junit is not None:
-            value, reason = self._by_report(done, reports)
-        else:
-            value, reason = float(done.ok), "" if done.ok else f"exit code {done.exit_code}: {_last_line(done)}"
+        value, reason = self._judged(done, reports, proof)
+        output = _shortened(_output(done), _TAIL)
+        metadata: dict[str, JsonValue] = {"exit_code": done.exit_code, "stop": done.stop, "output": output}
         return Score(name=self.name, value=value, reason=reason, metadata=metadata)
+
+    def _judged(self, done: Completed, reports: dict[str, str], proof: str) -> tuple[float, str]:
+        if done.stop == "killed":
+            why = "which a program with your user id can do; its processes may still be running"
+            return 0.0, f"its supervisor was killed, {why}"
+        if done.stop != "exited":
+            return 0.0, f"ended by the {done.stop} limit"
+        if self.proof and proof.encode() not in done.stdout.splitlines():
+            return 0.0, f"the program ended without printing the proof that it ran to its end: {_last_line(done)}"
+        if self.junit is not None:
+            return self._by_report(done, reports)
+        return float(done.ok), "" if done.ok else f"exit code {done.exit_code}: {_last_line(done)}"
 
     async def _is_missing(self, given: ScoreInput) -> bool:
         """Return whether the program itself is missing. A solution that exits with 127 must not look like that."""
@@ -100,12 +101,6 @@ def _outcome(test: "ElementTree.Element") -> str:
     if children & {"failure", "error"}:
         return "failed"
     return "skipped" if "skipped" in children else "passed"
-
-
-def _why_ended(done: Completed) -> str:
-    if done.stop == "killed":
-        return "its supervisor was killed, which a program with your user id can do; its processes may still be running"
-    return f"ended by the {done.stop} limit"
 
 
 def _last_line(done: Completed) -> str:

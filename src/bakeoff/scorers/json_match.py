@@ -1,8 +1,8 @@
 """Score output as JSON: `json` compares the whole value, `structured` compares field by field."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue
@@ -12,7 +12,7 @@ from bakeoff._kernel.threads import call
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import NAMED_FUNCTION, ComparingScorer
-from bakeoff.scorers.values import STRICT, SUBSET, Comparison, Fuzzy, Match, Tolerances, a_few, plain, rules_of, shown
+from bakeoff.scorers.values import SUBSET, Comparison, Match, Tolerances, a_few, comparison_of, plain, shown
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
 
@@ -30,13 +30,15 @@ class JsonMatch(ComparingScorer):
     _: KW_ONLY
     fuzzy: Tolerances = None
     name: str = "json"
-    rules: Fuzzy = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         ComparingScorer.__post_init__(self)
+        self._comparison()  # checks the options
+
+    def _comparison(self) -> Comparison:
         way: Any = "strict" if self.match in ("equal", "subset") else self.match
-        rules = rules_of(f"scorer {self.name!r}", way, self.fuzzy)
-        object.__setattr__(self, "rules", SUBSET if self.match == "subset" else rules)
+        found = comparison_of(f"scorer {self.name!r}", way, self.fuzzy)
+        return Comparison(rules=SUBSET) if self.match == "subset" else found
 
     async def compare(self, given: ScoreInput) -> Score:
         quick = self.match in ("equal", "subset", "strict")  # patterns and functions may take long
@@ -48,8 +50,7 @@ class JsonMatch(ComparingScorer):
             actual, fenced = read_json(given.output)
         except ValueError as error:
             return Score(name=self.name, value=0.0, reason=f"the output is not JSON: {error}")
-        way: Any = "strict" if self.match in ("equal", "subset") else self.match
-        difference = Comparison(way, self.rules).difference(plain(given.expected), actual)
+        difference = self._comparison().difference(plain(given.expected), actual)
         metadata: dict[str, JsonValue] = {"fenced": True} if fenced else {}
         return Score(name=self.name, value=float(difference is None), reason=difference or "", metadata=metadata)
 
@@ -69,11 +70,10 @@ class StructuredOutput(ComparingScorer):
     error_field: str | None = "error"
     fuzzy: Tolerances = None
     name: str = "structured"
-    rules: Fuzzy = field(init=False, repr=False, default=STRICT)
 
     def __post_init__(self) -> None:
         ComparingScorer.__post_init__(self)
-        object.__setattr__(self, "rules", rules_of(f"scorer {self.name!r}", self.match, self.fuzzy))
+        comparison_of(f"scorer {self.name!r}", self.match, self.fuzzy)  # checks the options
 
     async def compare(self, given: ScoreInput) -> Score:
         return self._scored(given) if self.match == "strict" else await call(self._scored, given)
@@ -94,8 +94,12 @@ class StructuredOutput(ComparingScorer):
         return self._by_fields(expected, actual, noted)
 
     def _by_fields(self, expected: dict[str, Any], actual: dict[str, Any], noted: dict[str, JsonValue]) -> Score:
-        comparison = Comparison(self.match, self.rules)
-        wrong = [problem for name in expected if (problem := _field_problem(comparison, name, expected, actual))]
+        comparison = comparison_of(self.name, self.match, self.fuzzy)
+        problems = (
+            comparison.difference(wanted, actual[name], name) if name in actual else f"{name} is missing"
+            for name, wanted in expected.items()
+        )
+        wrong = list(filter(None, problems))
         extras = [] if self.allow_extras else [name for name in actual if name not in expected]
         right = len(expected) - len(wrong)
         reasons = [a_few(wrong)] if wrong else []
@@ -107,14 +111,6 @@ class StructuredOutput(ComparingScorer):
 
     def _score(self, value: float, reason: str, noted: dict[str, JsonValue]) -> Score:
         return Score(name=self.name, value=value, reason=reason, metadata={"rationale": reason, **noted})
-
-
-def _field_problem(
-    comparison: Comparison, name: str, expected: Mapping[str, Any], actual: Mapping[str, Any]
-) -> str | None:
-    if name not in actual:
-        return f"{name} is missing"
-    return comparison.difference(expected[name], actual[name], name)
 
 
 def share(matched: int, expected: int, extras: int, *, require_all: bool) -> float:

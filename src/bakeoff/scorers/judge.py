@@ -100,9 +100,8 @@ class _ModelJudge(ConfigurableScorer):
         by_letter = dict(zip(LETTERS, choices.items(), strict=False))
         rubric = Rubric(criteria, {letter: text for letter, (text, _) in by_letter.items()}, self.longest)
         verdicts = await ask(self, given, rubric, sections)
-        return _score(
-            self.name, str(self.access.name), verdicts, {letter: value for letter, (_, value) in by_letter.items()}
-        )
+        values = {letter: value for letter, (_, value) in by_letter.items()}
+        return _score(self.name, str(self.access.name), verdicts, values)
 
 
 @dataclass(frozen=True)

@@ -61,16 +61,9 @@ class Rubric:
         return [ModelRequest(parts=[SystemPromptPart(system), UserPromptPart(message)])]
 
     def schema(self, *, bounded: bool) -> dict[str, Any]:
-        bound = {"maxLength": 300} if bounded else {}  # not every provider accepts a bound
-        return {
-            "type": "object",
-            "properties": {
-                "rationale": {"type": "string", **bound},
-                "choice": {"type": "string", "enum": list(self.choices)},
-            },
-            "required": ["rationale", "choice"],
-            "additionalProperties": False,
-        }
+        rationale = {"type": "string", **({"maxLength": 300} if bounded else {})}  # not all providers accept a bound
+        fields = {"rationale": rationale, "choice": {"type": "string", "enum": list(self.choices)}}
+        return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +128,10 @@ async def _opened(judge: Asker, given: ScoreInput) -> AsyncIterator[OpenProvider
 def _caller(judge: Asker, given: ScoreInput, provider: OpenProvider | None, repeat: int) -> Caller:
     task = given.asking or _outside_a_run(given)
     task = replace(task, subject=f"{task.subject}, judged by {judge.name}")
-    remote = judge.access.provider.wire not in ("scripted", "custom")
+    access, recordings = judge.access, recordings_of(given.resources)
+    remote = access.provider.wire not in ("scripted", "custom")
     settings = _settings(judge, repeat)
-    endpoint = judge.access.endpoint
-    return Caller(
-        judge.access.name,
-        provider,
-        task,
-        settings,
-        remote=remote,
-        endpoint=endpoint,
-        recordings=recordings_of(given.resources),
-    )
+    return Caller(access.name, provider, task, settings, remote=remote, endpoint=access.endpoint, recordings=recordings)
 
 
 def _outside_a_run(given: ScoreInput) -> Task:
@@ -194,11 +179,7 @@ def _keeps_to_schemas(access: ProviderAccess) -> bool:
     from pydantic_ai.providers.openrouter import OpenRouterProvider
     from pydantic_ai.providers.vercel import VercelProvider
 
-    profiles: dict[str, Any] = {
-        "anthropic": AnthropicProvider,
-        "openrouter": OpenRouterProvider,
-        "gateway": VercelProvider,
-    }
+    profiles: Any = {"anthropic": AnthropicProvider, "openrouter": OpenRouterProvider, "gateway": VercelProvider}
     provider = access.provider
     if provider.wire in ("scripted", "custom") or provider.name == "deepseek":
         return False

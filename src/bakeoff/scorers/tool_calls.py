@@ -1,8 +1,8 @@
 """Compare the tools that were called with the expected ones: `tool_calls`."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
@@ -14,16 +14,14 @@ from bakeoff.record import Score, ToolCall
 from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.json_match import share
 from bakeoff.scorers.values import (
-    STRICT,
     Comparison,
-    Fuzzy,
     Match,
     Tolerances,
     a_few,
+    comparison_of,
     most_pairs,
     most_pairs_in_order,
     plain,
-    rules_of,
     shown,
 )
 
@@ -56,11 +54,10 @@ class ToolCalls(ConfigurableScorer):
     params: Match = "strict"
     fuzzy: Tolerances = None
     name: str = "tool_calls"
-    rules: Fuzzy = field(init=False, repr=False, default=STRICT)
 
     def __post_init__(self) -> None:
         ConfigurableScorer.__post_init__(self)
-        object.__setattr__(self, "rules", rules_of(f"scorer {self.name!r}", self.params, self.fuzzy))
+        comparison_of(f"scorer {self.name!r}", self.params, self.fuzzy)  # checks the options
 
     async def __call__(self, given: ScoreInput) -> Score:
         quick = self.params == "strict" and len(given.tool_calls) <= _FEW
@@ -75,39 +72,36 @@ class ToolCalls(ConfigurableScorer):
             return self._score(float(not too_many), reason, 0, expected, calls if too_many else ())
         if not calls:
             return self._score(0.0, f"no tool was called; expected: {a_few(expected)}", 0, expected, ())
-        comparison = Comparison(self.params, self.rules)
+        comparison = comparison_of(self.name, self.params, self.fuzzy)
         fits = [[_difference(comparison, wanted, made) is None for made in calls] for wanted in expected]
         pairs = (most_pairs_in_order if self.ordered else most_pairs)(fits)
         missing = [wanted for wanted, partner in zip(expected, pairs, strict=True) if partner is None]
         extras = [made for at, made in enumerate(calls) if at not in set(pairs)]
-        why = [self._why(comparison, wanted, extras, calls) for wanted in missing[:5]]
-        counted = 0 if self.allow_extras else len(extras)
-        matched = len(expected) - len(missing)
+        reasons = []
+        if missing:
+            why = ", ".join(_why(comparison, wanted, extras, calls) for wanted in missing[:5])
+            reasons.append(f"missing: {why}" + (f" and {len(missing) - 5} more" if len(missing) > 5 else ""))
+        if extras and not self.allow_extras:
+            reasons.append(f"not expected: {_names(extras)}")
+        matched, counted = len(expected) - len(missing), 0 if self.allow_extras else len(extras)
         value = share(matched, len(expected), counted, require_all=self.require_all)
-        reason = _reason(why, len(missing), extras if counted else [], len(expected))
+        reason = "; ".join(reasons) or f"all {len(expected)} expected calls were made"
         return self._score(value, reason, matched, expected, extras)
 
-    def _why(
-        self, comparison: Comparison, wanted: Wanted, extras: Iterable[ToolCall], calls: Iterable[ToolCall]
-    ) -> str:
-        """Explain a missing call: how the nearest call differs, or that the order was wrong."""
-        for made in extras:
-            if made.name == wanted.name:
-                difference = _difference(comparison, wanted, made)
-                return f"{wanted} ({difference or 'it was called, but not in this order'})"
-        again = any(made.name == wanted.name for made in calls)
-        return f"{wanted} once more" if again else str(wanted)
-
     def _score(
-        self, value: float, reason: str, matched: int, expected: list[Wanted], extras: Iterable[ToolCall]
+        self, value: float, reason: str, matched: int, expected: list[Wanted], extras: Sequence[ToolCall]
     ) -> Score:
-        metadata: dict[str, JsonValue] = {
-            "rationale": reason,
-            "matched": matched,
-            "expected": len(expected),
-            "extra": len(list(extras)),
-        }
-        return Score(name=self.name, value=value, reason=reason, metadata=metadata)
+        counts: dict[str, JsonValue] = {"matched": matched, "expected": len(expected), "extra": len(extras)}
+        return Score(name=self.name, value=value, reason=reason, metadata={"rationale": reason, **counts})
+
+
+def _why(comparison: Comparison, wanted: Wanted, extras: Sequence[ToolCall], calls: Sequence[ToolCall]) -> str:
+    """Explain a missing call: how the nearest call differs, or that the order was wrong."""
+    for made in extras:
+        if made.name == wanted.name:
+            difference = _difference(comparison, wanted, made)
+            return f"{wanted} ({difference or 'it was called, but not in this order'})"
+    return f"{wanted} once more" if any(made.name == wanted.name for made in calls) else str(wanted)
 
 
 def wanted_by(given: ScoreInput) -> list[Wanted]:
@@ -145,15 +139,5 @@ def _difference(comparison: Comparison, wanted: Wanted, made: ToolCall) -> str |
     return comparison.difference(wanted.arguments, arguments, wanted.name)
 
 
-def _reason(why: list[str], missing: int, extras: list[ToolCall], expected: int) -> str:
-    parts = []
-    if why:
-        more = f" and {missing - len(why)} more" if missing > len(why) else ""
-        parts.append(f"missing: {', '.join(why)}{more}")
-    if extras:
-        parts.append(f"not expected: {_names(extras)}")
-    return "; ".join(parts) or f"all {expected} expected calls were made"
-
-
-def _names(calls: Iterable[ToolCall]) -> str:
+def _names(calls: Sequence[ToolCall]) -> str:
     return a_few([f"{made.name} was called" for made in calls])

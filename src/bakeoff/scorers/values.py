@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from types import TracebackType
 from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
@@ -75,17 +74,6 @@ def shown(value: object) -> str:
     return _short.repr(value)
 
 
-def rules_of(who: str, match: Match, fuzzy: Tolerances) -> Fuzzy:
-    """Return the allowed differences, or raise UsageError for invalid options."""
-    if not callable(match) and match not in ("strict", "fuzzy"):
-        raise UsageError(f'{who}: {match!r} is not a way to compare: write "strict", "fuzzy", or give a function')
-    if match == "fuzzy":
-        return fuzzy if isinstance(fuzzy, Fuzzy) else Fuzzy()
-    if fuzzy is not None:
-        raise UsageError(f'{who}: `fuzzy` is only allowed if the way to compare is "fuzzy"')
-    return STRICT
-
-
 def plain(value: Any) -> Any:
     """Return an expected Python value as JSON data. Patterns, functions and unknown objects stay as they are."""
     if isinstance(value, _AS_JSON) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
@@ -111,8 +99,7 @@ class Comparison:
     def difference(self, expected: Any, actual: Any, place: str = "$") -> str | None:
         """Describe where the actual value differs from the expected one, which is `plain`; None where it does not."""
         if callable(self.match):
-            fits = asked(self.match, expected, actual)
-            return None if fits else f"{place} is {shown(actual)}, and {name_of(self.match)} says it is not right"
+            return _refusal(self.match, place, actual, expected, actual)
         return self._difference(expected, actual, place)
 
     def _difference(self, expected: Any, actual: Any, place: str) -> str | None:
@@ -135,8 +122,7 @@ class Comparison:
         if isinstance(expected, type):
             fits = isinstance(actual, expected) and (not isinstance(actual, bool) or expected in (bool, object))
             return None if fits else f"{place} is {shown(actual)}, not of type {expected.__name__}"
-        fits = asked(expected, actual)
-        return None if fits else f"{place} is {shown(actual)}, and {name_of(expected)} says it is not right"
+        return _refusal(expected, place, actual, actual)
 
     def _by_pattern(self, pattern: re.Pattern[Any], actual: Any, place: str) -> str | None:
         text = shown(actual) if self.rules.coerce and _is_number(actual) else actual
@@ -208,10 +194,25 @@ class Comparison:
         return self._near(read, value) if text is expected else self._near(value, read)
 
 
+def comparison_of(who: str, match: Match, fuzzy: Tolerances) -> Comparison:
+    """Return the comparison that the options of a scorer ask for, or raise UsageError if they are invalid."""
+    if not callable(match) and match not in ("strict", "fuzzy"):
+        raise UsageError(f'{who}: {match!r} is not a way to compare: write "strict", "fuzzy", or give a function')
+    if match == "fuzzy":
+        return Comparison(match, fuzzy if isinstance(fuzzy, Fuzzy) else Fuzzy())
+    if fuzzy is not None:
+        raise UsageError(f'{who}: `fuzzy` is only allowed if the way to compare is "fuzzy"')
+    return Comparison(match)
+
+
 def asked(function: Callable[..., Any], *values: Any) -> bool:
     """Return the result of a user's function as a bool."""
-    with _NamedErrors(function):
+    try:
         answer = function(*values)
+    except TrialError:
+        raise
+    except Exception as error:
+        raise GraderError(f"{name_of(function)} raised {type(error).__name__}: {error}") from error
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
             answer.close()
@@ -219,18 +220,9 @@ def asked(function: Callable[..., Any], *values: Any) -> bool:
     return bool(answer)
 
 
-class _NamedErrors:
-    """Turns an error of a user's function into a GraderError that names the function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
-        if isinstance(error, Exception) and not isinstance(error, TrialError):
-            raise GraderError(f"{name_of(self.function)} raised {type(error).__name__}: {error}") from error
+def _refusal(function: Callable[..., Any], place: str, actual: Any, *values: Any) -> str | None:
+    fits = asked(function, *values)
+    return None if fits else f"{place} is {shown(actual)}, and {name_of(function)} says it is not right"
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -260,8 +252,12 @@ Table = Sequence[Sequence[bool]]
 
 def most_pairs(fits: Table) -> list[int | None]:
     """Return the column of each row, so that as many rows as possible have a column of their own."""
-    greedy = _first_free(fits)
-    if None not in greedy or not any(map(any, fits)):
+    greedy: list[int | None] = []
+    taken: set[int | None] = set()
+    for row in fits:
+        greedy.append(next((column for column, fit in enumerate(row) if fit and column not in taken), None))
+        taken.add(greedy[-1])
+    if None not in taken or taken == {None}:
         return greedy  # the greedy result is optimal
     import numpy as np
     from scipy.sparse import csr_matrix
@@ -269,17 +265,6 @@ def most_pairs(fits: Table) -> list[int | None]:
 
     found = maximum_bipartite_matching(csr_matrix(np.array(fits, dtype=np.int8)), perm_type="column")
     return [int(column) if column >= 0 else None for column in found]
-
-
-def _first_free(fits: Table) -> list[int | None]:
-    taken: set[int] = set()
-    pairs: list[int | None] = []
-    for row in fits:
-        free = next((column for column, fit in enumerate(row) if fit and column not in taken), None)
-        pairs.append(free)
-        if free is not None:
-            taken.add(free)
-    return pairs
 
 
 def most_pairs_in_order(fits: Table) -> list[int | None]:
@@ -290,10 +275,6 @@ def most_pairs_in_order(fits: Table) -> list[int | None]:
     for i in range(len(fits) - 1, -1, -1):
         for j in range(columns - 1, -1, -1):
             best[i][j] = 1 + best[i + 1][j + 1] if fits[i][j] else max(best[i + 1][j], best[i][j + 1])
-    return _followed(fits, best)
-
-
-def _followed(fits: Table, best: list[list[int]]) -> list[int | None]:
     pairs: list[int | None] = [None] * len(fits)
     i = j = 0
     while i < len(fits) and best[i][j]:
