@@ -211,7 +211,7 @@ class Plan(FrozenModel):
             raise IndexError(f"trial {index} of a plan with {self.size}")
         rest, subject = divmod(index, len(self.subjects))
         round_, case = divmod(rest, len(self.cases))
-        return self._trial(index, self.cases[case], self.subjects[subject], round_)
+        return self.trial_of(self.cases[case], self.subjects[subject], round_, index)
 
     def trials(self) -> Iterator[Trial]:
         """Yield every trial in order."""
@@ -223,7 +223,7 @@ class Plan(FrozenModel):
         if case_at is None or subject_at is None or not 0 <= round_ < self.rounds:
             return None
         index = (round_ * len(self.cases) + case_at) * len(self.subjects) + subject_at
-        return self._trial(index, self.cases[case_at], self.subjects[subject_at], round_)
+        return self.trial_of(self.cases[case_at], self.subjects[subject_at], round_, index)
 
     def with_changes(self, **changes: Any) -> Self:
         """Return a changed plan. `model_copy` would also copy the cached properties of this one."""
@@ -244,7 +244,8 @@ class Plan(FrozenModel):
             found += [f"{what} {name!r} is used more than once in plan {self.name!r}: rename one" for name in twice]
         return found + [problem for case in self.cases for problem in case.problems()]
 
-    def _trial(self, index: int, case: Case, subject: SubjectSpec, round_: int) -> Trial:
+    def trial_of(self, case: Case, subject: SubjectSpec, round_: int, index: int) -> Trial:
+        """Return a trial of a case and a subject, with the keys that it has in this plan."""
         attempt_key = _key(case.attempt_digest, subject.digest, str(round_), str(self.seed))
         score_key = _key(attempt_key, case.score_digest, self._scorers_digest)
         return Trial(index, case, subject, round_, self.seed + round_, attempt_key, score_key)

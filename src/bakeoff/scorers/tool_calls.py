@@ -76,7 +76,8 @@ class ToolCalls(ConfigurableScorer):
         fits = [[_difference(comparison, wanted, made) is None for made in calls] for wanted in expected]
         pairs = (most_pairs_in_order if self.ordered else most_pairs)(fits)
         missing = [wanted for wanted, partner in zip(expected, pairs, strict=True) if partner is None]
-        extras = [made for at, made in enumerate(calls) if at not in set(pairs)]
+        paired = set(pairs)
+        extras = [made for at, made in enumerate(calls) if at not in paired]
         reasons = []
         if missing:
             why = ", ".join(_why(comparison, wanted, extras, calls) for wanted in missing[:5])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.doors.pytest_plugin.gather import gathered
+from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 
 # A session in this process forgets the modules that it was the first to load. Loaded here, they are loaded once.
@@ -53,7 +53,7 @@ class _Watcher:
     outcomes: list[EvalOutcome] = field(default_factory=list)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        self.outcomes.extend(gathered(session.config))
+        self.outcomes.extend(gathering(session.config).outcomes)
 
 
 @dataclass

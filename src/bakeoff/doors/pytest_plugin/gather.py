@@ -5,14 +5,14 @@ there, so that a test that is run again counts once. A worker sends them to the 
 
 Reports call these inside or after any hook that is given a report:
 
-    gathered(config)             every outcome so far, in the order in which pytest reported them
-    outcomes_of(config, report)  those of the report that is being logged (also in `pytest_report_teststatus`)
+    gathering(config).outcomes    every outcome so far, in the order in which pytest reported them; none on a worker
+    gathering(config).of(report)  those of the report that is being logged (also in `pytest_report_teststatus`)
 """
 
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
 _ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
 _AT_ONCE = 64  # outcomes that are packed together
 _MOST_DIGITS = 1000  # a longer number becomes a text
-_FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count
+FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count
 
 
-class Outcomes(Sequence["EvalOutcome"]):
+class Outcomes:
     """Hold outcomes in the order added, as compressed JSON: it takes a hundredth of the memory of objects.
 
     Each is parsed when it is asked for, so iterate once rather than often.
@@ -46,20 +46,8 @@ class Outcomes(Sequence["EvalOutcome"]):
 
     def __iter__(self) -> "Iterator[EvalOutcome]":
         for packed in self._packed:
-            yield from map(_read, _unpacked(packed))
+            yield from map(_read, zlib.decompress(packed).split(b"\n"))
         yield from map(_read, self._kept)
-
-    def __getitem__(self, place: Any) -> Any:
-        places = range(len(self))[place]
-        return [self._at(each) for each in places] if isinstance(places, range) else self._at(places)
-
-    def _at(self, place: int) -> "EvalOutcome":
-        number, place = divmod(place, _AT_ONCE)
-        return _read(_unpacked(self._packed[number])[place] if number < len(self._packed) else self._kept[place])
-
-
-def _unpacked(packed: bytes) -> list[bytes]:
-    return zlib.decompress(packed).split(b"\n")
 
 
 def _read(kept: bytes | str) -> "EvalOutcome":
@@ -70,11 +58,8 @@ def _read(kept: bytes | str) -> "EvalOutcome":
     try:
         return EvalOutcome.model_validate_json(kept)
     except ValidationError:  # pydantic writes a number of any length, but does not read a very long one
-        return EvalOutcome.model_validate(json.loads(kept, parse_int=_number))
-
-
-def _number(digits: str) -> int | str:
-    return int(digits) if len(digits) <= _MOST_DIGITS else digits
+        short = json.loads(kept, parse_int=lambda digits: int(digits) if len(digits) <= _MOST_DIGITS else digits)
+        return EvalOutcome.model_validate(short)
 
 
 class Gathered:
@@ -100,19 +85,16 @@ class Gathered:
 
     def take(self, report: pytest.TestReport) -> None:
         """Keep the outcomes of a report that is being logged, on the process that reports."""
-        found = self._made.pop(report.nodeid, None) or _carried(report)
+        carried: Sequence[str] = report.__dict__.pop(_ON_REPORT, ())
+        found = self._made.pop(report.nodeid, None) or [_read(text) for text in carried]
         self._logged = (report, found)
-        if report.outcome in _FINAL:
+        if report.outcome in FINAL:
             for outcome in found:
                 self.outcomes.add(outcome)
 
     def of(self, report: object) -> "Sequence[EvalOutcome]":
+        """Return the outcomes of the report that is being logged; none for any other."""
         return self._logged[1] if self._logged[0] is report else ()
-
-
-def _carried(report: pytest.TestReport) -> "Sequence[EvalOutcome]":
-    texts: Sequence[str] = report.__dict__.pop(_ON_REPORT, ())
-    return [_read(text) for text in texts]
 
 
 _KEY = pytest.StashKey[Gathered]()
@@ -124,13 +106,3 @@ def gathering(config: pytest.Config) -> Gathered:
     if found is None:
         found = config.stash[_KEY] = Gathered()
     return found
-
-
-def gathered(config: pytest.Config) -> Outcomes:
-    """Return every outcome so far, in the order reported; none on a worker."""
-    return gathering(config).outcomes
-
-
-def outcomes_of(config: pytest.Config, report: Any) -> "Sequence[EvalOutcome]":
-    """Return the outcomes of the report that is being logged; none for any other."""
-    return gathering(config).of(report)

@@ -1,7 +1,7 @@
 """Group the items of a suite that differ only in their row."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -26,16 +26,12 @@ class Group:
     serial: str | None = None  # why one case is run at a time
     skipped: str | None = None
     error: BaseException | None = None  # raised by the user's code when it was asked for rows
-    places: dict[str, int] = field(default_factory=dict)
     stem: Any = None  # the common part of pytest's ids
     hooks: Any = None  # pytest's hooks for the file of the suite
     keywords: dict[str, Literal[1]] | None = None  # of reports
     last: Any = None  # the light item that was run last
     reports: bool | None = None  # whether items make reports of their own
     unnoticed: bool | None = None  # whether a phase that does nothing may be left out
-
-    def __post_init__(self) -> None:
-        self.places = {row.id: place for place, row in enumerate(self.rows)}
 
     @property
     def suite(self) -> str:

@@ -21,13 +21,8 @@ from bakeoff.errors import InfraError, SubjectError
 from bakeoff.record import Transcript
 
 _LONGEST_ANSWER = 64 * 1024 * 1024
-_PICKLING = (
-    pickle.PicklingError,
-    AttributeError,
-    TypeError,
-    ValueError,
-    RecursionError,
-)  # pickle may raise any of these
+# What pickle may raise.
+_PICKLING = (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError)
 
 
 class IsolatedError(SubjectError):
@@ -78,12 +73,10 @@ def _read(answer: bytes, code: int | None) -> Transcript:
     kind, _, text = answer.partition(b"\n")
     if kind == b"answer":
         return Transcript.model_validate_json(text)
-    if kind == b"unusable":
-        raise SubjectError(text.decode(errors="replace"))
     if kind == b"infra":
         raise InfraError(text.decode(errors="replace"), permanent=True)
-    if kind == b"raised":
-        raise IsolatedError(text.decode(errors="replace"))
+    if kind in (b"unusable", b"raised"):
+        raise (SubjectError if kind == b"unusable" else IsolatedError)(text.decode(errors="replace"))
     raise SubjectError(f"the process of the task ended with exit code {code} before it answered")
 
 
@@ -107,36 +100,21 @@ def _answer(request: bytes) -> tuple[bytes, bytes]:
         positional, named = pickle.loads(arguments)  # noqa: S301
     except (ImportError, AttributeError, SyntaxError, pickle.UnpicklingError) as error:
         return b"infra", f"isolate=True: another process cannot use {module}.{name}: {error}".encode()
-    raised = _Raised()
-    with replaying_as_inherited(), raised:
-        answer = asyncio.run(call(partial(function, *positional, **named)))
-    if raised.text:
-        return b"raised", raised.text.encode(errors="replace")
+    try:
+        with replaying_as_inherited():
+            answer = asyncio.run(call(partial(function, *positional, **named)))
+    except BaseException as error:  # noqa: BLE001 - told to the other process as text: not every error can be copied
+        told = traceback.format_exception(type(error), error, _own_frames(error.__traceback__))
+        return b"raised", "".join(told).encode(errors="replace")
     try:
         return b"answer", transcript_of(answer).model_dump_json(exclude_defaults=True).encode()
     except SubjectError as error:
         return b"unusable", str(error).encode(errors="replace")
 
 
-class _Raised:
-    """Keep what a task raises, as text: not every exception can be copied."""
-
-    text = ""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if error is not None:
-            own = trace and _own_frames(trace)
-            self.text = "".join(traceback.format_exception(type(error), error, own))
-        return error is not None
-
-
 def _own_frames(trace: Any) -> Any:
     """Leave out the frames that called the task."""
-    here = Path(__file__).parents[2]
-    outside = (here, Path(asyncio.__file__).parent)
+    outside = (Path(__file__).parents[2], Path(asyncio.__file__).parent)
     while trace.tb_next and any(Path(trace.tb_frame.f_code.co_filename).is_relative_to(path) for path in outside):
         trace = trace.tb_next
     return trace

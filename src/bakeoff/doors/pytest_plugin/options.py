@@ -1,6 +1,7 @@
 """Add the options of evals to pytest's command line. Every pytest run loads this module."""
 
 from argparse import ArgumentTypeError
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,38 +20,31 @@ SPENDING_FILE = "bakeoff_spending"
 
 
 def add_options(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--eval-concurrency",
-        type=_count,
-        metavar="N",
-        help=f"cases of a suite that run at a time (default {DEFAULT_CONCURRENCY})",
-    )
-    group.addoption("--eval-rounds", type=_count, metavar="K", help="how often each task is repeated (default 1)")
-    group.addoption(
-        "--eval-max-cost",
-        type=_dollars,
-        metavar="USD",
-        help="start no further case once the evals have cost this much; the rest is undecided (verdict budget)",
-    )
-    group.addoption(
-        "--eval-max-total-tokens",
-        type=_count,
-        metavar="N",
-        help="start no further case once the evals have used this many tokens; the rest is undecided (verdict budget)",
-    )
-    group.addoption(
-        "--eval-results",
-        type=Path,
-        metavar="DIR",
-        help=f"where runs are kept for `bakeoff report` and `compare` (default {FOLDER}, the last 20)",
-    )
-    group.addoption("--eval-no-record", action="store_true", help="keep no run of these evals")
-    group.addoption(
-        "--eval-replay",
-        choices=REPLAY_MODES,
-        help="answer model calls from recordings: auto records what is missing, record records all, strict records "
-        "nothing (default BAKEOFF_REPLAY, or off)",
-    )
+    """Add the options of evals, their reports and their gates, for `pytest_addoption`."""
+    add, rest = group.addoption, "the rest is undecided (verdict budget)"
+    at_a_time = f"cases of a suite that run at a time (default {DEFAULT_CONCURRENCY})"
+    add("--eval-concurrency", type=_count, metavar="N", help=at_a_time)
+    add("--eval-rounds", type=_count, metavar="K", help="how often each task is repeated (default 1)")
+    spent = "start no further case once the evals have"
+    add("--eval-max-cost", type=_above_0, metavar="USD", help=f"{spent} cost this much; {rest}")
+    add("--eval-max-total-tokens", type=_count, metavar="N", help=f"{spent} used this many tokens; {rest}")
+    kept = f"where runs are kept for `bakeoff report` and `compare` (default {FOLDER}, the last 20)"
+    add("--eval-results", type=Path, metavar="DIR", help=kept)
+    add("--eval-no-record", action="store_true", help="keep no run of these evals")
+    modes = "auto records what is missing, record records all, strict records nothing (default BAKEOFF_REPLAY, or off)"
+    add("--eval-replay", choices=REPLAY_MODES, help=f"answer model calls from recordings: {modes}")
+    scores = "write scores, reasons, rounds and costs of all evals to FILE"
+    add("--eval-json", type=Path, metavar="FILE", help=scores)
+    add("--eval-html", type=Path, metavar="FILE", help="write a self-contained HTML page with every eval to FILE")
+    add("--eval-junit", action="store_true", help="add scores to the --junitxml file, as properties of each test")
+    share = "share of evals that must reach their thresholds, 0 to 1; single misses then do not fail the run"
+    add("--eval-min-pass-rate", type=_share, metavar="SHARE", help=share)
+    add("--eval-min-score", type=_share, metavar="SCORE", help="minimum mean score of all evals, 0 to 1")
+    lower = "an earlier --eval-json file: fail if scores are significantly lower than there"
+    add("--eval-baseline", type=Path, metavar="FILE", help=lower)
+
+
+REPORT_OPTIONS = ("eval_json", "eval_html", "eval_junit", "eval_min_pass_rate", "eval_min_score", "eval_baseline")
 
 
 def _count(text: str) -> int:
@@ -59,14 +53,18 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _dollars(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not value > 0:
-        raise ArgumentTypeError(f"{text!r} is not a number above 0")
-    return value
+def _above_0(text: str) -> float:
+    with suppress(ValueError):
+        if (value := float(text)) > 0:
+            return value
+    raise ArgumentTypeError(f"{text!r} is not a number above 0")
+
+
+def _share(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) <= 1:
+            return value
+    raise ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
 
 
 def concurrency_of(config: pytest.Config, settings: "Settings") -> int:

@@ -82,7 +82,7 @@ class SessionBudget(Budget):
 class PendingCase:
     """A case that was submitted, and its results so far."""
 
-    place: int  # among the rows
+    id: str
     number: int  # among the submitted cases
     missing: int  # rounds that are not finished
     records: list[Record] = field(default_factory=list)
@@ -106,59 +106,35 @@ class PendingCase:
             self.finished.set()
 
 
-class _Cases(Sequence[Case]):
-    """Make cases when they are asked for: thousands of rows need not be thousands of cases at a time."""
-
-    def __init__(self, trials: "SuiteTrials") -> None:
-        self._trials = trials
-
-    def __len__(self) -> int:
-        return len(self._trials.rows)
-
-    def __getitem__(self, place: Any) -> Any:
-        row = self._trials.rows[place]
-        return Case(id=self._trials.case_id(row), prompt=row.shown_input, expected=row.expected)
-
-
 @dataclass(frozen=True, slots=True)
 class SuiteTrials:
     """The trials of a suite, in the terms of the core."""
 
-    rows: Sequence[Row]
-    around: tuple[str, str]  # the parts of a case's id before and after the row's id
+    rows: Mapping[str, Row]  # by the ids of their cases
     subject: Subject
+    spec: SubjectSpec  # of the subject
     scorers: Mapping[str, Scorer]
     settings: Settings
     rounds: int
     options: RunOptions
     budget: Budget
-    spec: SubjectSpec
     shared: SharedResources | None = None  # None: open resources for these trials alone
 
-    def case_id(self, row: Row) -> str:
-        return f"{self.around[0]}{row.id}{self.around[1]}"
-
-    def jobs(self) -> Callable[[int, int], Job]:
-        """Return a function that makes the job of a row, by its place, in a round.
+    def job(self, case_id: str, round_: int, index: int) -> Job:
+        """Return the job of a case in a round; `index` tells it apart from other jobs.
 
         The keys of a trial are those of the session's plan, which has neither limits nor files.
         """
-        plan = EMPTY_PLAN.model_copy(update={"cases": _Cases(self), "subjects": (self.spec,), "rounds": self.rounds})
-        limits = Limits(attempt_seconds=self.settings.timeout, score_seconds=self.settings.timeout)
-        own = {"limits": limits, "pass_rule": self.settings.rule}
-
-        def job(place: int, round_: int) -> Job:
-            trial = plan.trial(round_ * len(self.rows) + place)
-            case = trial.case.model_copy(update=own)
-            if files := graded_by(self.rows[place].values):
-                case = Case.model_validate({**dict(case), **files})
-            return Job(replace(trial, case=case))
-
-        return job
+        row, seconds = self.rows[case_id], self.settings.timeout
+        texts = {"id": case_id, "prompt": row.shown_input, "expected": row.expected}
+        trial = EMPTY_PLAN.trial_of(Case(**texts), self.spec, round_, index)
+        limits = Limits(attempt_seconds=seconds, score_seconds=seconds)
+        case = Case(**texts, limits=limits, pass_rule=self.settings.rule, **graded_by(row.values))
+        return Job(replace(trial, case=case))
 
     def resolve(self) -> ResolvedPlan:
         plan = EMPTY_PLAN.model_copy(update={"threshold": self.settings.rule.threshold})
-        rows = {self.case_id(row): row.values for row in self.rows}
+        rows = {case_id: row.values for case_id, row in self.rows.items()}
         return ResolvedPlan(plan, {self.spec.name: self.subject}, {}, self.scorers, rows=rows)
 
     @asynccontextmanager
@@ -177,16 +153,16 @@ class SuiteTrials:
                 yield pool
 
     async def records(self) -> list[Record]:
-        """Run every round of the first case, one after another, on the loop of the caller."""
+        """Run every round of the only case, one after another, on the loop of the caller."""
         records: list[Record] = []
 
         async def commit(record: Record) -> None:
             records.append(record)
 
-        job = self.jobs()
+        (case_id,) = self.rows
         async with self.pool(1, commit) as pool:
             for round_ in range(self.rounds):
-                await pool.submit(job(0, round_))
+                await pool.submit(self.job(case_id, round_, round_))
         return records
 
 
@@ -242,10 +218,10 @@ class SuiteExecution:
         self._reached = 0  # the case that pytest is at; set on pytest's thread only
         self._full = False
 
-    def submit(self, places: Iterable[int], *, last: bool) -> list[PendingCase]:
-        """Run the cases of these rows. `last` says that no other cases will be submitted."""
+    def submit(self, case_ids: Iterable[str], *, last: bool) -> list[PendingCase]:
+        """Run these cases. `last` says that no other cases will be submitted."""
         before = self._submitted
-        cases = [PendingCase(place, number, self._trials.rounds) for number, place in enumerate(places, before + 1)]
+        cases = [PendingCase(each, number, self._trials.rounds) for number, each in enumerate(case_ids, before + 1)]
         self._submitted += len(cases)
         self._loop.call(lambda: self._accept(cases, last=last))
         if not before:
@@ -270,8 +246,7 @@ class SuiteExecution:
         self._loop.call(lambda: self._task and self._task.cancel())
 
     def _accept(self, cases: Sequence[PendingCase], *, last: bool) -> None:
-        rows, case_id = self._trials.rows, self._trials.case_id
-        self._unfinished.update((case_id(rows[case.place]), case) for case in cases)
+        self._unfinished.update((case.id, case) for case in cases)
         self._todo.extend((case, round_) for case in cases for round_ in range(self._trials.rounds))
         self._last = last
         self._wake()
@@ -297,12 +272,12 @@ class SuiteExecution:
             self._break(InfraError("it was cancelled before it was finished", permanent=True))
 
     async def _submit_to_pool(self, changed: asyncio.Event) -> None:
-        job = self._trials.jobs()
-        async with self._trials.pool(self._width, self._finish) as pool:
+        trials = self._trials
+        async with trials.pool(self._width, self._finish) as pool:
             while self._todo or not self._last:
                 while self._todo and self._ahead < _MOST_AHEAD:
                     case, round_ = self._todo.popleft()
-                    await pool.submit(job(case.place, round_))
+                    await pool.submit(trials.job(case.id, round_, case.number * trials.rounds + round_))
                 if self._last and not self._todo:
                     return
                 changed.clear()

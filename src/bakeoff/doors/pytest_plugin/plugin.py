@@ -27,11 +27,7 @@ _ASYNC_MARKS = ("asyncio", "anyio", "trio", "twisted", "tornado")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    from bakeoff.doors.pytest_plugin.reporting.hooks import add_options as add_report_options
-
-    group = parser.getgroup("bakeoff", "evals (bakeoff)")
-    add_options(group)
-    add_report_options(group)
+    add_options(parser.getgroup("bakeoff", "evals (bakeoff)"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -103,15 +103,12 @@ def read_rows(data: Data, folder: Path) -> list[Row]:
 
 def _placed(data: Any, folder: Path) -> Iterator[tuple[str, Any]]:
     """Yield each row, after a text that says where it is."""
-    if isinstance(data, str | PathLike):
-        yield from _from_file(folder / data)
-        return
     if callable(data):
         data = data()
         data = run_here(data) if inspect.isawaitable(data) else data
-        if isinstance(data, str | PathLike):
-            yield from _from_file(folder / data)
-            return
+    if isinstance(data, str | PathLike):
+        yield from _from_file(folder / data)
+        return
     if inspect.isasyncgen(data):
         data = run_here(_all_of(data))
     if not isinstance(data, Iterable) or isinstance(data, Mapping):

@@ -62,10 +62,8 @@ class RunWriter:
     def _with_keys_of(self, case: bytes, records: tuple[Record, ...]) -> tuple[Record, ...]:
         """Return the records with the keys of a case that redaction has changed: they are found by these."""
         subject = self._subjects.get(records[0].subject) or EMPTY_PLAN.subjects[0]
-        rounds = 1 + max(record.round for record in records)
-        changes = {"cases": (Case.model_validate_json(case),), "subjects": (subject,), "rounds": rounds}
-        plan = EMPTY_PLAN.model_copy(update=changes)
-        trials = [plan.trial(record.round) for record in records]
+        redacted = Case.model_validate_json(case)
+        trials = [EMPTY_PLAN.trial_of(redacted, subject, record.round, 0) for record in records]
         return tuple(
             record.model_copy(update={"attempt_key": trial.attempt_key, "score_key": trial.score_key})
             for record, trial in zip(records, trials, strict=True)

@@ -70,11 +70,11 @@ class _Running:
         )
 
     def submit(self, group: Group, items: Iterable[GroupItem], *, last: bool) -> None:
-        rows = [item.row.id for item in items if item.row.id not in self.submitted and item.row.problem is None]
+        rows = [item.row for item in items if item.row.id not in self.submitted and item.row.problem is None]
         if rows:
-            cases = self.execution.submit([group.places[row] for row in rows], last=last)
-            self.submitted.update(rows)
-            self.pending.update(zip(rows, cases, strict=True))
+            cases = self.execution.submit(map(group.case_id, rows), last=last)
+            self.submitted.update(row.id for row in rows)
+            self.pending.update((row.id, case) for row, case in zip(rows, cases, strict=True))
 
 
 class EvalSession:
@@ -104,29 +104,16 @@ class EvalSession:
 
     def trials(
         self,
-        session: pytest.Session,
-        parameters: str,
-        rows: list[Row],
-        around: tuple[str, str],
+        rows: Mapping[str, Row],
         subject: Subject,
+        spec: SubjectSpec,
         scorers: Iterable[Callable[..., Any]],
         settings: Settings,
     ) -> SuiteTrials:
         """Return the trials of these rows, with the options, budget and resources of the session."""
-        options = self.options
-        named = named_scorers(scorers, offline=options.replay == "strict")
-        return SuiteTrials(
-            rows=rows,
-            around=around,
-            subject=subject,
-            scorers=named,
-            settings=settings,
-            rounds=rounds_of(self._config, settings),
-            options=options,
-            budget=self._budget,
-            spec=self.subjects(session)[parameters],
-            shared=self._shared,
-        )
+        named = named_scorers(scorers, offline=self.options.replay == "strict")
+        rounds = rounds_of(self._config, settings)
+        return SuiteTrials(rows, subject, spec, named, settings, rounds, self.options, self._budget, self._shared)
 
     async def records(self, trials: SuiteTrials) -> list[Record]:
         """Run one case on the loop of the test that asks; if that is not an asyncio loop, on the session's."""
@@ -166,7 +153,7 @@ class EvalSession:
         self, item: GroupItem, arguments: Mapping[str, Any], holder: Callable[[], Any] | None
     ) -> PendingCase:
         execution = self._execution(item, arguments, holder)
-        (case,) = execution.submit([item.group.places[item.row.id]], last=True)
+        (case,) = execution.submit([item.group.case_id(item.row)], last=True)
         try:
             execution.wait_for(case)
         finally:
@@ -180,10 +167,16 @@ class EvalSession:
         errors: Errors = {}
         group = item.group
         described, settings = group.described, group.described.settings
-        subject = EvalSubject(_caller(group, arguments, holder), errors, settings.isolate)
-        trials = self.trials(
-            item.session, group.parameters, group.rows, group.around, subject, described.scorers, settings
-        )
+        rows = {group.case_id(row): row for row in group.rows}
+
+        def prepared(case_id: str) -> Call:
+            if not described.given_a_case:
+                return call_with_row(described.function, rows[case_id])
+            return call_with_case(described.function, rows[case_id], arguments, holder() if holder else None)
+
+        subject = EvalSubject(prepared, errors, settings.isolate)
+        spec = self.subjects(item.session)[group.parameters]
+        trials = self.trials(rows, subject, spec, described.scorers, settings)
         return SuiteExecution(self.loop, trials, errors, concurrency_of(self._config, settings))
 
     def _upcoming(self, item: GroupItem) -> Iterator[GroupItem]:
@@ -219,16 +212,6 @@ class EvalSession:
                 if (group := getattr(item, "group", None)) is not None:
                     self._selected.setdefault(group, []).append(item)  # type: ignore[arg-type]
         return self._selected
-
-
-def _caller(group: Group, arguments: Mapping[str, Any], holder: Callable[[], Any] | None) -> Callable[[str], Call]:
-    """Return a function that prepares the call for a case, by its id."""
-    function, rows = group.described.function, {group.case_id(row): row for row in group.rows}
-    if not group.described.given_a_case:
-        return lambda case: call_with_row(function, rows[case])
-    if holder is None:
-        return lambda case: call_with_case(function, rows[case], arguments)
-    return lambda case: call_with_case(function, rows[case], arguments, holder())
 
 
 def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:

@@ -76,7 +76,8 @@ class ToEval:
         case_id = escaped(self._nodeid if self._calls == 1 else f"{self._nodeid} #{self._calls}")
         subject = _subject(case, task, output, errors, isolate=isolate)
         given = check_scorers("to_eval", [*([scorer] if scorer is not None else []), *scorers])
-        trials = session.trials(self._session, "", [case], (case_id, ""), subject, given, settings)
+        spec = session.subjects(self._session)[""]
+        trials = session.trials({case_id: case}, subject, spec, given, settings)
         records = await session.records(trials)
         outcome = EvalOutcome(
             nodeid=self._nodeid,

@@ -12,7 +12,8 @@ import pytest
 from tests.doors.pytest_plugin.reporting.evals import broken, outcome
 
 from bakeoff.doors.pytest_plugin.gather import gathering
-from bakeoff.doors.pytest_plugin.reporting import add_options, register
+from bakeoff.doors.pytest_plugin.options import add_options
+from bakeoff.doors.pytest_plugin.reporting import register
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,4 +1,4 @@
-"""Reports of the evals of a pytest session. The plugin uses two names: `add_options` and `register`.
+"""Reports of the evals of a pytest session. The plugin uses `register` alone.
 
 hooks      pytest's hooks, which import the rest when there is something to report
 numbers    the numbers of a suite                    gates     gates on the whole run
@@ -7,6 +7,6 @@ eval_file  the file of --eval-json, merging shards   source    evals as a plan a
 ci         JUnit properties, GitHub annotations      ending    the end of a session: judge, write, print
 """
 
-from bakeoff.doors.pytest_plugin.reporting.hooks import EvalReporter, add_options, register
+from bakeoff.doors.pytest_plugin.reporting.hooks import register
 
-__all__ = ["EvalReporter", "add_options", "register"]
+__all__ = ["register"]

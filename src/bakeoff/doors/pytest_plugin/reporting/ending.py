@@ -13,7 +13,7 @@ from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import not_passed, page_sections
 from bakeoff.doors.pytest_plugin.reporting.ci import Places, annotations, write_summary
 from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary, file_chunks, read_eval_file, summary_of
-from bakeoff.doors.pytest_plugin.reporting.gates import NO_GATES, Gates, judge_gates
+from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.output_files import PUBLIC, refuse_unwritable, replace_file
@@ -27,10 +27,7 @@ class Requested:
     json: Path | None = None
     html: Path | None = None
     junit: bool = False
-    gates: Gates = NO_GATES
-
-
-NOTHING_REQUESTED = Requested()
+    gates: Gates = Gates()  # noqa: RUF009 - frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ def read_options(config: pytest.Config) -> Requested:
 def end(
     requested: Requested,
     tallies: Tallies,
-    outcomes: Sequence[EvalOutcome],
+    outcomes: Iterable[EvalOutcome],
     *,
     stopped: bool,
     places: Places,
@@ -117,15 +114,15 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) 
     """Write the page of `--eval-html` from redacted outcomes; return a note about it."""
     if not summary.suites:
         return f"{target} was not written: there is no eval to show"
-    from bakeoff.doors.pytest_plugin.reporting.source import HeldEvals
+    from bakeoff.doors.pytest_plugin.reporting.source import EvalFileReader
     from bakeoff.report.html import write_source_page
     from bakeoff.report.readers import Source
 
     # The tallies of the session hold texts that are not redacted.
     summary = summary_of(Tallies.of(outcomes), summary.gates, complete=summary.complete, shards=summary.shards)
-    sections = list(page_sections(summary))
+    sections, source = list(page_sections(summary)), Source(target, EvalFileReader(outcomes))
     target.parent.mkdir(parents=True, exist_ok=True)
-    written = write_source_page(Source(target, HeldEvals(outcomes)), target, sections=lambda _: sections, mode=PUBLIC)
+    written = write_source_page(source, target, sections=lambda _: sections, mode=PUBLIC)
     return f"wrote {written}"
 
 

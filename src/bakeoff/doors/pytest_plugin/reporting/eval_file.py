@@ -149,38 +149,22 @@ def file_chunks(
     yield b"]}\n"
 
 
+_SHARED = ("nodeid", "case", "input", "expected", "parameters", "problem")  # fields of a case and of its outcome
+
+
 def _case(outcome: EvalOutcome) -> CaseResult:
-    rounds = (Round(score=record.value, verdict=record.verdict, record=record) for record in outcome.records)
     return CaseResult(
-        nodeid=outcome.nodeid,
-        case=outcome.case,
-        input=outcome.input,
-        expected=outcome.expected,
-        threshold=outcome.threshold,
-        gate=outcome.rule.gate,
-        null_as_zero=outcome.rule.null_as_zero,
-        parameters=outcome.parameters,
-        score=outcome.score,
-        passed=outcome.passed,
-        problem=outcome.problem,
-        seconds=outcome.seconds,
+        **{name: getattr(outcome, name) for name in (*_SHARED, "score", "passed", "seconds", "judging")},
+        **outcome.rule.model_dump(include={"threshold", "gate", "null_as_zero"}),
         usage=outcome.used,
-        judging=outcome.judging,
-        rounds=tuple(rounds),
+        rounds=tuple(Round(score=each.value, verdict=each.verdict, record=each) for each in outcome.records),
     )
 
 
 def _outcome(suite: SuiteResult, case: CaseResult) -> EvalOutcome:
-    outcome = EvalOutcome(
-        nodeid=case.nodeid,
-        suite=suite_alone(suite.suite, case.parameters),
-        case=case.case,
-        input=case.input,
-        expected=case.expected,
-        rule=PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero),
-        parameters=case.parameters,
-        problem=case.problem,
-    )
+    rule = PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero)
+    shared = {name: getattr(case, name) for name in _SHARED}
+    outcome = EvalOutcome(suite=suite_alone(suite.suite, case.parameters), rule=rule, **shared)
     return outcome.judged([each.record for each in case.rounds]) if case.rounds else outcome  # it was never tried
 
 

@@ -29,10 +29,7 @@ class Gates:
     prefix: str = "--eval-"
 
 
-NO_GATES = Gates()
-
-
-def judge_gates(gates: Gates, outcomes: Sequence[EvalOutcome], numbers: Numbers) -> tuple[GateResult, ...]:
+def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], numbers: Numbers) -> tuple[GateResult, ...]:
     """Judge each gate. Without any eval none is met: a typing error must not look like success."""
     found: list[tuple[str, bool | None, str]] = []
     if gates.min_pass_rate is not None:
@@ -63,7 +60,7 @@ def _min_score(wanted: float, numbers: Numbers) -> tuple[bool, str]:
     return reaches(numbers.score, wanted), sentence
 
 
-def _against_baseline(before: Sequence[EvalOutcome], after: Sequence[EvalOutcome]) -> tuple[bool | None, str]:
+def _against_baseline(before: Iterable[EvalOutcome], after: Iterable[EvalOutcome]) -> tuple[bool | None, str]:
     """Compare suite by suite, case by case. Holm's correction keeps many suites from finding a regression by chance."""
     was, now = _by_suite(before), _by_suite(after)
     common = [name for name in now if name in was]

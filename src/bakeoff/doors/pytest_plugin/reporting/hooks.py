@@ -5,14 +5,14 @@ there is an eval to report, or a report was requested.
 """
 
 import os
-from argparse import ArgumentTypeError
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from bakeoff.doors.pytest_plugin.gather import gathered, outcomes_of
+from bakeoff.doors.pytest_plugin.gather import FINAL, gathering
+from bakeoff.doors.pytest_plugin.options import REPORT_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,47 +22,8 @@ if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 
 NAME = "bakeoff-reports"
-FINAL = ("passed", "failed", "skipped")
-"""Outcomes of tests that count; rerunfailures uses another word for a try that does not."""
-
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """Exit codes of a session that ran to its end; any other stays as it is."""
-
-
-def add_options(group: pytest.OptionGroup) -> None:
-    """Add the options of reports and gates, for `pytest_addoption`."""
-    group.addoption(
-        "--eval-json", type=Path, metavar="FILE", help="write scores, reasons, rounds and costs of all evals to FILE"
-    )
-    group.addoption(
-        "--eval-html", type=Path, metavar="FILE", help="write a self-contained HTML page with every eval to FILE"
-    )
-    group.addoption(
-        "--eval-junit", action="store_true", help="add scores to the --junitxml file, as properties of each test"
-    )
-    group.addoption(
-        "--eval-min-pass-rate",
-        type=_share,
-        metavar="SHARE",
-        help="share of evals that must reach their thresholds, 0 to 1; single misses then do not fail the run",
-    )
-    group.addoption("--eval-min-score", type=_share, metavar="SCORE", help="minimum mean score of all evals, 0 to 1")
-    group.addoption(
-        "--eval-baseline",
-        type=Path,
-        metavar="FILE",
-        help="an earlier --eval-json file: fail if scores are significantly lower than there",
-    )
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
-    return value
 
 
 def register(config: pytest.Config) -> None:
@@ -70,16 +31,13 @@ def register(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     requested = None
-    if any(value is not None and value is not False for value in map(config.getoption, _OPTIONS)):  # 0 is a gate
+    if any(value is not None and value is not False for value in map(config.getoption, REPORT_OPTIONS)):  # 0 is a gate
         from bakeoff.doors.pytest_plugin.reporting.ending import read_options
 
         requested = read_options(config)
     config.pluginmanager.register(EvalReporter(config, requested), NAME)
     if config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) >= 0:
         config.pluginmanager.register(LineWriter(config), f"{NAME}-lines")
-
-
-_OPTIONS = ("eval_json", "eval_html", "eval_junit", "eval_min_pass_rate", "eval_min_score", "eval_baseline")
 
 
 class EvalReporter:
@@ -101,7 +59,7 @@ class EvalReporter:
         self, report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
         """Add score and time to pytest's own words; with -q, colour its letters by score."""
-        if report.when != "call" or not _is_result(report) or not (outcomes := outcomes_of(config, report)):
+        if not _is_result(report) or not (outcomes := gathering(config).of(report)):
             return None
         from bakeoff.doors.pytest_plugin.reporting.terminal import colour_of, score_words
 
@@ -113,7 +71,7 @@ class EvalReporter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count outcomes, and add JUnit properties before other plugins write the report."""
-        outcomes = outcomes_of(self._config, report) if report.when == "call" else ()
+        outcomes = gathering(self._config).of(report) if report.when == "call" else ()
         if outcomes and report.outcome in FINAL:
             self._count(outcomes)
         if report.failed:
@@ -151,16 +109,14 @@ class EvalReporter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Judge gates and write files, whatever stopped the session."""
-        if session.config.option.collectonly:
+        if session.config.option.collectonly or (self._tallies is None and self._requested is None):
             return
-        if self._tallies is None and self._requested is None:
-            return
-        from bakeoff.doors.pytest_plugin.reporting.ending import NOTHING_REQUESTED, end
+        from bakeoff.doors.pytest_plugin.reporting.ending import Requested, end
         from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 
         stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED
-        requested, tallies = self._requested or NOTHING_REQUESTED, self._tallies or Tallies()
-        self._ending = end(requested, tallies, gathered(session.config), stopped=stopped, places=self._places)
+        requested, tallies = self._requested or Requested(), self._tallies or Tallies()
+        self._ending = end(requested, tallies, gathering(session.config).outcomes, stopped=stopped, places=self._places)
         if exitstatus in _ENDED:
             session.exitstatus = self._exit_status(session, exitstatus, stopped=stopped)
 
@@ -192,12 +148,9 @@ class LineWriter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when != "call" or not _is_result(report):
-            return
-        if not (outcomes := outcomes_of(self._config, report)):
-            return
+        outcomes = gathering(self._config).of(report) if _is_result(report) else ()
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
-        if terminal is None:
+        if not outcomes or terminal is None:
             return
         from bakeoff.doors.pytest_plugin.reporting.terminal import print_item, print_tools
 

@@ -5,7 +5,7 @@ Outcomes are read once and not kept: a session may have more of them than fit in
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from statistics import fmean
 from typing import NamedTuple
@@ -182,15 +182,8 @@ class Tallies:
         """Return the sums of all suites together."""
         total = Tally()
         for tally in self.suites.values():
-            total.cells += tally.cells
-            total.kinds += tally.kinds
-            total.verdicts += tally.verdicts
-            total.unscored += tally.unscored
-            total.broken += tally.broken
-            total.seconds += tally.seconds
-            total.tool_calls += tally.tool_calls
-            total.usage += tally.usage
-            total.judging += tally.judging
+            for each in fields(Tally):
+                setattr(total, each.name, getattr(total, each.name) + getattr(tally, each.name))
         return total
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.eval_file import EvalFile, read_eval_file
+from bakeoff.doors.pytest_plugin.reporting.eval_file import read_eval_file
 from bakeoff.doors.pytest_plugin.reporting.numbers import file_part
 from bakeoff.doors.pytest_plugin.subjects import SUBJECT, subject_name
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
@@ -21,9 +21,12 @@ _LONGEST_NAME = 300
 
 
 class EvalFileReader:
-    """Reads files that `--eval-json` or `bakeoff merge` wrote."""
+    """Reads files that `--eval-json` or `bakeoff merge` wrote, or evals that are `held` in memory."""
 
     what = "an eval file (.json, from pytest --eval-json)"
+
+    def __init__(self, held: Sequence[EvalOutcome] | None = None) -> None:
+        self._held = held
 
     def recognises(self, path: Path) -> bool:
         if path.suffix != ".json" or not path.is_file():
@@ -31,42 +34,19 @@ class EvalFileReader:
         with path.open("rb") as file:
             return bool(_BEGINNING.match(file.read(_HEAD)))
 
-    def describe(self, path: Path) -> Description:
-        return _held(read_eval_file(path)).describe(path)
-
-    def circumstances(self, path: Path) -> Circumstances:
-        return _held(read_eval_file(path)).circumstances(path)
-
-    def read(self, path: Path) -> Iterator[Record]:
-        return _held(read_eval_file(path)).read(path)
-
-
-def _held(file: EvalFile) -> "HeldEvals":
-    return HeldEvals(file.outcomes, file.bakeoff)
-
-
-class HeldEvals:
-    """Reads evals that are in memory."""
-
-    what = EvalFileReader.what
-
-    def __init__(self, outcomes: Sequence[EvalOutcome], version: str = __version__) -> None:
-        self._outcomes = outcomes
-        self._version = version
-
-    def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the shape of a reader
-        return True
+    def _outcomes(self, path: Path) -> Sequence[EvalOutcome]:
+        return read_eval_file(path).outcomes if self._held is None else self._held
 
     def describe(self, path: Path) -> Description:
         name = path.stem if path.stem.strip() and path.stem.isprintable() else SUBJECT
-        return Description(name=visible(path.name), plan=plan_of(self._outcomes, name))
+        return Description(name=visible(path.name), plan=plan_of(self._outcomes(path), name))
 
-    def circumstances(self, path: Path) -> Circumstances:  # noqa: ARG002
-        made = self._version
+    def circumstances(self, path: Path) -> Circumstances:
+        made = read_eval_file(path).bakeoff if self._held is None else __version__
         return Circumstances(versions=(made,) if re.fullmatch(r"\d[\w.+-]{0,30}", made) else ())
 
-    def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
-        outcomes = list(self._outcomes)
+    def read(self, path: Path) -> Iterator[Record]:
+        outcomes = self._outcomes(path)
         for (subject, case), outcome in zip(_places(outcomes), outcomes, strict=True):
             for round_, record in enumerate(outcome.records):
                 yield record.model_copy(update={"case": case, "subject": subject, "round": round_})
@@ -77,30 +57,18 @@ def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
 
     The plan has the most rounds of any suite; each case has the pass rule of its suite.
     """
-    outcomes = list(outcomes)
     places = _places(outcomes)
     cases: dict[str, EvalOutcome] = {}
     for (_, case), outcome in zip(places, outcomes, strict=True):
         cases.setdefault(case, outcome)
     names = dict.fromkeys(score.name for outcome in outcomes for record in outcome.records for score in record.scores)
     scorers = tuple(ScorerSpec(kind="recorded", name=visible(each)) for each in names if each.strip())
+    subjects = dict.fromkeys(subject for subject, _ in places) or (SUBJECT,)
     thresholds = {outcome.threshold for outcome in outcomes if outcome.threshold is not None}
     return Plan(
         name=name,
-        cases=tuple(
-            Case(
-                id=case,
-                prompt=outcome.input,
-                expected=outcome.expected,
-                tags=_tags(outcome),
-                pass_rule=outcome.rule,
-            )
-            for case, outcome in cases.items()
-        ),
-        subjects=tuple(
-            SubjectSpec(kind="recorded", name=name) for name in dict.fromkeys(subject for subject, _ in places)
-        )
-        or (SubjectSpec(kind="recorded", name=SUBJECT),),
+        cases=tuple(_case(case, outcome) for case, outcome in cases.items()),
+        subjects=tuple(SubjectSpec(kind="recorded", name=name) for name in subjects),
         scorers=scorers or (ScorerSpec(kind="recorded"),),
         rounds=max([1, *(len(outcome.records) for outcome in outcomes)]),
         threshold=max(thresholds, default=None),
@@ -108,8 +76,9 @@ def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
     )
 
 
-def _tags(outcome: EvalOutcome) -> dict[str, str]:
-    return {"suite": visible(outcome.suite), "file": visible(file_part(outcome.nodeid))}
+def _case(name: str, outcome: EvalOutcome) -> Case:
+    tags = {"suite": visible(outcome.suite), "file": visible(file_part(outcome.nodeid))}
+    return Case(id=name, prompt=outcome.input, expected=outcome.expected, tags=tags, pass_rule=outcome.rule)
 
 
 def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
