@@ -33,19 +33,16 @@ class Trials:
         self.rows = [str(number) for number in range(count)]
         self.error = error
 
-    def case_id(self, row: str) -> str:
-        return row
-
-    def jobs(self) -> Callable[[int, int], int]:
-        return lambda place, _: place
+    def job(self, case_id: str, round_: int, index: int) -> str:
+        return case_id
 
     @asynccontextmanager
     async def pool(self, _: int, commit: Callable[[Record], Awaitable[None]]) -> AsyncIterator[Any]:
         if self.error is not None:
             raise self.error
 
-        async def submit(place: int) -> None:
-            await commit(cast(Record, SimpleNamespace(case=self.rows[place], round=0)))
+        async def submit(case_id: str) -> None:
+            await commit(cast(Record, SimpleNamespace(case=case_id, round=0)))
 
         yield SimpleNamespace(submit=submit)
 
@@ -54,7 +51,7 @@ def execution_of(
     trials: Trials, kind: type[SuiteExecution] = SuiteExecution
 ) -> tuple[SuiteExecution, list[PendingCase]]:
     made = kind(cast(LoopThread, Here()), cast(SuiteTrials, trials), {}, 1)
-    return made, made.submit(range(len(trials.rows)), last=True)
+    return made, made.submit(trials.rows, last=True)
 
 
 async def test_a_fault_of_the_plugin_ends_every_case_with_its_cause() -> None:
