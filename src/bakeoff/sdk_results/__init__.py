@@ -15,9 +15,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
-from bakeoff.sdk_results.builder import ResultBuilder
 from bakeoff.sdk_results.plain_data import as_dict, has_class, is_a, plain_data
 from bakeoff.sdk_results.readers import (
+    ResultBuilder,
     is_conversation,
     is_message,
     is_pydantic_ai,

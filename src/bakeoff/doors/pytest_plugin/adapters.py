@@ -129,12 +129,11 @@ def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = Fa
         while unique in scorers:
             number += 1
             unique = f"{name}-{number}"
-        scorers[unique] = SuiteScorer(_offline(function) if offline else function, unique, offline)
+        scorer: Any = function
+        if offline and isinstance(scorer, NeedsNetwork):
+            scorer = scorer.offline()
+        scorers[unique] = SuiteScorer(scorer, unique, offline)
     return scorers
-
-
-def _offline(scorer: Any) -> Any:
-    return scorer.offline() if isinstance(scorer, NeedsNetwork) else scorer
 
 
 def _scorer_name(function: Callable[..., Any]) -> str:

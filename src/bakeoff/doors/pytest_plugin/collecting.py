@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from bakeoff._kernel.text import escaped
-from bakeoff.doors.pytest_plugin.groups import Group
+from bakeoff.doors.pytest_plugin.groups import MOST_SUBJECTS, Group
 from bakeoff.doors.pytest_plugin.items import EvalFunction, EvalItem
 from bakeoff.doors.pytest_plugin.loops import run_here
 from bakeoff.doors.pytest_plugin.rows import Row, read_rows
-from bakeoff.doors.pytest_plugin.subjects import MOST_SUBJECTS
 from bakeoff.doors.pytest_plugin.suite import Described, EvalSuite
 from bakeoff.errors import UsageError
 

@@ -49,9 +49,8 @@ def headline(outcome: EvalOutcome) -> str:
     record = _worst(outcome)
     score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
     against = "no threshold" if outcome.threshold is None else f"threshold {outcome.threshold:.2f}"
-    how = "" if outcome.rule.gate == "mean" else f" ({outcome.rule.gate} of {len(outcome.records)} rounds)"
-    if outcome.rule.gate == "mean" and len(outcome.records) > 1:
-        how = f" (mean of {len(outcome.records)} rounds)"
+    single = outcome.rule.gate == "mean" and len(outcome.records) < 2
+    how = "" if single else f" ({outcome.rule.gate} of {len(outcome.records)} rounds)"
     failure = record.attempt.failure if record and record.attempt else None
     why = f": {escaped(_said(failure))}" if failure else ""
     return f"{score}, {against}{how}{why}"

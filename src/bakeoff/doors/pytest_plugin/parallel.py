@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.doors.pytest_plugin.adapters import Errors, refuse_incomplete
+from bakeoff.doors.pytest_plugin.groups import SUBJECT
 from bakeoff.doors.pytest_plugin.loops import LoopThread
 from bakeoff.doors.pytest_plugin.rows import Row, graded_by
-from bakeoff.doors.pytest_plugin.subjects import SUBJECT
 from bakeoff.doors.pytest_plugin.suite import Settings
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.pool import TrialPool

@@ -18,12 +18,11 @@ from bakeoff.doors.pytest_plugin.adapters import (
     named_scorers,
     refuse_incomplete,
 )
-from bakeoff.doors.pytest_plugin.groups import Group, GroupItem
+from bakeoff.doors.pytest_plugin.groups import Group, GroupItem, subjects_of
 from bakeoff.doors.pytest_plugin.loops import LoopThread, on_asyncio
 from bakeoff.doors.pytest_plugin.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
 from bakeoff.doors.pytest_plugin.parallel import PendingCase, SessionBudget, SuiteExecution, SuiteTrials
 from bakeoff.doors.pytest_plugin.rows import Row
-from bakeoff.doors.pytest_plugin.subjects import subjects_of
 from bakeoff.doors.pytest_plugin.suite import Settings
 from bakeoff.engine.resources import SharedResources
 from bakeoff.plan import SubjectSpec

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bakeoff._version import __version__
+from bakeoff.doors.pytest_plugin.groups import SUBJECT, subject_name
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.eval_file import read_eval_file
 from bakeoff.doors.pytest_plugin.reporting.numbers import file_part
-from bakeoff.doors.pytest_plugin.subjects import SUBJECT, subject_name
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.formatting import visible

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import WORST, gate_word, summary_blocks
 from bakeoff.doors.pytest_plugin.reporting.ending import Ending
-from bakeoff.record import ToolCall
+from bakeoff.record import NO_USAGE, ToolCall
 from bakeoff.report.blocks import Block, Blocks, BulletList, Table, Text
 from bakeoff.report.formatting import UNKNOWN, cost, visible
 from bakeoff.report.text_tables import fit_table, plain_text
@@ -105,16 +105,14 @@ def _duration(seconds: float) -> str:
 
 
 def _spent(outcomes: Sequence[EvalOutcome]) -> Iterator[str]:
-    used = [record.used for outcome in outcomes for record in outcome.records]
-    tokens = sum(usage.tokens for usage in used)
+    used = sum((outcome.used for outcome in outcomes), NO_USAGE)
     calls = sum(len(calls) for outcome in outcomes for calls in _calls(outcome))
-    costs = [usage.cost for usage in used if usage.cost is not None]
-    if tokens:
-        yield f"{tokens:,} tokens"
+    if used.tokens:
+        yield f"{used.tokens:,} tokens"
     if calls:
         yield f"{calls} {'tool' if calls == 1 else 'tools'}"
-    if costs:
-        yield cost(sum(costs))
+    if used.cost is not None:
+        yield cost(used.cost)
 
 
 def item_line(nodeid: str, word: str, outcomes: Sequence[EvalOutcome], width: int | None) -> tuple[str, str]:
