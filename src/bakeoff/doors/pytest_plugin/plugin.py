@@ -14,7 +14,7 @@ from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.options import SPENDING_FILE, add_options, is_limited, replay_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator
 
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
     from bakeoff.doors.pytest_plugin.run_writer import RunWriter
@@ -105,33 +105,27 @@ class EvalHooks:
         passing = getattr(item, "passing_report", None) if call.excinfo is None else None
         return passing and passing(call)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when != "call":
-            return
-        gathered = gathering(self._config)
-        if self._is_worker:
-            gathered.attach(report)
-            return
-        gathered.take(report)
-        if not (outcomes := gathered.of(report)):
-            return
-        if is_limited(self._config):
-            self._count_over_budget(outcomes)
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
+        """Take the outcomes before anyone reports them; a worker sends them with the report instead."""
+        if report.when == "call":
+            gathered = gathering(self._config)
+            (gathered.attach if self._is_worker else gathered.take)(report)
+            for outcome in gathered.of(report):
+                self._keep(outcome)
+        yield
+
+    def _keep(self, outcome: "EvalOutcome") -> None:
+        failures = (record.failure for record in outcome.records)
+        if stopped := next((failure for failure in failures if failure and failure.kind == "budget"), None):
+            self._over_budget += 1
+            self._limit_reached = stopped.message
         if self._keeps_runs:
             if self._writer is None:
                 from bakeoff.doors.pytest_plugin.run_writer import RunWriter
 
                 self._writer = RunWriter(self._config)
-            for outcome in outcomes:
-                self._writer.add(outcome)
-
-    def _count_over_budget(self, outcomes: "Sequence[EvalOutcome]") -> None:
-        for outcome in outcomes:
-            failures = (record.failure for record in outcome.records)
-            if stopped := next((failure for failure in failures if failure and failure.kind == "budget"), None):
-                self._over_budget += 1
-                self._limit_reached = stopped.message
+            self._writer.add(outcome)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Start replay before the first fixture, so that it does not matter which eval is the first."""

@@ -15,13 +15,12 @@ from bakeoff.doors.pytest_plugin.gather import FINAL, gathering
 from bakeoff.doors.pytest_plugin.options import REPORT_OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
     from bakeoff.doors.pytest_plugin.reporting.ending import Ending, OutcomeRedactor, Requested
     from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 
-NAME = "bakeoff-reports"
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """Exit codes of a session that ran to its end; any other stays as it is."""
 
@@ -35,13 +34,11 @@ def register(config: pytest.Config) -> None:
         from bakeoff.doors.pytest_plugin.reporting.ending import read_options
 
         requested = read_options(config)
-    config.pluginmanager.register(EvalReporter(config, requested), NAME)
-    if config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) >= 0:
-        config.pluginmanager.register(LineWriter(config), f"{NAME}-lines")
+    config.pluginmanager.register(EvalReporter(config, requested), "bakeoff-reports")
 
 
 class EvalReporter:
-    """Counts evals while tests run; judges gates, writes files and prints the summary at the end."""
+    """Counts and prints evals while tests run; judges gates, writes files and prints the summary at the end."""
 
     def __init__(self, config: pytest.Config, requested: "Requested | None" = None) -> None:
         self._config = config
@@ -68,9 +65,9 @@ class EvalReporter:
             word = f"{word} {score_words(outcomes)}"
         return report.outcome, "" if self._verbosity == 0 else letter, (word, {colour_of(outcomes): True})
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count outcomes, and add JUnit properties before other plugins write the report."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
+        """Count outcomes, add JUnit properties before other plugins write the report, and print after pytest did."""
         outcomes = gathering(self._config).of(report) if report.when == "call" else ()
         if outcomes and report.outcome in FINAL:
             self._count(outcomes)
@@ -79,6 +76,15 @@ class EvalReporter:
             self._places[report.nodeid] = self._config.rootpath / report.location[0], report.location[1]
         if self._requested is not None and self._requested.junit:
             self._add_properties(report, outcomes)
+        yield
+        terminal = self._config.pluginmanager.getplugin("terminalreporter")
+        if outcomes and terminal is not None and self._verbosity >= 0 and _is_result(report):
+            from bakeoff.doors.pytest_plugin.reporting.terminal import print_item, print_tools
+
+            if self._verbosity == 0:
+                print_item(terminal, report, outcomes)
+            else:
+                print_tools(terminal, outcomes)
 
     def _count(self, outcomes: "Sequence[EvalOutcome]") -> None:
         """Count outcomes now, since reading them back later costs time."""
@@ -137,27 +143,6 @@ class EvalReporter:
         from bakeoff.doors.pytest_plugin.reporting.terminal import print_ending
 
         print_ending(terminalreporter, self._ending, verbosity=self._verbosity, forgiven=self._forgiven)
-
-
-class LineWriter:
-    """Prints a line for each eval after pytest's own output, and with -v its tool calls."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self._verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        outcomes = gathering(self._config).of(report) if _is_result(report) else ()
-        terminal = self._config.pluginmanager.getplugin("terminalreporter")
-        if not outcomes or terminal is None:
-            return
-        from bakeoff.doors.pytest_plugin.reporting.terminal import print_item, print_tools
-
-        if self._verbosity == 0:
-            print_item(terminal, report, outcomes)
-        else:
-            print_tools(terminal, outcomes)
 
 
 def _is_result(report: object) -> bool:
