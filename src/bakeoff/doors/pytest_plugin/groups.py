@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
 
@@ -17,10 +17,6 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest_plugin.rows import Row
 from bakeoff.doors.pytest_plugin.suite import Described
 from bakeoff.plan import SubjectSpec
-
-if TYPE_CHECKING:
-    import pytest
-
 
 SUBJECT = "evals"
 """The name of the subject without parameters: the project as it is."""
@@ -72,7 +68,6 @@ class GroupItem(Protocol):
 
     group: Group
     row: Row
-    session: "pytest.Session"
 
     def may_be_skipped(self) -> bool:
         """Return whether a mark of the item may keep pytest from running it."""

@@ -67,7 +67,7 @@ class Eval(pytest.Item):
             report(self.config, self._outcome(problem=str(case.broken)), {})
             return
         records = sorted(case.records, key=lambda record: record.round)
-        subject = session.subject_to_tell(self.session, group.parameters)
+        subject = session.subject_to_tell(group.parameters)
         outcome = self._outcome(expected=row.expected, parameters=group.parameters, subject=subject)
         report(self.config, outcome.judged(records), case.errors)
 

@@ -53,7 +53,7 @@ def to_eval(request: pytest.FixtureRequest) -> "ToEval":
     from bakeoff.doors.pytest_plugin.to_eval import ToEval
 
     name = getattr(request.node, "originalname", None) or request.node.name
-    return ToEval(request.config, request.session, request.node.nodeid, name)
+    return ToEval(request.config, request.node.nodeid, name)
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -87,9 +88,7 @@ class EvalSession:
         self.loop = LoopThread()
         self._shared = SharedResources()
         self._running: dict[Group, _Running] = {}
-        self._selected: dict[Group, list[GroupItem]] | None = None
         self._scheduled = _xdist_schedule(config)
-        self._subjects: dict[str, SubjectSpec] | None = None
         self._told: set[str] = set()
 
     def close(self) -> None:
@@ -174,7 +173,7 @@ class EvalSession:
             return call_with_case(described.function, rows[case_id], arguments, holder() if holder else None)
 
         subject = EvalSubject(prepared, errors, settings.isolate)
-        spec = self.subjects(item.session)[group.parameters]
+        spec = self.subjects[group.parameters]
         trials = self.trials(rows, subject, spec, described.scorers, settings)
         return SuiteExecution(self.loop, trials, errors, concurrency_of(self._config, settings))
 
@@ -182,35 +181,41 @@ class EvalSession:
         """Yield this item, and those of its group that this process will run after it, as far as that is known."""
         yield item
         if self._scheduled is None:
-            ours = self._selection(item.session)[item.group]
+            ours = self._selected[item.group]
             later = islice(ours, ours.index(item) + 1, None)
             yield from (each for each in later if not each.may_be_skipped())
             return
-        scheduled: Iterator[Any] = (item.session.items[index] for index in self._scheduled())
+        items = self._items
+        scheduled = (items[index] for index in self._scheduled())
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
         yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
 
-    def subjects(self, session: pytest.Session) -> Mapping[str, SubjectSpec]:
+    @cached_property
+    def subjects(self) -> Mapping[str, SubjectSpec]:
         """Return the subjects of this session, by their parameters."""
-        if self._subjects is None:
-            self._subjects = subjects_of(self._selection(session))
-        return self._subjects
+        return subjects_of(self._selected)
 
-    def subject_to_tell(self, session: pytest.Session, parameters: str) -> SubjectSpec | None:
+    def subject_to_tell(self, parameters: str) -> SubjectSpec | None:
         """Return the subject the first time, and None later: each process tells it once to the process that reports."""
         if parameters in self._told:
             return None
         self._told.add(parameters)
-        return self.subjects(session)[parameters]
+        return self.subjects[parameters]
 
-    def _selection(self, session: pytest.Session) -> dict[Group, list[GroupItem]]:
+    @cached_property
+    def _selected(self) -> dict[Group, list[GroupItem]]:
         """Return the items that were not deselected, by group, in the order in which they will run."""
-        if self._selected is None:
-            self._selected = {}
-            for item in session.items:
-                if (group := getattr(item, "group", None)) is not None:
-                    self._selected.setdefault(group, []).append(item)  # type: ignore[arg-type]
-        return self._selected
+        selected: dict[Group, list[GroupItem]] = {}
+        for item in self._items:
+            if (group := getattr(item, "group", None)) is not None:
+                selected.setdefault(group, []).append(item)
+        return selected
+
+    @property
+    def _items(self) -> list[Any]:
+        session: Any = self._config.pluginmanager.get_plugin("session")
+        items: list[Any] = session.items
+        return items
 
 
 def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:

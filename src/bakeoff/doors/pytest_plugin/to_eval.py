@@ -28,7 +28,6 @@ class ToEval:
     """The value of the fixture `to_eval`."""
 
     _config: pytest.Config
-    _session: pytest.Session
     _nodeid: str
     _name: str
     _calls: int = 0
@@ -76,8 +75,7 @@ class ToEval:
         case_id = escaped(self._nodeid if self._calls == 1 else f"{self._nodeid} #{self._calls}")
         subject = _subject(case, task, output, errors, isolate=isolate)
         given = check_scorers("to_eval", [*([scorer] if scorer is not None else []), *scorers])
-        spec = session.subjects(self._session)[""]
-        trials = session.trials({case_id: case}, subject, spec, given, settings)
+        trials = session.trials({case_id: case}, subject, session.subjects[""], given, settings)
         records = await session.records(trials)
         outcome = EvalOutcome(
             nodeid=self._nodeid,
@@ -86,7 +84,7 @@ class ToEval:
             input=case.shown_input,
             expected=case.expected,
             rule=settings.rule,
-            subject=session.subject_to_tell(self._session, ""),
+            subject=session.subject_to_tell(""),
         ).judged(records)
         report(self._config, outcome, {round_: error for (_, round_), error in errors.items()})
         return outcome

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, Tallies, suite_alone, suite_of
+from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, Tallies, suite_of
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Gate, PassRule
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict
@@ -164,7 +164,8 @@ def _case(outcome: EvalOutcome) -> CaseResult:
 def _outcome(suite: SuiteResult, case: CaseResult) -> EvalOutcome:
     rule = PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero)
     shared = {name: getattr(case, name) for name in _SHARED}
-    outcome = EvalOutcome(suite=suite_alone(suite.suite, case.parameters), rule=rule, **shared)
+    name = suite.suite.removesuffix(f"[{case.parameters}]") if case.parameters else suite.suite
+    outcome = EvalOutcome(suite=name, rule=rule, **shared)
     return outcome.judged([each.record for each in case.rounds]) if case.rounds else outcome  # it was never tried
 
 

@@ -193,11 +193,6 @@ def suite_of(outcome: EvalOutcome) -> SuiteName:
     return SuiteName(file_part(outcome.nodeid), outcome.suite + parameters)
 
 
-def suite_alone(suite: str, parameters: str) -> str:
-    """Return the name of a suite without its parameters."""
-    return suite.removesuffix(f"[{parameters}]") if parameters else suite
-
-
 def file_part(nodeid: str) -> str:
     """Return the file of a test."""
     return nodeid.partition("::")[0]
