@@ -1,8 +1,11 @@
 """Writing suites, and how their cases are scored and fail."""
 
 import re
+from typing import Any
 
 import pytest
+
+from bakeoff import describe_eval, eval_suite
 
 from .small_project import SmallProject, project
 
@@ -403,3 +406,18 @@ test_it = describe_eval("same", data=rows("a"), task=lambda input: "<a>", scorer
     assert seen.counts() == {"passed": 3}
     assert len({each.suite for each in seen.outcomes}) == 3
     assert seen.outcomes[-1].suite == "same"
+
+
+def test_options_that_are_unknown_or_missing_are_named_with_the_suite_and_all_options() -> None:
+    options = (
+        "Its options are threshold, gate, rounds, timeout, concurrency, null_as_zero, isolate, data, scorers, skip_if"
+    )
+    wrong: dict[str, Any] = {"data": [], "scorer": [str]}
+    with pytest.raises(TypeError) as described:
+        describe_eval("sums", task=str, **wrong)
+    assert str(described.value) == f"sums: 'scorer' is no option; the option 'scorers' is missing. {options}"
+    with pytest.raises(TypeError, match="test_it: the option 'data' is missing; the option 'scorers' is missing"):
+
+        @eval_suite()  # type: ignore[call-arg]
+        def test_it(case: object) -> str:
+            return str(case)
