@@ -8,9 +8,8 @@ from bakeoff.cli.console import out, say
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import EndingFlags, EvaluationFlags, PlanFlags
 from bakeoff.cli.run_plan import PASSED, EndedRun, check_plan, conclude, run_checked
-from bakeoff.doors.mcp_suite.door import McpResults
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
-from bakeoff.doors.mcp_suite.results.files import write_combined
+from bakeoff.doors.mcp_suite.results.files import McpResults, write_combined
 from bakeoff.doors.mcp_suite.suites import SelectedSuite, prepare, read_suites
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
@@ -40,7 +39,7 @@ def evaluate(*, wanted: EvaluationFlags, flags: PlanFlags, no_open: bool, ending
                 break
     files: Iterable[Path] = ()
     if len(suites) > 1 and ended:
-        written = [one.results.written for one in ended.values() if isinstance(one.results, McpResults)]
+        written = [one.results for one in ended.values() if isinstance(one.results, McpResults)]
         not_run = [str(each.suite.file) for each in suites if str(each.suite.file) not in ended]
         files = write_combined(written, not_run, request.report)
     return conclude(list(ended.values()), ending, opened=not no_open, planned=len(suites), more_files=files)

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
-from mcp.client import Transport
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -26,22 +25,22 @@ class HttpServer:
         self._spec, self._limits = spec, limits
         self._last_error = ""
 
-    def connect(self) -> Transport:
+    @contextlib.asynccontextmanager
+    async def connect(self) -> AsyncIterator[Any]:
         assert self._spec.url is not None
         if self._spec.transport == "sse":
-            return sse_client(self._spec.url, httpx_client_factory=self._client)
-        return self._streamable(self._spec.url)
+            async with sse_client(self._spec.url, httpx_client_factory=self._client) as streams:
+                yield streams
+            return
+        most = self._limits.message_bytes
+        async with (
+            self._client() as client,
+            streamable_http_client(self._spec.url, http_client=client, max_sse_event_size=most) as streams,
+        ):
+            yield streams
 
     def explain(self) -> str:
         return self._last_error
-
-    @contextlib.asynccontextmanager
-    async def _streamable(self, url: str) -> AsyncIterator[Any]:
-        async with (
-            self._client() as client,
-            streamable_http_client(url, http_client=client, max_sse_event_size=self._limits.message_bytes) as streams,
-        ):
-            yield streams
 
     def _client(
         self,

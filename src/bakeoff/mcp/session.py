@@ -9,14 +9,13 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import anyio
 import httpx2
 from anyio.abc import ObjectReceiveStream
-from mcp.client import Client, Transport
+from mcp.client import Client
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
 from mcp_types import Implementation, JSONRPCResponse
 from pydantic import JsonValue, ValidationError
 
@@ -25,7 +24,7 @@ from bakeoff._version import __version__
 from bakeoff.errors import InfraError
 from bakeoff.mcp.http import HttpServer
 from bakeoff.mcp.servers import HubLimits, ServerSpec
-from bakeoff.mcp.stdio import UNREADABLE, StdioServer
+from bakeoff.mcp.stdio import UNREADABLE, StdioServer, Wire
 from bakeoff.mcp.tools import (
     Refused,
     ServerTool,
@@ -53,7 +52,6 @@ UNANSWERED = (
 )
 END_SECONDS = 2.0  # added to the server's time to exit, for the report of how it ended
 
-Wire = SessionMessage | Exception
 # Everything that a connection can fail with. The SDK raises these in exception groups.
 FAILURES = (
     Refused,
@@ -66,14 +64,6 @@ FAILURES = (
     anyio.BrokenResourceError,
     anyio.EndOfStream,
 )
-
-
-class Peer(Protocol):
-    """The other side of one connection."""
-
-    def connect(self) -> Transport: ...
-
-    def explain(self) -> str: ...
 
 
 class WatchedStream(ObjectReceiveStream[Wire]):
@@ -105,7 +95,7 @@ class Connection:
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
         self._spec, self._limits = spec, limits
-        self._peer: Peer = StdioServer(spec, limits) if spec.transport == "stdio" else HttpServer(spec, limits)
+        self._peer = StdioServer(spec, limits) if spec.transport == "stdio" else HttpServer(spec, limits)
         self._stage = "answer the handshake"
         self._listed: list[Any] | None = None
         self._client: Client | None = None

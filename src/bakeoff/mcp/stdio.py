@@ -17,7 +17,6 @@ from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client import Transport
 from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
@@ -38,6 +37,10 @@ REPORT_SECONDS = 1.0  # from the end of a server's output to the report of how i
 NOISE_LINES = 10_000  # lines that are not messages; a program that prints more is not a server
 LINES_KEPT = 20
 UNREADABLE = "Failed to parse"  # how the SDK's message for an unreadable answer starts
+
+
+Wire = SessionMessage | Exception
+Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 class LastLines:
@@ -71,9 +74,6 @@ class StdioServer:
         self._report: dict[str, Any] = {}
         self._reporter: asyncio.Task[None] | None = None
 
-    def connect(self) -> Transport:
-        return self._connect()
-
     def explain(self) -> str:
         """Say how the server ended, as far as it is known, with its last lines on stderr."""
         facts = [fact for fact in (self._fault, self._ending()) if fact]
@@ -88,12 +88,8 @@ class StdioServer:
         return "; ".join(facts)
 
     @contextlib.asynccontextmanager
-    async def _connect(
-        self,
-    ) -> AsyncIterator[
-        tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
-    ]:
-        sink, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    async def connect(self) -> AsyncIterator[tuple[MemoryObjectReceiveStream[Wire], Outgoing]]:
+        sink, messages = anyio.create_memory_object_stream[Wire](0)
         outgoing, source = anyio.create_memory_object_stream[SessionMessage](0)
         with sink, messages, outgoing, source:
             async with contextlib.AsyncExitStack() as stack:
@@ -168,9 +164,7 @@ class StdioServer:
         if self._reporter is not None:
             await asyncio.wait([self._reporter], timeout=seconds)
 
-    async def _read_messages(
-        self, stdout: asyncio.StreamReader, sink: MemoryObjectSendStream[SessionMessage | Exception]
-    ) -> None:
+    async def _read_messages(self, stdout: asyncio.StreamReader, sink: MemoryObjectSendStream[Wire]) -> None:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody reads any more
             try:
                 while self._noise <= NOISE_LINES and (line := await stdout.readline()).endswith(b"\n"):
@@ -205,7 +199,7 @@ class StdioServer:
         self,
         stdin: asyncio.StreamWriter,
         source: MemoryObjectReceiveStream[SessionMessage],
-        sink: MemoryObjectSendStream[SessionMessage | Exception],
+        sink: MemoryObjectSendStream[Wire],
     ) -> None:
         try:
             async for item in source:

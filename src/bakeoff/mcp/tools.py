@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
@@ -118,8 +118,13 @@ def _tool_from_wire(server: str, wire: WireTool, limits: HubLimits) -> ServerToo
     if not name.strip() or not name.isprintable():
         raise Refused(f"it lists a tool called {quoted(name)}, which is not a printable name")
     for kind, schema in (("input", wire.input_schema), ("output", wire.output_schema)):
-        if schema is not None:
-            _check_bounds(f"the {kind} schema of its tool {name!r}", schema, limits)
+        what = f"the {kind} schema of its tool {name!r}"
+        # Check the depth first: everything after this walks the schema recursively.
+        if is_deeper(schema, limits.schema_depth):
+            raise Refused(f"{what} is nested more than {limits.schema_depth} levels deep")
+        size = len(json.dumps(schema))
+        if size > limits.schema_bytes:
+            raise Refused(f"{what} has {size:,} bytes, over {limits.schema_bytes:,}")
     hints = wire.annotations.model_dump(mode="json", by_alias=True, exclude_none=True) if wire.annotations else {}
     return ServerTool(
         server=server,
@@ -132,16 +137,8 @@ def _tool_from_wire(server: str, wire: WireTool, limits: HubLimits) -> ServerToo
     )
 
 
-def _check_bounds(what: str, schema: Mapping[str, Any], limits: HubLimits) -> None:
-    # Check the depth first: everything after this walks the schema recursively.
-    if _is_deeper(schema, limits.schema_depth):
-        raise Refused(f"{what} is nested more than {limits.schema_depth} levels deep")
-    size = len(json.dumps(schema))
-    if size > limits.schema_bytes:
-        raise Refused(f"{what} has {size:,} bytes, over {limits.schema_bytes:,}")
-
-
-def _is_deeper(value: Any, most: int) -> bool:
+def is_deeper(value: Any, most: int) -> bool:
+    """Return True if the values at the bottom of nested objects and lists are more than `most` levels down."""
     level: list[Any] = [value]
     for _ in range(most):
         inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]

@@ -40,15 +40,13 @@ class Progress:
         return self.record.verdict.value == "pass"
 
 
+Config = Path | str | EvaluationRequest
+"""A file, a folder of files, or a part of them."""
+
 OnProgress = Callable[[Progress], None]
 
 
-def evaluate(
-    config: Path | str | EvaluationRequest,
-    *,
-    progress: OnProgress | None = None,
-    options: RunOptions | None = None,
-) -> Report:
+def evaluate(config: Config, *, progress: OnProgress | None = None, options: RunOptions | None = None) -> Report:
     """Evaluate one configuration and return its report.
 
     `progress` is called after each round. Raise an error if the configuration, a model or a server cannot be used;
@@ -62,10 +60,7 @@ evaluate_mcp = evaluate
 
 
 async def evaluate_async(
-    config: Path | str | EvaluationRequest,
-    *,
-    progress: OnProgress | None = None,
-    options: RunOptions | None = None,
+    config: Config, *, progress: OnProgress | None = None, options: RunOptions | None = None
 ) -> Report:
     """Evaluate one configuration from a running event loop."""
     request = _request(config)
@@ -76,17 +71,14 @@ async def evaluate_async(
 
 
 async def evaluate_all(
-    config: Path | str | EvaluationRequest,
-    *,
-    progress: OnProgress | None = None,
-    options: RunOptions | None = None,
+    config: Config, *, progress: OnProgress | None = None, options: RunOptions | None = None
 ) -> tuple[Report, ...]:
     """Evaluate every suite of a folder, one after the other."""
     suites = read_suites(_request(config), options or RunOptions())
     return tuple([await _evaluate(suite, progress) for suite in suites])
 
 
-def _request(config: Path | str | EvaluationRequest) -> EvaluationRequest:
+def _request(config: Config) -> EvaluationRequest:
     return config if isinstance(config, EvaluationRequest) else EvaluationRequest(path=Path(config))
 
 

@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue, ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.matching import parameter_differences
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.tools import is_deeper
 
 NO_TOOL = "no tool"
 """Stands beside the names of tools for the absence of a call."""
@@ -105,19 +106,12 @@ def make_call(server: str, tool: str, parameters: Mapping[str, JsonValue]) -> Ca
 
     The model caused that problem, so the round fails.
     """
-    if _is_deeper(parameters, _DEEPEST):
+    if is_deeper(parameters, _DEEPEST + 1):  # the values themselves are a level
         return f"the parameters of {tool[:200]!r} are nested more than {_DEEPEST} levels deep"
     try:
         return Call(serverName=server, toolName=tool, parameters=dict(parameters))
     except ValidationError:  # JSON can contain nothing else that a call cannot
         return f"the parameters of {tool[:200]!r} contain a number that is too large"
-
-
-def _is_deeper(value: object, levels: int) -> bool:
-    if not isinstance(value, Mapping | list):
-        return False
-    inner = value.values() if isinstance(value, Mapping) else value
-    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
 def offered_names(tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:

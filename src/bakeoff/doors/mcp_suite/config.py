@@ -47,6 +47,7 @@ _LEFT_TO_SERVERS = ("env", "headers", "args")
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 Truth = Annotated[bool, Strict()]
+Mode = Literal["json", "native", "agent"]
 
 _EXAMPLES = {
     "modelsToTest": "list models, such as `- local:smollm2`",
@@ -218,7 +219,7 @@ class SuiteConfig(FrozenModel):
     testCases: tuple[SuiteCase, ...] = Field(min_length=1)
     mcpServers: tuple[ServerSpec, ...] = Field(min_length=1)
     executeTools: Truth = Field(default=False, description="call the tools that models ask for, and check the results")
-    mode: Literal["json", "native", "agent"] = Field(
+    mode: Mode = Field(
         default="json", description="a JSON reply, native function calling, or several steps with tool results"
     )
     gradingPrompt: str | None = Field(default=None, min_length=1, description="the criterion of the judge")

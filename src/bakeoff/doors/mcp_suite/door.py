@@ -1,10 +1,10 @@
 """Connect MCP suites to the commands that serve all doors."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bakeoff.doors import Door, DoorResults, FinishedRun
+from bakeoff.doors import Door, FinishedRun
 from bakeoff.doors.mcp_suite.outcome import Outcome
 from bakeoff.doors.mcp_suite.plan import KIND, SCORER, PlanSettings, environment_of, settings_of
 from bakeoff.engine.registry import Registry, default_registry
@@ -13,16 +13,9 @@ from bakeoff.plan import Plan
 from bakeoff.storage.redaction import secrets_in
 
 if TYPE_CHECKING:
-    from bakeoff.doors.mcp_suite.results.files import Written
+    from bakeoff.doors.mcp_suite.results.files import McpResults
     from bakeoff.report.blocks import Block, Section
     from bakeoff.report.html.run_data import RunData
-
-
-@dataclass(frozen=True, slots=True)
-class McpResults(DoorResults):
-    """The results of a suite, with its report for the report over several suites."""
-
-    written: "Written" = field(kw_only=True)
 
 
 class McpDoor(Door):
@@ -71,13 +64,12 @@ class McpDoor(Door):
         records = list(run.folder.latest_records(run.plan))
         return mcp_sections(run.plan, settings, outcome_of(run.plan, records, settings), confusions(run.plan, records))
 
-    def finish(self, run: FinishedRun) -> McpResults:
+    def finish(self, run: FinishedRun) -> "McpResults":
         """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule over cells."""
         from bakeoff.doors.mcp_suite.results.files import write_reports
 
         written = write_reports(run.folder, run.plan, self.settings_of(run.plan), run.records())
-        text = tuple(_describe(written.outcome, run))
-        return McpResults(written.files, written.outcome.state, text, written.report, written=written)
+        return replace(written, text=tuple(_describe(written.outcome, run)))
 
     def settings_of(self, plan: Plan) -> PlanSettings:
         if self._settings is None:

@@ -12,6 +12,7 @@ from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.doors.mcp_suite.calls import Expected
 from bakeoff.doors.mcp_suite.config import (
     CONFIG_NAME,
+    Mode,
     ModelSettings,
     ProviderConfig,
     RetryConfig,
@@ -241,7 +242,7 @@ def _provider_options(model: str, providers: Mapping[str, ProviderConfig]) -> di
     )
 
 
-def mode_of(plan: Plan) -> Literal["json", "native", "agent"]:
+def mode_of(plan: Plan) -> Mode:
     mode = plan.subjects[0].kind.removeprefix(KIND)
     return "native" if mode == "native" else "agent" if mode == "agent" else "json"
 

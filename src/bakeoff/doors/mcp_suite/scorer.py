@@ -19,6 +19,7 @@ from bakeoff.doors.mcp_suite.calls import (
     offered_names,
     read_reply,
 )
+from bakeoff.doors.mcp_suite.config import Mode
 from bakeoff.doors.mcp_suite.matching import is_matcher, parameter_differences, value_differences
 from bakeoff.doors.mcp_suite.plan import SCORER, PlanSettings
 from bakeoff.doors.mcp_suite.servers import hub_of
@@ -94,7 +95,7 @@ class Grader:
 
 
 class ScorerOptions(FrozenModel):
-    mode: Literal["json", "native", "agent"] = "json"
+    mode: Mode = "json"
     extra_parameters: Literal["reject", "allow"] = "reject"
     strict_json: bool = False
     execute: bool = False

@@ -3,12 +3,13 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff._kernel.clock import Clock
 from bakeoff.doors.mcp_suite.calls import offered_names
+from bakeoff.doors.mcp_suite.config import Mode
 from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, KIND, PlanSettings
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
 from bakeoff.doors.mcp_suite.providers import importable
@@ -22,7 +23,6 @@ from bakeoff.record import Transcript
 from bakeoff.subjects.model import ModelOptions, ModelSubject
 from bakeoff.subjects.variables import filled
 
-Mode = Literal["json", "native", "agent"]
 _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, say so in a sentence."
 
 

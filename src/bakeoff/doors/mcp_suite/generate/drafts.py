@@ -13,7 +13,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff.doors.mcp_suite.generate.values import Made, Maker
 from bakeoff.doors.mcp_suite.matching import is_matcher
-from bakeoff.errors import TrialError, UsageError
+from bakeoff.errors import SubjectError, TrialError, UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Task
@@ -65,13 +65,14 @@ def _drafts(tool: ServerTool, names: set[str]) -> Iterator[Draft]:
             name: Made(each.value, each.sure and _is_plain(each.value))
             for name, each in maker.parameters(optional=optional).items()
         }
-        if made in seen or not _fits(maker, tool, made):
+        values = {name: each.value for name, each in made.items() if each.sure}
+        # All values are validated together: schemas may forbid combinations. Unsure values match anything.
+        if made in seen or (len(values) == len(made) and not maker.allows(tool.input_schema, values)):
             continue
         seen.append(made)
         parameters = {name: _expected(each) for name, each in made.items()}
         if not optional:
             parameters |= _defaults(tool.input_schema, made)
-        values = {name: each.value for name, each in made.items() if each.sure}
         yield Draft(
             name=_new_name(tool, names),
             prompt=_prompt(tool, made),
@@ -80,13 +81,6 @@ def _drafts(tool: ServerTool, names: set[str]) -> Iterator[Draft]:
             parameters=parameters,
             values=values,
         )
-
-
-def _fits(maker: Maker, tool: ServerTool, made: Mapping[str, Made]) -> bool:
-    """Validate all values together: schemas may forbid combinations. Unsure values match anything."""
-    if not all(each.sure for each in made.values()):
-        return True
-    return maker.allows(tool.input_schema, {name: each.value for name, each in made.items()})
 
 
 def _is_plain(value: JsonValue) -> bool:
@@ -187,14 +181,10 @@ async def reworded(
             task = _task(draft, descriptions[draft.server, draft.tool], {subject.access.key: opened})
             try:
                 better.append(draft.model_copy(update={"prompt": await _ask(subject, task, draft)}))
-            except (TrialError, _Unusable) as error:
+            except TrialError as error:
                 problems.append(f"{draft.name}: keeps the prompt of the template: {error}")
                 better.append(draft)
     return better, problems
-
-
-class _Unusable(Exception):
-    """Raised for an answer that cannot be a prompt."""
 
 
 def _subject(model: str, environment: Mapping[str, str]) -> ModelSubject:
@@ -230,11 +220,11 @@ async def _ask(subject: ModelSubject, task: Task, draft: Draft) -> str:
     try:
         said = " ".join(_Answer.model_validate_json(found[0] if found else text).prompt.split())
     except ValidationError as error:
-        raise _Unusable(f"the model did not answer with {{prompt}} but with {text[:80]!r}") from error
+        raise SubjectError(f"the model did not answer with {{prompt}} but with {text[:80]!r}") from error
     if not said.isprintable() or "${" in said:
-        raise _Unusable("the model's answer contains characters that a configuration cannot")
+        raise SubjectError("the model's answer contains characters that a configuration cannot")
     if lost := [name for name, value in draft.values.items() if not _names_value(said, value)]:
-        raise _Unusable(f"the model left out {', '.join(lost)}")
+        raise SubjectError(f"the model left out {', '.join(lost)}")
     return said
 
 

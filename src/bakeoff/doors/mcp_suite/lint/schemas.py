@@ -128,7 +128,12 @@ _GOOGLE_FORMATS = ("enum", "date-time", "int32", "int64", "float", "double")
 
 def schema_findings(tool: ServerTool) -> Iterator[Finding]:
     parts = list(parts_of(tool))
-    yield from _top(tool)
+    choices = [keyword for keyword in _AT_TOP if keyword in tool.input_schema]
+    if choices:
+        yield Finding.of(tool, "schema-union-at-top", f"its schema has {_quoted(choices)} at the top")
+    properties = tool.input_schema.get("properties")
+    if isinstance(properties, dict) and len(properties) > _MOST_PARAMETERS:
+        yield Finding.of(tool, "many-parameters", f"it has {len(properties)} parameters, over {_MOST_PARAMETERS}")
     for part in parts:
         if part.name is not None:
             yield from _parameter(tool, part, part.name)
@@ -149,15 +154,6 @@ def dropped_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
             if using:
                 what = f"the schemas of {len(using)} of {len(own)} tools use {quoted(keyword)}"
                 yield Finding(rule="schema-keyword-dropped", server=server, what=what)
-
-
-def _top(tool: ServerTool) -> Iterator[Finding]:
-    choices = [keyword for keyword in _AT_TOP if keyword in tool.input_schema]
-    if choices:
-        yield Finding.of(tool, "schema-union-at-top", f"its schema has {_quoted(choices)} at the top")
-    properties = tool.input_schema.get("properties")
-    if isinstance(properties, dict) and len(properties) > _MOST_PARAMETERS:
-        yield Finding.of(tool, "many-parameters", f"it has {len(properties)} parameters, over {_MOST_PARAMETERS}")
 
 
 def _parameter(tool: ServerTool, part: Part, name: str) -> Iterator[Finding]:
@@ -182,15 +178,11 @@ def _part(tool: ServerTool, part: Part) -> Iterator[Finding]:
         if missing:
             what = f"{_quoted(missing)} is required but not among the properties"
             yield Finding.of(tool, "required-not-declared", what, part.place)
-    if "default" in schema and not _fits(schema, schema["default"], tool.input_schema):
+    # The target of a reference is not available here.
+    fits = _refers(schema) or "default" not in schema or allows(schema, schema["default"], tool.input_schema)
+    if fits is False:
         what = f"its default {quoted(repr(schema['default']), 80)} does not match its schema"
         yield Finding.of(tool, "default-does-not-fit", what, part.place)
-
-
-def _fits(schema: Schema, value: JsonValue, root: Schema) -> bool:
-    if _refers(schema):  # the target of the reference is not available here
-        return True
-    return allows(schema, value, root) is not False
 
 
 def _refers(value: JsonValue | Schema) -> bool:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import combinations
+from itertools import combinations, islice
 
 from pydantic import JsonValue
 
@@ -33,53 +33,29 @@ PROVIDER_NAMES = {
 
 
 def naming_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
-    for tool in tools:
-        yield from _name(tool)
-        yield from _description(tool)
-    yield from _clashes(tools)
-    yield from _alike(tools)
-
-
-def _name(tool: ServerTool) -> Iterator[Finding]:
-    refusing = [who for who, names in PROVIDER_NAMES.items() if not names.fullmatch(tool.name)]
-    if refusing:
-        length = f" ({len(tool.name)} characters)" if len(tool.name) > 64 else ""
-        yield Finding.of(
-            tool, "tool-name-not-portable", f"{quoted(tool.name, 80)}{length} is refused by {_listed(refusing)}"
-        )
-
-
-def _description(tool: ServerTool) -> Iterator[Finding]:
-    text = tool.description.strip()
-    if not text:
-        yield Finding.of(tool, "tool-description-missing", "it has no description")
-    elif len(text) > _LONGEST_DESCRIPTION:
-        yield Finding.of(tool, "tool-description-long", f"its description has {len(text):,} characters, over 1,024")
-    elif len(text) < _SHORTEST_DESCRIPTION or _words(text) <= _words(tool.name):
-        yield Finding.of(tool, "tool-description-short", f"it only says {quoted(text)}")
-
-
-def _clashes(tools: Sequence[ServerTool]) -> Iterator[Finding]:
     first: dict[str, ServerTool] = {}
     for tool in tools:
+        refusing = [who for who, names in PROVIDER_NAMES.items() if not names.fullmatch(tool.name)]
+        if refusing:
+            length = f" ({len(tool.name)} characters)" if len(tool.name) > 64 else ""
+            listed = " and ".join(", ".join(part) for part in (refusing[:-1], refusing[-1:]) if part)
+            what = f"{quoted(tool.name, 80)}{length} is refused by {listed}"
+            yield Finding.of(tool, "tool-name-not-portable", what)
+        text = tool.description.strip()
+        if not text:
+            yield Finding.of(tool, "tool-description-missing", "it has no description")
+        elif len(text) > _LONGEST_DESCRIPTION:
+            yield Finding.of(tool, "tool-description-long", f"its description has {len(text):,} characters, over 1,024")
+        elif len(text) < _SHORTEST_DESCRIPTION or _words(text) <= _words(tool.name):
+            yield Finding.of(tool, "tool-description-short", f"it only says {quoted(text)}")
         other = first.setdefault(tool.name, tool)
         if other.server != tool.server:
-            yield Finding.of(
-                tool, "tool-name-clash", f"the server {quoted(other.server, 80)} also has a tool of this name"
-            )
-
-
-def _alike(tools: Sequence[ServerTool]) -> Iterator[Finding]:
-    """Compare all pairs of tools. Counting common words is fast, and excludes most pairs."""
-    found = 0
-    texts = [_Text.of(tool) for tool in tools[:_MOST_COMPARED]]
-    for one, other in combinations(texts, 2):
-        finding = _likeness(one, other)
-        if finding is not None:
-            yield finding
-            found += 1
-            if found == _MOST_PAIRS:
-                return
+            what = f"the server {quoted(other.server, 80)} also has a tool of this name"
+            yield Finding.of(tool, "tool-name-clash", what)
+    # Counting common words is fast, and excludes most pairs.
+    pairs = combinations(map(_Text.of, tools[:_MOST_COMPARED]), 2)
+    alike = (finding for pair in pairs if (finding := _likeness(*pair)))
+    yield from islice(alike, _MOST_PAIRS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +70,7 @@ class _Text:
     @classmethod
     def of(cls, tool: ServerTool) -> "_Text":
         text = " ".join(tool.description.casefold().split())[:_COMPARED]
-        return cls(tool, _bare(tool.name), text, frozenset(_words(text)))
+        return cls(tool, re.sub(r"[^a-z0-9]", "", tool.name.casefold()), text, frozenset(_words(text)))
 
     def may_be_like(self, other: "_Text") -> bool:
         return 2 * len(self.words & other.words) >= len(self.words | other.words)
@@ -125,16 +101,8 @@ def _share(one: str, other: str) -> float:
     return matcher.ratio()
 
 
-def _bare(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.casefold())
-
-
 def _words(text: str) -> set[str]:
     return set(re.findall("[a-z0-9]+", text.casefold().replace("_", " ")))
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 _SEEN = 20_000  # characters of one text

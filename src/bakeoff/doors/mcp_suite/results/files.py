@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bakeoff.doors import DoorResults
 from bakeoff.doors.mcp_suite.confusion import confusions
 from bakeoff.doors.mcp_suite.outcome import Outcome, State, outcome_of
 from bakeoff.doors.mcp_suite.plan import PlanSettings, suite_name
@@ -40,21 +41,20 @@ _OUTCOMES: dict[State, str] = {"passed": "passed", "failed": "not passed", "unde
 _NOT_RUN = "not run"
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The report of a suite, and its files."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpResults(DoorResults):
+    """The files, the report and the outcome of a suite."""
 
     report: Report
     outcome: Outcome
     stamp: str  # tells the files of this run from those of others
-    files: tuple[Path, ...]
 
     @property
     def page(self) -> str:
         return f"test-report-{self.stamp}.html"
 
 
-def write_reports(folder: RunFolder, plan: Plan, settings: PlanSettings, records: Iterable[Record]) -> Written:
+def write_reports(folder: RunFolder, plan: Plan, settings: PlanSettings, records: Iterable[Record]) -> McpResults:
     """Write the reports of a run from its latest records. A resumed run replaces its own files."""
     from bakeoff.report.html import write_run_page
 
@@ -78,7 +78,8 @@ def write_reports(folder: RunFolder, plan: Plan, settings: PlanSettings, records
     log = place / f"{name}-{stamp}.log"
     with replace_text(log) as file:
         file.writelines(f"{line}\n" for line in log_lines(report))
-    return Written(report, outcome, stamp, (place / f"{stem}.json", place / f"{stem}.md", page, log))
+    files = (place / f"{stem}.json", place / f"{stem}.md", page, log)
+    return McpResults(files=files, state=outcome.state, report=report, outcome=outcome, stamp=stamp)
 
 
 def own_stamp(place: Path, stamp: str, run: str) -> str:
@@ -196,7 +197,7 @@ def log_lines(report: Report) -> Iterator[str]:
     yield f"{summary.passedTests} of {summary.totalTests} passed: {'PASS' if summary.allPass else 'FAIL'}"
 
 
-def write_combined(written: Sequence[Written], not_run: Sequence[str], folder: Path) -> Iterator[Path]:
+def write_combined(written: Sequence[McpResults], not_run: Sequence[str], folder: Path) -> Iterator[Path]:
     """Write `combined-report-<time of the first>` as JSON, Markdown and a page, including suites that did not run."""
     from bakeoff.report.html import write_report_page
 
@@ -230,7 +231,7 @@ def combined(reports: Sequence[Report], not_run: Sequence[str] = ()) -> dict[str
     }
 
 
-def _describe_all(written: Sequence[Written], not_run: Sequence[str]) -> PageReport:
+def _describe_all(written: Sequence[McpResults], not_run: Sequence[str]) -> PageReport:
     """Describe all suites. A suite that did not run leaves the outcome of all undecided, unless one failed."""
     states = {one.outcome.state for one in written}
     undecided = not_run or "undecided" in states
