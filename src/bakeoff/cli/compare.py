@@ -139,12 +139,9 @@ def _describe(check: SelfCheck) -> Report:
         Section("findings", "Findings", (BulletList(tuple(map(sentence, _findings(check)))),)),
         Section("runs", "Runs", (kept,)),
     )
-    return Report(("Self-check: ", Quote(check.subject)), sections, headline=_flips(check))
-
-
-def _flips(check: SelfCheck) -> str:
-    differ = "the two runs differ" if check.exit_code == FAILED else "the two runs do not differ"
-    return f"Flip rate {_rate(check.between)}; {differ}."
+    differ = "differ" if check.exit_code == FAILED else "do not differ"
+    headline = f"Flip rate {_rate(check.between)}; the two runs {differ}."
+    return Report(("Self-check: ", Quote(check.subject)), sections, headline=headline)
 
 
 def _findings(check: SelfCheck) -> list[str]:

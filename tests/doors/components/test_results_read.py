@@ -358,6 +358,9 @@ def test_metadata_has_neither_more_nor_less_than_it_had(tmp_path: Path) -> None:
     test = {"testName": "t", "prompt": "p"}
     file.write_text(json.dumps({"tests": [{**test, "stars": 5}], "metadata": about, "more": True}))
     assert read_again(file) == {"tests": [test], "metadata": about}
+    del about["model"]
+    file.write_text(json.dumps({"tests": [test], "metadata": about}))
+    assert read_again(file) == {"tests": [test], "metadata": about}
 
 
 def test_the_file_is_valid_against_its_own_model() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,18 +80,16 @@ def _free_path(results: Path, name: str, run: str, written: Collection[Path]) ->
     """Return the path of a result file. It replaces an older file of its own run, and no file of another run."""
     from bakeoff.doors.components.results.read import read_result
 
-    path = results / name
-    for number in count(2):
-        if not path.exists():
-            return path
+    def is_our_own(path: Path) -> bool:
         try:
             added = read_result(path).bakeoff
         except RunFolderError:  # an incomplete file, or one of another program
-            added = None
-        if added is not None and added.run == run and path not in written:
-            return path
-        path = results / f"{name.removesuffix('.json')}-{number}.json"
-    raise AssertionError("counting never ends")
+            return False
+        return added is not None and added.run == run and path not in written
+
+    stem = name.removesuffix(".json")
+    paths = chain([results / name], (results / f"{stem}-{number}.json" for number in count(2)))
+    return next(path for path in paths if not path.exists() or is_our_own(path))
 
 
 def _began(folder: RunFolder) -> str | None:

@@ -31,7 +31,7 @@ def file_section(run: "RunData") -> Section | None:
 
 
 def _row(subject: RecordedSubject) -> tuple[Value, ...]:
-    units, spent, cached = subject.units, subject.cost, subject.cached
+    units, spent, cached = subject.unit_test_totals, subject.total_cost, subject.cache_simulation
     saving = spent.total_cost - cached.simulated_cost_with_cache if spent and cached else None
     return (
         Datum(text=visible(subject.model, NAME), tone="strong"),
@@ -50,13 +50,12 @@ def _row(subject: RecordedSubject) -> tuple[Value, ...]:
 def _servers(subject: RecordedSubject) -> Datum:
     if not subject.mcp_enabled:
         return Datum(text="none", tone="muted")
-    how = f" ({subject.mcp_transport})" if subject.mcp_transport else ""
-    return Datum(text=visible(f"{subject.mcp_server or 'enabled'}{how}", NAME), tone="pass")
+    how = f" ({subject.mcp_transport_type})" if subject.mcp_transport_type else ""
+    return Datum(text=visible(f"{subject.mcp_server_url or 'enabled'}{how}", NAME), tone="pass")
 
 
 def _rates(subject: RecordedSubject) -> str:
-    if subject.price is None:
+    if (price := subject.pricing) is None:
         return UNKNOWN
-    price = subject.price
     rates = (price.input_cost_per_m_tok, price.output_cost_per_m_tok, price.cache_read_cost_per_m_tok)
     return " / ".join(UNKNOWN if rate is None else format_mtok_cost(rate) for rate in rates)

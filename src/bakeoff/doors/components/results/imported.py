@@ -7,15 +7,7 @@ from pydantic import Field, JsonValue
 from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.components.results.model import (
-    Additions,
-    FileObject,
-    Pricing,
-    SimulatedCache,
-    TotalCost,
-    Transport,
-    UnitTestTotals,
-)
+from bakeoff.doors.components.results.model import Additions, FileObject, Metadata
 from bakeoff.record import Transcript
 
 NOTES = "result_file"
@@ -32,35 +24,10 @@ BlockKind = Literal["part", "bare", "result", "output", "silent", "nothing"]
 is `result` with input and output, `output` or `silent` with one of them, `nothing` with neither."""
 
 
-class RecordedSubject(FrozenModel):
-    """The options of an imported subject: those that its file has. Totals are the file's own, never recomputed."""
+class RecordedSubject(Metadata):
+    """The options of an imported subject: the metadata that its file has. Totals are never recomputed."""
 
-    model: str = "unknown"
-    mcp_enabled: bool = False
-    mcp_server: str | None = None
-    mcp_transport: Transport | None = None
-    recorded: str | None = Field(default=None, description="the time that the file states")
-    pricing_key: str | None = None
-    price: Pricing | None = None
-    cost: TotalCost | None = None
-    cached: SimulatedCache | None = None
-    units: UnitTestTotals | None = None
-    additions: Additions | None = Field(default=None, description="from a file that bakeoff wrote, without its trials")
-
-
-OPTION_OF = {
-    "mcp_enabled": "mcp_enabled",
-    "mcp_server_url": "mcp_server",
-    "mcp_transport_type": "mcp_transport",
-    "timestamp": "recorded",
-    "model": "model",
-    "pricing_key": "pricing_key",
-    "pricing": "price",
-    "total_cost": "cost",
-    "cache_simulation": "cached",
-    "unit_test_totals": "units",
-}
-"""Fields of a file's metadata, with the subject options that hold them."""
+    bakeoff: Additions | None = Field(default=None, description="from a file that bakeoff wrote, without its trials")
 
 
 class Difference(FrozenModel):

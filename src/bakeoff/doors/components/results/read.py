@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from bakeoff.doors.components.results.imported import (
     NOTES,
-    OPTION_OF,
     SUITE,
     VERIFICATION,
     RecordedSubject,
@@ -106,21 +105,15 @@ def plan_of(result: ResultFile, name: str) -> Plan:
 
 
 def _subject(metadata: Metadata, added: Additions | None) -> SubjectSpec:
-    had = {OPTION_OF[name]: getattr(metadata, name) for name in metadata.model_fields_set}
-    more = {"additions": added.model_copy(update={"trials": ()})} if added else {}
-    options = RecordedSubject(**{"model": metadata.model, **had, **more})
+    had = {name: getattr(metadata, name) for name in metadata.model_fields_set}
+    more = {"bakeoff": added.model_copy(update={"trials": ()})} if added else {}
+    # A model with a server is another subject than the same without.
+    server = f" + {visible(metadata.mcp_server_url or 'MCP', 100)}" if metadata.mcp_enabled else ""
     return SubjectSpec(
         kind=RECORDED,
-        name=added.subject if added else _name(metadata),
-        options=options.model_dump(mode="json", exclude_unset=True),
+        name=added.subject if added else f"{metadata.model}{server}",
+        options=RecordedSubject(**had, **more).model_dump(mode="json"),
     )
-
-
-def _name(metadata: Metadata) -> str:
-    """Return the subject's name. A model with a server is another subject than the same without."""
-    if not metadata.mcp_enabled:
-        return metadata.model
-    return f"{metadata.model} + {visible(metadata.mcp_server_url or 'MCP', 100)}"
 
 
 def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:

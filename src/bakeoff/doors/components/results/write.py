@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from bakeoff._version import __version__
 from bakeoff.doors.components.costs import bill_of
-from bakeoff.doors.components.results.imported import OPTION_OF, SUITE, VERIFICATION, RecordedSubject, notes_in
+from bakeoff.doors.components.results.imported import SUITE, VERIFICATION, RecordedSubject, notes_in
 from bakeoff.doors.components.results.model import (
     Additions,
     Metadata,
@@ -108,9 +108,9 @@ def result_of(
 
 def _recorded(subject: RecordedSubject, pairs: Sequence[tuple[Case, Record]]) -> ResultFile:
     """Write an imported file as it was read, without computing or adding any total."""
-    had = subject.model_fields_set
-    metadata = Metadata(**{name: getattr(subject, option) for name, option in OPTION_OF.items() if option in had})
-    added = subject.additions
+    had = Metadata.model_fields.keys() & subject.model_fields_set
+    metadata = Metadata(**{name: getattr(subject, name) for name in had})
+    added = subject.bakeoff
     if added is not None:
         added = added.model_copy(update={"trials": tuple(_facts(record) for _, record in pairs)})
     return ResultFile.known(tests=tuple(_recorded_suite(*pair) for pair in pairs), metadata=metadata, bakeoff=added)
