@@ -104,10 +104,8 @@ def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder 
     finished = FinishedRun(folder, plan, options, summarise(plan, folder.latest_records(plan)))
     ended = EndedRun(finished, checked.door, checked.door.finish(finished), interrupted)
     if not ending.as_json:
-        if ended.results.text is not None:
-            print_blocks(out(), ended.results.text)
-        else:
-            print_blocks(out(), [summary_table(finished.summary)])
+        text = ended.results.text
+        print_blocks(out(), [summary_table(finished.summary)] if text is None else text)
         print_spending(err(), finished.summary, folder)
     if interrupted:
         say(f"interrupted; continue with `{_command('resume', finished)}`")

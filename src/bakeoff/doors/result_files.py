@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic.alias_generators import to_camel
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import free_name
 from bakeoff.errors import RunFolderError
 from bakeoff.report.formatting import visible
@@ -16,6 +18,25 @@ RECORDED = "recorded"
 LARGEST_NUMBER = 10**15  # JavaScript's integers are exact up to here
 END_OF_TIME = 253_402_300_800  # the year 10000
 LARGEST_FILE = 256 * 1024**2
+
+
+class CamelObject(FrozenModel):
+    """An object of a result file. Names are written as in JavaScript; fields that we do not know are ignored."""
+
+    model_config = ConfigDict(
+        extra="ignore", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+    )
+
+
+def written_shortest(digits: int | None = None) -> PlainSerializer:
+    """Write a number as JavaScript does: 3, not 3.0. `digits` are the decimals to keep; None keeps all."""
+
+    def write(number: float) -> int | float:
+        if float(number).is_integer():
+            return int(number)
+        return number if digits is None else round(number, digits)
+
+    return PlainSerializer(write, return_type=int | float)
 
 
 def timestamp_of(seconds: float) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.exercises.agents import SCHEMA, agent_statuses, known_agents, read_agent, schema_text
+from bakeoff.doors import exercises
+from bakeoff.doors.exercises.agents import agent_statuses, known_agents, read_agent
 from bakeoff.errors import UsageError
 from bakeoff.subjects.agent_definition import AgentDefinition, Values, expand_command, expand_variables
 
@@ -82,8 +83,15 @@ def test_without_a_model_nothing_is_said_of_one() -> None:
 
 
 def test_the_shipped_schema_is_that_of_the_code() -> None:
-    assert SCHEMA.read_text() == schema_text()
-    assert json.loads(SCHEMA.read_text())["required"] == ["name", "defaultProvider", "install", "command"]
+    about = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Agent",
+        "description": "A command-line coding agent, as `bakeoff agents run --agent-file` reads it.",
+    }
+    made = {**AgentDefinition.model_json_schema(by_alias=True), **about}
+    published = Path(exercises.__file__).with_name("shipped") / "agents.schema.json"
+    assert published.read_text() == json.dumps(made, indent=2) + "\n"
+    assert made["required"] == ["name", "defaultProvider", "install", "command"]
 
 
 def test_everything_wrong_with_a_file_is_told_at_its_line(tmp_path: Path) -> None:

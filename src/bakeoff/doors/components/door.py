@@ -94,10 +94,10 @@ def _free_path(results: Path, name: str, run: str, written: Collection[Path]) ->
 
 def _began(folder: RunFolder) -> str | None:
     """Return when the run began, however often it was resumed: from its name, or else from its oldest record."""
-    from bakeoff.doors.components.results.names import started_at
+    from bakeoff.doors.components.results.names import stamp_in
     from bakeoff.doors.result_files import timestamp_of
 
-    if (stamp := started_at(folder.name)) is not None:
+    if (stamp := stamp_in(folder.name)) is not None:
         return stamp
     first = min((entry.started for entry in folder.entries() if isinstance(entry, Record)), default=None)
     return None if first is None else timestamp_of(first)

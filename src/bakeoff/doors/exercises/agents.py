@@ -1,12 +1,9 @@
 """List the agents: those that ship, those that the user describes, and which of them can be used here."""
 
-import json
 import shutil
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-from pydantic import JsonValue
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
@@ -24,7 +21,6 @@ _ORDER = (
 CONTROLS = ("oracle", "nop", "cheat")
 """Names of the subjects that test the exercises. They are not agents."""
 _VERSIONS_AT_ONCE = 8  # each starts a program, and some programs are slow
-SCHEMA = _SHIPPED / "agents.schema.json"
 
 
 def read_agent(file: Path) -> AgentDefinition:
@@ -70,33 +66,17 @@ def agent_statuses(agents: Mapping[str, AgentDefinition]) -> list[AgentStatus]:
     environment = read_environment()
     with ThreadPoolExecutor(_VERSIONS_AT_ONCE) as pool:
         versions = list(pool.map(version_of, agents.values()))
-    return [_status(agent, version, environment) for agent, version in zip(agents.values(), versions, strict=True)]
-
-
-def _status(agent: AgentDefinition, version: str | None, environment: Mapping[str, str]) -> AgentStatus:
-    return AgentStatus(
-        name=agent.name,
-        description=agent.description,
-        installed=shutil.which(agent.command[0]) is not None,
-        version=version,
-        provider=agent.default_provider,
-        missing=tuple(agent.missing(agent.default_provider, environment)),
-        metered=tuple(agent.meter),
-        login=bool(agent.home.login),
-        install=agent.install.hint,
-    )
-
-
-def schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema of an agent's YAML. The file beside the agents holds the same."""
-    made: dict[str, JsonValue] = AgentDefinition.model_json_schema(by_alias=True)
-    about: dict[str, JsonValue] = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Agent",
-        "description": "A command-line coding agent, as `bakeoff agents run --agent-file` reads it.",
-    }
-    return {**made, **about}
-
-
-def schema_text() -> str:
-    return json.dumps(schema(), indent=2) + "\n"
+    return [
+        AgentStatus(
+            name=agent.name,
+            description=agent.description,
+            installed=shutil.which(agent.command[0]) is not None,
+            version=version,
+            provider=agent.default_provider,
+            missing=tuple(agent.missing(agent.default_provider, environment)),
+            metered=tuple(agent.meter),
+            login=bool(agent.home.login),
+            install=agent.install.hint,
+        )
+        for agent, version in zip(agents.values(), versions, strict=True)
+    ]

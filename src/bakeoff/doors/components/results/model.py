@@ -15,7 +15,6 @@ from pydantic import (
     Discriminator,
     Field,
     JsonValue,
-    PlainSerializer,
     SerializerFunctionWrapHandler,
     StrictBool,
     Tag,
@@ -23,10 +22,8 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 
-from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.result_files import END_OF_TIME, LARGEST_NUMBER, Moment
+from bakeoff.doors.result_files import END_OF_TIME, LARGEST_NUMBER, CamelObject, Moment, written_shortest
 from bakeoff.plan import Name
 from bakeoff.record import Verdict
 
@@ -51,27 +48,17 @@ def _finite(value: JsonValue) -> JsonValue:
     return value
 
 
-def _shortest(number: float) -> int | float:
-    """Write a number as JavaScript does: 3, not 3.0."""
-    return int(number) if number.is_integer() else number
-
-
 FreeJson: TypeAlias = Annotated[JsonValue, AfterValidator(_finite)]
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=LARGEST_NUMBER)]
-Number: TypeAlias = Annotated[
-    float, Field(strict=True, ge=0, le=LARGEST_NUMBER), PlainSerializer(_shortest, return_type=int | float)
-]
+Number: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=LARGEST_NUMBER), written_shortest()]
 Short: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
 ShortName: TypeAlias = Annotated[Name, Field(max_length=500)]
 Transport: TypeAlias = Literal["HTTP", "StdIO"]
 
 
-class FileObject(FrozenModel):
+class FileObject(CamelObject):
     """An object of the file."""
 
-    model_config = ConfigDict(
-        extra="ignore", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
-    )
     written_as_null: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod

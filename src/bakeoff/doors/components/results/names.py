@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from bakeoff.doors.result_files import seconds_of
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9.]")
-_STAMP = re.compile(r"result-(\d{4}-\d{2}-\d{2})-(\d{2})-(\d{2})-(\d{2})(?!\d)")
-_RUN_STAMP = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2})(?!\d)")
+_STAMP = re.compile(r"(?:result-)?(\d{4}-\d{2}-\d{2})[-T](\d{2})-(\d{2})-(\d{2})(?!\d)")  # files have -, runs have T
 _LONGEST = 100  # of a model or of servers; file systems allow 255 bytes for a whole name
 
 
@@ -31,20 +30,12 @@ def timestamped_name(
 
 
 def stamp_in(name: str) -> str | None:
-    """Return the time in the name of a result file."""
-    return _stamp(_STAMP.match(name))
-
-
-def started_at(run: str) -> str | None:
-    """Return the time in the name of a run folder: when the run began, however often it was resumed."""
-    return _stamp(_RUN_STAMP.match(run))
-
-
-def _stamp(found: re.Match[str] | None) -> str | None:
+    """Return the time in the name of a result file, or of a run folder: when the run began."""
+    found = _STAMP.match(name)
     if found is None:
         return None
-    day, *clock = found.groups()
-    stamp = f"{day}T{':'.join(clock)}.000Z"
+    day, clock = found[1], ":".join(found.groups()[1:])
+    stamp = f"{day}T{clock}.000Z"
     try:
         seconds_of(stamp)
     except ValueError:

@@ -134,7 +134,8 @@ class _Reader:
             case ToolResultBlock():
                 self._finish(block, block.output, None)
             case ToolErrorBlock():
-                self._finish(block, None, _as_text(block.error))
+                error = block.error if isinstance(block.error, str) else json.dumps(block.error)
+                self._finish(block, None, error)
             case OtherBlock():
                 pass
 
@@ -164,7 +165,3 @@ def _kind_of(block: ToolResultBlock | ToolErrorBlock) -> BlockKind:
 
 def _same(call: ToolCall, block: ToolResultBlock | ToolErrorBlock) -> bool:
     return call.name == block.tool_name and ("input" not in block.model_fields_set or call.arguments == block.input)
-
-
-def _as_text(error: JsonValue) -> str:
-    return error if isinstance(error, str) else json.dumps(error)

@@ -8,18 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    AliasGenerator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    model_validator,
-)
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, Field, model_validator
 
-from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.result_files import LARGEST_NUMBER, Moment
+from bakeoff.doors.result_files import LARGEST_NUMBER, CamelObject, Moment, written_shortest
 from bakeoff.record import Verdict
 
 _MOST = 10_000  # exercises of a file, attempts at one
@@ -31,36 +22,21 @@ def safe_name(text: str) -> str:
     return _UNSAFE.sub("_", text)[:100]
 
 
-def _shortest(number: float) -> int | float:
-    """Write a number as JavaScript does: 3, not 3.0."""
-    return int(number) if float(number).is_integer() else round(number, 6)
-
-
-def _dollars(amount: float) -> int | float:
-    """Write an amount with the digits that a price can have. A sum of floats has more, which are noise."""
-    return int(amount) if float(amount).is_integer() else round(amount, 12)
-
-
 def _no_default(value: Any) -> Any:
     """Read an empty name or `default`, which some programs write, as no model."""
     return None if value in ("", "default") else value
 
 
-Number = Annotated[float, Field(ge=0, le=LARGEST_NUMBER), PlainSerializer(_shortest, return_type=int | float)]
-Percent = Annotated[float, Field(ge=0, le=100), PlainSerializer(_shortest, return_type=int | float)]
-Dollars = Annotated[float, Field(ge=0, le=LARGEST_NUMBER), PlainSerializer(_dollars, return_type=int | float)]
+Number = Annotated[float, Field(ge=0, le=LARGEST_NUMBER), written_shortest(6)]
+Percent = Annotated[float, Field(ge=0, le=100), written_shortest(6)]
+# With the digits that a price can have. A sum of floats has more, which are noise.
+Dollars = Annotated[float, Field(ge=0, le=LARGEST_NUMBER), written_shortest(12)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]
 Short = Annotated[str, Field(min_length=1, max_length=500)]
 Long = Annotated[str, Field(max_length=100_000)]
 
 
-class _FileObject(FrozenModel):
-    model_config = ConfigDict(
-        extra="ignore", alias_generator=AliasGenerator(alias=to_camel), populate_by_name=True, allow_inf_nan=False
-    )
-
-
-class Metadata(_FileObject):
+class Metadata(CamelObject):
     agent: Short
     model: Annotated[Short | None, BeforeValidator(_no_default)] = None
     provider: Short = "unknown"
@@ -73,7 +49,7 @@ class Metadata(_FileObject):
     run_id: str | None = Field(default=None, max_length=200)
 
 
-class FileSummary(_FileObject):
+class FileSummary(CamelObject):
     success_rate: Percent = 0.0
     total_duration: Number = 0.0
     avg_duration: Number = 0.0
@@ -90,14 +66,14 @@ class FileSummary(_FileObject):
         return self
 
 
-class TokenUsage(_FileObject):
+class TokenUsage(CamelObject):
     input_tokens: Count = 0
     output_tokens: Count = 0
     total_tokens: Count = 0
     cost: Dollars | None = None
 
 
-class Attempt(_FileObject):
+class Attempt(CamelObject):
     """One try at an exercise."""
 
     agent_success: bool = False
@@ -142,7 +118,7 @@ def summary_of(exercises: Sequence[Sequence[Attempt]]) -> FileSummary:
     )
 
 
-class LostTrial(_FileObject):
+class LostTrial(CamelObject):
     """A trial that says nothing about the agent, and so is not counted."""
 
     exercise: Short
@@ -151,7 +127,7 @@ class LostTrial(_FileObject):
     reason: Long = ""
 
 
-class Additions(_FileObject):
+class Additions(CamelObject):
     """What bakeoff adds to the format."""
 
     run: str | None = Field(default=None, description="the run folder that the file was computed from")
@@ -164,7 +140,7 @@ class Additions(_FileObject):
     failure_classes: dict[str, Count] = {}
 
 
-class ResultFile(_FileObject):
+class ResultFile(CamelObject):
     metadata: Metadata
     summary: FileSummary = FileSummary()
     results: Annotated[tuple[ExerciseResult, ...], Field(max_length=_MOST)] = ()
@@ -182,6 +158,6 @@ class ResultFile(_FileObject):
 
     def as_json(self) -> dict[str, Any]:
         """Return the file as JSON, with `exercise` first in each result."""
-        written = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        written = self.model_dump(mode="json", exclude_none=True)
         written["results"] = [{"exercise": each["exercise"], **each} for each in written["results"]]
         return written

@@ -128,7 +128,9 @@ def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:
 
 def _record(trial: Trial, attempt: Attempt, began: float, threshold: float | None) -> Record:
     usage = _usage(attempt)
-    outcome = Outcome(**attempt.model_dump(include=Attempt.model_fields.keys() & Outcome.model_fields.keys()))
+    outcome = Outcome(
+        **attempt.model_dump(by_alias=False, include=Attempt.model_fields.keys() & Outcome.model_fields.keys())
+    )
     score = Score(
         name=EXERCISE,
         value=1.0 if attempt.overall_success else 0.0,
