@@ -10,13 +10,12 @@ from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, toolchain
 from bakeoff.sandbox.mounts import follow, plan_mounts
 from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_root
-from bakeoff.sandbox.process import PACKAGE, check_user
+from bakeoff.sandbox.process import PACKAGE, SYSTEM, check_user
 from bakeoff.sandbox.supervisor_client import STATUS_WORD, Finished, Order, make_order, supervise, supervise_now
 
 INSIDE = Place(work=Path("/workspace"), home=Path("/home/trial"), tmp=Path("/tmp"))  # noqa: S108 - a private one
 INSIDE_USER = "1000"  # as in etc/passwd beside this file
 SHARED_MEMORY_BYTES = 64 << 20
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix")
 ETC = (
     *("alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "hosts", "ld.so.cache"),
     *("ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "pki", "protocols", "resolv.conf"),

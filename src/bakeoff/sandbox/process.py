@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +12,12 @@ from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, toolchain
 from bakeoff.sandbox.mounts import Step, blocking_folder, follow, plan_mounts
 from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_root
+from bakeoff.sandbox.supervisor import LANDLOCK_CREATE, LANDLOCK_VERSION
 from bakeoff.sandbox.supervisor_client import Report, SupervisorLost, make_order, supervise, supervise_now
 
 PR_SET_DUMPABLE = 4
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix")
+DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"))
 PACKAGE = Path(bakeoff.__file__).parent  # it contains bundled references, which no subject may read
 
 
@@ -33,13 +37,15 @@ class ProcessSandbox:
         if not we_are_root():
             hide_our_memory()
         place = command.place
-        mounts = None
+        mounts, access = None, None
         if self.private_mounts:
             mounts = plan_mounts(
                 readable=[*toolchain(), *command.readable],
                 writable=[place.work, place.home, place.tmp],
                 hidden=[PACKAGE, *self.hidden],
             )
+        else:
+            access = allowed_access(command, [PACKAGE, *self.hidden])
         order = make_order(
             command,
             argv=command.argv,
@@ -47,6 +53,7 @@ class ProcessSandbox:
             cwd=str(place.work),
             mounts=mounts,
             system_read_only=True,
+            access=access,
         )
         try:
             with one_command_at_a_time(place):
@@ -57,6 +64,35 @@ class ProcessSandbox:
             # A command of our own user can kill its supervisor, and must not gain an excuse by that.
             return problem.so_far
         return finished.completed
+
+
+def allowed_access(command: Command, hidden: Sequence[Path]) -> dict[str, list[str]]:
+    """Return the files that a command may read, list and change where nothing can be mounted; see `supervisor.py`.
+
+    It is what bubblewrap would show. Of a folder with something hidden in it, the command can list the names.
+    """
+    roots = [path for given in (*toolchain(), *command.readable) for path in (given, given.resolve())]
+    system = [Path(name) for name in (*SYSTEM, "/etc", "/proc", "/sys", "/dev")]
+    listed: list[Path] = []
+    readable = [path for root in dict.fromkeys([*system, *roots]) for path in _without(root, hidden, listed)]
+    place = command.place
+    return {
+        "readable": [str(path) for path in readable],
+        "listed": [str(path) for path in listed],
+        "writable": [*map(str, (place.work, place.home, place.tmp)), *DEVICES],
+    }
+
+
+def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator[Path]:
+    """Yield paths that make up a folder without what is hidden in it. Add the folders on the way to `listed`."""
+    if root in hidden:
+        return
+    if not any(path.is_relative_to(root) for path in hidden):
+        yield root
+        return
+    listed.append(root)
+    for child in root.iterdir():
+        yield from _without(child, hidden, listed)
 
 
 def check_user(place: Place) -> None:
@@ -70,10 +106,16 @@ def hide_our_memory() -> None:
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
+def has_landlock() -> bool:
+    """Tell whether the kernel can keep a command of our own user from our files."""
+    return sys.platform == "linux" and ctypes.CDLL(None).syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION) > 0
+
+
 def find_process() -> tuple[ProcessSandbox | None, str]:
     """Return the sandbox as this machine permits it, or None; and a sentence about it."""
     if not we_are_root():
-        return ProcessSandbox(private_mounts=False), "the subject runs as you, and shares your files and network"
+        shares = "network" if has_landlock() else "files and network"
+        return ProcessSandbox(private_mounts=False), f"the subject runs as you, and shares your {shares}"
     with probe_place() as place:
         report = probe(place, plan_mounts(readable=toolchain(), writable=[place.work, place.home, place.tmp]))
         if report.get("exit_code") == 0:

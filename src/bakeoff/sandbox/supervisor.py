@@ -16,6 +16,7 @@ import resource
 import select
 import signal
 import stat
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +30,11 @@ CLONE_NEWNS, CLONE_NEWIPC = 0x00020000, 0x08000000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x40000
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000
 ATTR_RDONLY, ATTR_NOSUID = 0x1, 0x2
+LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT, LANDLOCK_VERSION = 444, 445, 446, 1
+LANDLOCK_READ, LANDLOCK_LIST = 0x1 | 0x4, 0x8  # execute and read files; list folders
+LANDLOCK_OF_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15  # what can be allowed for a file that is no folder
+LANDLOCK_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # on files, by the version that brought them
+LANDLOCK_SCOPES = 0x1 | 0x2  # abstract sockets and signals
 
 TICK = 0.02  # between two checks of the memory, in which a command can fill some 100 MB
 SLICE = 0.01  # for one slice of a check of a large tree, so that time limits are kept
@@ -120,6 +126,49 @@ def make_mount_point(path: str, *, is_folder: bool) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444))
 
 
+# --- access to files without mounts -----------------------------------------------------------------------------
+
+
+def restrict_access(rules: dict[str, Any]) -> None:
+    """Leave only these files to the command, where the kernel has Landlock; it needs no rights for that.
+
+    The command can also no longer look into processes outside, signal them, or reach their abstract sockets. The
+    network is left alone: honest tests start servers on loopback.
+    """
+    version = libc().syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION)
+    if version < 1:
+        return
+    every = sum(rights for since, rights in LANDLOCK_RIGHTS.items() if since <= version)
+    attributes = struct.pack("QQQ", every, 0, LANDLOCK_SCOPES if version >= 6 else 0)
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    ruleset = libc().syscall(LANDLOCK_CREATE, attributes, size, 0)
+    if ruleset < 0:
+        raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
+    for rights, paths in (
+        (LANDLOCK_READ | LANDLOCK_LIST, rules["readable"]),
+        (LANDLOCK_LIST, rules["listed"]),
+        (every, rules["writable"]),
+    ):
+        for path in paths:
+            allow_beneath(ruleset, path, rights & every)
+    if libc().syscall(LANDLOCK_RESTRICT, ruleset, 0) != 0:
+        raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+    os.close(ruleset)
+
+
+def allow_beneath(ruleset: int, path: str, rights: int) -> None:
+    try:
+        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # what is not there need not be allowed
+    if not stat.S_ISDIR(os.fstat(beneath).st_mode):
+        rights &= LANDLOCK_OF_FILES
+    rule = struct.pack("=Qi", rights, beneath)
+    if libc().syscall(LANDLOCK_ADD, ruleset, 1, rule, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"landlock_add_rule for {path}")
+    os.close(beneath)
+
+
 # --- the command's own process, before it becomes the command ---------------------------------------------------
 
 
@@ -170,6 +219,8 @@ def confine(order: Order) -> None:
     if LINUX:
         if order["confined"]:
             prctl(PR_SET_NO_NEW_PRIVS, 1)
+        if order["access"] is not None:
+            restrict_access(order["access"])
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -70,6 +70,7 @@ def make_order(
     confined: bool = True,
     mounts: list[Step] | None = None,
     system_read_only: bool = False,
+    access: Mapping[str, object] | None = None,
     epilogue: Sequence[Sequence[str]] = (),
 ) -> Order:
     place = command.place
@@ -87,6 +88,7 @@ def make_order(
         "disk": command.limits.disk_mb * MEGABYTE,
         "watched": [str(place.work), str(place.home), str(place.tmp)],
         "mounts": None if mounts is None else {"steps": mounts, "system_read_only": system_read_only},
+        "access": None if access is None else dict(access),
         "epilogue": [list(words) for words in epilogue],
     }
 
