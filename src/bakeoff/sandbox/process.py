@@ -108,7 +108,7 @@ def hide_our_memory() -> None:
 
 def has_landlock() -> bool:
     """Tell whether the kernel can keep a command of our own user from our files."""
-    return sys.platform == "linux" and ctypes.CDLL(None).syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION) > 0
+    return sys.platform == "linux" and bool(ctypes.CDLL(None).syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION) > 0)
 
 
 def find_process() -> tuple[ProcessSandbox | None, str]:
