@@ -6,6 +6,7 @@ import pytest
 
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case
+from bakeoff.record import Phase, Usage
 from bakeoff.report.blocks import sparkline
 from bakeoff.report.html import write_report_page
 from bakeoff.report.leaderboard import Leaderboard, rank_results, rank_sources
@@ -47,6 +48,18 @@ def test_the_latest_run_of_a_subject_counts_and_the_others_are_its_history(tmp_p
     assert entry.history == (0.2, 0.5, 0.9)
     assert "▂▅█" in to_markdown(describe_leaderboard(board))
     assert Leaderboard.model_validate_json(board.model_dump_json()) == board
+
+
+def test_of_subjects_with_the_same_score_the_cheaper_and_then_the_faster_comes_first(tmp_path: Path) -> None:
+    costs_and_times = {"dear": (0.02, 1.0), "slow": (0.01, 2.0), "also-fast": (0.01, 1.0), "fast": (0.01, 1.0)}
+    plan = plan_of(5, ["unknown", *costs_and_times])
+    records = [
+        record_of(trial, 1.0, spent=Usage(cost=cost), attempt=Phase(seconds=seconds))
+        for trial in plan.trials()
+        for cost, seconds in [costs_and_times.get(trial.subject.name, (None, 0.5))]
+    ]
+    board = rank_sources([source(write_run(tmp_path / "run", plan, records))])
+    assert [entry.standing.subject for entry in board.entries] == ["also-fast", "fast", "slow", "dear", "unknown"]
 
 
 def test_subjects_that_know_the_answers_are_left_out_by_name(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def show_leaderboard(
     results: Results = Path("results"),
     shown_as: ReportFlags,
 ) -> None:
-    """Rank the result files of agents: the latest of each agent, model and provider."""
+    """Rank the result files of agents: the latest complete one of each agent, model and provider."""
 
 
 @command(image, "build", _HOME)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from math import inf
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import BakeoffError, UsageError
@@ -110,15 +111,23 @@ def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: 
     chosen = {name: [run for run in runs if run.whole] or runs for name, runs in histories.items()}
     for found_runs in chosen.values():
         found_runs.sort(key=lambda found: found.updated)
-    cells = _paired({name: runs[-1] for name, runs in chosen.items()})
+    # Of subjects with the same score, the one that costs less comes first, then the one that takes less time.
+    latest = sorted((runs[-1] for runs in chosen.values()), key=_price_and_time)
+    cells = _paired({found.summary.subject: found for found in latest})
     return Leaderboard(
         entries=tuple(_entry(standing, chosen[standing.subject]) for standing in leaderboard(cells)),
         left_out=tuple(name for name in left_out if name not in chosen),
         strangers=_strangers(cells.values()),
-        by_id_alone=any(not runs[-1].source.description.content_known for runs in chosen.values()) and len(chosen) > 1,
+        by_id_alone=any(not found.source.description.content_known for found in latest) and len(chosen) > 1,
         selfchecks=selfchecks,
         unreadable=unreadable,
     )
+
+
+def _price_and_time(found: _Found) -> tuple[float, float, str]:
+    """Return a sort key: cost and time of a trial, unknown ones last, and the name."""
+    paid, seconds = found.summary.cost_per_trial, found.summary.seconds
+    return inf if paid is None else paid, inf if seconds is None else seconds, found.summary.subject
 
 
 def _nothing(left_out: tuple[str, ...], unreadable: tuple[str, ...]) -> str:

@@ -67,12 +67,15 @@ class _Table:
 
 
 def leaderboard(subjects: Mapping[str, Cells], *, alpha: float = ALPHA, seed: int = 0) -> tuple[Standing, ...]:
-    """Rank subjects by every pairwise comparison; each needs at least one scored case."""
+    """Rank subjects by every pairwise comparison; each needs at least one scored case.
+
+    Subjects with the same score keep the order in which they are given.
+    """
     scores = {
         name: (moments_of(list(cells.values())).mean, score_interval(list(cells.values())))
         for name, cells in subjects.items()
     }
-    order = sorted(scores, key=lambda name: (-scores[name][0], name))
+    order = sorted(scores, key=lambda name: -scores[name][0])
     pairs = _compare_pairs(subjects, order, alpha, seed) if len(order) > 1 else _Pairs()
     return _standings(scores, order, pairs)
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from bakeoff.record import Phase, Usage
+
+from ...report.runs import plan_of, record_of, write_run
 from ...warm_bakeoff import Bakeoff
 
 
@@ -139,3 +142,60 @@ def test_agents_whose_names_differ_only_in_signs_are_both_on_the_board(board: Ba
     done = board(".", "--json")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["results"]) == 2
+
+
+def write_run_and_result(
+    folder: Path, run: str, agent: str, solved: int, day: int, tried: int = 20, **more: Any
+) -> None:
+    """A run of an agent on 20 exercises, of which it tried the first ones, and its result file."""
+    plan = plan_of(20, [agent])
+    records = [
+        record_of(trial, float(trial.index < solved), started=1e9 + 86_400 * day, **more)
+        for trial in plan.trials()
+        if trial.index < tried
+    ]
+    write_run(folder / "runs" / run, plan, records)
+    write_result(folder, agent, solved, tried, day, bakeoff={"subject": agent, "run": run})
+
+
+def test_both_leaderboards_choose_the_same_runs_and_give_them_the_same_order(
+    board: Bakeoff, bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results"
+    write_run_and_result(folder, "a-old", "a", 3, day=1)
+    write_run_and_result(folder, "a-complete", "a", 15, day=2, spent=Usage(cost=0.02))
+    write_run_and_result(folder, "a-killed", "a", 5, day=3, tried=5)
+    write_run_and_result(folder, "b-slow", "b", 15, day=1, spent=Usage(cost=0.01), attempt=Phase(seconds=3))
+    write_run_and_result(folder, "c-fast", "c", 15, day=1, spent=Usage(cost=0.01), attempt=Phase(seconds=2))
+    write_run_and_result(folder, "d-killed", "d", 4, day=1, tried=4)
+
+    entries = json.loads(bakeoff("leaderboard", "--json").stdout)["entries"]
+    told = json.loads(board("--json").stdout)
+    chosen = [told["results"][f"{entry['agent']}-default"]["bakeoff"]["run"] for entry in told["entries"]]
+    assert chosen == [entry["source"] for entry in entries]
+    assert sorted(chosen) == ["a-complete", "b-slow", "c-fast", "d-killed"]
+    assert [run for run in chosen if run != "d-killed"] == ["c-fast", "b-slow", "a-complete"]
+    assert [entry["rank"] for entry in told["entries"]] == [entry["standing"]["best"] for entry in entries]
+    assert "3.0 s" in board("--markdown").stdout, "the time of the journal, as in the other leaderboard"
+
+
+def test_a_file_without_its_run_that_misses_exercises_does_not_replace_a_complete_one(
+    board: Bakeoff, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results"
+    write_result(folder, "a", 15, 20, day=1)
+    missing = [f"e{place}" for place in range(5, 20)]
+    write_result(folder, "a", 5, 5, day=2, bakeoff={"subject": "a", "notRun": missing})
+    [entry] = json.loads(board("--json").stdout)["entries"]
+    assert (entry["problemsSolved"], entry["totalProblems"]) == (15, 20)
+
+
+def test_a_board_of_controls_alone_is_refused_by_both_leaderboards(
+    board: Bakeoff, bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results"
+    write_run_and_result(folder, "run", "nop", 0, day=1)
+    write_result(folder, "nop", 0, 20, 1, bakeoff={"subject": "nop", "run": "run", "control": True})
+    for done in (bakeoff("leaderboard"), board()):
+        assert done.returncode == 2
+        assert "nothing to rank: no subject besides controls has a scored trial (left out: nop" in done.stderr

@@ -234,7 +234,8 @@ def file_of(name: str, solved: int, of: int, *, provider: str = "p", day: int = 
 
 
 def board_of(files: list[ResultFile]) -> dict[str, Any]:
-    return leaderboard_json(rank_agents(AgentResult(Path("results") / "file.json", file) for file in files))
+    named = (AgentResult(Path("results") / f"{number}.json", file) for number, file in enumerate(files))
+    return leaderboard_json(rank_agents(named))
 
 
 def test_the_board_has_the_latest_of_each_and_ties_are_ties() -> None:

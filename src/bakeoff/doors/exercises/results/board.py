@@ -1,7 +1,7 @@
-"""Rank agents by their result files: the latest file of each agent with each model and provider.
+"""Rank agents by their result files: the latest complete one of each agent with each model and provider.
 
-The ranking is that of `bakeoff leaderboard`. A file whose run folder lies beside it is ranked by the run's journal,
-which knows the content of the exercises; any other file by its own numbers.
+`bakeoff leaderboard` chooses and ranks them. A file whose run folder lies beside it is read from the run's journal,
+which knows the content of the exercises; any other file gives its own numbers.
 """
 
 from collections import Counter
@@ -15,6 +15,7 @@ from bakeoff._kernel.text import free_name
 from bakeoff.doors.exercises.results.model import ExerciseResult, ResultFile, added_costs, safe_name
 from bakeoff.doors.exercises.results.read import plan_of, records_of
 from bakeoff.doors.result_files import seconds_of
+from bakeoff.plan import Case
 from bakeoff.record import Record
 from bakeoff.report.blocks import (
     Column,
@@ -26,18 +27,16 @@ from bakeoff.report.blocks import (
     Report,
     Section,
     Table,
-    Text,
     Tone,
     Value,
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, visible
-from bakeoff.report.leaderboard import rank_sources
+from bakeoff.report.leaderboard import Entry, rank_sources
 from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
 from bakeoff.report.scores import interval_datum, score_plots
 from bakeoff.stats.ranking import Standing
 
 _NOT_METERED = "not metered"
-_NOBODY = "No agent has a result: controls and runs in which every trial was lost are not ranked."
 _NAME = 120
 _MOST_EXERCISES = 2000  # so that the page stays small
 
@@ -61,16 +60,28 @@ class AgentResult:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One agent with one model of one provider, by its latest file."""
+    """One agent with one model of one provider, and the file that it is ranked by."""
 
-    key: str
     file: AgentResult
-    standing: Standing
+    entry: Entry
     tied_with: tuple[str, ...]  # the keys of the agents that cannot be told apart from it
+
+    @property
+    def key(self) -> str:
+        return self.entry.standing.subject
+
+    @property
+    def standing(self) -> Standing:
+        return self.entry.standing
 
     @property
     def result(self) -> ResultFile:
         return self.file.result
+
+    @property
+    def seconds(self) -> float:
+        """Return the mean time of an attempt; 0 if no time is known."""
+        return self.entry.summary.seconds or self.result.summary.avg_duration / 1000
 
     @property
     def cost(self) -> float | None:
@@ -80,16 +91,18 @@ class Ranked:
 
 
 def rank_agents(files: Iterable[AgentResult]) -> tuple[Ranked, ...]:
-    """Rank the latest file of each agent, best first. A rank is one more than the number of agents that are better."""
-    latest = _latest(files)
-    named = dict(zip(_keys([file.result for file in latest]), latest, strict=True))
-    if not named:
-        return ()
-    board = rank_sources(Source(file.path, _reader(key, file)) for key, file in named.items())
+    """Rank agents, best first. A rank is one more than the number of agents that are better."""
+    tried = {str(file.path): file for file in files if file.result.results or file.result.summary.total_count}
+    keys = _keys(file.result for file in tried.values())
+    board = rank_sources(Source(file.path, _reader(keys[_identity(file.result)], file)) for file in tried.values())
     standings = [entry.standing for entry in board.entries]
     return tuple(
-        Ranked(one.subject, named[one.subject], one, tuple(other.subject for other in standings if _tied(one, other)))
-        for one in standings
+        Ranked(
+            tried[entry.path],
+            entry,
+            tuple(other.subject for other in standings if _tied(entry.standing, other)),
+        )
+        for entry in board.entries
     )
 
 
@@ -130,6 +143,11 @@ def _reader(key: str, file: AgentResult) -> _OneSubject:
             return _OneSubject(described, partial(_records_of_subject, folder, added.subject, key))
     plan = plan_of(file.result, key)
     plan = plan.with_changes(subjects=(plan.subjects[0].model_copy(update={"name": key}),))
+    if added is not None:  # exercises that were not run or were lost belong to the plan
+        known = {case.id for case in plan.cases}
+        missing = dict.fromkeys((*added.not_run, *(lost.exercise for lost in added.lost)))
+        cases = tuple(Case(id=name, prompt="") for name in missing if name not in known)
+        plan = plan.with_changes(cases=plan.cases + cases, rounds=max(plan.rounds, added.rounds))
     described = Description(name=file.path.name, plan=plan, content_known=False)
     return _OneSubject(described, partial(records_of, file.result, plan))
 
@@ -140,35 +158,22 @@ def _records_of_subject(folder: Path, subject: str, key: str) -> Iterator[Record
             yield record.model_copy(update={"subject": key})
 
 
-def _latest(files: Iterable[AgentResult]) -> list[AgentResult]:
-    """Return the latest file of each agent, model and provider, without controls and files without results."""
-    latest: dict[tuple[str, str | None, str], AgentResult] = {}
-    for file in files:
-        result = file.result
-        empty = not result.summary.total_count and not result.results
-        if empty or (result.bakeoff is not None and result.bakeoff.control):
-            continue
-        about = result.metadata
-        key = (about.agent, about.model, about.provider)
-        if key not in latest or _when(result) >= _when(latest[key].result):
-            latest[key] = file
-    return list(latest.values())
+def _identity(result: ResultFile) -> tuple[str, str | None, str]:
+    return result.metadata.agent, result.metadata.model, result.metadata.provider
 
 
-def _when(result: ResultFile) -> float:
-    return seconds_of(result.metadata.timestamp) if result.metadata.timestamp else 0.0
-
-
-def _keys(results: Sequence[ResultFile]) -> list[str]:
-    short = [f"{safe_name(r.metadata.agent)}-{safe_name(r.metadata.model or 'default')}" for r in results]
-    shared = Counter(short)
-    longer = [
-        f"{key}-{safe_name(result.metadata.provider)}" if shared[key] > 1 else key
-        for key, result in zip(short, results, strict=True)
-    ]
-    keys: list[str] = []
-    for key in longer:  # number the names that differ only in characters that a key cannot hold
-        keys.append(free_name(key, keys, "{}-{}"))
+def _keys(results: Iterable[ResultFile]) -> dict[tuple[str, str | None, str], str]:
+    """Return a key for each agent, model and provider; the provider is in it only where two would be the same."""
+    short = {
+        (agent, model, provider): f"{safe_name(agent)}-{safe_name(model or 'default')}"
+        for agent, model, provider in map(_identity, results)
+    }
+    shared = Counter(short.values())
+    keys: dict[tuple[str, str | None, str], str] = {}
+    for identity, name in short.items():
+        key = f"{name}-{safe_name(identity[2])}" if shared[name] > 1 else name
+        # Number the names that differ only in characters that a key cannot hold.
+        keys[identity] = free_name(key, keys.values(), "{}-{}")
     return keys
 
 
@@ -210,8 +215,7 @@ def _entry(one: Ranked) -> dict[str, Any]:
 def describe_board(board: Sequence[Ranked]) -> Report:
     """Describe the ranking, score against cost and time, and the exercise × agent matrix."""
     exercises = _exercises(board)
-    nobody = Section("ranking", "Ranking", (Text(_NOBODY),))
-    sections = (_ranking(board), _tradeoffs(board), _matrix(board, exercises)) if board else (nobody,)
+    sections = (_ranking(board), _tradeoffs(board), _matrix(board, exercises))
     tiles = (
         ("Agents", f"{len(board):,}", "with each model and provider"),
         ("Exercises", f"{len(exercises):,}", "known by name"),
@@ -226,7 +230,7 @@ def _headline(board: Sequence[Ranked]) -> str:
     names = _named([one.key for one in first])
     if len(first) == 1:
         return f"First: {names} with {first[0].result.summary.success_rate:.1f} %."
-    return f"{len(first):,} agents may be first: {names}." if first else ""
+    return f"{len(first):,} agents may be first: {names}."
 
 
 def _named(keys: Sequence[str]) -> str:
@@ -258,7 +262,7 @@ def _ranking(board: Sequence[Ranked]) -> Section:
 
 def _row(one: Ranked) -> tuple[Value, ...]:
     about, summary = one.result.metadata, one.result.summary
-    rate, seconds = summary.success_rate, summary.avg_duration / 1000
+    rate, seconds = summary.success_rate, one.seconds
     rank = one.standing.best
     return (
         Datum(
@@ -302,9 +306,7 @@ def _run(one: Ranked) -> Value:
 
 def _tradeoffs(board: Sequence[Ranked]) -> Section | None:
     priced = tuple(_point(one, paid) for one in board if (paid := _cost_per_attempt(one)) is not None)
-    timed = tuple(
-        _point(one, milliseconds / 1000) for one in board if (milliseconds := one.result.summary.avg_duration)
-    )
+    timed = tuple(_point(one, one.seconds) for one in board if one.seconds)
     return score_plots(priced, timed, frozenset())
 
 

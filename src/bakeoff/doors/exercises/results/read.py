@@ -85,7 +85,7 @@ def plan_of(result: ResultFile, name: str) -> Plan:
     """Return the plan of a file: its exercises, and its one agent."""
     about = result.metadata
     control = about.agent.partition(":")[0] if result.bakeoff and result.bakeoff.control else ""
-    kind = control if control in CONTROLS else RECORDED
+    kind = RECORDED if not control else control if control in CONTROLS else "cheat"
     options = about.model_dump(include={"agent", "model", "provider", "version"}, exclude_none=True)
     return Plan(
         name=name if name.isprintable() and name.strip() else "result",
