@@ -18,10 +18,17 @@ from hypothesis import strategies as st
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript
-from bakeoff.report.export_csv import LONGEST_CELL, json_cell, safe_cell, write_csv
 from bakeoff.report.export_inspect import sample_id, write_inspect_log
-from bakeoff.report.export_parquet import write_parquet
-from bakeoff.report.export_rows import fields_of, rows_of, unique_names
+from bakeoff.report.export_tables import (
+    LONGEST_CELL,
+    fields_of,
+    json_cell,
+    rows_of,
+    safe_cell,
+    unique_names,
+    write_csv,
+    write_parquet,
+)
 from bakeoff.report.run_records import RunRecords
 
 from .runs import lost, plan_of, record_of

@@ -15,10 +15,8 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.badges import run_badge, score_badge
 from bakeoff.report.blocks import Blocks
-from bakeoff.report.export_csv import write_csv
 from bakeoff.report.export_inspect import write_inspect_log
-from bakeoff.report.export_parquet import write_parquet
-from bakeoff.report.export_rows import fields_of, rows_of
+from bakeoff.report.export_tables import fields_of, rows_of, write_csv, write_parquet
 from bakeoff.report.github import annotations, write_step_summary
 from bakeoff.report.junit import write_junit
 from bakeoff.report.markdown import to_markdown

@@ -21,7 +21,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Reasoning, Record, Step, Text, ToolCall, Usage, Verdict
-from bakeoff.report.export_rows import unique_names
+from bakeoff.report.export_tables import unique_names
 from bakeoff.report.formatting import as_text
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords

@@ -43,7 +43,6 @@ class Spot:
     whisker_x: tuple[float, float] | None
     whisker_y: tuple[float, float] | None
     frontier: bool
-    href: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,6 @@ class Drawing:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     frontier: str  # the points of a polyline
-    line: str
     scale_note: str
     width: float = WIDTH
     height: float = HEIGHT
@@ -91,7 +89,6 @@ def draw(plot: Plot) -> Drawing:
         x_ticks=tuple(Tick(across(value), tick_text(value, plot.x.unit)) for value in _ticks(across, plot.x.unit, 5)),
         y_ticks=tuple(Tick(up(value), tick_text(value, plot.y.unit)) for value in _ticks(up, plot.y.unit, 6)),
         frontier=_stairs(plot.points, across, up),
-        line=" ".join(f"{across(point.x)},{up(point.y)}" for point in plot.points) if plot.kind == "line" else "",
         scale_note="logarithmic" if across.log else "",
     )
 
@@ -105,10 +102,6 @@ def written(value: float, unit: Unit) -> str:
             return cost(value)
         case "seconds":
             return duration(value)
-        case "time":
-            return moment(value)[:10]
-        case _:
-            return f"{value:,.4g}"
 
 
 def tick_text(value: float, unit: Unit) -> str:
@@ -144,9 +137,6 @@ def _scale(values: Sequence[float], unit: Unit, start: float, end: float) -> Sca
     if unit == "percent":
         return Scale(0.0, 1.0, start, end)
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
-    if unit == "time":
-        room = (high - low) * 0.04 or 43_200.0
-        return Scale(low - room, high + room, start, end)
     # Costs and times of models differ by orders of magnitude; a linear scale would pile most of them up at 0.
     if low > 0 and high / low > 30:
         return Scale(low / 1.5, high * 1.8, start, end, log=True)
@@ -158,8 +148,6 @@ def _ticks(scale: Scale, unit: Unit, most: int) -> list[float]:
         return [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     if scale.log:
         return _log_ticks(scale, most)
-    if unit == "time":
-        return [scale.low + share * (scale.high - scale.low) for share in (0.04, 0.5, 0.96)]
     step = _nice((scale.high - scale.low) / most)
     first = math.ceil(scale.low / step)
     return [number * step for number in range(first, math.floor(scale.high / step) + 1)]
@@ -205,7 +193,7 @@ def _spots(plot: Plot, across: Scale, up: Scale) -> tuple[Spot, ...]:
         for point in plot.points
         if (ends := _whisker(point.x_interval, across))
     ]
-    labelled = plot.kind == "scatter" and len(plot.points) <= 40
+    labelled = len(plot.points) <= 40
     spots = []
     for number, point in enumerate(plot.points):
         x, y = across(point.x), up(point.y)
@@ -215,7 +203,7 @@ def _spots(plot: Plot, across: Scale, up: Scale) -> tuple[Spot, ...]:
             Spot(
                 x=x,
                 y=y,
-                series=number % SERIES if plot.kind == "scatter" else 0,
+                series=number % SERIES,
                 label=label if labelled else "",
                 label_x=label_x,
                 label_y=label_y,
@@ -224,7 +212,6 @@ def _spots(plot: Plot, across: Scale, up: Scale) -> tuple[Spot, ...]:
                 whisker_x=_whisker(point.x_interval, across),
                 whisker_y=_whisker(point.y_interval, up),
                 frontier=point.frontier,
-                href=point.href,
             )
         )
     return tuple(spots)
