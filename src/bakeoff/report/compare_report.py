@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from bakeoff.report.blocks import (
     Block,
@@ -40,18 +41,38 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
     "tie": ("same", "muted"),
 }
 _GATES = {0: "open", 1: "shut", 3: "undecided"}
+_POWER = "with a power of 80 %"
 _MOST_CASES = 50  # that text shows
+
+
+@dataclass(frozen=True, slots=True)
+class _Chapter:
+    """The sections of one pair: its name is in their titles and ids where there are several pairs."""
+
+    pair: PairReport
+    number: int
+    several: bool
+
+    def section(self, id_: str, title: str, *blocks: Block, lead: str = "") -> Section:
+        if not self.several:
+            return Section(id_, title, blocks, lead)
+        title = f"{visible(self.pair.candidate.subject, 60)}: {title}"
+        return Section(f"{id_}-{self.number}", title, blocks, lead, in_menu=False)
+
+    def detail_id(self, place: int) -> str:
+        return f"change-{self.number}-{place + 1}"
 
 
 def describe_comparison(report: CompareReport) -> Report:
     """Describe all pairs. Differences of texts come last, because they are what a short output leaves out first."""
     several = len(report.pairs) > 1
-    sections = [_differences(report)] if several else []
-    details: list[Section] = []
-    for number, pair in enumerate(report.pairs, 1):
-        sections += _pair_sections(report, pair, number, several=several)
-        details += _details(pair, number, several=several)
-    return _overview(report, (*sections, *details)) if several else _single(report.pairs[0], (*sections, *details))
+    chapters = [_Chapter(pair, number, several) for number, pair in enumerate(report.pairs, 1)]
+    sections = (
+        *([_differences(report)] if several else []),
+        *(section for chapter in chapters for section in _pair_sections(report, chapter)),
+        *(_details(chapter) for chapter in chapters if chapter.pair.details),
+    )
+    return _overview(report, sections) if several else _single(report.pairs[0], sections)
 
 
 def points(share: float | None) -> str:
@@ -60,19 +81,25 @@ def points(share: float | None) -> str:
 
 
 def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
-    compared, ruling = pair.comparison, pair.ruling
-    outcomes = f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}" if compared.paired else UNKNOWN
+    compared, old, new = pair.comparison, pair.baseline, pair.candidate
+    outcomes, pairing = UNKNOWN, "unpaired" if compared.difference is not None else "nothing to compare"
+    if compared.paired:
+        outcomes = f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}"
+        pairing = f"of {compared.cases:,} cases in pairs"
     scores = _change(percent(compared.baseline), percent(compared.candidate)).replace(" %", "\u00a0%")
+    around = f"95 %: {_ends_text(compared.interval)}" if compared.interval else "interval undefined"
     tiles = (
-        ("Difference", f"{points(compared.difference)} points", _interval_tile(compared.interval)),
-        ("Better · same · worse", outcomes, _pairing_tile(pair)),
+        ("Difference", f"{points(compared.difference)} points", around),
+        ("Better · same · worse", outcomes, pairing),
         ("Score", scores, "over the compared cases"),
         ("p", _p_value(pair), compared.test),
         ("Cost of a trial", _cost_change(pair), ""),
         ("Gate", _GATES[pair.exit_code], f"exit {pair.exit_code}"),
     )
-    badge, tone = _verdict(pair), _TONES[ruling.verdict]
-    return Report(_title(pair), sections, badge, tone, _ruling(pair, adjusted=False), tiles)
+    title: Phrase = (Quote(new.subject), " against ", Quote(old.subject))
+    if old.subject == new.subject:
+        title = (Quote(new.subject), " in ", Quote(new.source), " against ", Quote(old.source))
+    return Report(title, sections, _verdict(pair), _TONES[pair.ruling.verdict], _ruling(pair, adjusted=False), tiles)
 
 
 def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
@@ -98,13 +125,6 @@ def _verdict(pair: PairReport) -> str:
     return pair.ruling.verdict.value.capitalize() + (f" ({', '.join(remarks)})" if remarks else "")
 
 
-def _title(pair: PairReport) -> Phrase:
-    old, new = pair.baseline, pair.candidate
-    if old.subject == new.subject:
-        return Quote(new.subject), " in ", Quote(new.source), " against ", Quote(old.source)
-    return Quote(new.subject), " against ", Quote(old.subject)
-
-
 def _ruling(pair: PairReport, *, adjusted: bool) -> str:
     holm = " (p adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
     gate = sentence(pair.gate.removeprefix("undecidable: "))
@@ -112,18 +132,8 @@ def _ruling(pair: PairReport, *, adjusted: bool) -> str:
     return f"{sentence(pair.ruling.sentence + holm)} {gate}{exit_code}"
 
 
-def _interval_tile(interval: Interval | None) -> str:
-    return "interval undefined" if interval is None else f"95 %: {_ends_text(interval)}"
-
-
 def _ends_text(interval: Interval) -> str:
     return f"{points(interval.low)} to {points(interval.high)}"
-
-
-def _pairing_tile(pair: PairReport) -> str:
-    if pair.comparison.paired:
-        return f"of {pair.comparison.cases:,} cases in pairs"
-    return "unpaired" if pair.comparison.difference is not None else "nothing to compare"
 
 
 def _p_value(pair: PairReport) -> str:
@@ -159,20 +169,20 @@ def _differences(report: CompareReport) -> Section:
 
 def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
     compared = pair.comparison
-    now = pair.candidate.summary.cost_per_trial
     return (
         Datum(Quote(pair.candidate.subject), href=f"#pair-{number}"),
         Datum(_verdict(pair), tone=_TONES[pair.ruling.verdict]),
         Datum(points(compared.difference), sort=compared.difference),
         Datum(_ends_text(compared.interval) if compared.interval else "undefined"),
         Datum(_p_value(pair), sort=pair.ruling.p_value),
-        *(Datum(f"{count:,}", sort=count) for count in (compared.wins, compared.ties, compared.losses)),
-        Datum(_cost_change(pair), sort=now),
+        *(compared.wins, compared.ties, compared.losses),
+        Datum(_cost_change(pair), sort=pair.candidate.summary.cost_per_trial),
     )
 
 
 def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> ForestPlot:
     paired = all(pair.comparison.paired for pair in report.pairs)
+    shaded = f" Shaded: within ±{100 * report.margin:g} points." if report.margin else ""
     return ForestPlot(
         f"{'Paired difference' if paired else 'Difference'}, candidate minus baseline",
         tuple(
@@ -186,7 +196,7 @@ def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> Fores
             for pair, label in pairs
         ),
         report.margin,
-        _plot_caption(report.margin),
+        f"The line is the 95 % interval; its thick part is the 90 % interval that decides on equivalence.{shaded}",
     )
 
 
@@ -194,31 +204,28 @@ def _ends(interval: Interval | None) -> tuple[float, float] | None:
     return (interval.low, interval.high) if interval else None
 
 
-def _plot_caption(margin: float | None) -> str:
-    caption = "The line is the 95 % interval; its thick part is the 90 % interval that decides on equivalence."
-    return f"{caption} Shaded: within ±{100 * margin:g} points." if margin else caption
-
-
-def _pair_sections(report: CompareReport, pair: PairReport, number: int, *, several: bool) -> Iterator[Section]:
+def _pair_sections(report: CompareReport, chapter: _Chapter) -> Iterator[Section]:
     """Describe one pair: both sides, each case, and the conditions that differ."""
-    prefix: Phrase = (f"{visible(pair.candidate.subject, 60)}: ") if several else ""
-    suffix = f"-{number}" if several else ""
-    yield _sides(report, pair, number, several=several)
-    if pair.cases:
-        yield _cases(pair, number, f"cases{suffix}", f"{prefix}Cases", in_menu=not several)
-    yield _conditions(pair, f"circumstances{suffix}", f"{prefix}Not the same on both sides", in_menu=not several)
-    if any(names for _, names in _unmatched(pair)):
-        yield _unmatched_section(pair, f"unmatched{suffix}", f"{prefix}Cases without a partner", in_menu=not several)
+    yield _sides(report, chapter)
+    if chapter.pair.cases:
+        yield _cases(chapter)
+    yield _conditions(chapter)
+    if unmatched := [(names, reason) for reason, names in _unmatched(chapter.pair) if names]:
+        rows = tuple((Quote(name), reason) for names, reason in unmatched for name in names)
+        lead = "; ".join(f"{len(names):,} {reason}" for names, reason in unmatched)
+        table = Table(columns("Case", "Reason"), rows, "Cases without a partner", text_rows=_MOST_CASES)
+        yield chapter.section("unmatched", "Cases without a partner", table, lead=sentence(lead))
 
 
-def _sides(report: CompareReport, pair: PairReport, number: int, *, several: bool) -> Section:
+def _sides(report: CompareReport, chapter: _Chapter) -> Section:
+    pair = chapter.pair
     titles = (Column("Side"), Column("Subject"), *SCORE_COLUMNS, Column("Run", drop=7))
     rows = (_side("Baseline", pair.baseline), _side("Candidate", pair.candidate))
     table = Table(titles, rows, "Both sides", tuple(map(sentence, _how_compared(pair))))
-    if several:
+    if chapter.several:
         adjusted = not pair.control and sum(not one.control for one in report.pairs) > 1
         title = (f"{_verdict(pair)}: ", Quote(pair.candidate.subject))
-        return Section(f"pair-{number}", title, (Text(_ruling(pair, adjusted=adjusted)), table))
+        return Section(f"pair-{chapter.number}", title, (Text(_ruling(pair, adjusted=adjusted)), table))
     plot = _forest(report, [(pair, f"{points(pair.comparison.difference)} points")])
     return Section("difference", "Difference", (plot, table))
 
@@ -240,22 +247,17 @@ def _how_compared(pair: PairReport) -> Iterator[str]:
         yield f"over the {compared.cases} compared cases {scores}"
     if compared.interval is not None:
         yield f"interval: {compared.interval.method}; test: {compared.test}"
-    if compared.paired:
-        yield _detectable(pair.detectable)
+    if compared.paired and pair.detectable is None:
+        yield "the smallest difference that this comparison can find cannot be estimated"
+    elif compared.paired and pair.detectable is not None:
+        found = f"finds a true difference of {100 * pair.detectable:.1f} points"
+        yield f"this comparison {'is too small to find any difference' if pair.detectable > 1 else found} {_POWER}"
     if pair.advice:
         yield pair.advice
     if pair.by_id_alone:
         yield "cases were paired by their ids only, because a journal without a plan does not have their content"
     for role, facts in (("baseline", pair.baseline), ("candidate", pair.candidate)):
         yield from _caveats(role, facts)
-
-
-def _detectable(difference: float | None) -> str:
-    if difference is None:
-        return "the smallest difference that this comparison can find cannot be estimated"
-    if difference > 1:
-        return "this comparison is too small to find any difference with a power of 80 %"
-    return f"this comparison finds a true difference of {100 * difference:.1f} points with a power of 80 %"
 
 
 def _pairing(pair: PairReport) -> str:
@@ -282,16 +284,13 @@ def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
         yield f"* the {role} was given the hidden answers on purpose"
 
 
-def _conditions(pair: PairReport, place: str, title: str, *, in_menu: bool) -> Section:
-    if not pair.mismatches:
-        same = Text("No known condition differs.", tone="muted")
-        return Section(place, title, (same,), in_menu=in_menu)
-    rows = tuple(
-        (found.field.replace("_", " "), _known(found.baseline), _known(found.candidate)) for found in pair.mismatches
-    )
+def _conditions(chapter: _Chapter) -> Section:
+    title, differ = "Not the same on both sides", chapter.pair.mismatches
+    if not differ:
+        return chapter.section("circumstances", title, Text("No known condition differs.", tone="muted"))
+    rows = tuple((found.field.replace("_", " "), _known(found.baseline), _known(found.candidate)) for found in differ)
     table = Table(columns("Condition", "Baseline", "Candidate"), rows, title)
-    lead = "These may explain a difference between the scores."
-    return Section(place, title, (table,), lead, in_menu=in_menu)
+    return chapter.section("circumstances", title, table, lead="These may explain a difference between the scores.")
 
 
 def _known(value: str | None) -> Value:
@@ -310,14 +309,8 @@ def _unmatched(pair: PairReport) -> tuple[tuple[str, list[str]], ...]:
     )
 
 
-def _unmatched_section(pair: PairReport, place: str, title: str, *, in_menu: bool) -> Section:
-    rows = tuple((Quote(name), reason) for reason, names in _unmatched(pair) for name in names)
-    lead = "; ".join(f"{len(names):,} {reason}" for reason, names in _unmatched(pair) if names)
-    table = Table(columns("Case", "Reason"), rows, title, text_rows=_MOST_CASES)
-    return Section(place, title, (table,), sentence(lead), in_menu=in_menu)
-
-
-def _cases(pair: PairReport, number: int, place: str, title: str, *, in_menu: bool) -> Section:
+def _cases(chapter: _Chapter) -> Section:
+    pair = chapter.pair
     titles = (
         Column("Case"),
         Column("Outcome"),
@@ -332,13 +325,13 @@ def _cases(pair: PairReport, number: int, place: str, title: str, *, in_menu: bo
     )
     order = list(_OUTCOMES)
     cases = sorted(pair.cases, key=lambda case: (order.index(case.outcome), case.difference or 0.0))
-    details = {detail.case: _detail_id(number, at) for at, detail in enumerate(pair.details)}
+    details = {detail.case: chapter.detail_id(at) for at, detail in enumerate(pair.details)}
     rows = tuple(_case_row(case, details.get(case.case)) for case in cases)
     counts = Counter(case.outcome for case in pair.cases)
     lead = ", ".join(f"{counts[name]:,} {word}" for name, (word, _) in _OUTCOMES.items() if counts[name])
     changed = len(cases) - counts["tie"]
     table = Table(titles, rows, "Every case that both have, losses first", text_rows=min(changed, _MOST_CASES))
-    return Section(place, title, (table,), sentence(lead), in_menu=in_menu)
+    return chapter.section("cases", "Cases", table, lead=sentence(lead))
 
 
 def _case_row(case: CaseChange, detail: str | None) -> tuple[Value, ...]:
@@ -365,21 +358,13 @@ def _calls(side: Side) -> str:
     return f"{side.tool_calls:,.1f}".removesuffix(".0")
 
 
-def _details(pair: PairReport, number: int, *, several: bool) -> Iterator[Section]:
-    if not pair.details:
-        return
-    cases = {case.case: case for case in pair.cases}
-    blocks = tuple(
-        _detail(detail, cases[detail.case], _detail_id(number, at)) for at, detail in enumerate(pair.details)
+def _details(chapter: _Chapter) -> Section:
+    cases = {case.case: case for case in chapter.pair.cases}
+    blocks = (
+        _detail(detail, cases[detail.case], chapter.detail_id(at)) for at, detail in enumerate(chapter.pair.details)
     )
-    prefix = f"{visible(pair.candidate.subject, 60)}: " if several else ""
     lead = "For each case, the first round that ended differently. The largest losses come first."
-    place = f"changes-{number}" if several else "changes"
-    yield Section(place, f"{prefix}What changed", blocks, lead, in_menu=not several)
-
-
-def _detail_id(number: int, at: int) -> str:
-    return f"change-{number}-{at + 1}"
+    return chapter.section("changes", "What changed", *blocks, lead=lead)
 
 
 def _detail(detail: CaseDetail, case: CaseChange, place: str) -> Section:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
 from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, visible
 from bakeoff.report.leaderboard import Entry, Leaderboard
-from bakeoff.report.scores import SCORE_COLUMNS, score_cells, score_plots, score_point
+from bakeoff.report.scores import SCORE_COLUMNS, score_cells, tradeoff_plots
 
 _WHY_LEFT_OUT = "a control, or without a scored trial"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -15,7 +15,8 @@ _MOST_NAMED = 20
 
 def describe_leaderboard(board: Leaderboard) -> Report:
     """Describe the ranking and the runs behind it; tied groups and plots are on the page only."""
-    sections = (_ranking(board), _groups(board), _tradeoffs(board), _provenance(board), _left_out(board))
+    plots = tradeoff_plots((entry.summary, entry.cost_interval, entry.time_interval) for entry in board.entries)
+    sections = (_ranking(board), _groups(board), plots, _provenance(board), _left_out(board))
     return Report(
         "Leaderboard", tuple(section for section in sections if section), headline=_headline(board), tiles=_tiles(board)
     )
@@ -141,20 +142,6 @@ def _group_row(group: int, entries: list[Entry]) -> tuple[Value, ...]:
         Datum(str(best) if best == worst else f"{best}–{worst}", sort=best),
         Datum(high if low == high else f"{low} – {high}", sort=max(scores)),
     )
-
-
-def _tradeoffs(board: Leaderboard) -> Section | None:
-    priced = tuple(
-        score_point(entry.summary, paid, entry.cost_interval)
-        for entry in board.entries
-        if (paid := entry.summary.cost_per_trial) is not None
-    )
-    timed = tuple(
-        score_point(entry.summary, seconds, entry.time_interval)
-        for entry in board.entries
-        if (seconds := entry.summary.seconds) is not None
-    )
-    return score_plots(priced, timed, frozenset())
 
 
 def _provenance(board: Leaderboard) -> Section:

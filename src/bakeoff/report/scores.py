@@ -1,5 +1,7 @@
 """The columns, cells and plots of scores that all reports share."""
 
+from collections.abc import Iterable
+
 from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Section, Span, Value, frontier
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, span, visible
 from bakeoff.report.summary import SubjectSummary
@@ -88,8 +90,17 @@ def score_plots(priced: tuple[Point, ...], timed: tuple[Point, ...], bound: froz
     return Section("tradeoffs", "Score, cost and time", blocks, lead)
 
 
-def score_point(subject: SubjectSummary, x: float, x_interval: Range | None) -> Point:
-    """Return the mark of a subject."""
+def tradeoff_plots(
+    subjects: Iterable[tuple[SubjectSummary, Range | None, Range | None]], bound: frozenset[str] = frozenset()
+) -> Section | None:
+    """Plot the scores of subjects, each with the intervals of its cost and time."""
+    known = list(subjects)
+    priced = tuple(_point(one, paid, around) for one, around, _ in known if (paid := one.cost_per_trial) is not None)
+    timed = tuple(_point(one, one.seconds, around) for one, _, around in known if one.seconds is not None)
+    return score_plots(priced, timed, bound)
+
+
+def _point(subject: SubjectSummary, x: float, x_interval: Range | None) -> Point:
     interval = subject.interval
     return Point(
         x=x,
