@@ -161,7 +161,7 @@ def test_a_run_of_controls_alone_is_told_as_such() -> None:
 
 def markdown_of(plan: Plan, records: list[Record]) -> str:
     with RunRecords(plan, records) as shelf:
-        return to_markdown(describe_run("the-run", summarise(plan, records), shelf))
+        return to_markdown(describe_run("the-run", shelf))
 
 
 def test_nothing_is_said_to_have_passed_that_did_not() -> None:
@@ -235,7 +235,7 @@ def test_a_pull_request_comment_has_every_denominator_and_the_failures() -> None
     plan = plan_of(3, ["s"])
     records = [record_of(plan.trial(0), 1.0), record_of(plan.trial(1), 0.0), lost(plan.trial(2), "infra")]
     with RunRecords(plan, records) as shelf:
-        text = to_markdown(describe_run("the-run", summarise(plan, records), shelf))
+        text = to_markdown(describe_run("the-run", shelf))
     assert "| `s` | 50.0 % |" in text
     assert "| 1/2 | 1 infra | $0.0300 | 500 ms | 0 |" in text
     assert "| fail | `case-1` | `s` | 1 | `exact: not case-1` |" in text
@@ -247,7 +247,7 @@ def test_a_pull_request_comment_says_how_many_answers_were_recordings() -> None:
     replayed = Transcript(output="x", metadata={"replayed": True})
     records = [record_of(plan.trial(0), transcript=replayed), record_of(plan.trial(1))]
     with RunRecords(plan, records) as shelf:
-        text = to_markdown(describe_run("the-run", summarise(plan, records), shelf))
+        text = to_markdown(describe_run("the-run", shelf))
     assert "- 1 of 2 trials were answered from recordings" in text
 
 

@@ -26,7 +26,6 @@ from bakeoff.report.markdown import to_markdown
 from bakeoff.report.readers import Source, open_source
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run, summary_table
-from bakeoff.report.summary import summarise
 from bakeoff.report.terminal import print_blocks
 
 from .hostile import BREAKOUTS, JOURNALS, NAME, hostile_plan, texts, write_hostile
@@ -90,8 +89,8 @@ def leaderboard(source: Source) -> None:
 
 def summary(source: Source) -> None:
     with RunRecords(source.plan, source.records()) as shelf:
-        found = summarise(source.plan, shelf.records())
-        check_blocks(describe_run(source.name, found, shelf))
+        found = shelf.summary
+        check_blocks(describe_run(source.name, shelf))
     file = io.StringIO()
     print_blocks(Console(file=file, width=80, highlight=False), [summary_table(found)])
     assert not CONTROL.search(file.getvalue())

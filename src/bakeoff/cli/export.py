@@ -24,7 +24,6 @@ from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.readers import Source, find_source
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run
-from bakeoff.report.summary import Summary, summarise
 
 if TYPE_CHECKING:
     from bakeoff._kernel.choices import ExportFormat
@@ -44,9 +43,6 @@ class Wanted:
     def plan(self) -> Plan:
         """Return the plan with the chosen subjects only."""
         return self.run_records.plan
-
-    def summary(self) -> Summary:
-        return summarise(self.plan, self.run_records.records())
 
 
 def run_export(*, run: str, results: Path, format_: "ExportFormat", output: str, subject: str | None) -> None:
@@ -121,13 +117,13 @@ def _github(wanted: Wanted) -> None:
 
 
 def _badge(wanted: Wanted) -> None:
-    summary = wanted.summary()
+    summary = wanted.run_records.summary
     with _text_to(wanted.output) as file:
         file.write(score_badge(summary.subjects[0]) if len(summary.subjects) == 1 else run_badge(summary))
 
 
 def _blocks(wanted: Wanted) -> Blocks:
-    return describe_run(wanted.source.name, wanted.summary(), wanted.run_records)
+    return describe_run(wanted.source.name, wanted.run_records)
 
 
 FORMATS: "dict[ExportFormat, Callable[[Wanted], None]]" = {

@@ -15,7 +15,6 @@ from bakeoff.report.markdown import to_markdown
 from bakeoff.report.output_files import refuse_unwritable, replace_text
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run
-from bakeoff.report.summary import summarise
 from bakeoff.storage.run_folder import RunFolder
 
 
@@ -34,9 +33,6 @@ class CiOutputs:
 
     def __bool__(self) -> bool:
         return bool(self.junit or self.markdown or self.github)
-
-
-NO_OUTPUTS = CiOutputs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +71,7 @@ def _written(
         yield outputs.junit
     if not outputs.markdown and not outputs.github:
         return
-    blocks = [
-        block
-        for name, records in runs
-        for block in describe_run(name, summarise(records.plan, records.records()), records)
-    ]
+    blocks = [block for name, records in runs for block in describe_run(name, records)]
     if outputs.markdown:
         with replace_text(outputs.markdown) as file:
             file.write(to_markdown(blocks))

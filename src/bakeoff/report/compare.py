@@ -23,7 +23,7 @@ from bakeoff.report.compare_cases import CaseChange, CaseDetail, case_change, ca
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Circumstances, Source
 from bakeoff.report.run_records import RunRecords
-from bakeoff.report.summary import RunTally, SubjectSummary
+from bakeoff.report.summary import SubjectSummary
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
 from bakeoff.stats.gates import Losses, Ruling, exit_code_of, judge, judge_all
@@ -97,24 +97,23 @@ def read_arm(source: Source, subject: str) -> Arm:
         had = {record.case for record in source.records() if record.subject == subject}
         cases = tuple(case for case in cases if case.id in had)
     plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases)
-    tally, conditions = RunTally(plan), _Conditions()
+    conditions = _Conditions()
 
-    def tallied() -> Iterator[Record]:
+    def own_records() -> Iterator[Record]:
         for record in source.records():
             if record.subject == subject:
-                tally.add(record)
                 conditions.add(record.transcript.metadata if record.transcript else {})
                 yield record
 
-    records = RunRecords(plan, tallied())
+    records = RunRecords(plan, own_records())
     try:
-        [summary] = tally.summary().subjects
+        [summary] = records.summary.subjects
         circumstances = source.circumstances()
     except BaseException:
         records.__exit__(None, None, None)
         raise
     keys = case_keys(source, plan)
-    cells = {keys[case]: cell for case, cell in tally.cells(subject).items()}
+    cells = {keys[case]: cell for case, cell in records.cells(subject).items()}
     stamp = _stamp(plan, circumstances, conditions)
     return Arm(source, plan, cells, summary, stamp, circumstances, records)
 

@@ -20,12 +20,12 @@ from urllib.parse import quote, unquote
 from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.plan import Case, Plan, SubjectSpec
-from bakeoff.record import Reasoning, Record, Step, Text, ToolCall, Usage, Verdict
+from bakeoff.record import Record, Step, Text, ToolCall, Usage, Verdict
 from bakeoff.report.export_tables import unique_names
 from bakeoff.report.formatting import as_text
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
-from bakeoff.report.summary import SubjectSummary, summarise
+from bakeoff.report.summary import SubjectSummary
 
 OWN_SCORE = "bakeoff"
 _VERSION = 2
@@ -37,8 +37,7 @@ Json = dict[str, Any]
 
 def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, run_records: RunRecords, path: Path) -> None:
     """Write the log sample by sample; the summaries are collected in a temporary file."""
-    only = plan.with_changes(subjects=(subject,))
-    [summary] = summarise(only, run_records.of_subject(subject.name)).subjects
+    [summary] = (one for one in run_records.summary.subjects if one.subject == subject.name)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log, tempfile.TemporaryFile() as summaries:
         span = _write_samples(plan, subject, run_records, log, summaries)
         start = {
@@ -96,7 +95,11 @@ def _spec(name: str, plan: Plan, subject: SubjectSpec, span: _Span) -> Json:
         "created": _time(span.first) or _time(0.0),
         "task": plan.name,
         "task_id": fingerprint(plan.name),
-        "dataset": {"name": plan.name, "samples": len(plan.cases), "sample_ids": _sample_ids(plan)},
+        "dataset": {
+            "name": plan.name,
+            "samples": len(plan.cases),
+            "sample_ids": [sample_id(case.id) for case in plan.cases],
+        },
         "model": _model(subject),
         "config": {"epochs": plan.rounds},
         "packages": {"bakeoff": __version__},
@@ -108,10 +111,6 @@ def _spec(name: str, plan: Plan, subject: SubjectSpec, span: _Span) -> Json:
             "bakeoff_threshold": plan.threshold,
         },
     }
-
-
-def _sample_ids(plan: Plan) -> list[str]:
-    return [sample_id(case.id) for case in plan.cases]
 
 
 def _ending(summary: SubjectSummary, subject: SubjectSpec, span: _Span) -> Json:
@@ -167,20 +166,16 @@ def _sample(case: Case, subject: SubjectSpec, record: Record) -> Json:
     if sample["id"] != case.id:
         sample["metadata"]["bakeoff_case"] = case.id
     if not record.verdict.counts:
-        sample["error"] = _error(record)
+        failure = record.failure  # a grader may have given none
+        words = f"{failure.type}: {failure.message}" if failure else "no scorer returned a number"
+        detail = failure.detail if failure else ""
+        message = f"{record.verdict}: {words}"
+        sample["error"] = {"message": message, "traceback": detail, "traceback_ansi": detail}
     if record.verdict is Verdict.TIMEOUT:
         sample["limit"] = {"type": "time", "limit": case.limits.attempt_seconds}
     if transcript and transcript.metadata:
         sample["metadata"]["bakeoff_transcript"] = transcript.metadata
     return sample
-
-
-def _error(record: Record) -> Json:
-    """Return the reason of a lost trial; a grader may have given none."""
-    failure = record.failure
-    words = f"{failure.type}: {failure.message}" if failure else "no scorer returned a number"
-    detail = failure.detail if failure else ""
-    return {"message": f"{record.verdict}: {words}", "traceback": detail, "traceback_ansi": detail}
 
 
 def _messages(case: Case, subject: SubjectSpec, record: Record) -> Iterator[Json]:
@@ -193,7 +188,11 @@ def _messages(case: Case, subject: SubjectSpec, record: Record) -> Iterator[Json
 
 
 def _step(step: Step, number: int, subject: SubjectSpec) -> Iterator[Json]:
-    content = [_content(part) for part in step.parts if not isinstance(part, ToolCall)]
+    content = [
+        {"type": part.type, "text" if isinstance(part, Text) else "reasoning": part.text}
+        for part in step.parts
+        if not isinstance(part, ToolCall)
+    ]
     calls = [part for part in step.parts if isinstance(part, ToolCall)]
     ids = [call.id or f"call-{number}-{place}" for place, call in enumerate(calls)]
     said: Json = {"role": "assistant", "content": content, "source": "generate", "model": _model(subject)}
@@ -203,12 +202,6 @@ def _step(step: Step, number: int, subject: SubjectSpec) -> Iterator[Json]:
     for call, id_ in zip(calls, ids, strict=True):
         answer: Json = {"role": "tool", "content": as_text(call.result), "tool_call_id": id_, "function": call.name}
         yield {**answer, "error": {"type": "unknown", "message": call.error}} if call.error is not None else answer
-
-
-def _content(part: Text | Reasoning) -> Json:
-    return (
-        {"type": "text", "text": part.text} if isinstance(part, Text) else {"type": "reasoning", "reasoning": part.text}
-    )
 
 
 def _call(call: ToolCall, id_: str) -> Json:

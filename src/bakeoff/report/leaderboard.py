@@ -117,7 +117,8 @@ def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: 
     return Leaderboard(
         entries=tuple(_entry(standing, chosen[standing.subject]) for standing in leaderboard(cells)),
         left_out=tuple(name for name in left_out if name not in chosen),
-        strangers=_strangers(cells.values()),
+        # Many subjects have few different sets of cases.
+        strangers=any(one.isdisjoint(other) for one, other in combinations({*map(frozenset, cells.values())}, 2)),
         by_id_alone=any(not found.source.description.content_known for found in latest) and len(chosen) > 1,
         selfchecks=selfchecks,
         unreadable=unreadable,
@@ -191,8 +192,3 @@ def _entry(standing: Standing, runs: list[_Found]) -> Entry:
         cost_interval=found.cost_and_time.costs.interval(),
         time_interval=found.cost_and_time.times.interval(),
     )
-
-
-def _strangers(subjects: Iterable[Cells]) -> bool:
-    """Tell whether any two subjects share no case. Many subjects have few different sets of cases."""
-    return any(one.isdisjoint(other) for one, other in combinations({frozenset(cells) for cells in subjects}, 2))

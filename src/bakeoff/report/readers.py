@@ -292,16 +292,12 @@ def _plan_from_records(path: Path) -> Plan:
         rounds, threshold = max(rounds, record.round + 1), record.threshold
     if not cases:
         raise RunFolderError(f"{path} holds no record that can be read")
-    try:
-        return Plan(
-            name=path.stem if path.stem.isprintable() else "journal",
-            cases=tuple(Case(id=case, prompt="") for case in cases),
-            subjects=tuple(SubjectSpec(kind="recorded", name=name) for name in subjects),
-            scorers=tuple(ScorerSpec(kind="recorded", name=name) for name in scorers if name.isprintable() and name)
-            or (ScorerSpec(kind="recorded"),),
-            rounds=rounds,
-            threshold=threshold,
-        )
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise RunFolderError(f"{path} cannot be read: {first['msg']:.300}") from error
+    return Plan(
+        name=path.stem if path.stem.isprintable() else "journal",
+        cases=tuple(Case(id=case, prompt="") for case in cases),
+        subjects=tuple(SubjectSpec(kind="recorded", name=name) for name in subjects),
+        scorers=tuple(ScorerSpec(kind="recorded", name=name) for name in scorers if name.isprintable() and name)
+        or (ScorerSpec(kind="recorded"),),
+        rounds=rounds,
+        threshold=threshold,
+    )

@@ -2,12 +2,14 @@
 
 import tempfile
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from types import TracebackType
 from typing import Self
 
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import CaseVerdict, Record, Verdict
-from bakeoff.report.summary import CaseVerdicts, is_control
+from bakeoff.report.summary import CaseVerdicts, RunTally, Summary, is_control
+from bakeoff.stats.cells import Cell
 
 
 class RunRecords:
@@ -16,6 +18,7 @@ class RunRecords:
     def __init__(self, plan: Plan, records: Iterable[Record]) -> None:
         self.plan = plan
         self._cases = CaseVerdicts(plan)
+        self._tally = RunTally(plan)
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._bound: set[str] = set()
         self._places: dict[tuple[str, str], list[tuple[int, int, Verdict]]] = {}
@@ -38,6 +41,15 @@ class RunRecords:
 
     def __len__(self) -> int:
         return sum(map(len, self._places.values()))
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Return the numbers of all records."""
+        return self._tally.summary()
+
+    def cells(self, subject: str) -> dict[str, Cell]:
+        """Return the cases of a subject that have a score."""
+        return self._tally.cells(subject)
 
     @property
     def judged(self) -> tuple[SubjectSpec, ...]:
@@ -82,6 +94,7 @@ class RunRecords:
         place = self._file.seek(0, 2)
         self._file.write(record.model_dump_json(exclude_defaults=True).encode() + b"\n")
         self._cases.add(record)
+        self._tally.add(record)
         if record.bound:
             self._bound.add(record.subject)
         self._places.setdefault((record.subject, record.case), []).append((record.round, place, record.verdict))

@@ -15,13 +15,13 @@ MOST_FAILURES = 20
 _FEW_ROUNDS = 2  # so few rounds show no more than the score
 
 
-def describe_run(name: str, summary: Summary, records: RunRecords) -> tuple[Block, ...]:
+def describe_run(name: str, records: RunRecords) -> tuple[Block, ...]:
     """Return the table of scores with its denominators, and the first trials that did not pass."""
     failures = [*islice(failed_records(records), MOST_FAILURES + 1)]
     return (
         heading("Bakeoff: ", Quote(name)),
-        summary_table(summary),
-        _failures(failures) if failures else paragraph(_without_failures(summary)),
+        summary_table(records.summary),
+        _failures(failures) if failures else paragraph(_without_failures(records.summary)),
     )
 
 

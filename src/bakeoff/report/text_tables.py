@@ -52,50 +52,61 @@ def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> 
     if any(datum.span for row in rows for datum in row):
         columns.append(_BARS)
         rows = [[*row, _bar(row)] for row in rows]
-    shown, compact, gap = list(range(len(columns))), False, 2 if width >= WIDE else 1
-    while _width(columns, rows, shown, gap, measure, compact=compact) > width:
-        droppable = max(shown, key=lambda place: columns[place].drop)
-        if not compact and columns[droppable].drop <= _DROPPED_BEFORE_COMPACT:
-            compact = True
+    layout = _Layout(columns, rows, list(range(len(columns))), 2 if width >= WIDE else 1)
+    while layout.width(measure) > width:
+        droppable = max(layout.shown, key=lambda place: columns[place].drop)
+        if not layout.compact and columns[droppable].drop <= _DROPPED_BEFORE_COMPACT:
+            layout.compact = True
         elif columns[droppable].drop:
-            shown.remove(droppable)
+            layout.shown.remove(droppable)
         else:
             break
     return TextTable(
-        columns=tuple(Column(_title(columns[place], compact=compact), columns[place].align) for place in shown),
-        rows=tuple(
-            tuple(TextCell(_text(row[place], compact=compact), row[place].tone) for place in shown) for row in rows
-        ),
-        gap=gap,
-        notes=tuple(_notes(columns, rows, shown, compact=compact)),
+        columns=tuple(Column(layout.title(columns[place]), columns[place].align) for place in layout.shown),
+        rows=tuple(tuple(TextCell(layout.text(row[place]), row[place].tone) for place in layout.shown) for row in rows),
+        gap=layout.gap,
+        notes=tuple(layout.notes()),
     )
 
 
-def _width(
-    columns: list[Column],
-    rows: list[list[Datum]],
-    shown: list[int],
-    gap: int,
-    measure: Callable[[str], int],
-    *,
-    compact: bool,
-) -> int:
-    def needed(place: int) -> int:
-        column = columns[place]
-        title = max(map(measure, _title(column, compact=compact).split("\n")))
-        widest = max([title, *(measure(_text(row[place], compact=compact)) for row in rows)])
-        return widest if column.numeric or column is _BARS else min(widest, _FOLDED)
+@dataclass(slots=True)
+class _Layout:
+    """The columns of a table that are shown, and whether their texts are short."""
 
-    return sum(map(needed, shown)) + gap * (len(shown) - 1)
+    columns: list[Column]
+    rows: list[list[Datum]]
+    shown: list[int]
+    gap: int
+    compact: bool = False
 
+    def title(self, column: Column) -> str:
+        return column.short if self.compact and column.short else visible(column.title, _LONGEST_QUOTE)
 
-def _title(column: Column, *, compact: bool) -> str:
-    return column.short if compact and column.short else visible(column.title, _LONGEST_QUOTE)
+    def text(self, datum: Datum) -> str:
+        text = datum.short if self.compact and datum.short else plain_text(datum.text)
+        return " ".join(filter(None, (sparkline(datum.trail), text)))
 
+    def width(self, measure: Callable[[str], int]) -> int:
+        """Return the width that the table needs."""
+        total = self.gap * (len(self.shown) - 1)
+        for place in self.shown:
+            column = self.columns[place]
+            texts = (*self.title(column).split("\n"), *(self.text(row[place]) for row in self.rows))
+            widest = max(map(measure, texts))
+            total += widest if column.numeric or column is _BARS else min(widest, _FOLDED)
+        return total
 
-def _text(datum: Datum, *, compact: bool) -> str:
-    text = datum.short if compact and datum.short else plain_text(datum.text)
-    return " ".join(filter(None, (sparkline(datum.trail), text)))
+    def notes(self) -> list[str]:
+        """List the losses that are not in the table, and the columns that a wider terminal would show."""
+        found, hidden = [], []
+        for place, column in enumerate(self.columns):
+            gone = place not in self.shown
+            lost = [row for row in self.rows if row[place].tone == "lost"]
+            lost = [row for row in lost if gone or (self.compact and row[place].short)]
+            found += [f"{column.title} of {plain_text(row[0].text)}: {plain_text(row[place].text)}" for row in lost]
+            if gone and not column.optional and any(row[place].tone not in ("lost", "muted") for row in self.rows):
+                hidden.append(column.title)
+        return [*found, *([f"A wider terminal also shows: {', '.join(hidden)}"] if hidden else [])]
 
 
 def _bar(row: list[Datum]) -> Datum:
@@ -104,15 +115,3 @@ def _bar(row: list[Datum]) -> Datum:
     return Datum(
         "█" * full + "░" * (_BAR - full), tone="fail" if share < 0.5 else "partial" if share < 0.75 else "pass"
     )
-
-
-def _notes(columns: list[Column], rows: list[list[Datum]], shown: list[int], *, compact: bool) -> list[str]:
-    """List the losses that are not in the table, and the columns that a wider terminal would show."""
-    found, hidden = [], []
-    for place, column in enumerate(columns):
-        gone = place not in shown
-        lost = [row for row in rows if row[place].tone == "lost" and (gone or (compact and row[place].short))]
-        found += [f"{column.title} of {plain_text(row[0].text)}: {plain_text(row[place].text)}" for row in lost]
-        if gone and not column.optional and any(row[place].tone not in ("lost", "muted") for row in rows):
-            hidden.append(column.title)
-    return [*found, *([f"A wider terminal also shows: {', '.join(hidden)}"] if hidden else [])]

@@ -1,7 +1,6 @@
 """Compare two runs: case by case where they share cases, otherwise as two samples, which is labelled unpaired."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import comb, hypot
 from statistics import fmean
 from typing import NamedTuple
@@ -11,21 +10,6 @@ from bakeoff.stats.cells import CaseKey, Cell, Cells, Moments, grouped, moments_
 from bakeoff.stats.differences import UNCHANGED, Change, change_of, difference_interval
 from bakeoff.stats.intervals import ALPHA, Interval, score_interval, wilson
 from bakeoff.stats.permutation import mcnemar_exact, sign_flip_test
-
-
-@dataclass(frozen=True, slots=True)
-class Alignment:
-    """The cases that two runs share. A case whose content changed is not the same case."""
-
-    matched: tuple[CaseKey, ...]
-    baseline_only: tuple[CaseKey, ...]
-    candidate_only: tuple[CaseKey, ...]
-
-    @property
-    def changed(self) -> tuple[str, ...]:
-        """Return the ids that both runs have, with different content."""
-        here = {key.id for key in self.baseline_only}
-        return tuple(key.id for key in self.candidate_only if key.id in here)
 
 
 class Comparison(FrozenModel):
@@ -49,7 +33,7 @@ class Comparison(FrozenModel):
     losses: int = 0
     baseline_only: tuple[CaseKey, ...] = ()
     candidate_only: tuple[CaseKey, ...] = ()
-    changed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()  # ids that both runs have, with different content: not the same case
 
 
 class _Test(NamedTuple):
@@ -62,21 +46,15 @@ class _Test(NamedTuple):
     name: str = "none"
 
 
-def align(baseline: Cells, candidate: Cells) -> Alignment:
-    """Pair cases by id and content, in the order of the baseline."""
-    return Alignment(
-        matched=tuple(key for key in baseline if key in candidate),
-        baseline_only=tuple(key for key in baseline if key not in candidate),
-        candidate_only=tuple(key for key in candidate if key not in baseline),
-    )
-
-
 def compare(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: int = 0) -> Comparison:
     """Estimate how much better the candidate is, with an interval and a test."""
-    alignment = align(baseline, candidate)
-    paired = bool(alignment.matched)
-    before = [baseline[key] for key in alignment.matched] if paired else list(baseline.values())
-    after = [candidate[key] for key in alignment.matched] if paired else list(candidate.values())
+    before, after = pairs_of(baseline, candidate)
+    paired = bool(before)
+    if not paired:
+        before, after = list(baseline.values()), list(candidate.values())
+    baseline_only = tuple(key for key in baseline if key not in candidate)
+    candidate_only = tuple(key for key in candidate if key not in baseline)
+    here = {key.id for key in baseline_only}
     found = _paired(before, after, alpha, seed) if paired else _unpaired(before, after, alpha)
     differences = [new.mean - old.mean for old, new in zip(before, after, strict=True)] if paired else []
     wins = sum(difference > UNCHANGED for difference in differences)
@@ -95,15 +73,15 @@ def compare(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: in
         wins=wins,
         ties=len(differences) - wins - losses,
         losses=losses,
-        baseline_only=alignment.baseline_only,
-        candidate_only=alignment.candidate_only,
-        changed=alignment.changed,
+        baseline_only=baseline_only,
+        candidate_only=candidate_only,
+        changed=tuple(key.id for key in candidate_only if key.id in here),
     )
 
 
 def pairs_of(baseline: Cells, candidate: Cells) -> tuple[list[Cell], list[Cell]]:
-    """Return the cells of the cases that both have, in one order."""
-    matched = align(baseline, candidate).matched
+    """Return the cells of the cases that both have, by id and content, in the order of the baseline."""
+    matched = [key for key in baseline if key in candidate]
     return [baseline[key] for key in matched], [candidate[key] for key in matched]
 
 

@@ -69,18 +69,23 @@ def read_file_entries(results: Path, readers: tuple[Reader, ...] | None = None) 
 
 
 def _of_file(source: Source) -> Entry:
-    plan, records = source.plan, list(source.records())
-    summary = summarise(plan, iter(records))
-    page = source.path.with_suffix(".html")
-    return Entry(
-        run=visible(source.path.name),
-        started=min((record.started for record in records), default=None),
-        cases=fingerprint([(case.id, case.attempt_digest) for case in plan.cases]),
-        models=_models(plan),
-        summary=summary,
-        state="complete" if summary.complete else "incomplete",
-        page=quote(os.fsencode(page.name)) if page.is_file() else None,
+    records = list(source.records())
+    entry = _entry(
+        visible(source.path.name),
+        source.plan,
+        summarise(source.plan, records),
+        min((record.started for record in records), default=None),
     )
+    page = source.path.with_suffix(".html")
+    state: State = "complete" if entry.summary.complete else "incomplete"
+    return entry.model_copy(update={"state": state, "page": quote(os.fsencode(page.name)) if page.is_file() else None})
+
+
+def _entry(run: str, plan: Plan, summary: Summary, started: float | None) -> Entry:
+    named = {spec.name: spec.options.get("model") for spec in plan.subjects}
+    models = {name: model if isinstance(model, str) else json.dumps(model) for name, model in named.items() if model}
+    cases = fingerprint([(case.id, case.attempt_digest) for case in plan.cases])
+    return Entry(run=run, started=started, cases=cases, models=models, summary=summary)
 
 
 def read_entry(folder: RunFolder) -> Entry:
@@ -125,13 +130,7 @@ def _kept(folder: RunFolder, key: str) -> Entry | None:
 
 def _fresh(folder: RunFolder, key: str) -> Entry:
     plan = read_plan(folder)
-    entry = Entry(
-        run=folder.label,
-        started=_started(folder),
-        cases=fingerprint([(case.id, case.attempt_digest) for case in plan.cases]),
-        models=_models(plan),
-        summary=summarise(plan, folder.latest_records(plan)),
-    )
+    entry = _entry(folder.label, plan, summarise(plan, folder.latest_records(plan)), _started(folder))
     store(folder, _SUMMARY, key, entry.model_dump_json().encode(errors="replace"))
     return entry
 
@@ -143,8 +142,3 @@ def _started(folder: RunFolder) -> float | None:
     first = next(iter(read_journal(folder.journal_file)), None)
     time = first.facts.get("time") if isinstance(first, Mark) else None
     return float(time) if isinstance(time, int | float) else None
-
-
-def _models(plan: Plan) -> dict[str, str]:
-    named = {spec.name: spec.options.get("model") for spec in plan.subjects}
-    return {name: model if isinstance(model, str) else json.dumps(model) for name, model in named.items() if model}

@@ -21,7 +21,7 @@ from bakeoff.report.html import read_entries, write_index, write_run_page
 from bakeoff.report.html.render import Served
 from bakeoff.report.html.run_page import Sections, no_sections
 from bakeoff.report.view.guard import Guard
-from bakeoff.report.view.live import Progress, Told
+from bakeoff.report.view.live import Progress
 from bakeoff.report.view.watch import RUNS, Look, Watch, look_at, look_into
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
@@ -56,10 +56,6 @@ class Pages:
             made: Path = await call(partial(write_index, path, read_entries(self._results), served=served))
             return made
 
-    def watch(self, page: str) -> Watch:
-        """Return the changes since a page was made; a forgotten page gets everything."""
-        return Watch(self._results, self._seen.get(page, {}))
-
     async def run(self, name: str) -> Path:
         folder = self.find(name)
         async with self._making:
@@ -80,47 +76,40 @@ class Pages:
             raise RunFolderError("there is no such run")
         return found
 
+    async def show_index(self, request: Request) -> Response:  # noqa: ARG002 - starlette's shape
+        return FileResponse(await self.index(), media_type="text/html")
+
+    async def show_run(self, request: Request) -> Response:
+        return FileResponse(await self.run(request.path_params["name"]), media_type="text/html")
+
+    async def index_events(self, request: Request) -> Response:
+        """Tell the changes since a page was made; a forgotten page gets everything."""
+        watch = Watch(self._results, self._seen.get(request.query_params.get("page", ""), {}))
+        return StreamingResponse(_stream(watch.news, INDEX_POLL_SECONDS), media_type="text/event-stream")
+
+    async def run_events(self, request: Request) -> Response:
+        progress: Progress = await call(Progress, self.find(request.path_params["name"]))
+        return StreamingResponse(_stream(progress.next_event, POLL_SECONDS), media_type="text/event-stream")
+
 
 def make_app(results: Path, port: int, token: str, *, sections: Sections = no_sections) -> Guard:
     """Return the application behind its guard."""
+    folder = tempfile.TemporaryDirectory(prefix="bakeoff-view-")
+    pages = Pages(results, Path(folder.name), sections)
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        with tempfile.TemporaryDirectory(prefix="bakeoff-view-") as folder:
-            app.state.pages = Pages(results, Path(folder), sections)
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:  # noqa: ARG001 - starlette's shape
+        with folder:
             yield
 
     routes = [
-        Route("/", _index),
-        Route("/events", _index_events),
-        Route("/runs/{name}", _run),
-        Route("/runs/{name}/events", _events),
+        Route("/", pages.show_index),
+        Route("/events", pages.index_events),
+        Route("/runs/{name}", pages.show_run),
+        Route("/runs/{name}/events", pages.run_events),
     ]
-    handlers = {BakeoffError: _refused}
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={BakeoffError: _refused})
     return Guard(app, port, token)
-
-
-async def _index(request: Request) -> Response:
-    pages: Pages = request.app.state.pages
-    return FileResponse(await pages.index(), media_type="text/html")
-
-
-async def _run(request: Request) -> Response:
-    pages: Pages = request.app.state.pages
-    return FileResponse(await pages.run(request.path_params["name"]), media_type="text/html")
-
-
-async def _index_events(request: Request) -> Response:
-    pages: Pages = request.app.state.pages
-    watch = pages.watch(request.query_params.get("page", ""))
-    return StreamingResponse(_stream(watch.news, INDEX_POLL_SECONDS), media_type="text/event-stream")
-
-
-async def _events(request: Request) -> Response:
-    pages: Pages = request.app.state.pages
-    progress: Progress = await call(Progress, pages.find(request.path_params["name"]))
-    return StreamingResponse(_stream(Told(progress).news, POLL_SECONDS), media_type="text/event-stream")
 
 
 async def _stream(news: Callable[[], bytes | None], pause: float) -> AsyncIterator[bytes]:

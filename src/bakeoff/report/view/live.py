@@ -8,14 +8,15 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from bakeoff.errors import RunFolderError
-from bakeoff.plan import Plan
-from bakeoff.record import Record, Usage, Verdict
+from bakeoff.plan import PassRule, Plan
+from bakeoff.record import Record, Round, Usage, Verdict, case_score
 from bakeoff.report.formatting import visible
 from bakeoff.report.html.run_data import read_plan
 from bakeoff.storage.journal import record_at
 from bakeoff.storage.run_folder import RunFolder
 
 State = Literal["running", "complete", "incomplete", "stopped"]
+_ONE_BY_ONE = PassRule(gate="share")  # of cases without a rule of their own
 
 
 class Progress:
@@ -26,9 +27,10 @@ class Progress:
         self.plan: Plan = read_plan(folder)
         self._planned = folder.plan_file.stat().st_mtime_ns
         self._at = 0  # how much of the journal has been read
-        self._outcomes: dict[int, tuple[Verdict, float | None]] = {}  # of each trial, its latest record
+        self._outcomes: dict[int, Round] = {}  # of each trial, by its latest record
         self._cost: float | None = None
         self._ending: str | None = None
+        self._told: dict[str, Any] | None = None  # what the listener knows
 
     def update(self) -> bool:
         """Read new lines; return whether there were any."""
@@ -76,9 +78,18 @@ class Progress:
         if trial is None or trial.attempt_key != record.attempt_key:
             return
         if record.score_key == trial.score_key or not record.attempted:
-            self._outcomes[trial.index] = (record.verdict, record.value)
+            self._outcomes[trial.index] = Round.of(record)
         else:
             self._outcomes.pop(trial.index, None)  # the plan's present scorers have not scored it yet
+
+    def next_event(self) -> bytes | None:
+        """Return the next event for the one listener, if anything changed."""
+        self.update()
+        news = self.news()
+        if news == self._told:
+            return None
+        self._told = news
+        return event("progress", news)
 
     def news(self) -> dict[str, Any]:
         """Return all numbers, for a new listener."""
@@ -98,7 +109,7 @@ class Progress:
             return "running"
         if self._ending is None and self.folder.started:
             return "stopped"
-        counted = sum(verdict.counts for verdict, _ in self._outcomes.values())
+        counted = sum(outcome.verdict.counts for outcome in self._outcomes.values())
         planned = len(self._outcomes) if self.plan.sparse else self.plan.size
         return "complete" if counted == planned else "incomplete"
 
@@ -116,36 +127,20 @@ class Progress:
     def _subject(self, place: int) -> dict[str, Any]:
         width, cases = len(self.plan.subjects), len(self.plan.cases)
         mine = {index: outcome for index, outcome in self._outcomes.items() if index % width == place}
-        rounds: dict[int, list[float]] = {}
-        for index, (verdict, value) in mine.items():
-            if verdict.counts and value is not None:
-                rounds.setdefault(index // width % cases, []).append(value)
-        means = [sum(values) / len(values) for values in rounds.values()]
+        rounds: dict[int, list[Round]] = {}
+        for index, outcome in mine.items():
+            rounds.setdefault(index // width % cases, []).append(outcome)
+        found = (case_score(self.plan.cases[at].pass_rule or _ONE_BY_ONE, each) for at, each in rounds.items())
+        scores = [score for score in found if score is not None]
+        verdicts = [outcome.verdict for outcome in mine.values()]
         return {
             "name": visible(self.plan.subjects[place].name),
             "planned": len(mine) if self.plan.sparse else cases * self.plan.rounds,
             "finished": len(mine),
-            "passed": sum(verdict is Verdict.PASS for verdict, _ in mine.values()),
-            "lost": sum(not verdict.counts for verdict, _ in mine.values()),
-            "score": sum(means) / len(means) if means else None,
+            "passed": verdicts.count(Verdict.PASS),
+            "lost": sum(not verdict.counts for verdict in verdicts),
+            "score": sum(scores) / len(scores) if scores else None,
         }
-
-
-class Told:
-    """The part of a run that one listener has received."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._last: dict[str, Any] | None = None
-
-    def news(self) -> bytes | None:
-        """Return the next event, if anything changed."""
-        self._progress.update()
-        news = self._progress.news()
-        if news == self._last:
-            return None
-        self._last = news
-        return event("progress", news)
 
 
 def event(name: str, news: dict[str, Any]) -> bytes:
