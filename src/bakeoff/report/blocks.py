@@ -10,7 +10,7 @@ control characters become visible everywhere, Markdown uses code spans, pages es
 fragments.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 Tone = Literal["plain", "muted", "strong", "pass", "partial", "fail", "timeout", "lost", "none"]
 """The meaning of a value. Each tone has a colour and, where it stands alone, a shape: colour is never the only sign."""
 
-Unit = Literal["percent", "usd", "seconds"]
+Unit = Literal["number", "percent", "usd", "seconds"]
 Align = Literal["start", "end"]
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -107,9 +107,22 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexColumn:
+    """An additional column of the index. `values` are by run name; runs without a value show a dash."""
+
+    id: str
+    title: str
+    values: Mapping[str, Datum]
+    align: Align = "start"
+
+    def __post_init__(self) -> None:
+        _check_id(self.id)
+
+
+@dataclass(frozen=True, slots=True)
 class Axis:
     title: str
-    unit: Unit
+    unit: Unit = "number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +246,7 @@ class Section:
     in_menu: bool = True
 
     def __post_init__(self) -> None:
-        if not self.id.replace("-", "").replace("_", "").isalnum() or not self.id.isascii():
-            raise ValueError(f"{self.id!r} is not an id: use letters, digits, - and _")
+        _check_id(self.id)
 
 
 Block = Text | Heading | BulletList | Table | Matrix | Facts | Code | Plot | ForestPlot | Fragment | Section
@@ -363,3 +375,8 @@ def _check_link(href: str | None) -> None:
     foreign = parts.scheme not in ("", "http", "https") or (parts.netloc and not parts.scheme)
     if foreign or "\\" in href or not href.isprintable() or href != href.strip():
         raise ValueError(f"{href!r} is not a link: use #place, a relative path or http(s)")
+
+
+def _check_id(text: str) -> None:
+    if not text.replace("-", "").replace("_", "").isalnum() or not text.isascii():
+        raise ValueError(f"{text!r} is not an id: use letters, digits, - and _")

@@ -256,43 +256,35 @@ def compare_sources(
 
 def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, str | None]) -> list[tuple[str, str]]:
     old, new = subjects
-    if old is not None or new is not None:
-        if old is None or new is None:
-            _refuse_itself(baseline, candidate, old or new or "")
-        return [(old or new or "", new or old or "")]
-    theirs = {spec.name for spec in candidate.plan.subjects}
-    common = [spec.name for spec in baseline.plan.subjects if spec.name in theirs]
-    if baseline.path.resolve() == candidate.path.resolve():
-        return [_both_of(baseline)]
-    if common:
-        return [(name, name) for name in common]
-    if len(theirs) == len(baseline.plan.subjects) == 1:
-        return [(baseline.plan.subjects[0].name, candidate.plan.subjects[0].name)]
-    raise UsageError(
-        f"no subject is in both: {baseline.name} has {_names(baseline)}; {candidate.name} has {_names(candidate)}. "
-        "Choose two with --subject-a and --subject-b"
-    )
-
-
-def _refuse_itself(baseline: Source, candidate: Source, named: str) -> None:
-    if baseline.path.resolve() == candidate.path.resolve():
-        names = [spec.name for spec in baseline.plan.subjects if spec.name != named]
-        others = visible(", ".join(names), 200) or "it has no other"
+    if old is not None and new is not None:
+        return [(old, new)]
+    ours, theirs = ([spec.name for spec in source.plan.subjects] for source in (baseline, candidate))
+    one_run = baseline.path.resolve() == candidate.path.resolve()
+    named = new if old is None else old
+    if named is not None and one_run:
+        others = visible(", ".join(name for name in ours if name != named), 200) or "it has no other"
         name = visible(repr(named), 80)
         raise UsageError(
             f"{baseline.name} is one run, so {name} would be compared with itself: add a second run, or choose "
             f"two subjects with --subject-a and --subject-b (besides {name}: {others})"
         )
-
-
-def _both_of(source: Source) -> tuple[str, str]:
-    specs = source.plan.subjects
-    if len(specs) != 2:
+    if named is not None:
+        return [(named, named)]
+    if one_run and len(ours) != 2:
         raise UsageError(
-            f"{source.name} is one run with {len(specs)} subjects ({_names(source)}): "
+            f"{baseline.name} is one run with {len(ours)} subjects ({_names(baseline)}): "
             "choose two with --subject-a and --subject-b"
         )
-    return specs[0].name, specs[1].name
+    if one_run:
+        return [(ours[0], ours[1])]
+    if common := [name for name in ours if name in theirs]:
+        return [(name, name) for name in common]
+    if len(theirs) == len(ours) == 1:
+        return [(ours[0], theirs[0])]
+    raise UsageError(
+        f"no subject is in both: {baseline.name} has {_names(baseline)}; {candidate.name} has {_names(candidate)}. "
+        "Choose two with --subject-a and --subject-b"
+    )
 
 
 def _names(source: Source) -> str:

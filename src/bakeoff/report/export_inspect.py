@@ -12,7 +12,6 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, unquote
@@ -22,7 +21,7 @@ from bakeoff._version import __version__
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record, Step, Text, ToolCall, Usage, Verdict
 from bakeoff.report.export_tables import unique_names
-from bakeoff.report.formatting import as_text
+from bakeoff.report.formatting import as_text, utc
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary
@@ -282,10 +281,8 @@ def _model(subject: SubjectSpec) -> str:
 
 
 def _time(seconds: float | None) -> str | None:
-    try:
-        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
-    except (ValueError, OverflowError, OSError):
-        return None
+    moment = utc(seconds)
+    return moment.isoformat() if moment else None
 
 
 def _dump(data: Any) -> bytes:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO
@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TextIO
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Failure, Phase, Record, Transcript, Usage, Verdict
-from bakeoff.report.formatting import as_text
+from bakeoff.report.formatting import as_text, utc
 from bakeoff.report.run_records import RunRecords
 
 Kind = Literal["text", "json", "whole", "real", "flag", "time"]
@@ -71,10 +71,8 @@ def _seconds(phase: Phase | None) -> float | None:
 
 def _time(seconds: float) -> str | None:
     """Return ISO 8601 in UTC, or None for a time outside the calendar."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError, OSError):
-        return None
+    moment = utc(seconds)
+    return moment.isoformat(timespec="milliseconds") if moment else None
 
 
 def _scores_json(record: Record) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
@@ -74,6 +75,14 @@ def duration(seconds: float | None) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def utc(seconds: float | None) -> datetime | None:
+    """Return a time in UTC, or None for one that is unknown or outside the calendar."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def judging_note(tokens: int, usd: float | None) -> str:

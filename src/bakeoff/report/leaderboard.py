@@ -100,13 +100,18 @@ def _read(source: Source) -> list[_Found]:
 def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: int = 0) -> Leaderboard:
     histories: dict[str, list[_Found]] = {}
     left_out: dict[str, None] = {}
-    for found in runs:
-        if found.summary.control or not found.cells:
-            left_out[found.summary.subject] = None
+    for run in runs:
+        if run.summary.control or not run.cells:
+            left_out[run.summary.subject] = None
         else:
-            histories.setdefault(found.summary.subject, []).append(found)
+            histories.setdefault(run.summary.subject, []).append(run)
     if not histories:
-        raise UsageError(_nothing(tuple(left_out), unreadable))
+        found = f" (left out: {visible(', '.join([*left_out][:5]), 200)})" if left_out else ""
+        first = f"; not read: {unreadable[0]}" if unreadable else ""
+        raise UsageError(
+            f"nothing to rank: no subject besides controls has a scored trial{found}; "
+            f"`bakeoff runs list` lists all runs{first}"
+        )
     # A run that was killed says less than the complete run before it.
     chosen = {name: [run for run in runs if run.whole] or runs for name, runs in histories.items()}
     for found_runs in chosen.values():
@@ -129,15 +134,6 @@ def _price_and_time(found: _Found) -> tuple[float, float, str]:
     """Return a sort key: cost and time of a trial, unknown ones last, and the name."""
     paid, seconds = found.summary.cost_per_trial, found.summary.seconds
     return inf if paid is None else paid, inf if seconds is None else seconds, found.summary.subject
-
-
-def _nothing(left_out: tuple[str, ...], unreadable: tuple[str, ...]) -> str:
-    found = f" (left out: {visible(', '.join(left_out[:5]), 200)})" if left_out else ""
-    first = f"; not read: {unreadable[0]}" if unreadable else ""
-    return (
-        f"nothing to rank: no subject besides controls has a scored trial{found}; "
-        f"`bakeoff runs list` lists all runs{first}"
-    )
 
 
 def _paired(latest: dict[str, _Found]) -> dict[str, Cells]:

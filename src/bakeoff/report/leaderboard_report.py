@@ -1,10 +1,9 @@
 """Describe a leaderboard: ranks and tied groups, score against cost and time, and the run of each number."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
-from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, visible
+from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc, visible
 from bakeoff.report.leaderboard import Entry, Leaderboard
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells, tradeoff_plots
 
@@ -78,10 +77,8 @@ def _row(entry: Entry) -> tuple[Value, ...]:
 
 def day(seconds: float | None) -> str:
     """Return a date in UTC; a time outside the calendar is unknown."""
-    try:
-        return UNKNOWN if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
-    except (ValueError, OverflowError, OSError):
-        return UNKNOWN
+    moment = utc(seconds)
+    return f"{moment:%Y-%m-%d}" if moment else UNKNOWN
 
 
 def letter(number: int) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
-from bakeoff.report.blocks import Section
+from bakeoff.report.blocks import Datum, IndexColumn, Section
 from bakeoff.report.html import read_entries, write_index
 from bakeoff.report.html.entries import (
     Entry,
@@ -141,6 +141,19 @@ def test_an_index_over_nothing_says_so(chromium: Chromium, tmp_path: Path) -> No
         return await page.locator("main").inner_text()
 
     assert "0 runs" in chromium(look)
+
+
+def test_a_door_adds_a_column(chromium: Chromium, tmp_path: Path) -> None:
+    write_run(tmp_path / "results" / "runs" / "one", plan_of(2))
+    values = {"one": Datum(text="on", tone="pass")}
+    column = IndexColumn(id="mcp", title="MCP", values=values)
+    made = write_index(tmp_path / "index.html", read_entries(tmp_path / "results"), columns=[column])
+
+    async def look(page: Page) -> list[str]:
+        await opened(page, made)
+        return await page.locator("#run-table tbody tr:not(.gap) td:last-child").all_inner_texts()
+
+    assert chromium(look) == ["on"] * 4
 
 
 def test_where_nothing_can_be_kept_runs_are_still_indexed(tmp_path: Path, cache: Path) -> None:

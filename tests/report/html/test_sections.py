@@ -98,6 +98,7 @@ def test_prices_that_lie_far_apart_get_a_logarithmic_axis() -> None:
 def test_values_are_written_for_people() -> None:
     assert [written(0.5, "percent"), written(0.25, "usd"), written(3, "seconds")] == ["50 %", "$0.2500", "3.0 s"]
     assert [tick_text(0, "usd"), tick_text(0.5, "usd"), tick_text(0.25, "seconds")] == ["0", "$0.5", "250 ms"]
+    assert written(12345, "number") == "1.234e+04"
     assert [moment(None), moment(1_790_000_000), moment(1e300)] == ["–", "2026-09-21 14:13", "not a time"]
 
 

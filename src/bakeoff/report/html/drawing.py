@@ -3,12 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
 from bakeoff.report.blocks import Axis, Difference, ForestPlot, Fragment, Plot, Point, Unit
-from bakeoff.report.formatting import UNKNOWN, cost, duration, visible
+from bakeoff.report.formatting import UNKNOWN, cost, duration, utc, visible
 
 WIDTH, HEIGHT = 480.0, 310.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 16.0, 14.0, 44.0
@@ -102,6 +101,8 @@ def written(value: float, unit: Unit) -> str:
             return cost(value)
         case "seconds":
             return duration(value)
+        case _:
+            return f"{value:,.4g}"
 
 
 def tick_text(value: float, unit: Unit) -> str:
@@ -119,10 +120,8 @@ def moment(seconds: float | None) -> str:
     """Return a time in UTC, to the minute."""
     if seconds is None:
         return UNKNOWN
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):
-        return "not a time"
+    at = utc(seconds)
+    return f"{at:%Y-%m-%d %H:%M}" if at else "not a time"
 
 
 def _extent(value: float, interval: tuple[float, float] | None) -> tuple[float, ...]:
@@ -243,18 +242,14 @@ def _whisker(interval: tuple[float, float] | None, scale: Scale) -> tuple[float,
 
 def _title(point: Point, x: Axis, y: Axis) -> str:
     told = (
-        f"{axis.title} {written(value, axis.unit)}" + (f" ({_between(interval, axis.unit)})" if interval else "")
+        f"{axis.title} {written(value, axis.unit)}" + (f" ({interval_words(interval, axis.unit)})" if interval else "")
         for axis, value, interval in ((y, point.y, point.y_interval), (x, point.x, point.x_interval))
     )
     return f"{visible(point.label, 80)}: {', '.join(told)}"
 
 
-def _between(interval: tuple[float, float], unit: Unit) -> str:
-    return f"{written(interval[0], unit)} to {written(interval[1], unit)}"
-
-
 def interval_words(interval: tuple[float, float] | None, unit: Unit) -> str:
-    return UNKNOWN if interval is None else _between(interval, unit)
+    return UNKNOWN if interval is None else f"{written(interval[0], unit)} to {written(interval[1], unit)}"
 
 
 def forest(plot: ForestPlot) -> Fragment:

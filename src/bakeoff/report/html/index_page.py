@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bakeoff.report.blocks import Section, Table, Text, columns
+from bakeoff.report.blocks import Column, IndexColumn, Section, Table, Text
 from bakeoff.report.formatting import visible
 from bakeoff.report.html.entries import Entry, Unreadable
-from bakeoff.report.html.render import NAME, Page, Served, chunk, menu, write_page
+from bakeoff.report.html.render import NAME, Page, Served, chunk, datum_json, menu, write_page
 from bakeoff.report.output_files import PUBLIC
 from bakeoff.report.summary import SubjectSummary
 
@@ -17,7 +17,13 @@ _RUN = "name title state started cases page size"  # the columns of the page's d
 _ROW = "run subject model bound score low high method passed scored lost missing cost seconds tokens"
 
 
-def write_index(path: Path, entries: Iterable[Entry | Unreadable], *, served: Served | None = None) -> Path:
+def write_index(
+    path: Path,
+    entries: Iterable[Entry | Unreadable],
+    *,
+    columns: Sequence[IndexColumn] = (),
+    served: Served | None = None,
+) -> Path:
     """Write the index. Entries are read one at a time and kept as rows of numbers; transcripts are not in it."""
     shown, unreadable = _Shown(served), []
     for entry in entries:
@@ -34,7 +40,8 @@ def write_index(path: Path, entries: Iterable[Entry | Unreadable], *, served: Se
         rows=len(shown.rows),
         sections=more,
     )
-    write_page(path, (before, chunk("index", shown.data()), *page.data(), after), mode=PUBLIC)
+    data = {**shown.data(), "columns": [_column(column) for column in columns]}
+    write_page(path, (before, chunk("index", data), *page.data(), after), mode=PUBLIC)
     return path
 
 
@@ -97,10 +104,15 @@ def _columns(rows: list[dict[str, Any]], names: str) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in names.split()}
 
 
+def _column(column: IndexColumn) -> dict[str, Any]:
+    values = {visible(run, NAME): datum_json(value) for run, value in column.values.items()}
+    return {"id": column.id, "title": column.title, "align": column.align, "values": values}
+
+
 def _unreadable(found: Sequence[Unreadable]) -> list[Section]:
     if not found:
         return []
     rows = tuple((one.run, one.reason) for one in found)
-    table = Table(columns("Run", "Reason"), rows, "Runs that cannot be shown")
+    table = Table((Column("Run"), Column("Reason")), rows, "Runs that cannot be shown")
     hint = Text("`bakeoff runs check` lists the problems of each.", tone="muted")
     return [Section("unreadable", "Not shown", (table, hint))]

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from bakeoff._kernel.files import PRIVATE
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError
-from bakeoff.report.blocks import Column, Datum, Fragment, Phrase, Quote, Report, Section, Table, as_datum, pieces
+from bakeoff.report.blocks import Datum, Fragment, Phrase, Quote, Report, Section, Table, as_datum, pieces
 from bakeoff.report.formatting import shown, visible
 from bakeoff.report.html.drawing import draw, forest, interval_words, written
 from bakeoff.report.output_files import PUBLIC, replace_file
@@ -89,7 +89,8 @@ class Page:
 
     def halves(self, **content: Any) -> tuple[bytes, bytes]:
         """Return the page before and after its data."""
-        style, script = _static("style.css"), self._script()
+        names = ["core.js", f"{self.kind}.js", *(["live.js"] if self.served else [])]
+        style, script = _static("style.css"), "\n".join(map(_static, names))
         html = (
             _environment()
             .get_template(self.template)
@@ -113,23 +114,17 @@ class Page:
     def data(self) -> Iterator[bytes]:
         """Yield the long tables. Call this after `halves`."""
         for name, table in self.long_tables.items():
-            rows = [[self._cell(as_datum(value)) for value in row] for row in table.rows]
-            yield chunk(name, {"columns": [column_json(column) for column in table.columns], "rows": rows})
+            rows = [[datum_json(datum, self._link(datum.source)) for datum in map(as_datum, row)] for row in table.rows]
+            columns = [{"title": one.title, "align": one.align, "help": one.help} for one in table.columns]
+            yield chunk(name, {"columns": columns, "rows": rows})
 
     def _as_data(self, table: Table) -> str:
         name = f"table-{len(self.long_tables)}"
         self.long_tables[name] = table
         return name
 
-    def _cell(self, datum: Datum) -> dict[str, Any]:
-        return datum_json(datum, self._link(datum.source))
-
     def _link(self, source: str | None) -> str | None:
         return None if source is None else file_link(self.path, source)
-
-    def _script(self) -> str:
-        names = ["core.js", f"{self.kind}.js", *(["live.js"] if self.served else [])]
-        return "\n".join(_static(name) for name in names)
 
 
 def words(phrase: Phrase) -> str:
@@ -144,10 +139,6 @@ def datum_json(datum: Datum, link: str | None = None) -> dict[str, Any]:
     optional = {"sort": sort, "href": datum.href or link, "span": span, "trail": datum.trail, "note": datum.note}
     said = {name: value for name, value in optional.items() if value not in (None, "", ())}
     return {"text": words(datum.text), "tone": datum.tone, **said}
-
-
-def column_json(column: Column) -> dict[str, str]:
-    return {"title": column.title, "align": column.align, "help": column.help}
 
 
 def file_link(page: Path, source: str) -> str | None:

@@ -2,7 +2,7 @@
 
 class Index {
   constructor(data) {
-    Object.assign(this, data); // runs, rows
+    Object.assign(this, data); // runs, rows, columns
     this.gone = new Set();
     this.order();
   }
@@ -53,6 +53,12 @@ function runColumns(index, ticked, tick) {
     { title: "Time", align: "end", cell: (row) => duration(rows.seconds[row]), sort: (row) => rows.seconds[row] },
     { title: "State", cell: (row) => h("span", { class: `badge state-${index.run(row, "state")}` }, index.run(row, "state")), sort: (row) => index.run(row, "state") },
     { title: "Started", cell: (row) => (index.when(row) === null ? UNKNOWN : moment(index.when(row))), sort: (row) => index.when(row) },
+    ...index.columns.map((column) => ({
+      title: column.title,
+      align: column.align,
+      cell: (row) => (Object.hasOwn(column.values, name(row)) ? datum(column.values[name(row)]) : UNKNOWN),
+      sort: (row) => (Object.hasOwn(column.values, name(row)) ? column.values[name(row)].sort ?? column.values[name(row)].text : null),
+    })),
   ];
 }
 
