@@ -53,23 +53,17 @@ class Tally:
     this_try: Usage = NO_USAGE
     judging: Usage = NO_USAGE
 
-    def add(self, usage: Usage) -> None:
-        """Count usage that is paid for now."""
-        self.count(usage)
+    def add(self, usage: Usage, *, judging: bool = False) -> None:
+        """Count usage that is paid for now. `judging` says that a scorer used it."""
+        self.count(usage, judging=judging)
         self.tell(usage)
 
-    def count(self, usage: Usage) -> None:
+    def count(self, usage: Usage, *, judging: bool = False) -> None:
         """Count usage that a recording paid for earlier: the record shows it, the budget does not."""
         self.spent += usage
         self.this_try += usage
-
-    def add_judging(self, usage: Usage) -> None:
-        self.judging += usage
-        self.add(usage)
-
-    def count_judging(self, usage: Usage) -> None:
-        self.judging += usage
-        self.count(usage)
+        if judging:
+            self.judging += usage
 
     def settle(self, usage: Usage) -> None:
         """Add the part of a try's total usage that was not told while it ran."""
@@ -278,7 +272,7 @@ class TrialRunner:
             resources=self.resources,
             row=self.resolved.rows.get(case.id, {}),
             seconds=tried.attempt.seconds - tried.attempt.waited if tried.attempt else None,
-            spend=tally.add_judging,
+            spend=partial(tally.add, judging=True),
         )
 
         started = time.perf_counter()
@@ -286,9 +280,8 @@ class TrialRunner:
         for name, scorer in self.resolved.scorers.items():
             clock, shown = Clock(case.limits.score_seconds), given
             if hasattr(type(scorer), "needs"):  # only a scorer with needs asks a model; its usage is counted apart
-                own = self._task(trial, tally, tried)
-                asking = replace(own, clock=clock, spend=tally.add_judging, count=tally.count_judging)
-                shown = replace(given, asking=asking)
+                own, count = self._task(trial, tally, tried), partial(tally.count, judging=True)
+                shown = replace(given, asking=replace(own, clock=clock, spend=given.spend, count=count))
             scored, outcome = await phase(partial(_score_with, name, scorer, shown), clock, "grader", "grader")
             scores.append(scored if scored is not None else Score(name=name, failure=outcome.failure))
         if case.pass_rule is not None and case.pass_rule.null_as_zero:
