@@ -95,30 +95,24 @@ class Connection:
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
         self._spec, self._limits = spec, limits
-        self._peer = StdioServer(spec, limits) if spec.transport == "stdio" else HttpServer(spec, limits)
+        self.peer = StdioServer(spec, limits) if spec.transport == "stdio" else HttpServer(spec, limits)
+        info = Implementation(name="bakeoff", version=__version__)
+        self.client = Client(self._watched(), cache=None, client_info=info)
         self._stage = "answer the handshake"
         self._listed: list[Any] | None = None
-        self._client: Client | None = None
         self.ended = asyncio.Event()
         self.explained = asyncio.Event()  # set when the connection is closed and `reason` is final
         self.reason = ""
         self.ready = False  # set once the server could be called
         self.tools: tuple[ServerTool, ...] = ()
 
-    @property
-    def client(self) -> Client:
-        assert self._client is not None
-        return self._client
-
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
-        info = Implementation(name="bakeoff", version=__version__)
-        client = Client(self._watched(), cache=None, client_info=info)
         async with contextlib.AsyncExitStack() as stack:
             async with asyncio.timeout(self._limits.startup_seconds):
-                self._client = await stack.enter_async_context(client)
+                await stack.enter_async_context(self.client)
                 self._stage = "finish its tool list"
-                self.tools = await list_tools(client, self._spec.name, self._limits)
+                self.tools = await list_tools(self.client, self._spec.name, self._limits)
             try:
                 yield self
             finally:
@@ -126,7 +120,7 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _watched(self) -> AsyncIterator[tuple[WatchedStream, Any]]:
-        async with self._peer.connect() as (incoming, outgoing):
+        async with self.peer.connect() as (incoming, outgoing):
             yield WatchedStream(incoming, self), outgoing
 
     def received(self, item: Wire) -> None:
@@ -135,15 +129,12 @@ class Connection:
             listed = item.message.result.get("tools")
             self._listed = listed if isinstance(listed, list) else None
 
-    def explain(self) -> str:
-        return self._peer.explain()
-
     def close_with(self, error: BaseException | None) -> None:
         """Record why the connection ended. Errors of the tool list explain themselves."""
         causes = list(_leaves(error))
         reason = self._describe(causes[0]) if causes else "it ended"
         refused = any(isinstance(cause, Refused | ValidationError) for cause in causes)
-        details = "" if refused else self._peer.explain()
+        details = "" if refused else self.peer.explain()
         self.reason = Redactor(self._spec.secrets).text("; ".join(part for part in (reason, details) if part))
         self.ended.set()
         self.explained.set()
@@ -259,7 +250,7 @@ class ServerSession:
         if connection.ended.is_set():
             raise InfraError(await self._describe_death(connection, tool)) from error
         if error.message.startswith(UNANSWERED):
-            facts = "; ".join(part for part in (visible(error.message), connection.explain()) if part)
+            facts = "; ".join(part for part in (visible(error.message), connection.peer.explain()) if part)
             raise InfraError(f"{self._server} gave no answer to {tool!r}: {facts}") from error
         return ToolResult(server=self.spec.name, tool=tool, text=error.message, is_error=True, code=error.code)
 

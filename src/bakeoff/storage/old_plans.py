@@ -31,9 +31,10 @@ def in_current_form(plan: Plan) -> Plan:
 
 
 def _judge(config: dict[str, Any]) -> dict[str, Any]:
+    given: dict[str, dict[str, Any]] = config.get("providers", {})
     providers = {
-        name: {new: given[old] for old, new in _PROVIDER_OPTIONS.items() if given.get(old)}
-        for name, given in config.get("providers", {}).items()
+        name: {new: provider[old] for old, new in _PROVIDER_OPTIONS.items() if provider.get(old)}
+        for name, provider in given.items()
     }
     options = {"model": config["judge"], "temperature": 0, "max_tokens": 1024, "timeout": 60}
     if providers:

@@ -159,6 +159,10 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
         changed("local:smollm2", "smollm2"),
         "3: modelsToTest[0]: 'smollm2' is not a model name: write `provider:model`",
     ),
+    "model with a tab": (
+        changed("local:smollm2", '"local:smol\\tlm2"'),
+        "3: modelsToTest[0]: 'local:smol\\tlm2' has unprintable characters: remove them",
+    ),
     "model without name": (changed("local:smollm2", "'local:'"), "3: modelsToTest[0]: 'local:' is not a model name"),
     "model as a number": (changed("local:smollm2", "4"), "3: modelsToTest[0]: 4: has to be a text: put it in quotes"),
     "model twice": (changed(MODEL, MODEL + MODEL), "4: modelsToTest[1]: 'local:smollm2' is listed twice: remove one"),

@@ -204,17 +204,30 @@ class ProviderConfig(FrozenModel):
         return self
 
 
-class SuiteConfig(FrozenModel):
+class RunSettings(FrozenModel):
+    """The keys of a configuration that its plan keeps unchanged."""
+
+    suiteRule: Literal["all", "ratio"] = Field(
+        default="all", description="`all` cases must pass, or the `ratio` of them that is the threshold"
+    )
+    concurrencyLimit: Whole = Field(default=5, ge=1, description="calls in flight at a time, over all models")
+    gradingPrompt: str | None = Field(default=None, min_length=1, description="the criterion of the judge")
+    retryConfig: RetryConfig = RetryConfig()
+    serverScope: Literal["run", "trial"] = Field(
+        default="run", description="one server for the whole run, or a fresh one for each trial"
+    )
+
+    def run_settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in RunSettings.model_fields}
+
+
+class SuiteConfig(RunSettings):
     """A whole configuration, with the keys of the file."""
 
     testRound: Whole = Field(default=10, ge=1, description="how often each model gets each prompt")
     passThreshold: Number | None = Field(
         default=None, ge=0, le=1, description="the share of rounds that must pass for a case to pass; 1 if absent"
     )
-    suiteRule: Literal["all", "ratio"] = Field(
-        default="all", description="`all` cases must pass, or the `ratio` of them that is the threshold"
-    )
-    concurrencyLimit: Whole = Field(default=5, ge=1, description="calls in flight at a time, over all models")
     modelsToTest: tuple[str, ...] = Field(min_length=1, description="each as `provider:model`")
     testCases: tuple[SuiteCase, ...] = Field(min_length=1)
     mcpServers: tuple[ServerSpec, ...] = Field(min_length=1)
@@ -222,18 +235,13 @@ class SuiteConfig(FrozenModel):
     mode: Mode = Field(
         default="json", description="a JSON reply, native function calling, or several steps with tool results"
     )
-    gradingPrompt: str | None = Field(default=None, min_length=1, description="the criterion of the judge")
     judge: str | None = Field(default=None, description="the model that grades: `provider:model`")
     allowSelfGrading: Truth = Field(default=False, description="allow the judge to be one of the models under test")
     extraParameters: Literal["reject", "allow"] = Field(
         default="reject", description="whether unexpected parameters fail a round"
     )
     strictJson: Truth = Field(default=False, description="a reply with anything around its JSON fails")
-    retryConfig: RetryConfig = RetryConfig()
     modelSettings: SuiteModelSettings = SuiteModelSettings()
-    serverScope: Literal["run", "trial"] = Field(
-        default="run", description="one server for the whole run, or a fresh one for each trial"
-    )
     providers: dict[str, ProviderConfig] = {}
 
     @property

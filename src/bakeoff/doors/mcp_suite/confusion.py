@@ -1,7 +1,7 @@
 """Count which tool was wanted and which was called, per model and across servers."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -68,20 +68,15 @@ def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
 
 
 def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Mapping[str, int]) -> Confusion:
-    wanted = Counter(name for pairs in rounds for name in {wanted for wanted, _ in pairs})
-    counts = _count(rounds, order)
-    pairs = sorted(counts, key=lambda pair: (order.get(pair[0], len(order)), pair))
-    return Confusion(model, {pair: counts[pair] for pair in pairs}, wanted)
-
-
-def _count(rounds: Sequence[Sequence[Pair]], known: Container[str]) -> Counter[Pair]:
     """Count the rounds of each pair. The rarest unwanted tools are counted together if there are too many."""
-    called = Counter(name for pairs in rounds for _, name in pairs if name not in known and name not in _NOT_TOOLS)
+    wanted = Counter(name for pairs in rounds for name in {wanted for wanted, _ in pairs})
+    called = Counter(name for pairs in rounds for _, name in pairs if name not in order and name not in _NOT_TOOLS)
     kept = {name for name, _ in called.most_common(_MOST_OTHERS)}
     counts: Counter[Pair] = Counter()
     for pairs in rounds:
         counts.update({(wanted, OTHERS if name in called and name not in kept else name) for wanted, name in pairs})
-    return counts
+    ordered = sorted(counts, key=lambda pair: (order.get(pair[0], len(order)), pair))
+    return Confusion(model, {pair: counts[pair] for pair in ordered}, wanted)
 
 
 def most_confused(found: Sequence[Confusion], tools: Iterable[ServerTool]) -> tuple[ConfusedTools, ...]:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field, JsonValue, PositiveInt, ValidationError
 
@@ -15,7 +14,7 @@ from bakeoff.doors.mcp_suite.config import (
     Mode,
     ModelSettings,
     ProviderConfig,
-    RetryConfig,
+    RunSettings,
     Suite,
     SuiteCase,
     SuiteConfig,
@@ -57,7 +56,7 @@ class EvaluationRequest(FrozenModel):
     report: Path = REPORT_FOLDER
 
 
-class PlanSettings(FrozenModel):
+class PlanSettings(RunSettings):
     """What a plan keeps besides its cases, subjects, scorers and rounds.
 
     A run can be resumed, rescored and shown from its plan alone. Only secrets are read from the configuration again.
@@ -72,11 +71,6 @@ class PlanSettings(FrozenModel):
         default=False, description="a case of the file needs several calls; only then the prompt explains how to"
     )
     threshold: float = 1.0
-    suiteRule: Literal["all", "ratio"] = "all"
-    concurrencyLimit: int
-    serverScope: Literal["run", "trial"] = "run"
-    retryConfig: RetryConfig = RetryConfig()
-    gradingPrompt: str | None = Field(default=None, description="the criterion for cases without one of their own")
     judge: SubjectSpec | None = Field(default=None, description="the model that grades results")
 
     @property
@@ -126,17 +120,13 @@ def build_plan(suite: Suite, request: EvaluationRequest) -> Plan:
     config, _ = split_secrets(suite.config, suite.folder)
     graded = config.gradingPrompt is not None or any(case.gradingPrompt for _, case in numbered)
     settings = PlanSettings(
+        **{**config.run_settings(), "concurrencyLimit": request.jobs or config.concurrencyLimit},
         file=str(suite.file),
         report=str(request.report),
         servers=config.mcpServers,
         # Over all cases of the file: the prompt must not change because fewer cases are selected.
         sequences=any(len(case.expectedOutput or ()) > 1 for case in config.testCases),
         threshold=config.threshold,
-        suiteRule=config.suiteRule,
-        concurrencyLimit=request.jobs or config.concurrencyLimit,
-        serverScope=config.serverScope,
-        retryConfig=config.retryConfig,
-        gradingPrompt=config.gradingPrompt,
         judge=_judge(config.judge, config.providers) if config.judge is not None else None,
     )
     longest = max(config.settings_of(model).timeout for model in models)
@@ -259,23 +249,19 @@ def config_of(plan: Plan, settings: PlanSettings) -> SuiteConfig:
     providers = [spec.options.get("providers", {}) for spec in specs]
     return SuiteConfig.model_validate(
         {
+            **settings.run_settings(),
             "testRound": plan.rounds,
             "passThreshold": settings.threshold,
-            "suiteRule": settings.suiteRule,
-            "concurrencyLimit": settings.concurrencyLimit,
             "modelsToTest": models,
             "testCases": [_suite_case(case, settings) for case in plan.cases],
             "mcpServers": settings.servers,
             "executeTools": scoring.get("execute", False),
             "mode": mode_of(plan),
-            "gradingPrompt": settings.gradingPrompt,
             "judge": judge,
             "allowSelfGrading": judge is not None and is_same_model(judge, models),
             "extraParameters": scoring.get("extra_parameters", "reject"),
             "strictJson": scoring.get("strict_json", False),
-            "retryConfig": settings.retryConfig,
             "modelSettings": common if same else of_models,
-            "serverScope": settings.serverScope,
             "providers": {name: given for each in providers if isinstance(each, dict) for name, given in each.items()},
         }
     )

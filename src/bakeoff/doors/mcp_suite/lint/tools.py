@@ -72,9 +72,6 @@ class _Text:
         text = " ".join(tool.description.casefold().split())[:_COMPARED]
         return cls(tool, re.sub(r"[^a-z0-9]", "", tool.name.casefold()), text, frozenset(_words(text)))
 
-    def may_be_like(self, other: "_Text") -> bool:
-        return 2 * len(self.words & other.words) >= len(self.words | other.words)
-
 
 def _likeness(one: _Text, other: _Text) -> Finding | None:
     if not one.description or not other.description:
@@ -84,7 +81,7 @@ def _likeness(one: _Text, other: _Text) -> Finding | None:
         return Finding.of(other.tool, "tool-description-duplicate", f"{named} has the same description")
     if one.name and one.name == other.name and one.tool.name != other.tool.name:
         return Finding.of(other.tool, "tools-alike", f"{named} differs only in case, `_` or `-`")
-    if not one.may_be_like(other):
+    if 2 * len(one.words & other.words) < len(one.words | other.words):
         return None
     described, called = _share(one.description, other.description), _share(one.name, other.name)
     if described < _ALIKE or (called < _ALIKE and described < _NEARLY_EQUAL):
