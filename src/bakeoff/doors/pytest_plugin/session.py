@@ -137,7 +137,8 @@ class EvalSession:
         if running is None or not running.has(arguments):
             if running is not None:
                 running.execution.stop()
-            running = self._running[group] = _Running(self._execution(item, arguments, group.holder), arguments)
+            execution = self._execution(group, group.rows, arguments, group.holder)
+            running = self._running[group] = _Running(execution, arguments)
             running.submit(group, self._upcoming(item), last=self._scheduled is None)
         elif self._scheduled is not None:
             running.submit(group, self._upcoming(item), last=False)
@@ -150,7 +151,7 @@ class EvalSession:
     def _run_alone(
         self, item: GroupItem, arguments: Mapping[str, Any], holder: Callable[[], Any] | None
     ) -> PendingCase:
-        execution = self._execution(item, arguments, holder)
+        execution = self._execution(item.group, [item.row], arguments, holder)
         (case,) = execution.submit([item.group.case_id(item.row)], last=True)
         try:
             execution.wait_for(case)
@@ -160,12 +161,11 @@ class EvalSession:
         return case
 
     def _execution(
-        self, item: GroupItem, arguments: Mapping[str, Any], holder: Callable[[], Any] | None
+        self, group: Group, chosen: Iterable[Row], arguments: Mapping[str, Any], holder: Callable[[], Any] | None
     ) -> SuiteExecution:
         errors: Errors = {}
-        group = item.group
         described, settings = group.described, group.described.settings
-        rows = {group.case_id(row): row for row in group.rows}
+        rows = {group.case_id(row): row for row in chosen}
 
         def prepared(case_id: str) -> Call:
             if not described.given_a_case:
@@ -173,8 +173,7 @@ class EvalSession:
             return call_with_case(described.function, rows[case_id], arguments, holder() if holder else None)
 
         subject = EvalSubject(prepared, errors, settings.isolate)
-        spec = self.subjects[group.parameters]
-        trials = self.trials(rows, subject, spec, described.scorers, settings)
+        trials = self.trials(rows, subject, self.subjects[group.parameters], described.scorers, settings)
         return SuiteExecution(self.loop, trials, errors, concurrency_of(self._config, settings))
 
     def _upcoming(self, item: GroupItem) -> Iterator[GroupItem]:
@@ -213,9 +212,9 @@ class EvalSession:
 
     @property
     def _items(self) -> list[Any]:
+        """Return the items of pytest's session, as far as they were not deselected."""
         session: Any = self._config.pluginmanager.get_plugin("session")
-        items: list[Any] = session.items
-        return items
+        return session.items  # type: ignore[no-any-return]
 
 
 def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:
