@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import typer
 
-from bakeoff.cli.console import can_ask, out, say
+from bakeoff.cli.console import can_ask, out, say, warn
 from bakeoff.cli.dry_run import print_dry_run, print_plan
 from bakeoff.cli.flags import ComponentsFlags, EndingFlags, RunFlags, SuiteFlags, VerifyFlags
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
@@ -53,8 +53,7 @@ def run_components(
 
 def _suites_of(request: ComponentsRequest) -> tuple[Suite, ...]:
     found = find_suites(request.suites, request.only)
-    for warning in found.warnings:
-        say(f"warning: {warning}")
+    warn(found.warnings)
     return found.suites
 
 
@@ -71,7 +70,7 @@ def _gradable(suites: Sequence[Suite]) -> tuple[Suite, ...]:
         problem = f"{len(need_node)} suites that need Node are left out ({', '.join(need_node)}): {error}"
         if len(need_node) == len(suites):
             raise UsageError(problem) from error
-        say(f"warning: {problem}")
+        warn([problem])
         return tuple(suite for suite in suites if not suite.needs_node)
     return tuple(suites)
 

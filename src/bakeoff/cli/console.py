@@ -41,6 +41,12 @@ def print_json(value: object) -> None:
     out().file.write(json.dumps(value, indent=2) + "\n")
 
 
+def warn(warnings: Iterable[str]) -> None:
+    """Print each warning on a line of its own to stderr."""
+    for warning in warnings:
+        say(f"warning: {warning}")
+
+
 def table(*headings: str, right: Iterable[str] = ()) -> Table:
     """Return an empty table; the columns in `right` are aligned to the right."""
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))

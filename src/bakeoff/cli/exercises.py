@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from bakeoff.cli.console import add_row, err, out, print_json, say, table
+from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import AgentFlags, EndingFlags, ExerciseFlags, ReportFlags, RunFlags, VerifyFlags
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
@@ -52,16 +52,14 @@ def run_agents(
 
 def _exercises_of(request: ExercisesRequest) -> tuple[Exercise, ...]:
     found = find_exercises(request.exercises, request.wanted)
-    for warning in found.warnings:
-        say(f"warning: {warning}")
+    warn(found.warnings)
     return found.exercises
 
 
 def _gradable(exercises: Sequence[Exercise], request: ExercisesRequest) -> tuple[Exercise, ...]:
     """Return the exercises whose tests can run here; warn of the others."""
     fit, warnings = asyncio.run(gradable_exercises(exercises, request.test_command, say))
-    for warning in warnings:
-        say(f"warning: {warning}")
+    warn(warnings)
     return fit
 
 

@@ -65,16 +65,13 @@ def _with_subject(source: Source, subject: str) -> Plan:
 
 
 def _csv(wanted: Wanted) -> None:
-    plan = wanted.plan
     with _text_to(wanted.output) as file:
-        write_csv(fields_of(plan), rows_of(wanted.source.name, wanted.run_records), file)
+        write_csv(fields_of(wanted.plan), rows_of(wanted.source.name, wanted.run_records), file)
 
 
 def _parquet(wanted: Wanted) -> None:
-    plan = wanted.plan
-    rows = rows_of(wanted.source.name, wanted.run_records)
     with _file_at(wanted.output, "parquet") as path:
-        write_parquet(fields_of(plan), rows, path)
+        write_parquet(fields_of(wanted.plan), rows_of(wanted.source.name, wanted.run_records), path)
 
 
 def _inspect(wanted: Wanted) -> None:

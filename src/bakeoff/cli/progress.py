@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
 from bakeoff.engine.run_control import RunControl
@@ -128,11 +128,10 @@ class Bars(Progress):
         self._progress = progress
         self._all = self.add_task("trials", total=progress.total, details="")
         alone = len(progress.subjects) < 2 or len(progress.subjects) > _MOST_SUBJECTS
-        self._own = {} if alone else {name: self._bar(name) for name in progress.subjects}
-
-    def _bar(self, subject: str) -> TaskID:
-        share = self._progress.total // len(self._progress.subjects)
-        return self.add_task(f"  {visible(subject, _NAME)}", total=share, details="")
+        self._own = {
+            name: self.add_task(f"  {visible(name, _NAME)}", total=progress.total // len(progress.subjects), details="")
+            for name in (() if alone else progress.subjects)
+        }
 
     def get_renderables(self) -> Iterable[RenderableType]:
         if self.task_ids:  # empty while the base class is being initialised
