@@ -52,11 +52,7 @@ def states(run: TestRun) -> dict[str, str]:
         ("xit('a', () => {})", "it('a', () => {})"),
         ("  xtest ('a')", "  test ('a')"),
         ("xdescribe('a')", "describe('a')"),
-        ("it.skip('a')", "it('a')"),
-        ("test.skip.each([1])('a')", "test.each([1])('a')"),
-        ("describe.skip('a')", "describe('a')"),
         ("xit.each`a`", "it.each`a`"),
-        ("it.concurrent.skip('a')", "it.concurrent('a')"),
     ],
 )
 async def test_a_skipped_test_is_called(skipped: str, instead: str) -> None:
@@ -64,10 +60,56 @@ async def test_a_skipped_test_is_called(skipped: str, instead: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kept", ["import { it, xit } from '@jest/globals'", "exit(1)", "this.xit(1)", "a.test.skip(1)", "const xit = it"]
+    "kept",
+    [
+        *("import { it, xit } from '@jest/globals'", "exit(1)", "this.xit(1)", "const xit = it"),
+        *("it.skip('a')", "test.skip.each([1])('a')", "describe.skip('a')", "it.concurrent.skip('a')"),
+    ],
 )
 async def test_what_is_no_skipped_test_stays(kept: str) -> None:
     assert TYPESCRIPT.unskip(kept) == kept
+
+
+ACTIVE, LATER = "def test_a():\n    pass\n", "@{}\ndef test_b():\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["unittest.skip('later')", "skip('later')", "pytest.mark.skip", "pytest.mark.skip(\n    reason='later (b)',\n)"],
+)
+async def test_the_last_python_tests_are_called_though_they_are_skipped(mark: str) -> None:
+    found = PYTHON.unskip(ACTIVE + LATER.format(mark))
+    assert [line for line in found.splitlines() if line] == (ACTIVE + LATER).replace("@{}\n", "").splitlines()
+    assert found.count("\n") == (ACTIVE + LATER.format(mark)).count("\n"), "lines keep their numbers"
+
+
+async def test_later_python_tests_may_be_a_class() -> None:
+    later = "@unittest.skip('extra credit')\nclass ExtraTest:\n    def test_b(self):\n        pass\n"
+    assert "skip" not in PYTHON.unskip(ACTIVE + later)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        LATER.format("pytest.mark.skip") + ACTIVE,
+        ACTIVE + LATER.format("unittest.skipIf(sys.platform == 'win32', 'no links')"),
+        ACTIVE + LATER.format("pytest.mark.xfail"),
+        ACTIVE + "def test_b():\n    pytest.skip('here')\n",
+        "def test_a(:\n",
+    ],
+)
+async def test_what_python_tests_skip_on_purpose_stays_skipped(kept: str) -> None:
+    assert PYTHON.unskip(kept) == kept
+
+
+async def test_helpers_among_the_test_files_are_no_tests() -> None:
+    files = {
+        "paasio_test.py": "class PaasioTest(TestCase):\n    def test_a(self): ...",
+        "test_utils.py": "class Fake: ...",
+    }
+    assert PYTHON.tests_among(list(files), files) == ["paasio_test.py"]
+    assert PYTHON.tests_among(["test_utils.py"], files) == ["test_utils.py"]
+    assert TYPESCRIPT.tests_among(["a.test.ts", "__typetests__/a.tst.ts", "cases.ts"], {}) == ["a.test.ts"]
 
 
 async def test_a_track_is_found_by_its_language_or_tested_by_a_command() -> None:

@@ -74,8 +74,8 @@ def read_tree(folder: Path, known: Collection[str] = ()) -> Tree:
     Files that are `known`, and files beside them that steer tests, are read even if there are too many others.
     """
     patterns, passed_over = _patterns(folder)
-    first = _read(folder, _first_patterns(known)) if known else Tree({}, {})
-    rest = _read(folder, patterns)
+    first = read_matching(folder, _first_patterns(known)) if known else Tree({}, {})
+    rest = read_matching(folder, patterns)
     refused = {name: why for name, why in rest.refused.items() if name not in first.files}
     refused |= {name: why for name, why in first.refused.items() if why not in _NO_FILE and name not in rest.files}
     return Tree({**rest.files, **first.files}, refused, passed_over)
@@ -87,7 +87,8 @@ def _first_patterns(known: Collection[str]) -> list[str]:
     return [name for name in (*known, *beside) if not _special(name)]
 
 
-def _read(folder: Path, patterns: Iterable[str]) -> Tree:
+def read_matching(folder: Path, patterns: Iterable[str]) -> Tree:
+    """Read the files of an untrusted folder that match a pattern, except those of version control and tools."""
     taken = take(folder, patterns, max_bytes=_MOST_BYTES, max_files=_MOST_FILES)
     wanted = {name: data for name, data in taken.files.items() if not PASSED_OVER & set(name.split("/")[:-1])}
     return Tree(*Taken(wanted, taken.refused).texts())

@@ -93,7 +93,7 @@ class CommandRunner:
         files = without_package_names(files)
         installed = None if install is None else await self._installed(install, files)
         found = await self._run(test, files, installed, seconds)
-        with_canary = _with_failing_test(self.track, sorted(self.track.tests_among(tests))[0], files)
+        with_canary = _with_failing_test(self.track, sorted(self.track.tests_among(tests, files))[0], files)
         if not found.ok or with_canary is None:
             return found
         again = await self._run(test, with_canary, installed, seconds)

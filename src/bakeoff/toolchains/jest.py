@@ -48,7 +48,7 @@ class OpenJest(WorkerPool):
             async with self._slots:
                 return await self._run_file(files, entry, tests, limit)
 
-        return await run_each(run_file, TYPESCRIPT.tests_among(tests), seconds)
+        return await run_each(run_file, TYPESCRIPT.tests_among(tests, files), seconds)
 
     async def _run_file(self, files: Mapping[str, str], entry: str, tests: Sequence[str], seconds: float) -> TestRun:
         started, unfinished = time.monotonic(), "the solution was not compiled"

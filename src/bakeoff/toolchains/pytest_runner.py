@@ -72,7 +72,7 @@ class OpenPytest:
         self, files: Mapping[str, str], *, tests: Sequence[str] = ("test_solution.py",), seconds: float
     ) -> TestRun:
         return await run_each(
-            lambda name, limit: self._run_file(files, name, limit), PYTHON.tests_among(tests), seconds
+            lambda name, limit: self._run_file(files, name, limit), PYTHON.tests_among(tests, files), seconds
         )
 
     async def _run_file(self, files: Mapping[str, str], test_file: str, seconds: float) -> TestRun:

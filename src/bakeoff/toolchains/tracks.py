@@ -3,13 +3,14 @@
 import fnmatch
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Literal
 
 from bakeoff.errors import UsageError
+from bakeoff.toolchains.skips import undo_later_skips, undo_x_calls
 
 TEST_PATTERNS = ("*.test.*", "*_test.*", "*.spec.*", "*_spec.*", "test_*", "*Test.*", "*Tests.*", "*-test.*")
 EXAMPLE_STEMS = ("proof.ci", "example", "exemplar", "reference", "proof")
@@ -25,7 +26,6 @@ _TOOL_FOLDERS = frozenset(
     {"node_modules", "__mocks__", "__tests__", "__snapshots__", "test", "tests", ".git", ".meta", ".docs", ".yarn"}
 )
 _TEST_RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "jest", "vitest"})
-_CALLED = r"(?=\s*[.(`])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,18 @@ class Track:
     node: bool = False
     test_patterns: tuple[str, ...] = (*TEST_PATTERNS, "test-*")
     """Names of the files with tests to run. A track may list helpers among its tests."""
-    skips: tuple[tuple[str, str], ...] = ()
-    """Regular expressions of skipped tests, each with its replacement."""
+    defines_test: str | None = None
+    """A regular expression of a test's definition. A file without one is a helper, whatever its name: `test_utils`."""
+    unskip: Callable[[str], str] = str
+    """Undoes the marks by which the track skips later tests."""
 
-    def tests_among(self, trusted: Iterable[str]) -> list[str]:
+    def tests_among(self, trusted: Iterable[str], files: Mapping[str, str]) -> list[str]:
         """Return the files that hold tests among the test files and their helpers; all of them if none is named so."""
         names = list(trusted)
-        return [name for name in names if matches(name, self.test_patterns)] or names
-
-    def unskip(self, source: str) -> str:
-        """Return the same tests with none skipped. Only calls change, never an import."""
-        for pattern, replacement in self.skips:
-            source = re.sub(pattern, replacement, source)
-        return source
+        named = [name for name in names if matches(name, self.test_patterns)]
+        pattern = self.defines_test
+        defining = [name for name in named if pattern and re.search(pattern, files.get(name, ""), re.MULTILINE)]
+        return defining or named or names
 
 
 TYPESCRIPT = Track(
@@ -65,11 +64,8 @@ TYPESCRIPT = Track(
     command="corepack yarn && corepack yarn test",
     fence="ts",
     node=True,
-    test_patterns=("*.test.*", "*.spec.*", "*_test.*", "*.tst.*", "test-*", "*.snap"),
-    skips=(
-        (rf"(?<![\w.$'\"])x(it|test|describe){_CALLED}", r"\1"),
-        (rf"(?<![\w.$'\"])((?:it|test|describe)(?:\.concurrent)?)\.skip{_CALLED}", r"\1"),
-    ),
+    test_patterns=("*.test.*", "*.spec.*", "*_test.*", "test-*"),
+    unskip=undo_x_calls,
 )
 PYTHON = Track(
     slug="python",
@@ -79,6 +75,8 @@ PYTHON = Track(
     command="pytest",
     fence="python",
     test_patterns=("test_*", "*_test.*", "*.test.*", "*.spec.*"),
+    defines_test=r"^\s*(?:async\s+)?def\s+test|^\s*class\s+\w*Test|\bload_tests\b",
+    unskip=undo_later_skips,
 )
 JAVASCRIPT = Track(
     "javascript", "JavaScript", (".js", ".jsx", ".mjs"), command="npm install && npm test", fence="js", node=True

@@ -45,6 +45,16 @@ def test_a_test_with_runes_and_a_validator_are_taken(tmp_path: Path) -> None:
     assert set(suite.hidden) == {"test.svelte.ts", "validator.ts"}
 
 
+def test_only_declared_files_of_a_suite_reach_a_model_or_the_tests(tmp_path: Path) -> None:
+    answer = "<button>the answer</button>"
+    traps = (".approaches/a.md", ".meta/x.svelte", "Other.svelte", "solutions/Component.svelte", "notes.md", "wrong.md")
+    put(tmp_path / "a", {**SVELTE, **dict.fromkeys(traps, answer), "Reference.svelte": answer})
+    case = case_of(only_suite(tmp_path), hide_tests=False)
+    assert case.files == {}
+    assert set(case.hidden) == set(graded_case(case).files) == {"test.ts"}
+    assert "the answer" not in case.prompt
+
+
 @pytest.mark.parametrize("missing", SVELTE)
 def test_an_incomplete_suite_is_left_out_with_the_name_of_what_is_missing(tmp_path: Path, missing: str) -> None:
     put(tmp_path / "whole", SVELTE)

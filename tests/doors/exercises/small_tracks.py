@@ -45,6 +45,11 @@ PAIR: Files = {
 RIGHT_DOUBLE = "def double(number):\n    return number + number\n"
 
 
+def with_files(**more: list[str]) -> str:
+    """The configuration of `double`, with more files declared in it."""
+    return json.dumps({"files": {**json.loads(DOUBLE[".meta/config.json"])["files"], **more}})
+
+
 def write_files(folder: Path, files: Files) -> Path:
     for name, text in files.items():
         path = folder / name

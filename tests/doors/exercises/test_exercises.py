@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.exercises.exercises import STANDARD, Exercise, find_exercises
+from bakeoff.doors.exercises.plan import case_of
+from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.errors import UsageError
+from bakeoff.grading.cases import graded_case
 
-from .small_tracks import DOUBLE, PAIR, bytes_of, write_files, write_track
+from .small_tracks import DOUBLE, PAIR, bytes_of, with_files, write_files, write_track
 
 
 def names(found: tuple[Exercise, ...]) -> list[str]:
@@ -31,17 +34,72 @@ def test_one_folder_is_an_exercise_of_its_track(tmp_path: Path) -> None:
     assert exercise.notes == {"AGENTS.md": "Be brief."}
 
 
-def test_what_is_hidden_from_agents_is_not_among_the_files(tmp_path: Path) -> None:
-    root = write_track(tmp_path / "track", double={**DOUBLE, "node_modules/x/index.py": "", ".git/config": ""})
-    [exercise] = find_exercises(root).exercises
-    assert set(exercise.files) == {
-        "double.py",
-        "double_test.py",
-        ".docs/introduction.md",
-        ".docs/instructions.md",
-        ".docs/instructions.append.md",
+ANSWER = "def double(number):\n    return 2 * number  # the answer\n"
+TRAPS = {
+    **dict.fromkeys(
+        (
+            *(".approaches/loop/content.md", ".approaches/config.json", ".articles/speed/snippet.md", ".articles/a.py"),
+            *(
+                ".meta/example.py",
+                ".meta/tests.toml",
+                ".meta/additional_tests.json",
+                ".docs/solution.md",
+                ".docs/a/b.md",
+            ),
+            *(".docs/instructions.md.orig", ".history/double.py", ".double.py.swp", ".vscode/settings.json", ".env"),
+            *("solution.py", "solutions/double.py", "answers/double_test.py", "double.py.orig", "double_old.py"),
+            *("NOTES.md", "src/double.py", "tests/other_test.py", "reference.py", "example.py", "deep/package.json"),
+            *("node_modules/x/index.py", "__pycache__/double.py", ".git/config", ".exercism/metadata.json"),
+        ),
+        ANSWER,
+    ),
+    **{f".approaches/{number}/content.md": ANSWER for number in range(600)},
+}
+SHOWN = {
+    *("double.py", "double_test.py", "fake_clock.py", "pytest.ini", "requirements.txt"),
+    *(f".docs/{name}" for name in ("introduction.md", "instructions.md", "instructions.append.md", "hints.md")),
+}
+
+
+def test_a_subject_sees_nothing_of_a_track_but_what_is_allowed(tmp_path: Path) -> None:
+    more = {
+        ".meta/config.json": with_files(editor=["fake_clock.py", ".meta/example.py", ".approaches/loop/content.md"]),
+        "fake_clock.py": "",
+        "pytest.ini": "[pytest]\n",
+        "requirements.txt": "",
+        ".docs/hints.md": "Add.",
     }
-    assert exercise.example == {"double.py": DOUBLE[".meta/example.py"]}
+    root = write_track(tmp_path / "track", double={**DOUBLE, **TRAPS, **more})
+    [exercise] = find_exercises(root).exercises
+    assert set(exercise.files) == SHOWN
+    assert exercise.example == {"double.py": ANSWER}
+    case = case_of(exercise, ExercisesRequest())
+    graded = graded_case(case)
+    assert set(case.files) == set(graded.files) == SHOWN, "workspace and grading folder"
+    assert ANSWER not in [*case.files.values(), *case.hidden.values()]
+    assert "the answer" not in case.prompt
+    listed = {name for name in TRAPS if f"`{name}`" in case.prompt}
+    assert not listed
+
+
+def test_without_a_configuration_no_folder_of_a_track_is_taken_for_a_solution(tmp_path: Path) -> None:
+    bare = {name: text for name, text in {**DOUBLE, **TRAPS}.items() if name != ".meta/config.json"}
+    bare = {name: text for name, text in bare.items() if name not in ("solution.py", "double_old.py")}
+    [exercise] = find_exercises(write_track(tmp_path / "track", double=bare)).exercises
+    assert exercise.solution == ("double.py", "src/double.py")
+    assert set(exercise.tests) == {"double_test.py", "tests/other_test.py"}
+    assert not any(
+        name.startswith((".approaches", ".articles", ".meta", "solutions", "answers")) for name in exercise.files
+    )
+
+
+@pytest.mark.parametrize("name", [".meta/example.py", ".approaches/loop/double.py", "node_modules/double.py"])
+def test_a_solution_is_not_taken_from_where_tracks_keep_theirs(tmp_path: Path, name: str) -> None:
+    root = write_track(
+        tmp_path / "t", double={**DOUBLE, name: ANSWER, ".meta/config.json": with_files(solution=[name])}
+    )
+    with pytest.raises(UsageError, match="keep solutions"):
+        find_exercises(root)
 
 
 def test_instructions_are_put_together_as_people_read_them(tmp_path: Path) -> None:

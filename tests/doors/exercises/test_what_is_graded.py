@@ -12,7 +12,7 @@ from bakeoff.record import Verdict
 from bakeoff.toolchains.tracks import is_protected_name
 
 from .exercise_runs import SOLVE, carried_out, outcome, planned, tried, typescript_case
-from .small_tracks import DOUBLE, RIGHT_DOUBLE, Files, overwrite, write_track
+from .small_tracks import DOUBLE, RIGHT_DOUBLE, Files, overwrite, with_files, write_track
 
 pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
 
@@ -29,6 +29,7 @@ async def test_new_sources_go_across_and_nothing_else_does(track: Path) -> None:
 
 CASES: Files = {
     **DOUBLE,
+    ".meta/config.json": with_files(editor=["cases/data.py"]),
     "cases/data.py": "CASES = [(1, 2)]\n",
     "more.json": "[[3, 6]]",
     "double_test.py": (

@@ -10,9 +10,18 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ValidationError
 
 from bakeoff import bundled
+from bakeoff.doors.exercises.shown_files import (
+    CONFIGURATION,
+    DOCS,
+    UNDECLARED,
+    is_private,
+    shown_files,
+    undeclared_solution,
+    undeclared_tests,
+)
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.subjects.folder_changes import PASSED_OVER, read_tree
-from bakeoff.toolchains.tracks import EXAMPLE_STEMS, Track, is_protected_name, is_test_name, track_of
+from bakeoff.subjects.folder_changes import read_matching
+from bakeoff.toolchains.tracks import EXAMPLE_STEMS, Track, track_of
 
 STANDARD = (
     *("acronym", "anagram", "bank-account", "binary-search", "binary-search-tree", "bowling", "complex-numbers"),
@@ -26,7 +35,7 @@ _PRACTICE = Path("exercises", "practice")
 _CONFIG = ".meta/config.json"
 _LARGEST_CONFIG = 4 * 1024 * 1024
 _NOTES = ("CLAUDE.md", "AGENTS.md")
-_TEXTS = ("introduction.md", "introduction.append.md", "instructions.md", "instructions.append.md")
+_TEXTS = [name for name in DOCS if "hints" not in name]
 
 
 def bundled_folder() -> Path:
@@ -64,6 +73,7 @@ class _Unusable(Exception):
 class _Files(BaseModel):
     solution: list[str] = []
     test: list[str] = []
+    editor: list[str] = []
     example: list[str] = []
     exemplar: list[str] = []
 
@@ -200,12 +210,13 @@ def _read_exercise(entry: _Entry) -> Exercise:
     """Read one exercise. Raise an error that says what is missing."""
     if not entry.name.isprintable():
         raise _Unusable(f"its name {entry.name!r} has characters that cannot be printed")
-    tree = read_tree(entry.folder)
-    config = _config(tree.files, tree.refused)
-    visible = {name: text for name, text in tree.files.items() if not _is_hidden(name)}
-    track = track_of(entry.slug, visible)
-    tests = _declared(config.files.test, visible, "test") or [name for name in visible if is_test_name(name)]
-    solution = _declared(config.files.solution, visible, "solution") or _stubs(visible, tests, track)
+    config = _config(entry.folder)
+    examples = {*_plain(config.files.example), *_plain(config.files.exemplar)}
+    editor = set(_plain(config.files.editor))
+    files = {name: text for name, text in _read_shown(entry.folder, config.files).items() if name not in examples}
+    track = track_of(entry.slug, files)
+    tests = _declared(config.files.test, files, "test") or undeclared_tests(files)
+    solution = _declared(config.files.solution, files, "solution") or undeclared_solution(files, tests, track)
     if not tests:
         raise _Unusable(f"it has no tests: {_CONFIG} names none, and no file has the name of a test (such as *.test.*)")
     if not solution:
@@ -218,50 +229,54 @@ def _read_exercise(entry: _Entry) -> Exercise:
         name=entry.name,
         folder=entry.folder,
         track=track,
-        instructions=_instructions(tree.files),
-        files=visible,
+        instructions=_instructions(files),
+        files=shown_files(files, {*tests, *solution, *editor}),
         solution=tuple(solution),
         tests=tuple(tests),
-        example=_example(tree.files, config.files, solution),
+        example=_example(read_matching(entry.folder, (".meta/**", *examples)).files, config.files, solution),
         notes=_notes(entry.root),
     )
 
 
-def _is_hidden(name: str) -> bool:
-    """Tell whether agents must not see a file: the example, the history, and what tools left behind."""
-    parts = PurePosixPath(name).parts
-    return parts[0] == ".meta" or bool(PASSED_OVER & set(parts))
+def _read_shown(folder: Path, declared: _Files) -> dict[str, str]:
+    """Read the files that may be shown, and no others: a track can hold any number of them."""
+    named = [*_plain(declared.solution), *_plain(declared.test), *_plain(declared.editor)]
+    undeclared = () if declared.solution and declared.test else UNDECLARED
+    rest = read_matching(folder, (*CONFIGURATION, *undeclared)).files
+    return {**rest, **read_matching(folder, (*named, *DOCS)).files}
 
 
-def _config(files: Mapping[str, str], refused: Mapping[str, str]) -> _Config:
-    if _CONFIG in refused:
-        raise _Unusable(f"{_CONFIG} {refused[_CONFIG]}")
-    if _CONFIG not in files:
+def _plain(names: Iterable[str]) -> list[str]:
+    return [str(PurePosixPath(name)) for name in names]
+
+
+def _config(folder: Path) -> _Config:
+    read = read_matching(folder, [_CONFIG])
+    if _CONFIG not in read.files:
+        if (why := read.refused.get(_CONFIG)) not in (None, "is not there"):
+            raise _Unusable(f"{_CONFIG} {why}")
         return _Config()
     try:
-        return _Config.model_validate_json(files[_CONFIG].removeprefix("\ufeff"))
+        return _Config.model_validate_json(read.files[_CONFIG].removeprefix("\ufeff"))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise _Unusable(f"{_CONFIG}: {place + ': ' if place else ''}{first['msg']}") from error
 
 
-def _declared(names: Iterable[str], visible: Mapping[str, str], what: str) -> list[str]:
-    found = [str(PurePosixPath(name)) for name in names]
+def _declared(names: Iterable[str], files: Mapping[str, str], what: str) -> list[str]:
+    found = _plain(names)
     for name in found:
-        if name not in visible:
+        if is_private(name):
+            raise _Unusable(f"{_CONFIG} names {name!r} as a {what} file, which lies where tracks keep solutions")
+        if name not in files:
             raise _Unusable(f"{_CONFIG} names {name!r} as a {what} file, which is missing or not a plain text file")
     return found
 
 
-def _stubs(visible: Mapping[str, str], tests: Sequence[str], track: Track) -> list[str]:
-    names = [name for name in visible if name not in tests and not is_protected_name(name)]
-    return [name for name in names if PurePosixPath(name).suffix in track.suffixes]
-
-
 def _instructions(files: Mapping[str, str]) -> str:
     """Join the instructions as the site shows them: introduction first, and after each part what the track appends."""
-    texts = [files[f".docs/{name}"].strip() for name in _TEXTS if f".docs/{name}" in files]
+    texts = [files[name].strip() for name in _TEXTS if name in files]
     if not any(texts):
         raise _Unusable("it has no instructions: .docs/instructions.md is missing or empty")
     return "\n\n".join(text for text in texts if text)
@@ -269,8 +284,8 @@ def _instructions(files: Mapping[str, str]) -> str:
 
 def _example(files: Mapping[str, str], declared: _Files, solution: Sequence[str]) -> dict[str, str]:
     """Return the known-good solution by the paths that it is written to; empty if there is none."""
-    names = [str(PurePosixPath(name)) for name in [*declared.example, *declared.exemplar]]
-    names = [name for name in names if name in files] or _examples(files)
+    named = [*_plain(declared.example), *_plain(declared.exemplar)]
+    names = [name for name in named if name in files] or _examples(files)
     if len(names) == len(solution):
         return {path: files[name] for path, name in zip(solution, names, strict=True)}
     by_base = {PurePosixPath(name).name: name for name in names}
