@@ -37,6 +37,12 @@ class ReferenceRun(FrozenModel):
     twins: Twins = Twins()
 
     @property
+    def unproven(self) -> tuple[str, ...]:
+        """Return the tests that count and have no twin: nothing shows that they can fail."""
+        proven = self.twins.proven
+        return tuple(name for place, name in enumerate(self.names) if place not in proven and name in self.counted)
+
+    @property
     def counted(self) -> tuple[str, ...]:
         """Return the tests that a candidate can pass or fail."""
         skipped = set(self.skipped)
@@ -102,9 +108,16 @@ async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> Refere
                 f"case {case.name!r}: its reference does not pass its own tests ({why}): "
                 f"`{references.verify_command} {case.name}` shows more"
             )
-        return await with_twins(case, found, resources)
+        return await _with_twins(case, found, resources)
 
     return await references.get(reference_key(case, installation_of(case, resources)), run)
+
+
+async def keep_reference(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
+    """Return what the reference ran, with the twins that are stored or else are looked for now."""
+    references: OpenReferences = resources[REFERENCES]
+    key = reference_key(case, installation_of(case, resources))
+    return await references.get(key, lambda: _with_twins(case, run, resources))
 
 
 async def always_skipped(case: GradedCase, resources: Mapping[str, Any]) -> frozenset[str]:
@@ -124,7 +137,7 @@ def reference_key(case: GradedCase, installation: str) -> str:
     return fingerprint(_toolchains_digest(), installation, settings, case.files, case.reference)
 
 
-async def with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
+async def _with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
     """Return what the reference ran, with the twins of its tests."""
 
     seconds = min(case.settings.seconds, max(10.0, 5 * run.seconds))  # a perturbed test may never end

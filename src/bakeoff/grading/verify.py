@@ -8,7 +8,7 @@ from typing import Any
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.grades import Grade, compare_runs, run_answer
-from bakeoff.grading.references import ReferenceRun, reference_problem, with_twins
+from bakeoff.grading.references import ReferenceRun, keep_reference, reference_problem
 from bakeoff.grading.runners import run_tests, run_validator
 from bakeoff.plan import Case
 
@@ -30,6 +30,7 @@ class Check:
     grades: Mapping[str, Grade] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     seconds: float = 0.0
+    reference: ReferenceRun | None = None
 
     @property
     def ok(self) -> bool:
@@ -47,7 +48,7 @@ async def verify_cases(
 
     Args:
         cases: Each case with the answers that must fail.
-        resources: The opened toolchains.
+        resources: The opened toolchains and references.
         jobs: The number of cases that are checked at a time.
         reference: The users' word for the reference.
     """
@@ -70,7 +71,7 @@ async def _check(case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapp
     run = await run_tests(case, case.reference, resources)
     if (why := reference_problem(run, canary=case.has_canary)) is not None:
         return Check(case.case, problems=(f"the {name} does not pass: {why}",), seconds=run.seconds)
-    found = await with_twins(case, run, resources)
+    found = await keep_reference(case, run, resources)
     grades = {
         name: compare_runs(
             case,
@@ -83,7 +84,7 @@ async def _check(case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapp
     for answer in wrong:
         grades[answer.name] = await _grade(case, found, answer, resources)
         problems += [answer.problem] if grades[answer.name].ok else []
-    return Check(case.case, grades, tuple(problems), asyncio.get_running_loop().time() - started)
+    return Check(case.case, grades, tuple(problems), asyncio.get_running_loop().time() - started, found)
 
 
 async def _grade(case: GradedCase, found: ReferenceRun, answer: WrongAnswer, resources: Mapping[str, Any]) -> Grade:

@@ -7,6 +7,7 @@ from bakeoff.doors.exercises.plan import case_of
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.engine.resources import open_resources
 from bakeoff.errors import InfraError, UsageError
+from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
 from bakeoff.grading.verify import Check, WrongAnswer, verify_cases
 from bakeoff.protocols import Sandbox
@@ -52,5 +53,7 @@ async def verify_exercises(
 ) -> list[Check]:
     """Check exercises, several at a time."""
     cases = [case_of(exercise, request) for exercise in exercises]
-    async with open_resources(toolchains_for(cases, sandbox, jobs)) as resources:
+    async with open_resources(
+        [References("bakeoff agents verify --exercise"), *toolchains_for(cases, sandbox, jobs)]
+    ) as resources:
         return await verify_cases([(case, [_STUB]) for case in cases], resources, jobs, reference="example")
