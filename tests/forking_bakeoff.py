@@ -21,7 +21,7 @@ from typing import Any
 import coverage
 
 # Programs of their own, which act as soon as they are imported, and the part that needs a test session around it.
-NOT_IMPORTED = ("__main__", "bundled", "forward", "pytest_harness", "pytest_parent", "pytest_plugin", "supervisor")
+NOT_IMPORTED = ("__main__", "bundled", "forward", "pytest_harness", "pytest_plugin", "supervisor")
 
 
 def import_everything() -> None:

@@ -14,7 +14,6 @@ from bakeoff.grading.runners import toolchain_for, toolchains_for
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Grading, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Sandbox
-from bakeoff.toolchains.commands import _dissent
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, run_each
 
 BASE: dict[str, Any] = {"runner": "pytest", "solution": ("a.py",), "tests": ("test_a.py",), "seconds": 5.0}
@@ -95,12 +94,11 @@ def test_an_error_outside_of_the_tests_voids_an_exercise_and_leaves_a_suite_its_
     assert (exercise.ok, exercise.passed.total(), exercise.problem) == (False, 0, "unhandled rejection")
 
 
-def test_what_a_second_runner_does_not_confirm_counts_only_if_it_confirms_the_reference() -> None:
+def test_a_command_that_our_own_runner_does_not_confirm_does_not_count() -> None:
     settings = {"runner": "command", "track": "python", "command": ("pytest",)}
-    run = ran("passed", unconfirmed="test 0: assert 1 == 2")
-    for confirmed in (True, False):
-        reference = ReferenceRun(names=("test 0",), confirmed=confirmed)
-        assert graded(run, reference, **settings).ok is not confirmed
+    grade = graded(ran("passed", unconfirmed="test 0 fails"), ReferenceRun(names=("test 0",)), **settings)
+    assert not grade.ok
+    assert grade.problem == "the command says that the tests pass, but run apart from it they do not: test 0 fails"
 
 
 def test_without_a_reference_every_test_counts_that_is_not_always_skipped() -> None:
@@ -109,20 +107,6 @@ def test_without_a_reference_every_test_counts_that_is_not_always_skipped() -> N
     lenient = compare_runs(graded_case(case(track="python")), None, run, skipped=["test 1"])
     assert (strict.ok, strict.total, lenient.ok, lenient.total) == (False, 2, True, 1)
     assert not compare_runs(graded_case(case(track="python")), None, ran()).ok
-
-
-@pytest.mark.parametrize(
-    ("guarded", "why"),
-    [
-        (ran("passed", "passed"), None),
-        (ran("passed", "skipped"), "only 1 of 2 tests pass"),
-        (ran("passed", "failed"), "test 1: "),
-        (ran(error="broken"), "broken"),
-        (ran(stop="timeout"), "it was ended: timeout"),
-    ],
-)
-def test_a_guarded_run_confirms_only_as_many_passes_as_were_reported(guarded: TestRun, why: str | None) -> None:
-    assert _dissent(ran("passed", "passed"), guarded) == why
 
 
 async def test_test_files_share_one_limit_and_the_first_unfinished_one_is_the_last() -> None:

@@ -289,18 +289,6 @@ async def test_the_commands_of_the_tracks_agree_with_us(needs_program: Callable[
             assert stub.tampered is None
 
 
-@pytest.mark.parametrize("command", ["python3 -c 'import leap; leap.end()'", "pytest"])
-async def test_a_command_that_ends_well_with_a_test_that_must_fail_is_not_believed(command: str) -> None:
-    files = {
-        "leap.py": "import os\ndef end(): os._exit(0)\nend()\n",
-        "leap_test.py": "import leap\ndef test_a(): assert False\n",
-    }
-    async with ExerciseToolchain(lambda: choose_sandbox("auto"), PYTHON, command=command).open() as opened:
-        run = await opened.run(files, tests=["leap_test.py"], seconds=SECONDS)
-    assert not run.ok
-    assert run.tampered == "the command does not fail with a test that must fail"
-
-
 async def test_any_language_is_tested_by_its_command() -> None:
     command = "sh two_test.sh"
     track = graded_track("shell", command)

@@ -269,8 +269,7 @@ async def test_a_whole_jest_ends_at_its_limit(typescript: OpenExercises) -> None
 
 PYTHON_ATTACKS = {
     "exits": "import os; os._exit(0)",
-    "never fails": "import pytest; pytest.fail = lambda *a, **k: None",
-    "brings a conftest": "import sys; sys.modules['conftest'] = None; raise SystemExit(0)",
+    "exits politely": "import sys; sys.modules['conftest'] = None; raise SystemExit(0)",
     "prints a result": 'print(\'{"tests": [], "error": "", "changed": null}\'); import os; os._exit(0)',
     "replaces the test": "import pathlib\nfor p in pathlib.Path('.').glob('*'): p.write_text('def test_a(): pass')",
 }
@@ -284,36 +283,3 @@ async def test_an_attack_in_python_fails(python: OpenExercises, name: str) -> No
     assert (await python.run(right, tests=["double_test.py"], seconds=SECONDS)).ok
     wrong = files | {"double.py": f"{PYTHON_ATTACKS[name]}\ndef double(x):\n    return x * 7\n"}
     assert not (await python.run(wrong, tests=["double_test.py"], seconds=SECONDS)).ok
-
-
-# A command's second run, the one with a test that must fail, can be told from the first by its test file.
-
-FORGED = """import glob
-tests = [open(name).read() for name in glob.glob("*_test.py")]
-if {when}:
-    import _pytest.python
-    _pytest.python.Function.runtest = lambda self: None
-def double(x):
-    return x * 7
-"""
-
-
-async def commanded(solution: str) -> TestRun:
-    files = {"double_test.py": "from double import double\n\n\ndef test_doubles():\n    assert double(4) == 8\n"}
-    async with ExerciseToolchain(lambda: choose_sandbox("auto"), PYTHON, command="pytest -q").open() as opened:
-        return await opened.run(files | {"double.py": solution}, tests=["double_test.py"], seconds=SECONDS)
-
-
-async def test_a_forger_that_knows_the_test_that_must_fail_is_found_out() -> None:
-    right = await commanded("def double(x):\n    return x * 2\n")
-    assert right.ok, right
-    assert right.unconfirmed is None
-    forged = await commanded(FORGED.format(when="not any('test_holds_' in text for text in tests)"))
-    assert not forged.ok
-    assert forged.tampered
-
-
-async def test_a_forger_that_hides_from_the_guarded_runner_is_not_borne_out() -> None:
-    forged = await commanded(FORGED.format(when="tests and not any('test_holds_' in text for text in tests)"))
-    assert forged.unconfirmed is not None
-    assert "test_doubles" in forged.unconfirmed

@@ -43,7 +43,7 @@ async def run(python: OpenPytest, solution: str, seconds: float = SECONDS) -> Te
     return await python.run({"solution.py": solution, "test_solution.py": TEST}, seconds=seconds)
 
 
-async def test_a_right_solution_passes_and_its_canary_is_seen_and_removed(python: OpenPytest) -> None:
+async def test_a_right_solution_passes_under_the_names_of_its_tests(python: OpenPytest) -> None:
     found = await run(python, RIGHT)
     assert found.ok, found
     assert [test.name for test in found.tests] == NAMES
@@ -63,13 +63,12 @@ class OtherPython:
         return await self.inner.run(replace(command, argv=argv, readable=(*command.readable, self.program)))
 
 
-async def test_a_python_without_what_we_need_is_no_fault_of_the_solution(tmp_path: Path) -> None:
+async def test_a_python_that_does_not_run_is_no_fault_of_the_solution(tmp_path: Path) -> None:
     program = tmp_path / "python"
-    before = "import sys; sys.modules['_ctypes'] = None"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -B -c "{before}\n$4"\n')
+    program.write_text("#!/bin/sh\necho no standard library >&2\nexit 1\n")
     program.chmod(0o755)
     python = OpenPytest(OtherPython(program, choose_sandbox("auto")), pytest_folders())
-    with pytest.raises(InfraError, match=r"(?s)its Python cannot run pytest.*_ctypes"):
+    with pytest.raises(InfraError, match=r"(?s)its Python cannot run pytest.*no standard library"):
         await run(python, RIGHT)
 
 
@@ -100,10 +99,8 @@ async def test_a_solution_that_is_no_python_is_an_error_with_its_line(python: Op
 ATTACKS = {
     "exits at once": "import os; os._exit(0)",
     "exits politely": "raise SystemExit(0)",
-    "never fails": f"import pytest; pytest.fail = lambda *a, **k: None\n{RIGHT}",
-    "replaces a built-in": f"import builtins; builtins.AssertionError = KeyError\n{RIGHT}",
     "prints a result": 'print(\'{"tests": [], "error": "", "changed": null}\'); import os; os._exit(0)',
-    "brings a conftest": "import pytest\nopen('conftest.py', 'w').write('')\nassert False",
+    "prints a last line": 'import os; print(\'{"error": "", "interrupted": ""}\', flush=True); os._exit(0)',
 }
 
 

@@ -25,7 +25,7 @@ def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str]) -> 
     for check in checks:
         grades = [check.grades.get(name) for name in answers]
         cells = [f"{grade.passed.total()}/{grade.total}" if grade else "–" for grade in grades]
-        counts = [grades[0].total if grades[0] else 0, len(check.reference.twins.proven) if check.reference else 0]
+        counts = [grades[0].total if grades[0] else 0, len(check.reference.proven) if check.reference else 0]
         track = [check.case.tags.get("track", "")] if tracks else []
         mark = Text("ok", style="green") if check.ok else Text("not fit", style="bold red")
         add_row(shown, check.case.id, *track, *map(str, counts), *cells, f"{check.seconds:.1f} s", mark)

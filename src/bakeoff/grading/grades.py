@@ -73,14 +73,35 @@ async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: M
 async def run_answer(
     case: GradedCase, reference: ReferenceRun | None, answer: Mapping[str, str], resources: Mapping[str, Any]
 ) -> TestRun:
-    """Run the tests on an answer, with the twins of those that have one."""
+    """Run the tests on an answer, with the twins of those that have one.
+
+    A command has to pass with the tests as they are, and then our own runner with their twins.
+    """
     if reference is None:
         return await run_tests(case, answer, resources)
+    confirming = reference.confirming
+    if confirming is None:
+        return await _run_with_twins(case, reference, answer, resources)
+    run = await run_tests(case, answer, resources)
+    if not run.ok:
+        return run
+    own = compare_runs(case, confirming, await _run_with_twins(case, confirming, answer, resources, confirm=True))
+    return run if own.ok else run.model_copy(update={"unconfirmed": own.problem or own.summary()})
+
+
+async def _run_with_twins(
+    case: GradedCase,
+    reference: ReferenceRun,
+    answer: Mapping[str, str],
+    resources: Mapping[str, Any],
+    *,
+    confirm: bool = False,
+) -> TestRun:
     return await run_with_twins(
         reference.names,
         reference.twins,
         case.test_files,
-        lambda tests: run_tests(case, answer, resources, tests),
+        lambda tests: run_tests(case, answer, resources, tests, confirm=confirm),
     )
 
 
@@ -136,7 +157,7 @@ def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> 
             if names
         ]
         return f"the tests that ran are not those of the reference ({'; '.join(listed)})"
-    if reference is not None and reference.confirmed and run.unconfirmed is not None:
+    if run.unconfirmed is not None:
         return f"the command says that the tests pass, but run apart from it they do not: {run.unconfirmed}"
     return None
 

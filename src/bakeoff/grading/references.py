@@ -17,9 +17,9 @@ from bakeoff._kernel.cache import cache_folder
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__
-from bakeoff.errors import GraderError
+from bakeoff.errors import GraderError, InfraError
 from bakeoff.grading.cases import GradedCase
-from bakeoff.grading.runners import installation_of, run_tests
+from bakeoff.grading.runners import confirming_runner, installation_of, run_tests
 from bakeoff.grading.twin_search import find_twins
 from bakeoff.grading.twins import Twins
 from bakeoff.toolchains.outcome import TestRun
@@ -33,14 +33,22 @@ class ReferenceRun(FrozenModel):
 
     names: tuple[str, ...]
     skipped: tuple[str, ...] = ()  # by the tests themselves, and so for every candidate
-    confirmed: bool = True  # a second runner can run these tests too, so it counts for candidates
     twins: Twins = Twins()
+    confirming: "ReferenceRun | None" = None
+    """For a case with a command: its run with our own runner, which confirms the command, if it passes there."""
+
+    @property
+    def proven(self) -> tuple[str, ...]:
+        """Return the tests that have a twin."""
+        run = self.confirming or self
+        return tuple(run.names[place] for place in sorted(run.twins.proven))
 
     @property
     def unproven(self) -> tuple[str, ...]:
         """Return the tests that count and have no twin: nothing shows that they can fail."""
-        proven = self.twins.proven
-        return tuple(name for place, name in enumerate(self.names) if place not in proven and name in self.counted)
+        run = self.confirming or self
+        proven, counted = run.twins.proven, set(run.counted)
+        return tuple(name for place, name in enumerate(run.names) if place not in proven and name in counted)
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -138,21 +146,41 @@ def reference_key(case: GradedCase, installation: str) -> str:
 
 
 async def _with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
-    """Return what the reference ran, with the twins of its tests."""
+    """Return what the reference ran, with the twins of its tests.
 
-    seconds = min(case.settings.seconds, max(10.0, 5 * run.seconds))  # a perturbed test may never end
+    If an exercise has a command, the twins are for our own runner, which is faster and confirms the command. If that
+    cannot run the reference, they are for the command itself.
+    """
+    if case.settings.command and not case.is_exercise:
+        return as_reference(run)
+    own = await _run_confirming(case, resources)
+    plain = own or run
+    seconds = min(case.settings.seconds, max(10.0, 5 * plain.seconds))  # a perturbed test may never end
 
     async def run_reference(tests: Mapping[str, str]) -> TestRun:
-        return await run_tests(case, case.reference, resources, tests, seconds=seconds)
+        return await run_tests(case, case.reference, resources, tests, seconds=seconds, confirm=own is not None)
 
-    twins = Twins() if case.settings.command else await find_twins(case.test_files, run, run_reference)
-    return as_reference(run).model_copy(update={"twins": twins})
+    twins = await find_twins(case.test_files, plain, run_reference)
+    found = as_reference(plain).model_copy(update={"twins": twins})
+    return found if own is None else as_reference(run).model_copy(update={"confirming": found})
+
+
+async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> TestRun | None:
+    """Return the reference's run with the runner that confirms the command; None if it does not pass there."""
+    if confirming_runner(case, resources) is None:
+        return None
+    try:
+        run = await run_tests(case, case.reference, resources, confirm=True)
+    except InfraError as error:
+        if not error.permanent:
+            raise
+        return None
+    return run if reference_problem(run, canary=True) is None else None
 
 
 def as_reference(run: TestRun) -> ReferenceRun:
     skipped = tuple(test.name for test in run.tests if test.state == "skipped")
-    names = tuple(test.name for test in run.tests)
-    return ReferenceRun(names=names, skipped=skipped, confirmed=run.unconfirmed is None)
+    return ReferenceRun(names=tuple(test.name for test in run.tests), skipped=skipped)
 
 
 def reference_problem(run: TestRun, *, canary: bool) -> str | None:

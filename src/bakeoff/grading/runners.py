@@ -62,11 +62,26 @@ async def run_tests(
     tests: Mapping[str, str] | None = None,
     *,
     seconds: float | None = None,
+    confirm: bool = False,
 ) -> TestRun:
-    """Run the tests on an answer, in a pristine folder. `tests` stand in for the suite's test files of these names."""
-    grader: Grader = _opened(case, resources)
+    """Run the tests on an answer, in a pristine folder.
+
+    Args:
+        case: The case.
+        answer: The files of the answer.
+        resources: The opened toolchains.
+        tests: Stand in for the suite's test files of these names.
+        seconds: The limit of the run, if not that of the case.
+        confirm: Run them with the runner that confirms the command of the case.
+    """
+    grader: Grader = confirming_runner(case, resources) if confirm else _opened(case, resources)
     files = {**case.with_answer(answer), **(tests or {})}
     return await grader.run(files, tests=case.settings.tests, seconds=seconds or case.settings.seconds)
+
+
+def confirming_runner(case: GradedCase, resources: Mapping[str, Any]) -> Any:
+    """Return our own runner of the tests that the case runs with a command, or None."""
+    return getattr(_opened(case, resources), "confirming", None)
 
 
 async def run_validator(

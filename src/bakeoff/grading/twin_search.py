@@ -63,6 +63,8 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
     searches = [
         _Search(index, name, test, proposals.candidates(test)) for index, (name, test) in enumerate(proposals.tests)
     ]
+    if not searches:
+        return Twins()
     await _locate(searches, files, plain, run)
     for attempt in range(_MOST_ROUNDS):
         wanted = 2 if attempt < 2 else 1  # a second twin is for another try; it is not worth a long search

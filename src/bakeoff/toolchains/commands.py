@@ -1,9 +1,8 @@
 """Run a track's own test command, for users who want exactly what the track does.
 
 Its installing part runs once, with a network and without any candidate. The tests then run without a network. A command
-tells little: its exit code, and a report if we know its runner. Both come from where the candidate is, so the command
-runs twice, the second time with a test that must fail: this exposes a candidate that ends it with 0 regardless. A
-candidate that knows the tests can tell these runs apart, so a guarded runner of ours runs them too, if there is one.
+tells little: its exit code, and a report if we know its runner. Both come from where the candidate is, so they are only
+a claim. `bakeoff.grading` has our own runner of the language confirm it, with perturbed twins of the tests.
 """
 
 import asyncio
@@ -26,12 +25,9 @@ from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
-from bakeoff.toolchains.canary import Canary
 from bakeoff.toolchains.install import Say, install_once, output_of
-from bakeoff.toolchains.jest import CANARY
 from bakeoff.toolchains.junit import LARGEST_REPORT, read_junit
 from bakeoff.toolchains.outcome import (
-    Grader,
     TestOutcome,
     TestRun,
     TestState,
@@ -80,43 +76,19 @@ def split_command(command: str) -> tuple[str | None, str]:
 
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
-    """Run a command in a folder of its own for each candidate. `guard` is our own runner of the same language."""
+    """Run a command in a folder of its own for each candidate."""
 
     sandbox: Sandbox
     track: Track
     command: str
     say: Say
-    guard: Grader | None = None
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        del tests  # the command knows its tests
         install, test = split_command(self.command)
         files = without_package_names(files)
         installed = None if install is None else await self._installed(install, files)
-        found = await self._run(test, files, installed, seconds)
-        with_canary = _with_failing_test(self.track, sorted(self.track.tests_among(tests, files))[0], files)
-        if not found.ok or with_canary is None:
-            return found
-        again = await self._run(test, with_canary, installed, seconds)
-        if again.stop != "finished":
-            return again
-        if again.ok:
-            why = "the command does not fail with a test that must fail"
-            return found.model_copy(update={"tampered": why, "canary_seen": False})
-        return found if self.guard is None else await self._confirmed(found, self.guard, files, tests, seconds)
-
-    async def _confirmed(
-        self, found: TestRun, guard: Grader, files: Mapping[str, str], tests: Sequence[str], seconds: float
-    ) -> TestRun:
-        """Add what the guarded runner finds: tampering, or that it cannot confirm the run."""
-        try:
-            guarded = await guard.run(files, tests=tests, seconds=seconds)
-        except InfraError as error:
-            if not error.permanent:
-                raise
-            return found.model_copy(update={"unconfirmed": str(error)})
-        if guarded.tampered:
-            return found.model_copy(update={"tampered": guarded.tampered, "canary_seen": False})
-        return found.model_copy(update={"unconfirmed": _dissent(found, guarded)})
+        return await self._run(test, files, installed, seconds)
 
     async def _run(self, test: str, files: Mapping[str, str], installed: Path | None, seconds: float) -> TestRun:
         report = _Report.wanted(test, self.track, files)
@@ -220,26 +192,6 @@ async def _registry_settings() -> dict[str, str]:
 def _offline_settings(installed: Path | None) -> dict[str, str]:
     settings = {**_MANAGERS, "COREPACK_ENABLE_NETWORK": "0", "YARN_ENABLE_NETWORK": "0", "CI": "1"}
     return settings | ({} if installed is None else {"COREPACK_HOME": str(installed / "corepack")})
-
-
-def _dissent(found: TestRun, guarded: TestRun) -> str | None:
-    """Return why the guarded run does not confirm the run of the command, or None if it does."""
-    passed, confirmed = (sum(test.state == "passed" for test in run.tests) for run in (found, guarded))
-    if guarded.ok:
-        return f"only {confirmed} of {passed} tests pass" if confirmed < passed else None
-    failed = [f"{test.name}: {test.message}" for test in guarded.tests if test.state == "failed"]
-    return next(iter([*([guarded.error] if guarded.error else []), *failed]), f"it was ended: {guarded.stop}")
-
-
-def _with_failing_test(track: Track, name: str, files: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the files with a test that must fail, or None for a language that we cannot write one in."""
-    canary = Canary()
-    if track.runner == "jest":
-        return {**files, name: canary.add_to(files[name], CANARY)}
-    if track.runner == "pytest":
-        test = f"\n\ndef test_holds_{canary.word}():\n    assert {canary.word!r} == {canary.proof!r}\n"
-        return {**files, name: files[name] + test}
-    return None
 
 
 @dataclass(frozen=True, slots=True)

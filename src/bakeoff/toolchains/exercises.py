@@ -1,4 +1,4 @@
-"""Test exercises of any track: with Jest or pytest where we have a guarded runner, or with a command."""
+"""Test exercises of any track: with our own Jest or pytest, or with a command."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,7 +23,7 @@ class ExerciseToolchain:
         track: The language of the exercises.
         slots: The number of candidates that are tested at a time.
         run_skipped: Also run the tests that the track marks as skipped.
-        command: Run this command instead of our own runner. It is slower, and needs our runner to confirm it.
+        command: Run this command instead of our own runner, which is opened too, to confirm the command.
         say: Tells the user about installations and warnings.
     """
 
@@ -43,22 +43,25 @@ class ExerciseToolchain:
     async def open(self) -> AsyncIterator["OpenExercises"]:
         sandbox = self.sandbox()
         async with AsyncExitStack() as stack:
-            yield OpenExercises(self.track, await self._grader(sandbox, stack), self.run_skipped)
+            if self.command is None:
+                yield OpenExercises(self.track, await self._own(sandbox, stack), self.run_skipped)
+                return
+            confirming = await self._confirming(sandbox, stack)
+            own = None if confirming is None else OpenExercises(self.track, confirming, self.run_skipped)
+            command = CommandRunner(sandbox, self.track, self.command, self.say)
+            yield OpenExercises(self.track, command, self.run_skipped, own)
 
-    async def _grader(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader:
-        if self.command is None:
-            return await self._guarded(sandbox, stack)
-        guard: Grader | None = None
-        if self.track.runner != "command":
-            try:
-                guard = await self._guarded(sandbox, stack)
-            except (InfraError, UsageError) as error:
-                self.say(
-                    f"warning: nothing confirms the results of `{self.command}` for {self.track.language}: {error}"
-                )
-        return CommandRunner(sandbox, self.track, self.command, self.say, guard)
+    async def _confirming(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader | None:
+        """Return our own runner of the language, or None if there is none or it cannot be had."""
+        if self.track.runner == "command":
+            return None
+        try:
+            return await self._own(sandbox, stack)
+        except InfraError as error:
+            self.say(f"warning: nothing confirms the results of `{self.command}` for {self.track.language}: {error}")
+            return None
 
-    async def _guarded(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader:
+    async def _own(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader:
         if self.track.runner == "pytest":
             return OpenPytest(sandbox, pytest_folders())
         if self.track.runner == "command":
@@ -71,11 +74,12 @@ class ExerciseToolchain:
 
 @dataclass(frozen=True, slots=True)
 class OpenExercises:
-    """Run the tests of exercises as their track has them."""
+    """Run the tests of exercises as their track has them. `confirming` runs the tests of a command without it."""
 
     track: Track
     grader: Grader
     run_skipped: bool = True
+    confirming: "OpenExercises | None" = None
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
         missing = [name for name in tests if name not in files]

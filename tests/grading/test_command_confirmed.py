@@ -1,0 +1,94 @@
+"""A track's own command decides, and our own runner confirms it with perturbed tests."""
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.grades import Grade, grade_answer
+from bakeoff.grading.references import REFERENCES, OpenReferences
+from bakeoff.grading.runners import toolchain_for
+from bakeoff.plan import Case, Grading
+from bakeoff.sandbox import choose_sandbox
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+TEST = """from double import double
+
+def test_doubles():
+    assert double(4) == 8
+
+def test_doubles_more():
+    assert double(7) == 14
+
+def test_doubles_text():
+    assert double("a") == "aa"
+
+def test_doubles_nothing():
+    assert double(0) == 0
+"""
+RIGHT = "def double(x):\n    return x * 2\n"
+WRONG = "def double(x):\n    return x * 7\n"
+HIDES = "import __main__\nif not hasattr(__main__, 'tell'):\n"
+PATCH = "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"
+FORGERIES = {
+    "patches pytest everywhere": PATCH,
+    "patches pytest where the command runs": HIDES + "".join(f"    {line}\n" for line in PATCH.splitlines()),
+    "ends with 0": "import os\nos._exit(0)\n",
+    "writes the report": """import os, re
+options = os.environ.get("PYTEST_ADDOPTS", "")
+if "--junitxml=" in options:
+    names = ["test_doubles", "test_doubles_more", "test_doubles_text", "test_doubles_nothing"]
+    cases = "".join(f'<testcase classname="double_test" name="{name}"/>' for name in names)
+    open(options.removeprefix("--junitxml="), "w").write(f"<testsuite>{cases}</testsuite>")
+    os._exit(0)
+""",
+}
+
+
+def exercise(command: str) -> GradedCase:
+    settings = Grading(
+        runner="command",
+        solution=("double.py",),
+        tests=("double_test.py",),
+        seconds=60.0,
+        track="python",
+        command=(command,),
+    )
+    hidden = {"double_test.py": TEST}
+    return graded_case(Case(id="double", prompt="?", hidden=hidden, reference={"double.py": RIGHT}, grading=settings))
+
+
+CASE = exercise("python3 -m pytest -q")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def resources(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mapping[str, Any]]:
+    folder: Path = tmp_path_factory.mktemp("references")
+    toolchain = toolchain_for(CASE.settings, lambda: choose_sandbox("auto"))
+    async with toolchain.open() as opened:
+        yield {toolchain.key: opened, REFERENCES: OpenReferences(folder, "bakeoff verify")}
+
+
+async def grade(resources: Mapping[str, Any], solution: str) -> Grade:
+    return await grade_answer(CASE, {"double.py": solution}, resources)
+
+
+async def test_a_right_solution_passes_the_tests_of_the_command(resources: Mapping[str, Any]) -> None:
+    found = await grade(resources, RIGHT)
+    assert found.ok, found.summary()
+    assert sorted(found.passed)[0] == "double_test > test_doubles"
+
+
+async def test_a_wrong_solution_fails_in_the_command(resources: Mapping[str, Any]) -> None:
+    found = await grade(resources, WRONG)
+    assert (found.ok, found.passed.total(), found.problem) == (False, 1, None)
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+async def test_a_forgery_is_not_confirmed(resources: Mapping[str, Any], name: str) -> None:
+    found = await grade(resources, FORGERIES[name] + WRONG)
+    assert not found.ok
+    assert found.passed.total() == 0, found.summary()
