@@ -54,13 +54,15 @@ async def test_what_is_hidden_in_a_readable_folder_stays_hidden(place: Place, ou
     (outside.parent / "package" / "inner").mkdir(parents=True)
     (outside.parent / "package" / "inner" / "reference.py").write_text("the answer")
     (outside.parent / "package" / "shown.py").write_text("shown")
+    (outside.parent / "link").symlink_to("package")
     for path in outside.parent.rglob("*"):
         path.chmod(0o755)
     hidden = outside.parent / "package" / "inner"
-    script = f"cat {outside} {outside.parent}/package/shown.py; cat {hidden}/reference.py; ls {outside.parent}/package"
+    script = f"cat {outside} {outside.parent}/package/shown.py; cat {hidden}/reference.py"
+    script += f"; cat {outside.parent}/link/inner/reference.py; ls {outside.parent}/package"
     done = await run(place, script, readable=(outside.parent,), hidden=(hidden,))
     assert done.stdout == b"the original testsshowninner\nshown.py\n"
-    assert b"ermission denied" in done.stderr
+    assert done.stderr.count(b"ermission denied") == 2
 
 
 async def test_it_has_the_network_and_no_abstract_sockets_of_others(place: Place) -> None:
@@ -86,4 +88,4 @@ def test_everything_that_is_given_is_there_once_and_the_package_is_not(place: Pl
     access = allowed_access(Command(("true",), place, seconds=1.0), [Path("/usr/lib")])
     assert "/usr/lib" not in access["readable"]
     assert "/usr/bin" in access["readable"]
-    assert access["listed"] == ["/usr"]
+    assert "/usr" in access["listed"]

@@ -71,10 +71,11 @@ def allowed_access(command: Command, hidden: Sequence[Path]) -> dict[str, list[s
 
     It is what bubblewrap would show. Of a folder with something hidden in it, the command can list the names.
     """
-    roots = [path for given in (*toolchain(), *command.readable) for path in (given, given.resolve())]
     system = [Path(name) for name in (*SYSTEM, "/etc", "/proc", "/sys", "/dev")]
+    roots = dict.fromkeys(path.resolve() for path in (*system, *toolchain(), *command.readable))
+    closed = [path.resolve() for path in hidden]
     listed: list[Path] = []
-    readable = [path for root in dict.fromkeys([*system, *roots]) for path in _without(root, hidden, listed)]
+    readable = [path for root in roots for path in _without(root, closed, listed)]
     place = command.place
     return {
         "readable": [str(path) for path in readable],
@@ -84,11 +85,15 @@ def allowed_access(command: Command, hidden: Sequence[Path]) -> dict[str, list[s
 
 
 def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator[Path]:
-    """Yield paths that make up a folder without what is hidden in it. Add the folders on the way to `listed`."""
-    if root in hidden:
-        return
-    if not any(path.is_relative_to(root) for path in hidden):
+    """Yield paths that make up a folder without what is hidden in it. Add the folders on the way to `listed`.
+
+    Rules hold for what a link leads to, so a link to a folder around something hidden counts as that folder.
+    """
+    real = root.resolve()
+    if not any(path.is_relative_to(real) for path in hidden):
         yield root
+        return
+    if root.is_symlink() or real in hidden:
         return
     listed.append(root)
     for child in root.iterdir():
