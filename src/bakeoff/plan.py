@@ -79,6 +79,7 @@ class Grading(FrozenModel):
     canary: str | None = Field(default=None, description="for `junit`: a test of the suite that must fail")
     validator: RelativePath | None = Field(default=None, description="the hidden file with the suite's validator")
     run_skipped: bool = Field(default=True, description="also run the tests that a track marks as skipped")
+    processes: bool = Field(default=False, description="for `pytest`: tests and answers may start processes")
 
 
 Gate = Literal["mean", "pass@k", "pass^k"]

@@ -43,6 +43,8 @@ class Command:
     stdin: bytes = b""
     network: bool = False  # enforced from `bwrap` up; the `process` sandbox cannot take the network away
     readable: tuple[Path, ...] = ()  # further host paths that it can read, such as a toolchain
+    graded: bool = False  # refuse system calls that reach into other processes; the same environment everywhere
+    children: bool = True  # may start processes, and not only threads; in `docker`, all may
     time_up: asyncio.Event | None = None  # ends it as `seconds` do, for clocks that can be paused
 
 

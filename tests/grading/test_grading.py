@@ -67,6 +67,8 @@ def test_a_validator_that_is_not_there_is_named() -> None:
         ({"track": "python"}, ["exercises python"]),
         ({"runner": "command", "track": "rust", "command": ("cargo test",)}, ["exercises rust by cargo test"]),
         ({"track": "python", "run_skipped": False}, ["exercises python without skipped tests"]),
+        ({"processes": True}, ["pytest with processes"]),
+        ({"track": "python", "processes": True}, ["exercises python with processes"]),
     ],
 )
 def test_a_case_needs_the_toolchains_of_its_tests_and_its_validator(settings: dict[str, Any], keys: list[str]) -> None:

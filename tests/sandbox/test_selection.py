@@ -11,7 +11,7 @@ import pytest
 
 import bakeoff.sandbox
 from bakeoff.errors import SandboxMissing
-from bakeoff.protocols import Place, Sandbox
+from bakeoff.protocols import Command, Place, Sandbox
 from bakeoff.sandbox import available, choose_sandbox
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.environment import environment, inherited, search_path, toolchain
@@ -117,7 +117,8 @@ def test_the_search_path_has_our_python_first_and_no_relative_entry() -> None:
 
 
 def test_what_the_command_adds_to_its_environment_wins(tmp_path: Path) -> None:
-    made = environment(Place(tmp_path, tmp_path, tmp_path), {"HOME": "/elsewhere", "TOKEN": "t"})
+    place = Place(tmp_path, tmp_path, tmp_path)
+    made = environment(place, Command(("true",), place, 1.0, env={"HOME": "/elsewhere", "TOKEN": "t"}))
     assert (made["HOME"], made["TOKEN"]) == ("/elsewhere", "t")
 
 

@@ -228,3 +228,16 @@ async def test_a_solution_that_exits_is_told_with_its_exit_code_and_nothing_of_o
     found = await run(python, "import os\nos._exit(3)")
     assert found.stop == "crashed"
     assert found.error == "its process ended with exit code 3 before its tests did: no output"
+
+
+STARTS = "import subprocess\ndef add(a, b):\n    return int(subprocess.check_output(['expr', str(a), '+', str(b)]))\n"
+
+
+@pytest.mark.parametrize("processes", [True, False])
+async def test_a_solution_starts_processes_only_where_the_suite_has_them(processes: bool) -> None:
+    sandbox = choose_sandbox("auto")
+    async with PytestToolchain(lambda: sandbox, processes).open() as opened:
+        found = await run(opened, STARTS)
+    assert found.ok is (processes or sandbox.name == "docker"), found
+    if not found.ok:
+        assert "PermissionError: [Errno 1] Operation not permitted" in found.tests[0].message

@@ -25,7 +25,9 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
             track = graded_track(settings.track, command)
         except UsageError as error:
             raise GraderError(str(error)) from error
-        return ExerciseToolchain(sandbox, track, slots, run_skipped=settings.run_skipped, command=command)
+        return ExerciseToolchain(
+            sandbox, track, slots, run_skipped=settings.run_skipped, processes=settings.processes, command=command
+        )
     if settings.runner == "vitest":
         from bakeoff.toolchains.vitest import VitestToolchain
 
@@ -33,7 +35,7 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
     if settings.runner == "pytest":
         from bakeoff.toolchains.pytest_runner import PytestToolchain
 
-        return PytestToolchain(sandbox)
+        return PytestToolchain(sandbox, settings.processes)
     if settings.runner == "junit":
         from bakeoff.toolchains.junit import JunitToolchain
 

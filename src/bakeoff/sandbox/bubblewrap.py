@@ -11,7 +11,16 @@ from bakeoff.sandbox.environment import environment, toolchain
 from bakeoff.sandbox.mounts import follow, plan_mounts
 from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_root
 from bakeoff.sandbox.process import PACKAGE, SYSTEM, check_user
-from bakeoff.sandbox.supervisor_client import STATUS_WORD, Finished, Order, make_order, supervise, supervise_now
+from bakeoff.sandbox.supervisor_client import (
+    FILTER_WORD,
+    STATUS_WORD,
+    Finished,
+    Order,
+    make_order,
+    supervise,
+    supervise_now,
+)
+from bakeoff.sandbox.system_calls import filter_of
 
 INSIDE = Place(work=Path("/workspace"), home=Path("/home/trial"), tmp=Path("/tmp"))  # noqa: S108 - a private one
 INSIDE_USER = "1000"  # as in etc/passwd beside this file
@@ -57,7 +66,7 @@ class BubblewrapSandbox:
             if not any(step["kind"] == "cover" for step in mounts):
                 mounts = None  # everything can be reached already, and a container may not permit mounts
         argv = (self.program, *self.options(command, shown), "--", *AS_A_SHELL_WOULD, *command.argv)
-        return make_order(command, argv=argv, env=environment(INSIDE, command.env), cwd="/", mounts=mounts)
+        return make_order(command, argv=argv, env=environment(INSIDE, command), cwd="/", mounts=mounts)
 
     def options(self, command: Command, shown: list[Path]) -> Iterator[str]:
         place = command.place
@@ -77,6 +86,8 @@ class BubblewrapSandbox:
                 yield from ("--tmpfs", str(path), "--remount-ro", str(path))
         # Both are in memory: if they were writable, a command could fill it beyond any limit.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+        if filter_of(command):
+            yield from ("--seccomp", FILTER_WORD)
         yield from ("--chdir", str(INSIDE.work), "--json-status-fd", STATUS_WORD)
 
 

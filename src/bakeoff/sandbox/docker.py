@@ -14,7 +14,7 @@ from pathlib import Path
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed
 from bakeoff.sandbox.bubblewrap import INSIDE, SHARED_MEMORY_BYTES, signals_as_negative
-from bakeoff.sandbox.environment import DEFAULT_PATH, inherited, private
+from bakeoff.sandbox.environment import DEFAULT_PATH, passed_on, private
 from bakeoff.sandbox.places import one_command_at_a_time
 from bakeoff.sandbox.process import check_user
 from bakeoff.sandbox.supervisor_client import Finished, Order, make_order, supervise
@@ -107,7 +107,7 @@ class DockerSandbox:
 
 def told(command: Command) -> dict[str, str]:
     """Return variables that are not secret, or that the client uses itself under the same name."""
-    ours = {**inherited(os.environ), "PATH": DEFAULT_PATH, **private(INSIDE)}
+    ours = {**passed_on(command), "PATH": DEFAULT_PATH, **private(INSIDE)}
     return ours | {name: value for name, value in command.env.items() if name in ours or is_clients(name)}
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from bakeoff.protocols import Place
+from bakeoff.protocols import Command, Place
 
 ALLOWED = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 ALLOWED_PREFIX = "LC_"
+FIXED = {"LANG": "C.UTF-8", "TZ": "UTC"}
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -44,9 +45,14 @@ def private(inside: Place) -> dict[str, str]:
     }
 
 
-def environment(inside: Place, added: Mapping[str, str]) -> dict[str, str]:
+def environment(inside: Place, command: Command) -> dict[str, str]:
     """Return the complete environment of a command that runs on the host's files."""
-    return {**inherited(os.environ), "PATH": search_path(os.environ), **private(inside), **added}
+    return {**passed_on(command), "PATH": search_path(os.environ), **private(inside), **command.env}
+
+
+def passed_on(command: Command) -> dict[str, str]:
+    """Return what a command learns of the host's language and time: nothing if it is graded."""
+    return dict(FIXED) if command.graded else inherited(os.environ)
 
 
 @cache

@@ -15,7 +15,6 @@ from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_ro
 from bakeoff.sandbox.supervisor import LANDLOCK_CREATE, LANDLOCK_VERSION
 from bakeoff.sandbox.supervisor_client import Report, SupervisorLost, make_order, supervise, supervise_now
 
-PR_SET_DUMPABLE = 4
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix")
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"))
 PACKAGE = Path(bakeoff.__file__).parent  # it contains bundled references, which no subject may read
@@ -34,8 +33,6 @@ class ProcessSandbox:
 
     async def run(self, command: Command) -> Completed:
         check_user(command.place)
-        if not we_are_root():
-            hide_our_memory()
         place = command.place
         mounts, access = None, None
         if self.private_mounts:
@@ -49,7 +46,7 @@ class ProcessSandbox:
         order = make_order(
             command,
             argv=command.argv,
-            env=environment(place, command.env),
+            env=environment(place, command),
             cwd=str(place.work),
             mounts=mounts,
             system_read_only=True,
@@ -103,12 +100,6 @@ def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator
 def check_user(place: Place) -> None:
     if we_are_root() and place.uid is None:
         raise InfraError(f"{place.work} has no user of its own, and root must not run a subject; use open_place()")
-
-
-def hide_our_memory() -> None:
-    """Keep our environment and memory out of /proc: without root, the subject is the same user as we are."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def has_landlock() -> bool:

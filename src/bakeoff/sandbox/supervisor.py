@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 LINUX = sys.platform == "linux"
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
+PR_SET_DUMPABLE, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 4, 22, 2
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
 CLONE_NEWNS, CLONE_NEWIPC = 0x00020000, 0x08000000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x40000
@@ -222,6 +223,16 @@ def confine(order: Order) -> None:
         if order["access"] is not None:
             restrict_access(order["access"])
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if order["filter"]:
+            refuse_system_calls(bytes.fromhex(order["filter"]))
+
+
+def refuse_system_calls(program: bytes) -> None:
+    """Have the kernel check each system call from here on; see `system_calls.py`."""
+    instructions = ctypes.create_string_buffer(program, len(program))
+    filter_of_kernel = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(instructions))
+    if libc().prctl(PR_SET_SECCOMP, ctypes.c_ulong(SECCOMP_MODE_FILTER), filter_of_kernel, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
 
 
 def lower_rlimit(which: int, value: int) -> None:
@@ -545,6 +556,7 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
     if order["uid"] is None and "RLIMIT_NPROC" in order["rlimits"]:
         order["rlimits"]["RLIMIT_NPROC"] += processes_of(os.getuid())
     status = offer_status_pipe(order)
+    offer_filter(order)
     started = time.monotonic()
     reaper.command = start(order)
     for descriptor in (0, 1, 2):  # only the command may hold the streams, so that their end is its end
@@ -574,6 +586,18 @@ def offer_status_pipe(order: Order) -> int:
     os.set_inheritable(writing, order["status_word"] in order["argv"])
     order["argv"] = [str(writing) if word == order["status_word"] else word for word in order["argv"]]
     return reading
+
+
+def offer_filter(order: Order) -> None:
+    """Let a wrapper such as bubblewrap read the filter, which it would not survive itself."""
+    if order["filter_word"] not in order["argv"]:
+        return
+    reading, writing = os.pipe()
+    os.write(writing, bytes.fromhex(order["filter"]))
+    os.close(writing)
+    os.set_inheritable(reading, True)
+    order["argv"] = [str(reading) if word == order["filter_word"] else word for word in order["argv"]]
+    order["filter"] = ""
 
 
 def read_now(descriptor: int) -> str:
@@ -627,6 +651,8 @@ def main() -> None:
     os.set_inheritable(control, False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # Bakeoff handles Ctrl-C and tells us through the control socket
+    if LINUX:
+        prctl(PR_SET_DUMPABLE, 0)  # a command of our own user must not get at the control socket
     order = read_order(control)
     try:
         report = sweep(order["sweep"]) if "sweep" in order else carry_out(order, control)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import os
 import secrets
@@ -19,14 +20,17 @@ from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Stop
 from bakeoff.sandbox.mounts import Step
+from bakeoff.sandbox.system_calls import filter_of
 
 Order: TypeAlias = dict[str, Any]
 Report: TypeAlias = dict[str, Any]
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
+PR_SET_DUMPABLE = 4
 GRACE_SECONDS = 150.0  # for killing and cleaning up; a supervisor that takes longer is broken
 MEGABYTE = 1 << 20
 OPEN_FILES = 8192
+FILTER_WORD = f"filter-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that has `filter_of` the command
 STATUS_WORD = f"status-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that the supervisor chooses
 
 
@@ -78,6 +82,8 @@ def make_order(
         "argv": list(argv),
         "env": dict(env),
         "status_word": STATUS_WORD,
+        "filter_word": FILTER_WORD,
+        "filter": filter_of(command).hex() if confined else "",
         "cwd": cwd,
         "seconds": command.seconds,
         "confined": confined,
@@ -252,8 +258,15 @@ async def end_of(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
+def hide_our_memory() -> None:
+    """Keep our environment, memory and descriptors from other processes: the verdict is ours, and so are the keys."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
 async def supervise(order: Order, command: Command) -> Finished:
     """Run one order. A cancellation ends the command and all its processes before it is passed on."""
+    hide_our_memory()
     async with conversation(command.stdin, command.limits.output_kb * 1024) as talk:
         exchange = asyncio.ensure_future(talk.exchange(order))
         ending = asyncio.ensure_future(talk.end_at(command.time_up))

@@ -99,7 +99,9 @@ class CommandRunner:
             env = {**_offline_settings(installed), **report.env}
             argv = ("/bin/sh", "-c", report.command)
             readable = () if installed is None else (installed,)
-            done = await self.sandbox.run(Command(argv, place, seconds, LIMITS, env=env, readable=readable))
+            done = await self.sandbox.run(
+                Command(argv, place, seconds, LIMITS, env=env, readable=readable, graded=True)
+            )
             taken = take(place.work, [report.file], max_bytes=LARGEST_REPORT, max_files=1)
         if done.stop != "exited":
             return stopped_by_limit(done)

@@ -23,6 +23,7 @@ class ExerciseToolchain:
         track: The language of the exercises.
         slots: The number of candidates that are tested at a time.
         run_skipped: Also run the tests that the track marks as skipped.
+        processes: Let tests and solutions in Python start processes.
         command: Run this command instead of our own runner, which is opened too, to confirm the command.
         say: Tells the user about installations and warnings.
     """
@@ -31,13 +32,15 @@ class ExerciseToolchain:
     track: Track = TYPESCRIPT
     slots: int = 1
     run_skipped: bool = True
+    processes: bool = False
     command: str | None = None
     say: Say = quiet
 
     @property
     def key(self) -> str:
         how = f" by {self.command}" if self.command else ""
-        return f"exercises {self.track.slug}{how}{'' if self.run_skipped else ' without skipped tests'}"
+        processes = " with processes" if self.processes else ""
+        return f"exercises {self.track.slug}{how}{'' if self.run_skipped else ' without skipped tests'}{processes}"
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenExercises"]:
@@ -63,7 +66,7 @@ class ExerciseToolchain:
 
     async def _own(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader:
         if self.track.runner == "pytest":
-            return OpenPytest(sandbox, pytest_folders())
+            return OpenPytest(sandbox, pytest_folders(), self.processes)
         if self.track.runner == "command":
             raise UsageError(f"exercises in {self.track.language} have no test runner here: pass --test-command")
         jest = OpenJest(sandbox, await install_jest(self.say), self.slots)

@@ -33,14 +33,18 @@ _LINES: TypeAdapter[TestOutcome | _End] = TypeAdapter(TestOutcome | _End)
 
 @dataclass(frozen=True, slots=True)
 class PytestToolchain:
-    """The resource that runs Python tests."""
+    """The resource that runs Python tests. They start processes only if `processes` says so."""
 
     sandbox: Callable[[], Sandbox]
-    key = "pytest"
+    processes: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"pytest{' with processes' if self.processes else ''}"
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenPytest"]:
-        yield OpenPytest(self.sandbox(), pytest_folders())
+        yield OpenPytest(self.sandbox(), pytest_folders(), self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class OpenPytest:
 
     sandbox: Sandbox
     folders: tuple[Path, ...]
+    processes: bool = False
 
     async def run(
         self, files: Mapping[str, str], *, tests: Sequence[str] = ("test_solution.py",), seconds: float
@@ -61,7 +66,8 @@ class OpenPytest:
             # JSON can hold a lone surrogate and a file cannot.
             put_files(place, {name: text.encode(errors="replace") for name, text in files.items()})
             argv = (python_in(self.sandbox), "-I", "-B", "-c", HARNESS, job)
-            done = await self.sandbox.run(Command(argv, place, seconds, LIMITS, readable=self.folders))
+            command = Command(argv, place, seconds, LIMITS, readable=self.folders, graded=True, children=self.processes)
+            done = await self.sandbox.run(command)
         return _read_run(done)
 
 

@@ -25,6 +25,9 @@ _TOOL_NAMES = (
 _TOOL_FOLDERS = frozenset(
     {"node_modules", "__mocks__", "__tests__", "__snapshots__", "test", "tests", ".git", ".meta", ".docs", ".yarn"}
 )
+_STARTS_PROCESSES = re.compile(
+    r"\b(?:subprocess|multiprocessing|ProcessPoolExecutor|os\.(?:fork|popen|system|\w*spawn))"
+)
 _TEST_RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "jest", "vitest"})
 
 
@@ -108,6 +111,11 @@ def graded_track(language: str, command: str | None = None) -> Track:
         known = ", ".join(each.slug for each in GUARDED)
         raise UsageError(f"exercises in {language!r} have no test runner here, only {known} do; pass --test-command")
     return replace(track, command=command)
+
+
+def starts_processes(*texts: str) -> bool:
+    """Tell whether tests or a reference in Python start processes, so that answers must be free to do that too."""
+    return any(_STARTS_PROCESSES.search(text) for text in texts)
 
 
 def matches(path: str, patterns: Iterable[str]) -> bool:

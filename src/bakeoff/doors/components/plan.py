@@ -13,6 +13,7 @@ from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, parse_mcp_option
 from bakeoff.models.providers import parse_model_name
 from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
+from bakeoff.toolchains.tracks import starts_processes
 
 DOOR = "components"
 CONTROLS = ("oracle", "nop", "cheat")
@@ -68,11 +69,18 @@ def case_of(suite: Suite, *, hide_tests: bool) -> Case:
             tests=(suite.test_file,),
             seconds=layout.seconds,
             validator=suite.validator_file,
+            processes=_may_start_processes(suite),
             **commanded,
         ),
         tags={key: value for key, value in tags.items() if value},
         limits=_LIMITS,
     )
+
+
+def _may_start_processes(suite: Suite) -> bool:
+    if suite.layout.processes is not None or suite.layout.runner != "pytest":
+        return bool(suite.layout.processes)
+    return starts_processes(suite.test_content, suite.reference, *(suite.support or {}).values())
 
 
 def build_prompt(suite: Suite, *, hide_tests: bool) -> str:

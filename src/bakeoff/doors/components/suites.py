@@ -51,6 +51,10 @@ class Layout(FrozenModel):
     report: TakenPath = Field(default="report.xml", description="where that program writes JUnit XML")
     canary: str | None = Field(default=None, description="for runner `junit`: the name of a test that must fail")
     seconds: PositiveFloat = Field(default=30.0, description="limit of one run of the tests")
+    processes: bool | None = Field(
+        default=None,
+        description="for runner `pytest`: answers may start processes; by default if tests or reference do",
+    )
 
     @model_validator(mode="after")
     def _check_fields(self) -> "Layout":

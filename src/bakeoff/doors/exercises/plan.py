@@ -17,6 +17,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.subjects.agent_definition import AgentDefinition
 from bakeoff.subjects.command_agent import CLI_AGENT, GRACE_SECONDS
+from bakeoff.toolchains.tracks import starts_processes
 
 DOOR = "exercises"
 TEST_ONLY = "as-it-is"
@@ -74,10 +75,16 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
             track=track.slug,
             command=(command,) if command else (),
             run_skipped=request.unskip,
+            processes=_may_start_processes(exercise),
         ),
         tags={key: value for key, value in tags.items() if value},
         limits=_LIMITS.model_copy(update=seconds),
     )
+
+
+def _may_start_processes(exercise: Exercise) -> bool:
+    tests = [exercise.files[name] for name in exercise.tests]
+    return exercise.track.runner == "pytest" and starts_processes(*tests, *exercise.example.values())
 
 
 def _collected(exercise: Exercise) -> tuple[str, ...]:

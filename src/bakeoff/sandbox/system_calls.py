@@ -1,0 +1,105 @@
+"""Choose the system calls that a graded command may not use, as a program for the kernel (seccomp).
+
+Code that is graded gets no way to look into other processes, and none to new namespaces, where it would be root. If it
+need not start processes, it cannot do that either; threads still work.
+"""
+
+import ctypes
+import platform
+import struct
+import sys
+from functools import cache
+
+from bakeoff.protocols import Command
+
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+ALLOW, FAIL = 0x7FFF0000, 0x00050000
+EPERM, ENOSYS = 1, 38
+LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+NUMBER_AT, MACHINE_AT, FIRST_ARGUMENT_AT = 0, 4, 16  # in `struct seccomp_data`
+CLONE_THREAD = 0x00010000
+NEW_NAMESPACES = 0x7E020000
+X32_CALLS = 0x40000000  # a second set of numbers for the calls of x86-64
+
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+REFUSED = {  # by their names, with their numbers on these machines
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+}
+CLONE, CLONE3 = (56, 220), 435
+FORK_AND_VFORK_OF_X86 = (57, 58)  # elsewhere they are `clone`
+
+
+def filter_of(command: Command) -> bytes:
+    """Return the program that refuses system calls to a command; empty if it may use all, or the kernel has none."""
+    machine = platform.machine()
+    if machine not in MACHINES or not kernel_filters() or (command.children and not command.graded):
+        return b""
+    return refusing_program(machine, graded=command.graded, children=command.children)
+
+
+@cache
+def kernel_filters() -> bool:
+    """Tell whether the kernel takes such programs: without one, it then complains about the missing address."""
+    if sys.platform != "linux":
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(SECCOMP_MODE_FILTER), None, 0, 0)
+    return ctypes.get_errno() == 14  # EFAULT
+
+
+def refusing_program(machine: str, *, graded: bool, children: bool) -> bytes:
+    """Return the instructions. Each check is followed by its result, so that a jump never leads further than that."""
+    column = list(MACHINES).index(machine)
+    refused = [numbers[column] for numbers in REFUSED.values()] if graded else []
+    program = [_load(MACHINE_AT), _unless(EQUAL, MACHINES[machine]), _fail(EPERM), _load(NUMBER_AT)]
+    if machine == "x86_64":
+        program += [_if(AT_LEAST, X32_CALLS), _fail(ENOSYS)]
+        refused += () if children else FORK_AND_VFORK_OF_X86
+    for number in refused:
+        program += [_if(EQUAL, number), _fail(EPERM)]
+    # The arguments of `clone3` cannot be checked. Without it, C libraries use `clone`, as on an older kernel.
+    program += [_if(EQUAL, CLONE3), _fail(ENOSYS), _unless(EQUAL, CLONE[column]), _allow(), _load(FIRST_ARGUMENT_AT)]
+    program += [_if(ANY_BIT, NEW_NAMESPACES), _fail(EPERM)]
+    if not children:
+        program += [_unless(ANY_BIT, CLONE_THREAD), _fail(EPERM)]
+    return b"".join([*program, _allow()])
+
+
+def _load(offset: int) -> bytes:
+    return _instruction(LOAD, offset)
+
+
+def _if(check: int, value: int) -> bytes:
+    """Carry out the next instruction only if the check holds."""
+    return _instruction(check, value, 0, 1)
+
+
+def _unless(check: int, value: int) -> bytes:
+    """Carry out the next instruction only if the check does not hold."""
+    return _instruction(check, value, 1, 0)
+
+
+def _fail(number: int) -> bytes:
+    return _instruction(RETURN, FAIL | number)
+
+
+def _allow() -> bytes:
+    return _instruction(RETURN, ALLOW)
+
+
+def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("HBBI", code, if_true, if_false, value)
