@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import typer
 
+from bakeoff.cli.audited import audited
 from bakeoff.cli.console import can_ask, out, say, warn
 from bakeoff.cli.dry_run import print_dry_run, print_plan
 from bakeoff.cli.flags import ComponentsFlags, EndingFlags, RunFlags, SuiteFlags, VerifyFlags
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
-from bakeoff.doors.components.plan import build_plan
+from bakeoff.doors.components.plan import build_plan, case_of
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import Suite, find_suites
 from bakeoff.engine.run import sandbox_of
@@ -18,7 +20,13 @@ from bakeoff.errors import InfraError, UsageError
 
 
 def run_components(
-    *, context: typer.Context, wanted: ComponentsFlags, flags: RunFlags, no_open: bool, ending: EndingFlags
+    *,
+    context: typer.Context,
+    wanted: ComponentsFlags,
+    require_audit: Path | None,
+    flags: RunFlags,
+    no_open: bool,
+    ending: EndingFlags,
 ) -> int:
     """Run suites. If no model is named, ask in a terminal for what is not on the command line."""
     request, options = ComponentsRequest(**wanted.values()), flags.options()
@@ -38,11 +46,13 @@ def run_components(
     if options.max_cost is not None and not request.pricing:
         raise UsageError("--max-cost needs prices, and --no-pricing leaves them out: use only one of them")
     suites = _suites_of(request)
+    if require_audit is not None:
+        suites = audited(suites, [case_of(suite, hide_tests=request.hide_tests) for suite in suites], require_audit)
     plan = build_plan(request, suites)
     if flags.dry_run:
         print_dry_run(check_plan(plan, options))
         return PASSED
-    if len(gradable := _gradable(suites)) < len(suites):
+    if len(gradable := gradable_suites(suites)) < len(suites):
         plan = build_plan(request, gradable)
     from bakeoff.doors.components.tools import check_servers
 
@@ -57,7 +67,7 @@ def _suites_of(request: ComponentsRequest) -> tuple[Suite, ...]:
     return found.suites
 
 
-def _gradable(suites: Sequence[Suite]) -> tuple[Suite, ...]:
+def gradable_suites(suites: Sequence[Suite]) -> tuple[Suite, ...]:
     """Return the suites that can be graded here: those that need Node are left out where it is missing."""
     need_node = [suite.name for suite in suites if suite.needs_node]
     if not need_node:
@@ -80,6 +90,6 @@ def verify(*, wanted: SuiteFlags, flags: VerifyFlags) -> int:
     from bakeoff.cli.verify import print_checks
     from bakeoff.doors.components.verify import verify_suites
 
-    suites = _gradable(_suites_of(ComponentsRequest(**wanted.values())))
+    suites = gradable_suites(_suites_of(ComponentsRequest(**wanted.values())))
     checks = asyncio.run(verify_suites(suites, sandbox_of(flags.options()), flags.jobs))
     return print_checks(checks, "suite", ("reference", "empty", "wrong"))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from bakeoff.cli.audited import audited
 from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import AgentFlags, EndingFlags, ExerciseFlags, ReportFlags, RunFlags, VerifyFlags
@@ -18,7 +19,7 @@ from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
 from bakeoff.doors.exercises.agents import agent_statuses, known_agents
 from bakeoff.doors.exercises.exercises import Exercise, find_exercises
 from bakeoff.doors.exercises.image import CONTAINERFILE, plan_image
-from bakeoff.doors.exercises.plan import build_plan, build_prompt
+from bakeoff.doors.exercises.plan import build_plan, build_prompt, case_of
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
 from bakeoff.doors.exercises.results.read import ExerciseResultReader, read_result
@@ -31,11 +32,19 @@ from bakeoff.sandbox.process import ProcessSandbox
 
 
 def run_agents(
-    *, wanted: AgentFlags, print_instructions: bool, flags: RunFlags, no_open: bool, ending: EndingFlags
+    *,
+    wanted: AgentFlags,
+    print_instructions: bool,
+    require_audit: Path | None,
+    flags: RunFlags,
+    no_open: bool,
+    ending: EndingFlags,
 ) -> int:
     """Run agents on exercises. Find everything that is wrong before the run starts."""
     request, options = ExercisesRequest(**wanted.values()), flags.options()
     exercises = _exercises_of(request)
+    if require_audit is not None:
+        exercises = audited(exercises, [case_of(exercise, request) for exercise in exercises], require_audit)
     if print_instructions:
         _print_prompts(exercises, request)
         return PASSED
@@ -43,7 +52,7 @@ def run_agents(
     if flags.dry_run:
         print_dry_run(check_plan(plan, options))
         return PASSED
-    if len(fit := _gradable(exercises, request)) < len(exercises):
+    if len(fit := gradable(exercises, request)) < len(exercises):
         plan = build_plan(request, fit)
     checked = check_plan(plan, options)
     _warn_of_readable_examples(checked, request)
@@ -56,7 +65,7 @@ def _exercises_of(request: ExercisesRequest) -> tuple[Exercise, ...]:
     return found.exercises
 
 
-def _gradable(exercises: Sequence[Exercise], request: ExercisesRequest) -> tuple[Exercise, ...]:
+def gradable(exercises: Sequence[Exercise], request: ExercisesRequest) -> tuple[Exercise, ...]:
     """Return the exercises whose tests can run here; warn of the others."""
     fit, warnings = asyncio.run(gradable_exercises(exercises, request.test_command, say))
     warn(warnings)
@@ -91,7 +100,7 @@ def verify(*, wanted: ExerciseFlags, flags: VerifyFlags) -> int:
     from bakeoff.doors.exercises.verify import verify_exercises
 
     request = ExercisesRequest(**wanted.values())
-    exercises = _gradable(_exercises_of(request), request)
+    exercises = gradable(_exercises_of(request), request)
     checks = asyncio.run(verify_exercises(exercises, request, sandbox_of(flags.options()), flags.jobs))
     return print_checks(checks, "exercise", ("example", "stub"))
 

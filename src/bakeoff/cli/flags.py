@@ -21,6 +21,10 @@ MaxCost = Annotated[float | None, Option(metavar="USD", help="Stop at this cost;
 NoOpen = Annotated[bool, Option("--no-open", help="Do not open the browser.")]
 ExitZero = Annotated[bool, Option("--exit-zero", help="Exit with 0 even if something failed.")]
 Output = Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write; `-` is stdout.")]
+RequireAudit = Annotated[
+    Path | None,
+    Option(metavar="FILE", help="Use only cases that passed this audit (audit.json) and have not changed since."),
+]
 AgentFiles = Annotated[
     list[Path] | None,
     Option("--agent-file", metavar="FILE", help="A YAML file that describes an agent of your own. Repeatable."),
@@ -92,6 +96,20 @@ class VerifyFlags(Flags):
 
     jobs: Jobs = 2
     sandbox: Sandbox = "auto"
+
+
+class AuditFlags(Flags):
+    """How thorough `bakeoff audit` is. The fields are those of `AuditSettings`."""
+
+    only: list[str] | None = flag(None, "Audit only this suite or exercise.", "--case")
+    rounds: int = flag(5, "How often to grade the reference and the starting files.", min=1)
+    mutants: int = flag(20, "How many faults to try in each reference.", min=0)
+    cheats: int = flag(10, "How many cheats to try on each case.", min=0)
+    seed: int = flag(0, "The seed that chooses the faults.")
+    least_killed: float = flag(
+        0.75, "The share of faults that tests must notice.", "--min-killed", min=0, max=1, metavar="SHARE"
+    )
+    output: Path = flag(Path("results/audit"), "The folder to write to.", "--output", "-o", metavar="DIR")
 
 
 class OutputFlags(Flags):

@@ -17,6 +17,7 @@ from bakeoff.cli.crash import READER_GONE, accept_every_character, report_crash,
 from bakeoff.cli.declare import command, flag
 from bakeoff.cli.flags import (
     AsJson,
+    AuditFlags,
     CompareFlags,
     ComponentsFlags,
     EndingFlags,
@@ -26,6 +27,7 @@ from bakeoff.cli.flags import (
     OutputFlags,
     Refresh,
     ReportFlags,
+    RequireAudit,
     RescoreFlags,
     Results,
     ResumeFlags,
@@ -92,6 +94,7 @@ def run_components(
     *,
     context: typer.Context,
     wanted: ComponentsFlags,
+    require_audit: RequireAudit = None,
     flags: RunFlags,
     no_open: NoOpen = False,
     ending: EndingFlags,
@@ -105,6 +108,26 @@ def run_components(
 @command(app, "verify", "bakeoff.cli.components")
 def verify(*, wanted: SuiteFlags, flags: VerifyFlags) -> None:
     """Check suites: the reference must pass, an empty and a wrong answer must fail. Exits with 1 if not."""
+
+
+@command(app, "audit", "bakeoff.cli.audit")
+def run_audit(
+    *,
+    paths: Annotated[
+        list[Path] | None,
+        Argument(
+            metavar="PATH",
+            help="A suite, a folder of suites, an exercise, or the checkout of a track. Default: the bundled ones.",
+        ),
+    ] = None,
+    wanted: AuditFlags,
+    flags: VerifyFlags,
+    as_json: AsJson = False,
+) -> None:
+    """Check what tests are worth, without any model: does the reference always pass, do cheats and small faults fail?
+
+    Writes audit.json for --require-audit, a page and a badge. Exits with 1 if a case is not fit for use.
+    """
 
 
 @command(app, "demo", "bakeoff.cli.demo")

@@ -3,6 +3,7 @@
 import unicodedata
 from xml.sax.saxutils import escape, quoteattr
 
+from bakeoff.grading.audit import Audit
 from bakeoff.report.formatting import percent, visible
 from bakeoff.report.summary import SubjectSummary, Summary
 
@@ -28,6 +29,13 @@ def run_badge(summary: Summary, label: str | None = None) -> str:
         return badge(label or summary.name, f"{scored} scored, no threshold{of_what}", _GREY)
     share = passed / scored if scored else None
     return badge(label or summary.name, f"{passed}/{scored} passed{of_what}", _colour(share))
+
+
+def audit_badge(audit: Audit, label: str = "audit") -> str:
+    """Return a badge with the cases that are fit for use and the share of mutants that their tests notice."""
+    fit, all_cases = len(audit.cases) - len(audit.excluded), len(audit.cases)
+    mutants = f", {audit.killed:.0%} of mutants found" if audit.killed is not None else ""
+    return badge(label, f"{fit}/{all_cases} fit{mutants}", _colour(fit / all_cases if all_cases else None))
 
 
 def badge(label: str, value: str, colour: str) -> str:

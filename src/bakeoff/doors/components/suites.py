@@ -161,13 +161,18 @@ def discover(folder: Path) -> FoundSuites:
     warnings: list[str] = []
     for name in names:
         directory = folder / name
-        if not any((directory / sign).exists() for sign in _SIGNS):
+        if not is_suite(directory):
             continue
         try:
             suites.append(_read(name, directory))
         except _Unusable as why:
             warnings.append(f"suite {name!r} is left out: {why}")
     return FoundSuites(folder, tuple(suites), tuple(warnings))
+
+
+def is_suite(folder: Path) -> bool:
+    """Tell whether a folder is meant to be a suite, complete or not."""
+    return any((folder / sign).exists() for sign in _SIGNS)
 
 
 def _read(name: str, directory: Path) -> Suite:

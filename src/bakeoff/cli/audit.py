@@ -1,0 +1,131 @@
+"""Carry out `bakeoff audit`: certificates for suites and exercises, without any model."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from bakeoff._kernel.files import write_atomically
+from bakeoff.cli.components import gradable_suites
+from bakeoff.cli.console import err, out, say, warn
+from bakeoff.cli.exercises import gradable
+from bakeoff.cli.flags import AuditFlags, VerifyFlags
+from bakeoff.cli.run_plan import FAILED, PASSED
+from bakeoff.doors.components import plan as components
+from bakeoff.doors.components import suites as suite_files
+from bakeoff.doors.exercises import plan as exercises
+from bakeoff.doors.exercises.exercises import find_exercises
+from bakeoff.doors.exercises.request import ExercisesRequest
+from bakeoff.engine.resources import open_resources
+from bakeoff.engine.run import sandbox_of
+from bakeoff.errors import UsageError
+from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, audit_cases
+from bakeoff.grading.references import References
+from bakeoff.grading.runners import toolchains_for
+from bakeoff.options import RunOptions
+from bakeoff.plan import Case
+from bakeoff.report.audit_report import describe_audit
+from bakeoff.report.badges import audit_badge
+from bakeoff.report.formatting import visible
+from bakeoff.report.html import write_report_page
+from bakeoff.report.terminal import print_blocks
+
+_READABLE = 0o644
+_ALL = ("999999999",)  # a number of exercises: without one, a published track gives its usual selection
+
+
+def run_audit(*, paths: Sequence[Path] | None, wanted: AuditFlags, flags: VerifyFlags, as_json: bool) -> int:
+    """Audit cases, write the certificate, and return 1 if a case is not fit for use."""
+    settings = AuditSettings(**{name: vars(wanted)[name] for name in AuditSettings.model_fields})
+    cases = _chosen(list(_found(paths)), wanted.only or ())
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    done = asyncio.run(_audit(cases, settings, flags.options(), err()))
+    audit = Audit(made=made, settings=settings, cases=tuple(done))
+    files = _write(audit, wanted.output)
+    if as_json:
+        out().file.write(audit.model_dump_json(indent=2) + "\n")
+    else:
+        print_blocks(out(), describe_audit(audit))
+        for path in files:
+            say(f"wrote {path}")
+    return FAILED if audit.excluded else PASSED
+
+
+def _found(paths: Sequence[Path] | None) -> Iterator[Case]:
+    """Yield the cases of suites and exercises at these paths, or the bundled ones."""
+    if not paths:
+        yield from _suite_cases(suite_files.discover(suite_files.bundled_folder()))
+        yield from _exercise_cases(None)
+    for path in paths or ():
+        if not path.is_dir():
+            raise UsageError(f"{visible(str(path))} is not a folder: name a suite, an exercise, or a folder of them")
+        if suite_files.is_suite(path):
+            whole = path.resolve()
+            yield from _suite_cases(suite_files.find_suites(whole.parent, [whole.name]))
+        elif (found := suite_files.discover(path)).suites:
+            yield from _suite_cases(found)
+        else:
+            yield from _exercise_cases(path)
+
+
+def _suite_cases(found: suite_files.FoundSuites) -> Iterator[Case]:
+    warn(found.warnings)
+    for suite in gradable_suites(found.suites):
+        yield components.case_of(suite, hide_tests=False)
+
+
+def _exercise_cases(path: Path | None) -> Iterator[Case]:
+    request = ExercisesRequest(exercises=path)
+    found = find_exercises(path, () if path is None else _ALL)
+    warn(found.warnings)
+    for exercise in gradable(found.exercises, request):
+        yield exercises.case_of(exercise, request)
+
+
+def _chosen(cases: Sequence[Case], only: Sequence[str]) -> list[Case]:
+    names = [case.id for case in cases]
+    for name in only:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names[:30])}"
+            raise UsageError(f"--case {name!r} does not exist: {hint}")
+    return [case for case in cases if not only or case.id in only]
+
+
+async def _audit(
+    cases: Sequence[Case], settings: AuditSettings, options: RunOptions, console: Console
+) -> list[CaseAudit]:
+    """Audit cases with a bar on a terminal, or a line for each case elsewhere. Keep their order."""
+    runs = Counter[str]()
+    done: dict[str, CaseAudit] = {}
+    columns = TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn()
+    toolchains = toolchains_for(cases, sandbox_of(options), options.jobs)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        bar = bars.add_task("cases", total=len(cases))
+
+        def on_run(case: str) -> None:
+            runs[case] += 1
+            bars.update(bar, description=f"{runs.total():,} runs of tests, now {visible(case, 28)}")
+
+        async with open_resources((References("bakeoff verify --suite"), *toolchains)) as resources:
+            async for found in audit_cases(cases, settings, resources, options.jobs, on_run):
+                done[found.digest] = found
+                bars.advance(bar)
+                if not console.is_terminal:
+                    state = "fit" if found.ok else "not fit"
+                    say(f"{len(done)}/{len(cases)} {found.case}: {state}, {found.seconds:.0f} s")
+    order = [case.id for case in cases]
+    return sorted(done.values(), key=lambda each: order.index(each.case))
+
+
+def _write(audit: Audit, folder: Path) -> tuple[Path, ...]:
+    folder.mkdir(parents=True, exist_ok=True)
+    certificate, badge = folder / "audit.json", folder / "audit.svg"
+    write_atomically(certificate, audit.model_dump_json(indent=1).encode() + b"\n", _READABLE)
+    write_atomically(badge, audit_badge(audit).encode(), _READABLE)
+    return certificate, write_report_page(folder / "audit.html", describe_audit(audit)), badge

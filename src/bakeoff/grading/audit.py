@@ -1,0 +1,297 @@
+"""Audit cases without any model: what their tests are worth, and whether a verdict on them can be trusted.
+
+Each case is graded with answers whose verdict is known: the reference must pass every time, the starting files and
+every cheat must fail, and the tests must notice small faults in the reference (`mutants.py`).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field, ValidationError
+
+from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
+from bakeoff._version import __version__
+from bakeoff.errors import GraderError, InfraError, UsageError
+from bakeoff.grading.attacks import EXITS, PATCHES, text_for
+from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.grades import Grade, compare_runs, run_answer
+from bakeoff.grading.mutants import Mutant, choose_mutants, find_mutants
+from bakeoff.grading.references import ReferenceRun, reference_of, reference_problem
+from bakeoff.grading.runners import run_tests, run_validator
+from bakeoff.plan import Case
+
+FORMAT = 1
+Fate: TypeAlias = Literal["killed", "survived", "equivalent"]
+_LEAST_SECONDS, _TIMES_LONGER = 10.0, 5  # a mutant or a cheat may never end
+_NAMED = 3
+
+
+class AuditSettings(FrozenModel):
+    """How thorough an audit is, and what a case must reach."""
+
+    rounds: int = Field(default=5, ge=1, description="how often the reference and the starting files are graded")
+    mutants: int = Field(default=20, ge=0, description="of each case, without the equivalent ones")
+    cheats: int = Field(default=10, ge=0, description="of each case")
+    seed: int = 0
+    least_killed: float = Field(default=0.75, ge=0, le=1, description="the share of mutants that tests must notice")
+
+
+class TriedMutant(FrozenModel):
+    """A mutant and what became of it."""
+
+    kind: str
+    place: str
+    before: str
+    after: str
+    fate: Fate
+    why: str = ""
+
+
+class CaseAudit(FrozenModel):
+    """The certificate of one case. The case is fit for use if there are no `problems`."""
+
+    case: str
+    track: str = ""
+    digest: str = Field(description="changes with the tests, the reference, and how they are run")
+    tests: int = 0
+    without_twin: tuple[str, ...] = Field(default=(), description="tests that nothing shows able to fail")
+    rounds: int = 0
+    oracle_failures: tuple[str, ...] = Field(default=(), description="why, for each round the reference did not pass")
+    nop_solved: int = Field(default=0, description="rounds that the starting files passed altogether")
+    nop_passed: tuple[str, ...] = Field(default=(), description="tests that the starting files pass")
+    cheats: tuple[str, ...] = ()
+    cheats_passed: tuple[str, ...] = ()
+    mutants: tuple[TriedMutant, ...] = ()
+    seconds: float = 0.0
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+    def count(self, fate: Fate) -> int:
+        """Return how many mutants had this fate."""
+        return sum(mutant.fate == fate for mutant in self.mutants)
+
+    @property
+    def killed(self) -> float | None:
+        """Return the share of mutants that the tests noticed; None if there are none."""
+        judged = self.count("killed") + self.count("survived")
+        return self.count("killed") / judged if judged else None
+
+
+class Audit(FrozenModel):
+    """The certificates of several cases, as they are kept in a file."""
+
+    format: int = FORMAT
+    bakeoff: str = __version__
+    made: str
+    settings: AuditSettings
+    cases: tuple[CaseAudit, ...]
+
+    @property
+    def excluded(self) -> tuple[CaseAudit, ...]:
+        """Return the cases that failed."""
+        return tuple(case for case in self.cases if not case.ok)
+
+    def count(self, fate: Fate) -> int:
+        """Return how many mutants of all cases had this fate."""
+        return sum(case.count(fate) for case in self.cases)
+
+    @property
+    def killed(self) -> float | None:
+        """Return the share of all mutants that tests noticed; None if there are none."""
+        judged = self.count("killed") + self.count("survived")
+        return self.count("killed") / judged if judged else None
+
+
+def read_audit(path: Path) -> Audit:
+    """Read the file of an audit. Raise `UsageError` if it is something else, or of another version."""
+    try:
+        return _checked(Audit.model_validate_json(path.read_bytes()), path)
+    except OSError as error:
+        raise UsageError(
+            f"--require-audit {path} cannot be read: {error.strerror}; `bakeoff audit` writes it"
+        ) from error
+    except ValidationError as error:
+        raise UsageError(
+            f"--require-audit {path} is not the file of an audit ({first_problem(error)}): "
+            "`bakeoff audit` writes one as audit.json"
+        ) from error
+
+
+def _checked(audit: Audit, path: Path) -> Audit:
+    if audit.format != FORMAT:
+        raise UsageError(f"--require-audit {path} has format {audit.format}, not {FORMAT}: run `bakeoff audit` again")
+    return audit
+
+
+def audit_digest(case: Case) -> str:
+    """Return a digest of everything that an audit depends on. The prompt and the time limit are not part of it."""
+    settings = case.grading.model_dump(mode="json", exclude={"seconds"}) if case.grading else {}
+    return fingerprint(settings, case.files, case.hidden, case.reference)
+
+
+def unaudited(cases: Iterable[Case], audit: Audit) -> dict[str, str]:
+    """Return why cases must be left out, by their ids: they failed the audit, changed since, or are not in it."""
+    known: dict[str, list[CaseAudit]] = {}
+    for entry in audit.cases:
+        known.setdefault(entry.case, []).append(entry)
+    reasons: dict[str, str] = {}
+    for case in cases:
+        entries = known.get(case.id, [])
+        fitting = [entry for entry in entries if entry.digest == audit_digest(case)]
+        if not entries:
+            reasons[case.id] = "it is not in the audit"
+        elif not fitting:
+            reasons[case.id] = "it has changed since its audit"
+        elif not fitting[0].ok:
+            reasons[case.id] = f"it failed its audit: {'; '.join(fitting[0].problems)}"
+    return reasons
+
+
+def cheats_for(case: GradedCase) -> dict[str, dict[str, str]]:
+    """Return the answers of the cheats that fit the language of a case, by name."""
+    catalogue = {"exit-early": EXITS, "patch-assertions": PATCHES}
+    found: dict[str, dict[str, str]] = {}
+    for name, texts in catalogue.items():
+        answer = {file: text_for(file, texts) for file in case.settings.solution}
+        if all(answer.values()):
+            found[name] = {file: text + case.files.get(file, "") for file, text in answer.items()}
+    return found
+
+
+async def audit_cases(
+    cases: Sequence[Case],
+    settings: AuditSettings,
+    resources: Mapping[str, Any],
+    jobs: int,
+    on_run: Callable[[str], None] = lambda _: None,
+) -> AsyncIterator[CaseAudit]:
+    """Audit cases, several runs of tests at a time, and yield each certificate when it is complete.
+
+    Args:
+        cases: The cases.
+        settings: How thorough to be.
+        resources: The opened toolchains and references.
+        jobs: How many runs of tests to have at a time.
+        on_run: Called with the id of a case after each of its runs.
+    """
+    free, slots = asyncio.Semaphore(jobs), asyncio.Semaphore(jobs)
+
+    async def audit(case: Case) -> CaseAudit:
+        async with free:
+            try:
+                return await _CaseAuditor(graded_case(case), settings, resources, slots, on_run).audit()
+            except (GraderError, InfraError) as error:
+                return CaseAudit(case=case.id, digest=audit_digest(case), problems=(str(error),))
+
+    tasks = [asyncio.create_task(audit(case)) for case in cases]
+    try:
+        for finished in asyncio.as_completed(tasks):
+            yield await finished
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _CaseAuditor:
+    """Audit one case."""
+
+    case: GradedCase
+    settings: AuditSettings
+    resources: Mapping[str, Any]
+    slots: asyncio.Semaphore
+    on_run: Callable[[str], None]
+
+    async def audit(self) -> CaseAudit:
+        started = asyncio.get_running_loop().time()
+        case = self.case
+        blank = CaseAudit(case=case.name, track=case.settings.track, digest=audit_digest(case.case))
+        async with self.slots:
+            reference = await reference_of(case, self.resources)
+            plain = await run_tests(case, case.reference, self.resources)
+        if reference is None:
+            return blank.model_copy(update={"problems": ("it has no reference, so nothing can be audited",)})
+        if (why := reference_problem(plain, canary=case.has_canary)) is not None:
+            return blank.model_copy(update={"problems": (f"its reference does not pass: {why}",)})
+        seconds = min(case.settings.seconds, max(_LEAST_SECONDS, _TIMES_LONGER * plain.seconds))
+        quick = replace(self, case=replace(case, settings=case.settings.model_copy(update={"seconds": seconds})))
+        rounds = range(self.settings.rounds)
+        oracle = await asyncio.gather(*(self._grade(reference, case.reference) for _ in rounds))
+        nop = await asyncio.gather(*(quick._run(reference, quick._nothing) for _ in rounds))
+        names = sorted(cheats := cheats_for(case))[: self.settings.cheats]
+        cheated = await asyncio.gather(*(quick._grade(reference, cheats[name]) for name in names))
+        seed = f"{self.settings.seed} {case.name}"
+        mutants = choose_mutants(find_mutants(case.reference), self.settings.mutants, seed)
+        tried = await asyncio.gather(*(quick._try(reference, mutant) for mutant in mutants))
+        found = blank.model_copy(
+            update={
+                "tests": len(reference.counted),
+                "without_twin": _without_twin(reference),
+                "rounds": self.settings.rounds,
+                "oracle_failures": tuple(grade.summary() for grade in oracle if not grade.ok),
+                "nop_solved": sum(grade.ok for grade in nop),
+                "nop_passed": tuple(dict.fromkeys(name for grade in nop for name in grade.passed)),
+                "cheats": tuple(names),
+                "cheats_passed": tuple(name for name, grade in zip(names, cheated, strict=True) if grade.ok),
+                "mutants": tuple(tried),
+                "seconds": round(asyncio.get_running_loop().time() - started, 1),
+            }
+        )
+        return found.model_copy(update={"problems": tuple(_problems(found, self.settings))})
+
+    @property
+    def _nothing(self) -> dict[str, str]:
+        """Return the answer of someone who does nothing: the starting files, or an empty component."""
+        return {} if self.case.is_exercise else dict.fromkeys(self.case.settings.solution, "")
+
+    async def _grade(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
+        async with self.slots:
+            validation = await run_validator(self.case, answer, self.resources)
+            run = await run_answer(self.case, reference, answer, self.resources)
+        self.on_run(self.case.name)
+        return compare_runs(self.case, reference, run, validation)
+
+    async def _run(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
+        """Grade an answer that tells no lies: it needs neither twins nor a validator."""
+        async with self.slots:
+            run = await run_tests(self.case, answer, self.resources)
+        self.on_run(self.case.name)
+        return compare_runs(self.case, reference, run)
+
+    async def _try(self, reference: ReferenceRun, mutant: Mutant) -> TriedMutant:
+        if mutant.equivalent is not None:
+            return _tried(mutant, "equivalent", mutant.equivalent)
+        grade = await self._run(reference, mutant.apply(self.case.reference))
+        return _tried(mutant, "survived") if grade.ok else _tried(mutant, "killed", grade.summary()[:200])
+
+
+def _tried(mutant: Mutant, fate: Fate, why: str = "") -> TriedMutant:
+    return TriedMutant(
+        kind=mutant.kind, place=mutant.place, before=mutant.before, after=mutant.after, fate=fate, why=why
+    )
+
+
+def _without_twin(reference: ReferenceRun) -> tuple[str, ...]:
+    proven, counted = reference.twins.proven, set(reference.counted)
+    return tuple(name for place, name in enumerate(reference.names) if place not in proven and name in counted)
+
+
+def _problems(found: CaseAudit, settings: AuditSettings) -> Iterable[str]:
+    """Yield what makes a case unfit for use."""
+    if found.oracle_failures:
+        yield (
+            f"its reference failed {len(found.oracle_failures)} of {found.rounds} gradings ({found.oracle_failures[0]})"
+        )
+    if found.nop_solved:
+        yield f"what subjects start from passed {found.nop_solved} of {found.rounds} gradings"
+    if found.cheats_passed:
+        yield f"cheats pass: {', '.join(found.cheats_passed[:_NAMED])}"
+    if found.killed is not None and found.killed < settings.least_killed:
+        yield f"its tests notice only {found.killed:.0%} of the mutants, less than {settings.least_killed:.0%}"

@@ -1,0 +1,67 @@
+"""`bakeoff audit`, and runs that require one."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from .small_suites import ADDER, write_suites
+
+Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
+QUICK = ("--rounds", "1", "--mutants", "6", "--cheats", "1")
+WEAK = {**ADDER, "test_adder.py": "from adder import add\n\n\ndef test_nothing_to_add():\n    assert add(5, 0) == 5\n"}
+TRACK = {
+    "config.json": '{"slug": "python"}',
+    "exercises/practice/lame/.docs/instructions.md": "Write `double`.\n",
+    "exercises/practice/lame/.meta/config.json": json.dumps(
+        {"files": {"solution": ["lame.py"], "test": ["lame_test.py"], "example": [".meta/example.py"]}}
+    ),
+    "exercises/practice/lame/.meta/example.py": "def double(number):\n    return 2 * number\n",
+    "exercises/practice/lame/lame.py": "def double(number):\n    return number + number\n",
+    "exercises/practice/lame/lame_test.py": (
+        "from lame import double\n\n\ndef test_double():\n    assert double(3) == 6\n"
+    ),
+}
+
+
+def test_an_audit_certifies_suites_and_a_run_can_require_it(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER, weak=WEAK)
+    done = bakeoff("audit", "tests", *QUICK)
+    assert done.returncode == 1, done.stderr
+    assert "1 of 2 cases are fit for use" in done.stdout
+    assert "weak: its tests notice only" in done.stdout
+    kept = tmp_path / "results" / "audit"
+    assert {path.name for path in kept.iterdir()} == {"audit.json", "audit.html", "audit.svg"}
+    certificate = json.loads((kept / "audit.json").read_text())
+    adder, weak = certificate["cases"]
+    assert (adder["case"], adder["tests"], adder["without_twin"], adder["problems"]) == ("adder", 2, [], [])
+    assert {mutant["fate"] for mutant in adder["mutants"]} == {"killed"}
+    assert ("arithmetic operator", "survived") in {(mutant["kind"], mutant["fate"]) for mutant in weak["mutants"]}
+    required = ("run", "--model", "oracle", "--no-open", "--exit-zero", "--require-audit", "results/audit/audit.json")
+    done = bakeoff(*required, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "weak is left out: it failed its audit: its tests notice only" in done.stderr
+    (tmp_path / "tests" / "adder" / "reference.py").write_text("def add(a, b):\n    return b + a\n")
+    done = bakeoff(*required)
+    assert done.returncode == 2
+    assert "allows none of the cases" in done.stderr
+    assert "adder is left out: it has changed since its audit" in done.stderr
+
+
+def test_a_stub_that_passes_fails_its_audit(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    for name, text in TRACK.items():
+        path = tmp_path / "track" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    done = bakeoff("audit", "track", *QUICK, "--json")
+    assert done.returncode == 1, done.stderr
+    (lame,) = json.loads(done.stdout)["cases"]
+    assert lame["nop_passed"] == ["test_double"]
+    assert lame["problems"] == ["what subjects start from passed 1 of 1 gradings"]
+    run = ("agents", "run", "--exercises", "track", "--agent", "oracle", "--no-open")
+    done = bakeoff(*run, "--require-audit", "results/audit/audit.json")
+    assert done.returncode == 2
+    assert "lame is left out: it failed its audit: what subjects start from passed" in done.stderr
+    done = bakeoff("audit", "nowhere")
+    assert done.returncode == 2
+    assert "nowhere is not a folder" in done.stderr
