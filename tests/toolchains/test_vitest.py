@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from bakeoff.toolchains import OpenVitest, TestRun
-from bakeoff.toolchains.vitest import run_whole_vitest
 
 from .candidates import CANDIDATES, COUNTER_TEST, Candidate, counter
 from .conftest import RIGHT, SECONDS, below, processes_called
@@ -154,13 +153,12 @@ test('mocks', () => { render(Component); expect(screen.getByText('mocked')).toBe
 
 def verdict(run: TestRun) -> tuple[object, ...]:
     states = tuple((test.name, test.state, test.message) for test in run.tests)
-    return states, run.error is None, run.stop, run.canary_seen, run.tampered
+    return states, run.error is None, run.stop
 
 
-async def test_a_right_component_passes_and_its_canary_is_seen_and_removed(vitest: OpenVitest) -> None:
+async def test_a_right_component_passes(vitest: OpenVitest) -> None:
     run = await vitest.run(RIGHT, seconds=SECONDS)
     assert run.ok, run
-    assert run.canary_seen
     assert [test.name for test in run.tests] == [
         "Counter > starts where it is told to",
         "Counter > counts clicks",
@@ -190,7 +188,7 @@ async def test_a_missing_component_or_test_is_an_error(vitest: OpenVitest) -> No
 
 async def test_what_suites_use_of_vitest_and_svelte_works_as_in_a_fresh_vitest(vitest: OpenVitest) -> None:
     warm = await vitest.run(FEATURES, seconds=SECONDS)
-    fresh = await run_whole_vitest(vitest.sandbox, vitest.toolchain, FEATURES, seconds=120.0)
+    fresh = await vitest.run_whole(FEATURES, "test.ts", 120.0)
     assert len(warm.tests) == 19
     failed = [test.name for test in warm.tests if test.state == "failed"]
     assert failed == ["an assertion too few", "soft", "fails with an object"]
@@ -200,7 +198,7 @@ async def test_what_suites_use_of_vitest_and_svelte_works_as_in_a_fresh_vitest(v
 async def test_trouble_beside_the_tests_is_told_as_in_a_fresh_vitest(vitest: OpenVitest) -> None:
     files = {"Component.svelte": "", "test.ts": TROUBLED_TEST}
     warm = await vitest.run(files, seconds=SECONDS)
-    fresh = await run_whole_vitest(vitest.sandbox, vitest.toolchain, files, seconds=120.0)
+    fresh = await vitest.run_whole(files, "test.ts", 120.0)
     assert warm.error is not None
     for words in ("no first", "No test found in suite nothing in it", "Uncaught Exception: in a handler"):
         assert words in warm.error
@@ -239,9 +237,8 @@ async def test_half_a_character_is_no_reason_to_disbelieve_a_run(vitest: OpenVit
     files = {"Component.svelte": "", "test.ts": source}
     for run in (
         await vitest.run(files, seconds=SECONDS),
-        await run_whole_vitest(vitest.sandbox, vitest.toolchain, files, seconds=120.0),
+        await vitest.run_whole(files, "test.ts", 120.0),
     ):
-        assert run.tampered is None
         assert [test.name for test in run.tests] == ["long", "half \ufffd"]
         assert run.tests[1].message == "\ufffd"
 
@@ -282,16 +279,13 @@ async def test_a_test_may_replace_chance_time_and_even_what_is_built_in(vitest: 
     ],
 )
 async def test_a_suite_that_needs_more_than_a_worker_has_it(vitest: OpenVitest, body: str) -> None:
-    files = {"Component.svelte": "", "text.ts": "export {}", "test.ts": f"test('more', async () => {{ {body}; }});"}
+    files = {
+        "Component.svelte": "",
+        "text.ts": "export {}",
+        "test.ts": f"test('more', async () => {{ {body}; }}, 60_000);",
+    }
     run = await vitest.run(files, seconds=SECONDS)
     assert run.ok, run
-
-
-async def test_the_word_only_in_a_comment_skips_nothing_in_a_fresh_vitest(vitest: OpenVitest) -> None:
-    source = "// test.only is not used\ntest('runs', () => {});\n/* describe.only */"
-    run = await run_whole_vitest(vitest.sandbox, vitest.toolchain, {"test.ts": source}, seconds=120.0)
-    assert [test.state for test in run.tests] == ["passed"]
-    assert run.ok
 
 
 async def test_a_run_whose_tests_are_all_skipped_is_not_ok(vitest: OpenVitest) -> None:
@@ -333,8 +327,9 @@ async def test_a_worker_that_somebody_else_killed_is_not_the_candidates_fault(op
 
 async def test_the_compilers_own_limit_is_named(opened: Opening) -> None:
     async with opened() as vitest:
+        vitest.is_busy = lambda: False
         run = await vitest.run(RIGHT, seconds=0.0001)
-        assert run.error == "the component was not compiled within 0.0002 s"
+        assert run.error == "it was not compiled within 0.0001 s"
         assert (await vitest.run(RIGHT, seconds=SECONDS)).ok
 
 
@@ -342,7 +337,7 @@ async def test_every_kind_of_candidate_fares_as_in_a_fresh_vitest(vitest: OpenVi
     chosen = [CANDIDATES[number] for number in (0, 6, 10, 25)]
     for candidate in chosen:
         warm = await vitest.run(candidate.files, seconds=SECONDS)
-        fresh = await run_whole_vitest(vitest.sandbox, vitest.toolchain, candidate.files, seconds=120.0)
+        fresh = await vitest.run_whole(candidate.files, candidate.test_name, 120.0)
         assert verdict(warm) == verdict(fresh), candidate.name
 
 

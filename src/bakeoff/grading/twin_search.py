@@ -32,6 +32,16 @@ class _Search:
     slow: tuple[Edit, ...] | None = None
     tried: tuple[Edit, ...] = ()
 
+    def keep(self) -> None:
+        """Keep the perturbation that was tried. A second one is for a second try, and must not be an easier one.
+
+        If it changed a query, say, where the first changed what is asserted, an answer that makes every assertion pass
+        would fail it, and look right.
+        """
+        places = [{(edit.start, edit.end) for edit in edits} for edits in (*self.found, self.tried)]
+        if places[0] == places[-1]:
+            self.found.append(self.tried)
+
     def wants(self, count: int) -> bool:
         return bool(self.places) and len(self.found) < count
 
@@ -132,7 +142,7 @@ async def _try(searches: Sequence[_Search], files: Mapping[str, str], plain: Tes
             continue
         slower = max(found.tests[place].seconds - plain.tests[place].seconds for place in failed)
         if slower < _SLOW_SECONDS:
-            search.found.append(search.tried)
+            search.keep()
         elif search.slow is None:
             search.slow = search.tried
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bakeoff.errors import GraderError, InfraError, UsageError
 from bakeoff.protocols import Sandbox
 from bakeoff.toolchains.commands import CommandRunner
-from bakeoff.toolchains.install import Say, install_jest, pytest_folders, quiet
+from bakeoff.toolchains.install import Say, install_jest, permission_flags, pytest_folders, quiet
 from bakeoff.toolchains.jest import OpenJest
 from bakeoff.toolchains.outcome import Grader, TestRun
 from bakeoff.toolchains.pytest_runner import OpenPytest
@@ -69,7 +69,7 @@ class ExerciseToolchain:
             return OpenPytest(sandbox, pytest_folders(), self.processes)
         if self.track.runner == "command":
             raise UsageError(f"exercises in {self.track.language} have no test runner here: pass --test-command")
-        jest = OpenJest(sandbox, await install_jest(self.say), self.slots)
+        jest = OpenJest(sandbox, await install_jest(self.say), self.slots, await permission_flags(sandbox))
         stack.push_async_callback(jest.close)
         await jest.warm_up()
         return jest

@@ -20,7 +20,8 @@ from pathlib import Path
 from bakeoff._kernel.cache import cache_folder
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError
-from bakeoff.protocols import Sandbox
+from bakeoff.protocols import Command, Sandbox
+from bakeoff.sandbox import open_place
 
 Say = Callable[[str], None]
 """Tells the user about an installation."""
@@ -32,7 +33,7 @@ INSTALL_SECONDS = 600.0
 # there are few cores, so helper threads of the garbage collector would only wait for each other.
 WORKER_FLAGS = ("--max-old-space-size=512", "--single-threaded-gc")
 
-_SHARED_SCRIPTS = tuple(VITEST_SOURCES / name for name in ("host.cjs", "builtins.mjs", "beyond.mjs"))
+_SHARED_SCRIPTS = tuple(VITEST_SOURCES / name for name in ("compiling.cjs", "host.cjs", "modules.cjs"))
 _OLDEST_NODE = (20, 19)
 _GET_NODE = "install Node.js 20.19 or newer (https://nodejs.org), or run only suites that need no Node"
 _NPM_INSTALL = (
@@ -99,12 +100,39 @@ def _find_node() -> tuple[str, str]:
 
 async def _node_version(node: str) -> str:
     printed = (await output_of([node, "--version"], Path("/"), seconds=30.0)).strip()
+    _read_version(printed, node)
+    return printed
+
+
+def _read_version(printed: str, node: str) -> tuple[int, int]:
     found = re.fullmatch(r"v(\d+)\.(\d+)\.\d+\S*", printed)
     if found is None:
         raise InfraError(f"{node} --version printed {printed[:100]!r}: {_GET_NODE}", permanent=True)
-    if (int(found[1]), int(found[2])) < _OLDEST_NODE:
+    version = int(found[1]), int(found[2])
+    if version < _OLDEST_NODE:
         raise InfraError(f"{node} is Node {printed}, which is too old: {_GET_NODE}", permanent=True)
-    return printed
+    return version
+
+
+async def permission_flags(sandbox: Sandbox) -> tuple[str, ...]:
+    """Return the flags that keep graded code on the Node of a sandbox from starting processes, threads and addons.
+
+    With them Node also reads and writes only the files that further flags allow. A container has a Node of its own.
+    """
+    async with open_place() as place:
+        done = await sandbox.run(Command(("node", "--version"), place, 30.0))
+    printed = (done.stdout or done.stderr).decode(errors="replace").strip()
+    return _permission_flags(_read_version(printed, f"node in the {sandbox.name} sandbox"))
+
+
+def _permission_flags(version: tuple[int, int]) -> tuple[str, ...]:
+    stable = version >= (23, 5) or (22, 13) <= version < (23, 0)
+    network = ("--allow-net",) if version >= (25, 0) else ()  # the sandbox decides about the network
+    return (
+        "--permission" if stable else "--experimental-permission",
+        "--disable-warning=ExperimentalWarning",
+        *network,
+    )
 
 
 def python_in(sandbox: Sandbox) -> str:

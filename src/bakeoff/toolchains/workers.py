@@ -6,8 +6,8 @@
       └──── worker     the next one, made ready while the first is at work
 
 Each of these is a sandboxed command in a folder of its own, with a user of its own if we are root. No process meets two
-candidates, so nothing can leak from one to another, and one that hangs or breaks affects no other. Scripts travel
-through the socket, so neither a test nor its canary lies in a file that a candidate could read.
+candidates, so nothing can leak from one to another, and one that hangs or breaks affects no other. A worker can read
+the toolchain and no other file, and start no process. What it reports is a claim of the candidate's process, no more.
 """
 
 import asyncio
@@ -15,27 +15,33 @@ import contextlib
 import json
 import os
 import socket
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Sandbox
-from bakeoff.sandbox import open_place
+from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.install import WORKER_FLAGS
-from bakeoff.toolchains.outcome import TestRun
+from bakeoff.toolchains.outcome import TestOutcome, TestRun, last_output, stopped_by_limit, without_colours
 
 SOCKET = "socket"
 WORKER_LIMITS = Limits(memory_mb=1024, processes=96, disk_mb=64, output_kb=256)
 COMPILER_LIMITS = Limits(memory_mb=2048, processes=96, disk_mb=64, output_kb=4096)
+WHOLE_LIMITS = Limits(memory_mb=2048, processes=256, disk_mb=256, output_kb=4096)
 COMPILE_SECONDS = 20.0
 _LONGEST_ANSWER = 16 << 20
 _LIFETIME_SECONDS = 7 * 24 * 3600.0  # each question has a limit of its own
 _READY_SECONDS = 60.0
 _ENDING_SECONDS = 5.0  # between the end of the connection and the end of its process
 _TAIL = 2000
+_FIRST_SIGNAL = 128  # a shell adds the number of a signal to this for the exit code
 
 
 class PeerGone(Exception):
@@ -146,19 +152,23 @@ class Peer:
 
 
 class WorkerPool:
-    """A compiler, and as many waiting workers as candidates may be tested at a time.
+    """A compiler, and as many waiting workers as runs may go on at a time.
 
     Args:
         sandbox: Where all processes run.
         toolchain: The installed folder with their scripts.
-        slots: The number of candidates that are tested at a time.
+        slots: The number of runs at a time.
+        flags: What the Node of the sandbox is told of permissions.
     """
 
     worker_script: str
     compiler_script: str
+    whole_script: str
 
-    def __init__(self, sandbox: Sandbox, toolchain: Path, slots: int) -> None:
-        self.sandbox, self.toolchain, self.slots = sandbox, toolchain, slots
+    def __init__(self, sandbox: Sandbox, toolchain: Path, slots: int, flags: Sequence[str]) -> None:
+        self.sandbox, self.toolchain, self.slots, self.flags = sandbox, toolchain, slots, flags
+        self.is_busy: Callable[[], bool] = lambda: os.getloadavg()[0] > (os.cpu_count() or 1)
+        self._wants_all = asyncio.Lock()
         self._slots = asyncio.Semaphore(slots)
         self._waiting = deque(self._new_worker() for _ in range(slots))
         self._compiler = self._new_compiler()
@@ -169,6 +179,63 @@ class WorkerPool:
         """Wait until the compiler and the first worker are ready."""
         await self._compiler.ready()
         await self._waiting[0].ready()
+
+    async def run_warm(self, question: dict[str, Any], seconds: float) -> TestRun | None:
+        """Compile tests and run them in a worker. Return None if only a whole test runner can.
+
+        A run that may have ended as it did because the machine was busy is tried once more, alone.
+        """
+        async with self._slots:
+            run, is_doubtful = await self._try(question, seconds)
+        if not is_doubtful:
+            return run
+        async with self._all_slots():
+            return (await self._try(question, 2 * seconds))[0]
+
+    async def _try(self, question: dict[str, Any], seconds: float) -> tuple[TestRun | None, bool]:
+        """Return the run, and whether another one may end differently."""
+        started, step, limit = time.monotonic(), "it was not compiled", min(seconds, COMPILE_SECONDS)
+        try:
+            prepared = await self.compile(question, seconds)
+            if "whole" in prepared:
+                return None, False
+            if "error" in prepared:
+                return TestRun(error=prepared["error"], seconds=time.monotonic() - started), False
+            async with self.worker() as worker:
+                started, step, limit = time.monotonic(), "the tests did not end", seconds
+                answer = parse_answer(await worker.ask(prepared, seconds=seconds))
+        except TimeoutError:
+            error = f"{step} within {limit:g} s"
+            return TestRun(error=error, stop="timeout", seconds=time.monotonic() - started), self.is_busy()
+        except PeerGone as gone:
+            run = ended_without_answer(gone.completed, time.monotonic() - started)
+            code = gone.completed.exit_code if gone.completed else 0
+            return run, run.stop == "crashed" and (code < 0 or code > _FIRST_SIGNAL)  # a signal that we did not send
+        return None if "whole" in answer else read_report(answer, time.monotonic() - started), False
+
+    @contextlib.asynccontextmanager
+    async def _all_slots(self) -> AsyncIterator[None]:
+        """Take every slot. Only one waits for them at a time, or two would wait for each other."""
+        async with self._wants_all, contextlib.AsyncExitStack() as stack:
+            for _ in range(self.slots):
+                await stack.enter_async_context(self._slots)
+            yield
+
+    async def run_whole(self, files: Mapping[str, str], entry: str, seconds: float) -> TestRun:
+        """Run a test file by a whole test runner, which is slow and able to do everything."""
+        job = json.dumps({"entry": entry, "flags": self.flags}).encode()
+        async with self._slots, open_place() as place:
+            put_files(place, {name: text.encode() for name, text in files.items()})
+            (place.work / "node_modules").symlink_to(self.toolchain / "node_modules")
+            argv = ("node", str(self.toolchain / self.whole_script))
+            command = Command(argv, place, seconds, WHOLE_LIMITS, stdin=job, readable=(self.toolchain,))
+            done = await self.sandbox.run(command)
+        if done.stop != "exited":
+            return stopped_by_limit(done)
+        with contextlib.suppress(PeerGone, IndexError):
+            return read_report(parse_answer(done.stdout.splitlines()[-1]), done.seconds)
+        error = f"its process ended with exit code {done.exit_code} and no result: {last_output(done)}"
+        return TestRun(error=error, stop="crashed", seconds=done.seconds)
 
     async def compile(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Compile one at a time, so that a source on which the compiler hangs or breaks affects no other."""
@@ -195,7 +262,8 @@ class WorkerPool:
                 self._end(worker)
 
     def _new_worker(self) -> Peer:
-        argv = ("node", *WORKER_FLAGS, str(self.toolchain / self.worker_script))
+        allowed = (*self.flags, f"--allow-fs-read={self.toolchain}")
+        argv = ("node", *WORKER_FLAGS, *allowed, str(self.toolchain / self.worker_script))
         return Peer(self.sandbox, argv, readable=(self.toolchain,), limits=WORKER_LIMITS)
 
     def _new_compiler(self) -> Peer:
@@ -225,6 +293,23 @@ def parse_answer(answer: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise PeerGone(None)
     return value
+
+
+class _Report(FrozenModel):
+    """The result of a worker or of a whole test runner."""
+
+    tests: tuple[TestOutcome, ...]
+    error: str
+
+
+def read_report(answer: dict[str, Any], seconds: float) -> TestRun:
+    """Return the run that a process of ours reports."""
+    try:
+        report = _Report.model_validate(answer)
+    except ValidationError:
+        return ended_without_answer(None, seconds)
+    tests = tuple(test.model_copy(update={"message": without_colours(test.message)}) for test in report.tests)
+    return TestRun(tests=tests, error=without_colours(report.error) or None, seconds=seconds, canary_seen=True)
 
 
 def ended_without_answer(completed: Completed | None, seconds: float) -> TestRun:

@@ -1,5 +1,4 @@
 "use strict";
-const __hidden = Object.create(null);
 const __later = (load) => {
   let loaded;
   const real = () => (loaded ??= { value: load() }).value;

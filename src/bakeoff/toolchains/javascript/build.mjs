@@ -10,10 +10,6 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const out = path.join(here, 'warm');
 const modules = path.join(here, 'node_modules');
 
-// Vitest keeps its state, and with it `expect`, in well-known places of the global object. There a component could
-// take hold of it; in the bundle the same state lies in an object that only the bundle can see.
-const HIDDEN = /globalThis(?=\[(?:GLOBAL_EXPECT|MATCHERS_OBJECT|JEST_MATCHERS_OBJECT|ASYMMETRIC_MATCHERS_OBJECT|NAME_WORKER_STATE)\]|\.__vitest_worker__|, (?:GLOBAL_EXPECT|MATCHERS_OBJECT|JEST_MATCHERS_OBJECT|ASYMMETRIC_MATCHERS_OBJECT)\b)/g;
-
 // Node loads its `fetch` when one of these is first looked at, which takes longer than all of Svelte. Vitest looks at
 // them when it sets up the page; here they are looked at when a test does.
 const NATIVE = /\bNode(FormData|Blob|Request)_\b/g;
@@ -29,22 +25,12 @@ function withoutLooking(source) {
   return kept;
 }
 
-// Vitest takes anything for a matcher that has a method of the right name: a component could give one that equals
-// everything.
-const DUCK = 'typeof obj === "object" && "asymmetricMatch" in obj && isA("Function", obj.asymmetricMatch)';
-
-function withoutDucks(source) {
-  if (!source.includes(DUCK)) throw new Error('Vitest knows its matchers in another way than this was written for');
-  return source.replace(DUCK, 'obj instanceof AsymmetricMatcher');
-}
-
-const hideState = {
-  name: 'hide-state',
+const lazyPage = {
+  name: 'lazy-page',
   setup(build) {
-    build.onLoad({ filter: /[\\/](?:@vitest[\\/][^\\/]+|vitest)[\\/]dist[\\/].*\.js$/ }, async ({ path: file }) => {
-      const source = (await fs.promises.readFile(file, 'utf8')).replaceAll(HIDDEN, '__hidden');
-      if (source.includes('NodeRequest_')) return { contents: withoutLooking(source), loader: 'js' };
-      return { contents: source.includes('class AsymmetricMatcher') ? withoutDucks(source) : source, loader: 'js' };
+    build.onLoad({ filter: /[\\/]vitest[\\/]dist[\\/].*\.js$/ }, async ({ path: file }) => {
+      const source = await fs.promises.readFile(file, 'utf8');
+      return source.includes('NodeRequest_') ? { contents: withoutLooking(source), loader: 'js' } : undefined;
     });
   },
 };
@@ -64,7 +50,8 @@ const seldomUsed = {
   },
 };
 
-// jsdom reads one file beside its own source at run time, and starts another one for synchronous requests.
+// jsdom reads one file beside its own source at run time, and another one in a process of its own,
+// which is not permitted here, for synchronous requests.
 const inlineFiles = {
   name: 'inline-files',
   setup(build) {
@@ -138,7 +125,7 @@ await esbuild.build({
   mainFields: ['module', 'main'],
   define: { 'import.meta.url': '"file:///bundle.js"', 'import.meta.env': '{}', 'process.env.NODE_ENV': '"test"' },
   banner: { js: fs.readFileSync(path.join(here, 'banner.js'), 'utf8') },
-  plugins: [asImported, hideState, seldomUsed, inlineFiles, svelteFiles, svelteRegistry],
+  plugins: [asImported, lazyPage, seldomUsed, inlineFiles, svelteFiles, svelteRegistry],
   external: ['canvas', 'happy-dom', '@edge-runtime/vm'],
   logLevel: 'error',
   keepNames: true, // a text node's class is called Text, and messages say so

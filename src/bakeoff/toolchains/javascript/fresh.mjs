@@ -4,9 +4,8 @@ import path from 'node:path';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { svelteTesting } from '@testing-library/svelte/vite';
 import { startVitest } from 'vitest/node';
-import { REPLACES_BUILTINS } from './beyond.mjs';
 
-const { proof, test: testFile } = JSON.parse(fs.readFileSync(0, 'utf8'));
+const { entry, flags } = JSON.parse(fs.readFileSync(0, 'utf8'));
 const here = import.meta.dirname;
 const MOST_MESSAGE = 4000;
 
@@ -36,34 +35,23 @@ const reporter = {
   },
 };
 
-// A candidate has Svelte and the files beside it. Svelte's own plugin adds its style by a query.
-const root = fs.realpathSync(process.cwd());
-const isCandidates = (file) => file.startsWith(`${root}/`) && !file.startsWith(`${root}/node_modules/`) && file !== path.join(root, testFile) && fs.existsSync(file);
-const doors = {
-  name: 'doors',
-  enforce: 'pre',
-  resolveId(asked, importer) {
-    const from = importer?.replace(/\?.*$/, '');
-    if (!from || !isCandidates(from) || asked.startsWith(`${from}?svelte`) || asked === from) return null;
-    if (/^(?:svelte(?:\/(?!compiler$|server$).*)?|esm-env)$/.test(asked)) return null;
-    if (asked.startsWith(`${root}/node_modules/`) || asked.startsWith(`${here}/node_modules/`)) return null; // resolved before
-    if (/^\.{0,2}\/[^?#]*$/.test(asked) && path.resolve(path.dirname(from), asked) !== path.join(root, testFile)) return null;
-    throw new Error(`${path.relative(root, from)} cannot import ${asked}: a component has Svelte and the files beside it`);
-  },
-};
-
-const frozen = !REPLACES_BUILTINS.test(fs.readFileSync(testFile, 'utf8'));
+// The process of the tests, as a worker, reads and writes only what is its own and starts nothing.
+const { TMPDIR } = process.env;
+const permissions = [
+  ...flags, ...[here, process.cwd(), TMPDIR].map((folder) => `--allow-fs-read=${folder}`),
+  ...[process.cwd(), TMPDIR].map((folder) => `--allow-fs-write=${folder}`),
+];
 process.env.NO_COLOR = '1';
 const vitest = await startVitest('test', [], {
-  config: false, root: process.cwd(), watch: false, run: true, globals: true, environment: 'jsdom', pool: 'forks',
-  include: [testFile.replace(/[[\]{}()*?!+@\\]/g, '\\$&')], reporters: [reporter],
-  setupFiles: ['setup.mjs', ...(frozen ? ['freeze.mjs'] : [])].map((name) => path.join(here, name)),
+  config: false, root: process.cwd(), watch: false, run: true, globals: true, environment: 'jsdom', pool: 'forks', execArgv: permissions,
+  include: [entry.replace(/[[\]{}()*?!+@\\]/g, '\\$&')], reporters: [reporter],
+  setupFiles: [path.join(here, 'setup.mjs')],
   allowOnly: true, update: false,
 }, {
-  configFile: false, cacheDir: path.join(process.env.TMPDIR, 'vite'), server: { fs: { strict: false } },
-  plugins: [doors, svelte({ configFile: false, compilerOptions: { runes: true } }), svelteTesting()],
+  configFile: false, cacheDir: path.join(TMPDIR, 'vite'), server: { fs: { strict: false } },
+  plugins: [svelte({ configFile: false, compilerOptions: { runes: true } }), svelteTesting()],
   logLevel: 'silent',
 });
-fs.writeSync(1, `${proof}${JSON.stringify(report)}\n`);
 await vitest?.close();
+fs.writeSync(1, `\n${JSON.stringify(report)}\n`);
 process.exit(0);

@@ -1,12 +1,15 @@
-// How a worker talks to the host, and what it takes from its process before a candidate comes: the same for every
-// kind of worker. What is used later is taken hold of here, before any line of a candidate's has run.
+// What every kind of worker has: its connection to the host, and how it tells a result. What is used after the candidate's
+// first line is taken hold of here, before it: solutions and tests may change what is built in.
 'use strict';
 const net = require('node:net');
 const { Console } = require('node:console');
 const { writeSync } = require('node:fs');
 const { Writable } = require('node:stream');
 
-const bufferFrom = Buffer.from.bind(Buffer);
+const { parse, stringify } = JSON;
+const { setImmediate: soon } = globalThis;
+const encoder = new TextEncoder();
+const encode = encoder.encode.bind(encoder);
 const subarray = Function.prototype.call.bind(Uint8Array.prototype.subarray);
 const wellFormed = Function.prototype.call.bind(String.prototype.toWellFormed);
 const cut = Function.prototype.call.bind(String.prototype.slice);
@@ -14,25 +17,19 @@ const sleep = Atomics.wait.bind(Atomics, new Int32Array(new SharedArrayBuffer(4)
 const reallyExit = process.reallyExit.bind(process);
 
 const MOST_MESSAGE = 4000;
-const ENTRANCES = [
-  ...['binding', '_linkedBinding', 'dlopen', 'getBuiltinModule', 'mainModule', '_getActiveHandles', 'reallyExit'],
-  ...['_getActiveRequests', '_debugProcess', '_debugEnd', '_kill', 'openStdin', 'report', 'stdin', 'getActiveResourcesInfo'],
-  ...['_rawDebug', 'setUncaughtExceptionCaptureCallback', 'abort', 'chdir', 'umask', 'execve', 'kill', 'loadEnvFile'],
-];
+const MOST_MESSAGES = 20;
 
-// Ways past the modules that a candidate may import, and out of its process.
-function lockDoors() {
+// Nobody reads what is printed here, and a signal is for the host to send.
+function detach() {
   const sink = new Writable({ write: (_chunk, _encoding, done) => done() });
   globalThis.console = new Console({ stdout: sink, stderr: sink });
+  for (const name of ['stdout', 'stderr']) Object.defineProperty(process, name, { value: sink, configurable: true, writable: true });
   process.exit = (code = process.exitCode || 0) => {
     throw new Error(`process.exit unexpectedly called with "${code}"`);
   };
-  for (const name of ENTRANCES) {
-    Object.defineProperty(process, name, { value: undefined, configurable: false, writable: true });
-  }
-  for (const name of ['stdout', 'stderr']) {
-    Object.defineProperty(process, name, { value: sink, configurable: false, writable: true });
-  }
+  process.kill = process._kill = process._debugProcess = () => {
+    throw new Error('a test sends no signals here');
+  };
 }
 
 function messageOf(error) {
@@ -47,8 +44,14 @@ function messageOf(error) {
   return wellFormed(text.length > MOST_MESSAGE ? `${cut(text, 0, MOST_MESSAGE)}…` : text);
 }
 
-function send(descriptor, text) {
-  let left = bufferFrom(`${text}\n`, 'utf8');
+const messagesOf = (errors) => (errors ?? []).slice(0, MOST_MESSAGES).map(messageOf).join('\n');
+
+function outcome(names, state, errors, milliseconds) {
+  return { name: wellFormed(names.join(' > ')), state, message: messagesOf(errors), seconds: (milliseconds ?? 0) / 1000 };
+}
+
+function send(descriptor, value) {
+  let left = encode(`${stringify(value)}\n`);
   while (left.length > 0) {
     try {
       left = subarray(left, writeSync(descriptor, left));
@@ -77,4 +80,25 @@ function oneLine(socket) {
   });
 }
 
-module.exports = { connect, lockDoors, messageOf, oneLine, reallyExit, send };
+// Takes one job, answers with what `perform` returns, and ends. `giveUp` leaves the job to a whole test runner.
+async function serve(address, perform) {
+  const socket = await connect(address);
+  const descriptor = socket._handle.fd;
+  const asked = oneLine(socket);
+  const answer = (value) => send(descriptor, value);
+  const giveUp = (why) => {
+    answer({ whole: why });
+    reallyExit(0);
+  };
+  detach();
+  answer({ ready: true });
+  const job = parse(await asked);
+  socket.pause();
+  answer(await perform(job, giveUp));
+  reallyExit(0);
+}
+
+// What is left to do when the last test has ended, such as a rejection that nobody handled.
+const settle = () => new Promise((done) => soon(() => soon(done)));
+
+module.exports = { messageOf, messagesOf, outcome, serve, settle };
