@@ -80,6 +80,9 @@ class Grading(FrozenModel):
     validator: RelativePath | None = Field(default=None, description="the hidden file with the suite's validator")
     run_skipped: bool = Field(default=True, description="also run the tests that a track marks as skipped")
     processes: bool = Field(default=False, description="for `pytest`: tests and answers may start processes")
+    shown_tests: Files = Field(
+        default={}, description="test files as the subject sees them, where a share of the tests is hidden from it"
+    )
 
 
 Gate = Literal["mean", "pass@k", "pass^k"]

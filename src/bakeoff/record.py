@@ -243,6 +243,37 @@ class Failure(_WithTexts):
     permanent: bool = False  # another try at once would fail again
 
 
+TEST_SHARES = "test_shares"
+"""The key in a score's metadata for `TestShares`."""
+
+
+class TestShares(FrozenModel):
+    """How many tests passed: of those that the subject saw, and of those that were hidden from it."""
+
+    __test__ = False  # keep pytest from collecting it
+
+    visible_passed: int
+    visible_total: int
+    hidden_passed: int
+    hidden_total: int
+
+    @property
+    def visible(self) -> float | None:
+        return self.visible_passed / self.visible_total if self.visible_total else None
+
+    @property
+    def hidden(self) -> float | None:
+        return self.hidden_passed / self.hidden_total if self.hidden_total else None
+
+    @property
+    def difference(self) -> float | None:
+        """Return how much better the visible tests did: what hard-coded answers gain."""
+        return None if self.visible is None or self.hidden is None else self.visible - self.hidden
+
+    def __add__(self, other: "TestShares") -> "TestShares":
+        return TestShares(**{name: getattr(self, name) + getattr(other, name) for name in TestShares.model_fields})
+
+
 class Score(_WithTexts):
     """The result of one scorer. `value` None is unscored: shown, but left out of the mean."""
 
@@ -309,6 +340,15 @@ class Record(_WithTexts):
             if part is not None and part.failure is not None:
                 return part.failure
         return None
+
+    @property
+    def test_shares(self) -> TestShares | None:
+        """Return what the scorer found of visible and hidden tests, or None where no tests were hidden."""
+        found = next((score.metadata[TEST_SHARES] for score in self.scores if TEST_SHARES in score.metadata), None)
+        try:
+            return None if found is None else TestShares.model_validate(found)
+        except ValidationError:  # a scorer of the user may put anything there
+            return None
 
     @property
     def value(self) -> float | None:

@@ -76,7 +76,7 @@ def _found(paths: Sequence[Path] | None) -> Iterator[Case]:
 def _suite_cases(found: suite_files.FoundSuites) -> Iterator[Case]:
     warn(found.warnings)
     for suite in gradable_suites(found.suites):
-        yield components.case_of(suite, hide_tests=False)
+        yield components.case_of(suite)
 
 
 def _exercise_cases(path: Path | None) -> Iterator[Case]:

@@ -47,7 +47,7 @@ def run_components(
         raise UsageError("--max-cost needs prices, and --no-pricing leaves them out: use only one of them")
     suites = _suites_of(request)
     if require_audit is not None:
-        suites = audited(suites, [case_of(suite, hide_tests=request.hide_tests) for suite in suites], require_audit)
+        suites = audited(suites, [case_of(suite, request) for suite in suites], require_audit)
     plan = build_plan(request, suites)
     if flags.dry_run:
         print_dry_run(check_plan(plan, options))

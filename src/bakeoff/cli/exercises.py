@@ -19,7 +19,7 @@ from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
 from bakeoff.doors.exercises.agents import agent_statuses, known_agents
 from bakeoff.doors.exercises.exercises import Exercise, find_exercises
 from bakeoff.doors.exercises.image import CONTAINERFILE, plan_image
-from bakeoff.doors.exercises.plan import build_plan, build_prompt, case_of
+from bakeoff.doors.exercises.plan import build_plan, case_of
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
 from bakeoff.doors.exercises.results.read import ExerciseResultReader, read_result
@@ -90,7 +90,7 @@ def _print_prompts(exercises: Sequence[Exercise], request: ExercisesRequest) -> 
     for exercise in exercises:
         if len(exercises) > 1:
             out().print(Text(f"=== {visible(exercise.name)} ==="))
-        for line in build_prompt(exercise, request.custom_instruction, request.test_command).splitlines():
+        for line in case_of(exercise, request).prompt.splitlines():
             out().print(Text(visible(line.replace("\t", "    "), 100_000)), soft_wrap=True)
 
 

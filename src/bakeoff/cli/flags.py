@@ -38,6 +38,12 @@ ConfigPath = Annotated[
 ]
 
 
+HIDDEN_TESTS = flag(
+    0.0, "Hide this share of the tests from subjects, and score both parts.", min=0, max=0.9, metavar="SHARE"
+)
+HIDDEN_SEED = flag(0, "Decides which tests are hidden.", metavar="N")
+
+
 class PlanFlags(Flags):
     """The options of every command that runs a plan."""
 
@@ -196,6 +202,8 @@ class ComponentsFlags(SuiteFlags):
     test_tool: bool = flag(True, "Let models run the tests before they submit.")
     pricing: bool = flag(True, "Compute what the calls cost.")
     hide_tests: bool = flag(False, "Leave the tests out of the prompt.")
+    hidden_tests: float = HIDDEN_TESTS
+    hidden_seed: int = HIDDEN_SEED
     rounds: int = flag(1, "How often to try each suite.", min=1)
     max_steps: int | None = flag(None, "Replies of a model per trial. Default: 10, or 2 for a local model.", min=1)
     temperature: float | None = flag(None, "The temperature of the models. Default: their own.", min=0)
@@ -227,6 +235,8 @@ class AgentFlags(ExerciseFlags):
     providers: list[str] | None = flag(None, "A provider for every agent. Default: the agent's own.", "--provider")
     agent_files: AgentFiles = None
     rounds: int = flag(1, "How often to try each exercise.", min=1)
+    hidden_tests: float = HIDDEN_TESTS
+    hidden_seed: int = HIDDEN_SEED
     timeout: float = flag(300.0, "The time limit of an agent on one exercise.", min=1, max=604_800, metavar="SECONDS")
     test_only: bool = flag(False, "Run no agent; only test the files that are there.")
     custom_instruction: str | None = flag(None, "Text to append to every prompt.", metavar="TEXT")

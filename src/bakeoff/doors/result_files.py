@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, NonNegativeInt, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import free_name
 from bakeoff.errors import RunFolderError
+from bakeoff.record import Record
 from bakeoff.report.formatting import visible
 
 RECORDED = "recorded"
@@ -70,6 +73,30 @@ def _check_moment(timestamp: str) -> str:
 
 
 Moment: TypeAlias = Annotated[str, Field(max_length=60), AfterValidator(_check_moment)]
+
+
+class HiddenTests(CamelObject):
+    """Tests that passed, of those that a subject saw and of those that were hidden from it. Scores are shares."""
+
+    visible_passed: NonNegativeInt
+    visible_total: NonNegativeInt
+    hidden_passed: NonNegativeInt
+    hidden_total: NonNegativeInt
+    visible_score: float | None = None
+    hidden_score: float | None = None
+    difference: float | None = None
+
+
+def hidden_tests_of(records: Iterable[Record]) -> HiddenTests | None:
+    """Add up the visible and hidden tests of records, or return None where no tests were hidden."""
+    found = [record.test_shares for record in records if record.verdict.counts]
+    shares = [each for each in found if each is not None]
+    if not shares:
+        return None
+    total = reduce(add, shares)
+    scores = {"visible_score": total.visible, "hidden_score": total.hidden, "difference": total.difference}
+    known = {name: round(score, 6) for name, score in scores.items() if score is not None}
+    return HiddenTests.model_validate({**total.model_dump(), **known})
 
 
 def read_limited(path: Path) -> bytes:

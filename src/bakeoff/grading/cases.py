@@ -30,6 +30,13 @@ class GradedCase:
         return {name: text for name, text in self.files.items() if name in self.settings.tests}
 
     @property
+    def shown(self) -> "GradedCase":
+        """Return the case with only those tests that the subject sees."""
+        settings = self.settings.model_copy(update={"shown_tests": {}})
+        hidden = {**self.case.hidden, **self.settings.shown_tests}
+        return GradedCase(self.case.model_copy(update={"hidden": hidden, "grading": settings}), settings)
+
+    @property
     def reference(self) -> Files:
         return self.case.reference
 

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from pydantic import JsonValue
 
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
 from bakeoff.grading.runners import run_tests, run_validator
 from bakeoff.grading.twin_runs import run_with_twins
+from bakeoff.record import TEST_SHARES, TestShares
 from bakeoff.toolchains.outcome import TestRun, ValidationOutcome
 
 _ENDINGS = {
@@ -35,6 +38,21 @@ class Grade:
     """What went wrong outside of the tests. It fails the answer, and the tests still count."""
     run: TestRun = _NO_RUN
     validation: ValidationOutcome | None = None
+    hidden: Counter[str] = field(default_factory=Counter)
+    """Names of the tests that count and that the subject did not see."""
+
+    @property
+    def shares(self) -> TestShares | None:
+        """Return how many of the visible and of the hidden tests passed, or None where none were hidden."""
+        if not self.hidden:
+            return None
+        hidden = (self.passed & self.hidden).total()
+        return TestShares(
+            visible_passed=self.passed.total() - hidden,
+            visible_total=self.total - self.hidden.total(),
+            hidden_passed=hidden,
+            hidden_total=self.hidden.total(),
+        )
 
     @property
     def total(self) -> int:
@@ -113,7 +131,8 @@ async def grade_nothing(case: GradedCase, why: str, resources: Mapping[str, Any]
     """
     reference = await reference_of(case, resources)
     await run_validator(case, case.reference, resources)
-    return Grade(Counter(), Counter(reference.counted if reference else ()), problem=why)
+    hidden = reference.hidden if reference else Counter[str]()
+    return Grade(Counter(), Counter(reference.counted if reference else ()), problem=why, hidden=hidden)
 
 
 def compare_runs(
@@ -134,7 +153,8 @@ def compare_runs(
     trusted = run.tests if problem is None else ()
     passed = wanted & Counter(test.name for test in trusted if test.state == "passed")
     error = run.error if problem is None else None
-    return Grade(passed, wanted - passed, problem, error, run, validation)
+    hidden = reference.hidden if reference else Counter[str]()
+    return Grade(passed, wanted - passed, problem, error, run, validation, hidden)
 
 
 def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> str | None:
@@ -160,6 +180,12 @@ def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> 
     if run.unconfirmed is not None:
         return f"the command says that the tests pass, but run apart from it they do not: {run.unconfirmed}"
     return None
+
+
+def share_metadata(grade: Grade) -> dict[str, JsonValue]:
+    """Return what a score keeps of visible and hidden tests."""
+    shares = grade.shares
+    return {TEST_SHARES: shares.model_dump(mode="json")} if shares else {}
 
 
 def shorten(text: str, most: int) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import platform
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ class ReferenceRun(FrozenModel):
     names: tuple[str, ...]
     skipped: tuple[str, ...] = ()  # by the tests themselves, and so for every candidate
     twins: Twins = Twins()
+    shown: tuple[str, ...] = ()  # tests that the subject sees, where a share is hidden from it
     confirming: "ReferenceRun | None" = None
     """For a case with a command: its run with our own runner, which confirms the command, if it passes there."""
 
@@ -49,6 +51,11 @@ class ReferenceRun(FrozenModel):
         run = self.confirming or self
         proven, counted = run.twins.proven, set(run.counted)
         return tuple(name for place, name in enumerate(run.names) if place not in proven and name in counted)
+
+    @property
+    def hidden(self) -> Counter[str]:
+        """Return the tests that count and are hidden from the subject."""
+        return Counter(self.counted) - Counter(self.shown) if self.shown else Counter()
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -116,7 +123,7 @@ async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> Refere
                 f"case {case.name!r}: its reference does not pass its own tests ({why}): "
                 f"`{references.verify_command} {case.name}` shows more"
             )
-        return await _with_twins(case, found, resources)
+        return await _completed(case, found, resources)
 
     return await references.get(reference_key(case, installation_of(case, resources)), run)
 
@@ -125,7 +132,7 @@ async def keep_reference(case: GradedCase, run: TestRun, resources: Mapping[str,
     """Return what the reference ran, with the twins that are stored or else are looked for now."""
     references: OpenReferences = resources[REFERENCES]
     key = reference_key(case, installation_of(case, resources))
-    return await references.get(key, lambda: _with_twins(case, run, resources))
+    return await references.get(key, lambda: _completed(case, run, resources))
 
 
 async def always_skipped(case: GradedCase, resources: Mapping[str, Any]) -> frozenset[str]:
@@ -143,6 +150,13 @@ def reference_key(case: GradedCase, installation: str) -> str:
     """Return a key of everything that decides which tests a reference runs, and under which names."""
     settings = case.settings.model_dump(mode="json", exclude={"seconds", "validator"})
     return fingerprint(_toolchains_digest(), installation, settings, case.files, case.reference)
+
+
+async def _completed(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
+    """Return what the reference ran, with everything that answers are compared with."""
+    found = await _with_twins(case, run, resources)
+    shown = await _shown_tests(case, resources) if case.settings.shown_tests else ()
+    return found.model_copy(update={"shown": shown})
 
 
 async def _with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
@@ -176,6 +190,14 @@ async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> Tes
             raise
         return None
     return run if reference_problem(run, canary=True) is None else None
+
+
+async def _shown_tests(case: GradedCase, resources: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tests that the subject sees. The reference must pass them, or the others were not cut out cleanly."""
+    run = await run_tests(case, case.reference, resources, case.settings.shown_tests)
+    if (why := reference_problem(run, canary=case.has_canary)) is not None:
+        raise GraderError(f"case {case.name!r}: its reference does not pass without the hidden tests ({why})")
+    return tuple(test.name for test in run.tests)
 
 
 def as_reference(run: TestRun) -> ReferenceRun:

@@ -131,10 +131,19 @@ def find_tests(path: str, text: str) -> list[TestSource]:
     dialect = dialect_of(path)
     if dialect is None:
         return []
-    root = parse(path, text)
     if dialect is _PYTHON:
+        root = parse(path, text)
         return [_Reader(node, dialect).read_python(name) for name, node in _python_tests(root, "")]
-    return [_Reader(node, dialect).read_javascript() for node in _javascript_tests(root)]
+    return [_Reader(node, dialect).read_javascript() for node in nodes_of_tests(path, text)]
+
+
+def nodes_of_tests(path: str, text: str) -> list["Node"]:
+    """Return the syntax of each test of a file, decorators included, in the order of `find_tests`."""
+    dialect = dialect_of(path)
+    if dialect is None:
+        return []
+    root = parse(path, text)
+    return [node for _, node in _python_tests(root, "")] if dialect is _PYTHON else list(_javascript_tests(root))
 
 
 def dialect_of(path: str) -> Dialect | None:
@@ -190,14 +199,14 @@ def _python_tests(node: "Node", prefix: str) -> Iterator[tuple[str, "Node"]]:
 
 
 def _javascript_tests(node: "Node") -> Iterator["Node"]:
-    if node.type == "call_expression" and _base(node) in _TEST_CALLS and _function_in(node):
+    if node.type == "call_expression" and called_base(node) in _TEST_CALLS and _function_in(node):
         yield node
         return
     for child in node.named_children:
         yield from _javascript_tests(child)
 
 
-def _base(node: "Node") -> str:
+def called_base(node: "Node") -> str:
     """Return the name that a chain of calls and members begins with: `it` of `it.each(table)`."""
     inner: Node | None = node
     while inner is not None and inner.type in ("call_expression", "member_expression", "non_null_expression"):
@@ -350,7 +359,7 @@ class _Reader:
         calls, child, parent = 0, node, node.parent
         while parent is not None and parent != self.node:
             if parent.type == "call_expression":
-                base = _base(parent)
+                base = called_base(parent)
                 callee = parent.child_by_field_name("function")
                 if base in ("expect", "assert"):
                     if callee is not None and callee.type == "identifier" and base == "expect":
@@ -388,7 +397,7 @@ class _Reader:
         callee = node.child_by_field_name("function") if node.type == "call_expression" else None
         matcher = callee.child_by_field_name("property") if callee is not None else None
         before = callee.child_by_field_name("object") if callee is not None else None
-        if matcher is not None and before is not None and _base(node) == "expect" and before.type != "identifier":
+        if matcher is not None and before is not None and called_base(node) == "expect" and before.type != "identifier":
             negated = before.child_by_field_name("property") if before.type == "member_expression" else None
             whole = before.child_by_field_name("object") if negated is not None else None
             if negated is not None and whole is not None and _text(negated) == "not":

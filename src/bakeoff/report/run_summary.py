@@ -8,7 +8,15 @@ from bakeoff.report.blocks import Block, Column, Datum, Quote, Section, Table, T
 from bakeoff.report.formatting import judging_note, replay_note, sentence, visible
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
-from bakeoff.report.scores import BOUND_NOTE, SCORE_COLUMNS, counted, name_datum, score_cells
+from bakeoff.report.scores import (
+    BOUND_NOTE,
+    SCORE_COLUMNS,
+    SHARE_COLUMNS,
+    counted,
+    name_datum,
+    score_cells,
+    share_cells,
+)
 from bakeoff.report.summary import SubjectSummary, Summary
 
 MOST_FAILURES = 20
@@ -29,12 +37,14 @@ def summary_table(summary: Summary) -> Table:
     """Return each subject's score with its interval and every denominator."""
     by_round = summary.rounds > _FEW_ROUNDS and any(one.by_round for one in summary.subjects)
     rounds = (Column("By round", drop=7, optional=True),) if by_round else ()
+    split = any(one.tests for one in summary.subjects)
     missing = Column("Not run", align="end", short="Not\nrun", drop=4)
     tokens = Column("Tokens", align="end", drop=10, optional=True)
     rows = tuple(
         (
             name_datum(one),
             *score_cells(one, summary.threshold),
+            *(share_cells(one) if split else ()),
             counted(one.missing),
             *((_by_round(one),) if by_round else ()),
             Datum(f"{one.spent.tokens:,}", sort=min(one.spent.tokens, 2**53)),
@@ -42,7 +52,8 @@ def summary_table(summary: Summary) -> Table:
         for one in summary.subjects
     )
     caption = "Score, interval and every denominator, by subject"
-    return Table((Column("Subject"), *SCORE_COLUMNS, missing, *rounds, tokens), rows, caption, tuple(_notes(summary)))
+    titles = (Column("Subject"), *SCORE_COLUMNS, *(SHARE_COLUMNS if split else ()), missing, *rounds, tokens)
+    return Table(titles, rows, caption, tuple(_notes(summary)))
 
 
 def _by_round(summary: SubjectSummary) -> Datum:
@@ -66,6 +77,8 @@ def _notes(summary: Summary) -> Iterator[str]:
         yield "Every subject is a control, which tests the cases."
     elif any(one.control for one in subjects):
         yield "Controls test the cases; their failures do not count."
+    if any(one.tests for one in subjects):
+        yield "Visible and hidden: the tests that passed, of those that subjects saw and of those that they did not."
     if summary.replayed:
         yield _replays(summary)
     if summary.judging != NO_USAGE:

@@ -21,6 +21,15 @@ SCORE_COLUMNS = (
 )
 """The numbers of one subject; `score_cells` has their values."""
 
+SHARE_COLUMNS = (
+    Column("Visible", align="end", help="tests that passed, of those that the subject saw"),
+    Column("Hidden", align="end", help="tests that passed, of those that were hidden from it"),
+    Column(
+        "Difference", align="end", short="Diff.", help="visible minus hidden, in points: hard-coded answers gain it"
+    ),
+)
+"""What hiding a share of the tests shows; `share_cells` has the values."""
+
 
 def score_cells(summary: SubjectSummary, threshold: float | None) -> tuple[Value, ...]:
     """Return a subject's values for `SCORE_COLUMNS`."""
@@ -31,6 +40,19 @@ def score_cells(summary: SubjectSummary, threshold: float | None) -> tuple[Value
         losses(summary),
         Datum(cost(summary.spent.cost), sort=summary.spent.cost),
         Datum(duration(summary.seconds), sort=summary.seconds),
+    )
+
+
+def share_cells(summary: SubjectSummary) -> tuple[Value, ...]:
+    """Return a subject's values for `SHARE_COLUMNS`."""
+    tests, difference = summary.tests, summary.hidden_difference
+    visible_note = f"{tests.visible_passed:,} of {tests.visible_total:,} tests" if tests else ""
+    hidden_note = f"{tests.hidden_passed:,} of {tests.hidden_total:,} tests" if tests else ""
+    points = UNKNOWN if difference is None else f"{100 * difference:+.1f}"
+    return (
+        Datum(percent(summary.visible_score), sort=summary.visible_score, note=visible_note),
+        Datum(percent(summary.hidden_score), sort=summary.hidden_score, note=hidden_note),
+        Datum(points, sort=difference),
     )
 
 

@@ -7,7 +7,18 @@ from statistics import fmean
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import PassRule, Plan, SubjectSpec
-from bakeoff.record import LOST, NO_USAGE, CaseVerdict, Record, Round, Usage, Verdict, case_values, case_verdict
+from bakeoff.record import (
+    LOST,
+    NO_USAGE,
+    CaseVerdict,
+    Record,
+    Round,
+    TestShares,
+    Usage,
+    Verdict,
+    case_values,
+    case_verdict,
+)
 from bakeoff.stats.cells import CLUSTER_TAG, Cell
 from bakeoff.stats.intervals import Interval, score_interval
 
@@ -44,6 +55,10 @@ class SubjectSummary(FrozenModel):
     spent: Usage  # by the subject itself
     judging: Usage = NO_USAGE  # by scorers on its answers
     replayed: int = 0  # trials whose model answers came from recordings, at least in part
+    tests: TestShares | None = None  # where a share of the tests was hidden from the subjects
+    visible_score: float | None = None  # the share of the visible tests that passed
+    hidden_score: float | None = None
+    hidden_difference: float | None = None  # visible minus hidden: what hard-coded answers gain
     by_round: tuple[float | None, ...] = ()  # the mean over the cases of each round; empty where there are too many
 
     @property
@@ -189,6 +204,7 @@ class _Tally:
         self.judging = _Spending()
         self.bound = False
         self.replayed = 0
+        self.tests: TestShares | None = None
 
     def add(self, record: Record, place: int, *, alone: bool) -> None:
         """Count a trial; `alone` says that it is judged by itself, not with the other rounds of its case."""
@@ -200,6 +216,8 @@ class _Tally:
         if record.transcript is not None and record.transcript.metadata.get("replayed") is True:
             self.replayed += 1
         scored = value is not None and verdict.counts
+        if verdict.counts and (shares := record.test_shares) is not None:
+            self.tests = shares if self.tests is None else self.tests + shares
         if scored:
             self.scored += 1
             self.seconds += record.seconds
@@ -274,6 +292,10 @@ class RunTally:
             spent=tally.spent.total(),
             judging=tally.judging.total(),
             replayed=tally.replayed,
+            tests=tally.tests,
+            visible_score=tally.tests and tally.tests.visible,
+            hidden_score=tally.tests and tally.tests.hidden,
+            hidden_difference=tally.tests and tally.tests.difference,
             by_round=tuple(total / count if count else None for total, count in tally.rounds),
         )
 

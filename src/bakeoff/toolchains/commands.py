@@ -46,6 +46,7 @@ _INSTALLS = re.compile(
 _MANIFESTS = re.compile(
     r"(?:package(?:-lock)?\.json|yarn\.lock|pnpm-\w+\.yaml|\.yarnrc(?:\.yml)?|\.npmrc|requirements\S*\.txt)"
 )
+_LOCK_FILES = ("yarn.lock", "package-lock.json", "pnpm-lock.yaml")
 _NETWORK_VARIABLES = (
     "NODE_EXTRA_CA_CERTS",
     "HTTP_PROXY",
@@ -144,10 +145,13 @@ def _keep(place: Place, folder: Path) -> None:
 
 
 def _bring(installed: Path, place: Place) -> None:
-    """Link folders, which costs nothing, and copy files, since some are read relative to where they lie."""
+    """Link folders, which costs nothing, and copy files, since some are read relative to where they lie.
+
+    Package managers compare the lock file with what they installed, byte by byte, so theirs replaces the exercise's.
+    """
     for source in (installed / "work").iterdir():
         beside = place.work / source.name
-        if beside.exists():
+        if beside.exists() and source.name not in _LOCK_FILES:
             continue
         if source.is_dir():
             beside.symlink_to(source)

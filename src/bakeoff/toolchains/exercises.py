@@ -11,7 +11,7 @@ from bakeoff.toolchains.install import Say, install_jest, permission_flags, pyte
 from bakeoff.toolchains.jest import OpenJest
 from bakeoff.toolchains.outcome import Grader, TestRun
 from bakeoff.toolchains.pytest_runner import OpenPytest
-from bakeoff.toolchains.tracks import TYPESCRIPT, Track, is_outside_tests
+from bakeoff.toolchains.tracks import RUNNER_FILES, TYPESCRIPT, Track, is_outside_tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ class OpenExercises:
         missing = [name for name in tests if name not in files]
         if missing or not tests:
             raise GraderError(f"the exercise has no test file {', '.join(missing)}".rstrip())
-        given = {name: text for name, text in files.items() if not is_outside_tests(name)}
+        runner_files = RUNNER_FILES if isinstance(self.grader, CommandRunner) else ()
+        given = {name: text for name, text in files.items() if name in runner_files or not is_outside_tests(name)}
         for name in tests:
             given[name] = self.track.unskip(files[name]) if self.run_skipped else files[name]
         return await self.grader.run(given, tests=tests, seconds=seconds)

@@ -16,6 +16,9 @@ TEST_PATTERNS = ("*.test.*", "*_test.*", "*.spec.*", "*_spec.*", "test_*", "*Tes
 EXAMPLE_STEMS = ("proof.ci", "example", "exemplar", "reference", "proof")
 """Names of the known-good solution in `.meta` for exercises whose configuration does not say."""
 
+RUNNER_FILES = (".meta/config.json", ".meta/test-runner.mjs")
+"""What a track's own test command may read in `.meta`."""
+
 _TOOL_NAMES = (
     *("package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock*", "*.config.*", "tsconfig*.json"),
     *("conftest.py", "sitecustomize.py", "usercustomize.py", "pytest.ini", "tox.ini", "setup.cfg", "setup.py"),

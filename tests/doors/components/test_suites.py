@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.components.plan import build_prompt, case_of
+from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import Suite, bundled_folder, discover, find_suites
 from bakeoff.errors import UsageError
 from bakeoff.grading.cases import graded_case
@@ -49,7 +50,7 @@ def test_only_declared_files_of_a_suite_reach_a_model_or_the_tests(tmp_path: Pat
     answer = "<button>the answer</button>"
     traps = (".approaches/a.md", ".meta/x.svelte", "Other.svelte", "solutions/Component.svelte", "notes.md", "wrong.md")
     put(tmp_path / "a", {**SVELTE, **dict.fromkeys(traps, answer), "Reference.svelte": answer})
-    case = case_of(only_suite(tmp_path), hide_tests=False)
+    case = case_of(only_suite(tmp_path))
     assert case.files == {}
     assert set(case.hidden) == set(graded_case(case).files) == {"test.ts"}
     assert "the answer" not in case.prompt
@@ -181,7 +182,7 @@ def test_a_fence_in_the_tests_cannot_close_the_one_around_them(tmp_path: Path) -
 def test_a_case_knows_all_that_grading_needs_and_shows_none_of_it(tmp_path: Path) -> None:
     put(tmp_path / "stack", {**PYTHON, "validator.py": "def validate(code): ..."})
     suite = only_suite(tmp_path)
-    case = case_of(suite, hide_tests=True)
+    case = case_of(suite, ComponentsRequest(hide_tests=True))
     assert case.files == {}
     assert case.answer_file is None
     assert case.collect == ("stack.py",)

@@ -10,6 +10,7 @@ from bakeoff.doors.components.request import JOINED, ComponentsRequest
 from bakeoff.doors.components.scoring import SUITE
 from bakeoff.doors.components.suites import Suite
 from bakeoff.errors import UsageError
+from bakeoff.grading.cutting import hide_share
 from bakeoff.mcp import ServerSpec, parse_mcp_option
 from bakeoff.models.providers import parse_model_name
 from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
@@ -27,6 +28,8 @@ _STEPS = 10
 _LOCAL_STEPS = 2
 _LOCAL_TOKENS = 512
 _DEFAULT_ATTACK = "exit-early"
+_MORE_TESTS = "Further tests of the same kind, which are not shown, count too."
+_USUAL = ComponentsRequest()
 
 
 def build_plan(request: ComponentsRequest, suites: Sequence[Suite]) -> Plan:
@@ -42,7 +45,7 @@ def build_plan(request: ComponentsRequest, suites: Sequence[Suite]) -> Plan:
                 raise UsageError(f"{flag} {text!r}: use printable characters, at least one of them not a space")
     return Plan(
         name="components",
-        cases=tuple(case_of(suite, hide_tests=request.hide_tests) for suite in suites),
+        cases=tuple(case_of(suite, request) for suite in suites),
         subjects=tuple(_subjects(request)),
         scorers=(ScorerSpec(kind=SUITE),),
         rounds=request.rounds,
@@ -52,14 +55,16 @@ def build_plan(request: ComponentsRequest, suites: Sequence[Suite]) -> Plan:
     )
 
 
-def case_of(suite: Suite, *, hide_tests: bool) -> Case:
+def case_of(suite: Suite, request: ComponentsRequest = _USUAL) -> Case:
     """Build the case of a suite."""
+    seed = f"{request.hidden_seed} {suite.name}"
+    shown = hide_share(suite.hidden, [suite.test_file], request.hidden_tests, seed)
     layout = suite.layout
     commanded = {"command": layout.command, "report": layout.report, "canary": layout.canary} if layout.command else {}
     tags = {"runner": layout.runner, "language": suite.language}
     return Case(
         id=suite.name,
-        prompt=build_prompt(suite, hide_tests=hide_tests),
+        prompt=build_prompt(suite, hide_tests=request.hide_tests, shown=shown.get(suite.test_file)),
         collect=(layout.component,),
         hidden=suite.hidden,
         reference={layout.component: suite.reference},
@@ -70,6 +75,7 @@ def case_of(suite: Suite, *, hide_tests: bool) -> Case:
             seconds=layout.seconds,
             validator=suite.validator_file,
             processes=_may_start_processes(suite),
+            shown_tests=shown,
             **commanded,
         ),
         tags={key: value for key, value in tags.items() if value},
@@ -83,12 +89,16 @@ def _may_start_processes(suite: Suite) -> bool:
     return starts_processes(suite.test_content, suite.reference, *(suite.support or {}).values())
 
 
-def build_prompt(suite: Suite, *, hide_tests: bool) -> str:
-    """Return what the model is asked: the suite's prompt, its tests unless they are hidden, and how to hand in."""
+def build_prompt(suite: Suite, *, hide_tests: bool, shown: str | None = None) -> str:
+    """Return what the model is asked: the suite's prompt, its tests unless they are hidden, and how to hand in.
+
+    `shown` are the tests to show instead of all, where a share of them is hidden.
+    """
     parts = [suite.prompt.strip()]
     if not hide_tests:
         language = _FENCES.get(suite.layout.runner) or suite.language
-        parts.append(f"## Test Suite\n\n{_fenced(suite.test_content, language)}")
+        parts.append(f"## Test Suite\n\n{_fenced(shown or suite.test_content, language)}")
+        parts += [_MORE_TESTS] if shown else []
     parts.append(
         f"When you have finished, call the `ResultWrite` tool once with the complete content of "
         f"`{suite.component_file}` as `content`. Only what you give to `ResultWrite` counts."

@@ -20,6 +20,8 @@ class ComponentsRequest(FrozenModel):
     test_tool: bool = True
     pricing: bool = True
     hide_tests: bool = False
+    hidden_tests: float = Field(default=0.0, ge=0, lt=1, description="the share of tests that models do not see")
+    hidden_seed: int = Field(default=0, description="decides which tests are hidden")
     rounds: PositiveInt = 1
     max_steps: PositiveInt | None = None  # 10, and fewer for a model on this machine
     temperature: float | None = Field(default=None, ge=0)
@@ -44,7 +46,7 @@ def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list
     words += [] if request.test_tool else ["--no-test-tool"]
     words += [] if request.pricing else ["--no-pricing"]
     words += ["--hide-tests"] if request.hide_tests else []
-    for flag in ("rounds", "max_steps", "temperature", "seed", "max_tokens"):
+    for flag in ("hidden_tests", "hidden_seed", "rounds", "max_steps", "temperature", "seed", "max_tokens"):
         value = getattr(request, flag)
         if value != getattr(usual, flag):
             words += [f"--{flag.replace('_', '-')}", str(value)]

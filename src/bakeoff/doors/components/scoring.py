@@ -3,7 +3,7 @@
 from bakeoff.doors.components.results.model import FailedTest, Validation, Verification
 from bakeoff.doors.components.results.steps import RESULT_WRITE, extract_result_write_content
 from bakeoff.grading.cases import GradedCase
-from bakeoff.grading.grades import Grade, grade_answer, grade_nothing, shorten
+from bakeoff.grading.grades import Grade, grade_answer, grade_nothing, share_metadata, shorten
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score, Transcript
 
@@ -27,7 +27,7 @@ async def score_component(case: GradedCase, given: ScoreInput) -> Score:
         name=SUITE,
         value=verification.value,
         reason="" if grade.ok else grade.summary(),
-        metadata={"verification": verification.model_dump(mode="json")},
+        metadata={"verification": verification.model_dump(mode="json"), **share_metadata(grade)},
     )
 
 

@@ -47,7 +47,7 @@ def _result_write(case: Case) -> Tool:
 
 
 def _test_component(case: Case, resources: Mapping[str, Any]) -> Tool:
-    graded = graded_case(case)
+    graded = graded_case(case).shown  # nor does it tell what the hidden tests are
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
         content = _content(TEST_COMPONENT, arguments)

@@ -13,7 +13,7 @@ from bakeoff.protocols import Sandbox
 
 async def verify_suites(suites: Sequence[Suite], sandbox: Callable[[], Sandbox], jobs: int) -> list[Check]:
     """Check suites, several at a time."""
-    cases = [case_of(suite, hide_tests=False) for suite in suites]
+    cases = [case_of(suite) for suite in suites]
     async with open_resources(
         [References("bakeoff verify --suite"), *toolchains_for(cases, sandbox, jobs)]
     ) as resources:

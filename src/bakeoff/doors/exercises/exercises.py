@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from bakeoff import bundled
 from bakeoff.doors.exercises.shown_files import (
@@ -33,6 +33,7 @@ STANDARD = (
 
 _PRACTICE = Path("exercises", "practice")
 _CONFIG = ".meta/config.json"
+_RUNNER = ".meta/test-runner.mjs"
 _LARGEST_CONFIG = 4 * 1024 * 1024
 _NOTES = ("CLAUDE.md", "AGENTS.md")
 _TEXTS = [name for name in DOCS if "hints" not in name]
@@ -56,6 +57,7 @@ class Exercise:
     tests: tuple[str, ...]
     example: Mapping[str, str]  # by solution path
     notes: Mapping[str, str] = field(default_factory=dict)  # the track's notes to agents
+    runner_files: Mapping[str, str] = field(default_factory=dict)  # what the track's own command reads in `.meta`
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class _Config(BaseModel):
     """The part of `.meta/config.json` that is read."""
 
     files: _Files = _Files()
+    custom: dict[str, JsonValue] = {}  # flags of the track's test command
 
 
 def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExercises:
@@ -235,7 +238,14 @@ def _read_exercise(entry: _Entry) -> Exercise:
         tests=tuple(tests),
         example=_example(read_matching(entry.folder, (".meta/**", *examples)).files, config.files, solution),
         notes=_notes(entry.root),
+        runner_files=_runner_files(entry.folder, config, files),
     )
+
+
+def _runner_files(folder: Path, config: _Config, files: Mapping[str, str]) -> dict[str, str]:
+    """Return what the published TypeScript track's test script reads in `.meta`: its flags, and nothing else of it."""
+    script = read_matching(folder, [_RUNNER]).files if _RUNNER in files.get("package.json", "") else {}
+    return {**script, **({_CONFIG: json.dumps({"custom": config.custom})} if config.custom else {})}
 
 
 def _read_shown(folder: Path, declared: _Files) -> dict[str, str]:

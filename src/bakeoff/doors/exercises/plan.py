@@ -14,6 +14,7 @@ from bakeoff.doors.exercises.exercises import Exercise
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.scoring import EXERCISE
 from bakeoff.errors import UsageError
+from bakeoff.grading.cutting import hide_share
 from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.subjects.agent_definition import AgentDefinition
 from bakeoff.subjects.command_agent import CLI_AGENT, GRACE_SECONDS
@@ -35,8 +36,10 @@ Solve the programming exercise below by editing files in the current folder.
 
 - Write your solution to {solution}. You may add source files beside {it}.
 - Do not change tests, configuration or dependencies: they are replaced by the original ones before your work is graded.
-- Every test counts, also those that are marked to be skipped.
+- Every test counts, also those that are marked to be skipped.{tests}
 - Nobody will answer questions. Decide yourself, finish the work, and stop."""
+
+_MORE_TESTS = " So do further tests of the same kind, which are not here."
 
 
 def build_plan(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Plan:
@@ -59,13 +62,19 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
         "attempt_seconds": request.timeout + GRACE_SECONDS,
         "score_seconds": _LIMITS.score_seconds + _MOST_RUNS * request.test_timeout,
     }
+    hidden, seed = request.hidden_tests, f"{request.hidden_seed} {exercise.name}"
+    # Only the example shows that the other tests still run, and which they are.
+    shown = hide_share(exercise.files, exercise.tests, hidden, seed) if exercise.example else {}
     tags = {"track": track.slug, "language": track.fence}
     return Case(
         id=exercise.name,
-        prompt=build_prompt(exercise, request.custom_instruction, command),
-        files=dict(exercise.files),
+        prompt=build_prompt(exercise, request.custom_instruction, command, more_tests=bool(shown)),
+        files={**exercise.files, **shown},
         collect=_collected(exercise),
-        hidden={name: exercise.files[name] for name in exercise.tests},
+        hidden={
+            **(exercise.runner_files if command else {}),
+            **{name: exercise.files[name] for name in exercise.tests},
+        },
         reference=dict(exercise.example),
         grading=Grading(
             runner="command" if command else track.runner,
@@ -76,6 +85,7 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
             command=(command,) if command else (),
             run_skipped=request.unskip,
             processes=_may_start_processes(exercise),
+            shown_tests=shown,
         ),
         tags={key: value for key, value in tags.items() if value},
         limits=_LIMITS.model_copy(update=seconds),
@@ -98,10 +108,19 @@ def _collected(exercise: Exercise) -> tuple[str, ...]:
     return (*exercise.solution, *beside)
 
 
-def build_prompt(exercise: Exercise, custom: str | None = None, command: str | None = None) -> str:
-    """Return what an agent is asked: the task, the instructions, the environment, and what the user adds."""
+def build_prompt(
+    exercise: Exercise, custom: str | None = None, command: str | None = None, *, more_tests: bool = False
+) -> str:
+    """Return what an agent is asked: the task, the instructions, the environment, and what the user adds.
+
+    `more_tests` says that tests count which the agent does not see.
+    """
     parts = [
-        _BASE.format(solution=_listed(exercise.solution), it="it" if len(exercise.solution) == 1 else "them"),
+        _BASE.format(
+            solution=_listed(exercise.solution),
+            it="it" if len(exercise.solution) == 1 else "them",
+            tests=_MORE_TESTS if more_tests else "",
+        ),
         f"# Exercise: {exercise.name}\n\n{exercise.instructions}",
         _environment(exercise, command),
         *(f"# From the project's {name}\n\n{text}" for name, text in exercise.notes.items()),

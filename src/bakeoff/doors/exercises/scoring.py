@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.exercises.tampering import find_tampering, listed
 from bakeoff.grading.cases import GradedCase
-from bakeoff.grading.grades import Grade, first_line, grade_answer, shorten
+from bakeoff.grading.grades import Grade, first_line, grade_answer, share_metadata, shorten
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Failure, Score
 from bakeoff.subjects.command_agent import AgentRun, agent_run_in, patch_in
@@ -78,7 +78,11 @@ async def score_exercise(case: GradedCase, given: ScoreInput) -> Score:
         name=EXERCISE,
         value=1.0 if outcome.overall_success else 0.0,
         reason=outcome.summary(),
-        metadata={EXERCISE: outcome.model_dump(mode="json", by_alias=True, exclude_none=True), **classed},
+        metadata={
+            EXERCISE: outcome.model_dump(mode="json", by_alias=True, exclude_none=True),
+            **classed,
+            **share_metadata(grade),
+        },
         failure=timeout,
     )
 

@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from bakeoff.doors.result_files import END_OF_TIME, LARGEST_NUMBER, CamelObject, Moment, written_shortest
+from bakeoff.doors.result_files import END_OF_TIME, LARGEST_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
 from bakeoff.plan import Name
 from bakeoff.record import Verdict
 
@@ -271,6 +271,7 @@ class TrialFacts(FileObject):
     started: Annotated[Number, Field(lt=END_OF_TIME)] | None = None
     tries: Count | None = None
     bound: StrictBool | None = None
+    hidden_tests: HiddenTests | None = None
 
 
 class Additions(FileObject):
@@ -287,6 +288,7 @@ class Additions(FileObject):
     spent: dict[str, Number | None] = {}
     cache_write_cost: Number | None = None
     not_run: tuple[ShortName, ...] = ()
+    hidden_tests: HiddenTests | None = None  # where a share of the tests was hidden from the model
     trials: tuple[TrialFacts, ...] = Field(default=(), max_length=_MOST)
 
 

@@ -23,7 +23,7 @@ from bakeoff.doors.components.results.model import (
 )
 from bakeoff.doors.components.results.names import timestamped_name
 from bakeoff.doors.components.results.steps import extract_result_write_content, write_step
-from bakeoff.doors.result_files import RECORDED, timestamp_of, unique_names
+from bakeoff.doors.result_files import RECORDED, hidden_tests_of, timestamp_of, unique_names
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
 from bakeoff.record import NO_USAGE, Record, Transcript, Usage, Verdict
@@ -100,6 +100,7 @@ def result_of(
         spent=_spent(sum((record.spent for record in ours), NO_USAGE)),
         cache_write_cost=written,
         not_run=tuple(case.id for case in plan.cases if case.id not in found),
+        hidden_tests=hidden_tests_of(ours),
         trials=tuple(map(_facts, ours)),
     )
     metadata = metadata.model_copy(update={"unit_test_totals": totals_of(tests)})
@@ -250,4 +251,5 @@ def _facts(record: Record) -> TrialFacts:
         started=record.started,
         tries=record.tries,
         bound=record.bound or None,
+        hidden_tests=hidden_tests_of([record]),
     )

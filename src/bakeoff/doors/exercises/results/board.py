@@ -14,7 +14,7 @@ from typing import Any
 from bakeoff._kernel.text import free_name
 from bakeoff.doors.exercises.results.model import ExerciseResult, ResultFile, added_costs, safe_name
 from bakeoff.doors.exercises.results.read import plan_of, records_of
-from bakeoff.doors.result_files import seconds_of
+from bakeoff.doors.result_files import HiddenTests, seconds_of
 from bakeoff.plan import Case
 from bakeoff.record import Record
 from bakeoff.report.blocks import (
@@ -30,10 +30,10 @@ from bakeoff.report.blocks import (
     Tone,
     Value,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, visible
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, visible
 from bakeoff.report.leaderboard import Entry, rank_sources
 from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
-from bakeoff.report.scores import interval_datum, score_plots
+from bakeoff.report.scores import SHARE_COLUMNS, interval_datum, score_plots
 from bakeoff.stats.ranking import Standing
 
 _NOT_METERED = "not metered"
@@ -79,6 +79,10 @@ class Ranked:
         return self.file.result
 
     @property
+    def hidden_tests(self) -> HiddenTests | None:
+        return self.result.bakeoff.hidden_tests if self.result.bakeoff else None
+
+    @property
     def seconds(self) -> float:
         """Return the mean time of an attempt; 0 if no time is known."""
         return self.entry.summary.seconds or self.result.summary.avg_duration / 1000
@@ -88,6 +92,14 @@ class Ranked:
         """Return the cost of all attempts, or None if a part of it is unknown."""
         total = added_costs([each.token_usage for each in self.result.results if each.token_usage])
         return None if total is None else round(total, 12)
+
+
+def _split_cells(one: Ranked) -> tuple[Value, ...]:
+    split = one.hidden_tests
+    shares = (split.visible_score, split.hidden_score) if split else (None, None)
+    gap = split.difference if split else None
+    shown = [Datum(percent(share), sort=share) for share in shares]
+    return (*shown, Datum(UNKNOWN if gap is None else f"{100 * gap:+.1f}", sort=gap))
 
 
 def rank_agents(files: Iterable[AgentResult]) -> tuple[Ranked, ...]:
@@ -208,6 +220,7 @@ def _entry(one: Ranked) -> dict[str, Any]:
         "problemsSolved": summary.success_count,
         "totalProblems": summary.total_count,
         "cost": one.cost,
+        **({"hiddenTests": split.model_dump(mode="json")} if (split := one.hidden_tests) else {}),
         "lastUpdated": about.timestamp,
     }
 
@@ -238,6 +251,7 @@ def _named(keys: Sequence[str]) -> str:
 
 
 def _ranking(board: Sequence[Ranked]) -> Section:
+    split = any(one.hidden_tests for one in board)
     titles = (
         Column("Rank", align="end", help="one more than the number of better agents; = marks ties"),
         Column("Agent"),
@@ -247,6 +261,7 @@ def _ranking(board: Sequence[Ranked]) -> Section:
         Column("Success", align="end", help="of all attempts"),
         Column("95 % interval", align="end", short="95 %\ninterval"),
         Column("Solved", align="end", help="exercises, in every attempt"),
+        *(SHARE_COLUMNS if split else ()),
         Column("Time", align="end", help="the mean of an attempt"),
         Column("Cost", align="end", help="of all attempts"),
         Column("Updated", drop=4),
@@ -257,10 +272,11 @@ def _ranking(board: Sequence[Ranked]) -> Section:
         "another, case by case, with p-values adjusted by Holm's method.",
         "An exercise is solved if every attempt at it was. The time is the mean of an attempt, the cost that of all.",
     )
-    return Section("ranking", "Ranking", (Table(titles, tuple(map(_row, board)), "Agents, best first", notes),))
+    rows = tuple(_row(one, split=split) for one in board)
+    return Section("ranking", "Ranking", (Table(titles, rows, "Agents, best first", notes),))
 
 
-def _row(one: Ranked) -> tuple[Value, ...]:
+def _row(one: Ranked, *, split: bool) -> tuple[Value, ...]:
     about, summary = one.result.metadata, one.result.summary
     rate, seconds = summary.success_rate, one.seconds
     rank = one.standing.best
@@ -277,6 +293,7 @@ def _row(one: Ranked) -> tuple[Value, ...]:
         Datum(f"{rate:.1f} %", sort=rate, tone="strong"),
         interval_datum(min(1.0, rate / 100), one.standing.interval),
         Datum(f"{summary.success_count:,}/{summary.total_count:,}", sort=summary.success_count),
+        *(_split_cells(one) if split else ()),
         Datum(duration(seconds) if seconds else UNKNOWN, sort=seconds or None),
         Datum(_cost_text(one), sort=one.cost),
         Datum((about.timestamp or UNKNOWN)[:10], sort=about.timestamp),

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from bakeoff.doors.result_files import LARGEST_NUMBER, CamelObject, Moment, written_shortest
+from bakeoff.doors.result_files import LARGEST_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
 from bakeoff.record import Verdict
 
 _MOST = 10_000  # exercises of a file, attempts at one
@@ -138,6 +138,8 @@ class Additions(CamelObject):
     not_run: tuple[Short, ...] = ()
     lost: tuple[LostTrial, ...] = ()
     failure_classes: dict[str, Count] = {}
+    hidden_tests: HiddenTests | None = Field(default=None, description="where a share of the tests was hidden")
+    hidden_tests_by_exercise: dict[str, HiddenTests] | None = None
 
 
 class ResultFile(CamelObject):

@@ -20,7 +20,7 @@ from bakeoff.doors.exercises.results.model import (
     summary_of,
 )
 from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
-from bakeoff.doors.result_files import timestamp_of, unique_names
+from bakeoff.doors.result_files import hidden_tests_of, timestamp_of, unique_names
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.summary import is_control
@@ -67,6 +67,11 @@ def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str
         not_run=tuple(case.id for case in plan.cases if case.id not in seen),
         lost=tuple(_lost_trial(record) for record in records if not record.verdict.counts),
         failure_classes=dict(Counter(filter(None, map(class_of, records)))),
+        hidden_tests=hidden_tests_of(records),
+        hidden_tests_by_exercise={
+            name: split for name, made in counted.items() if (split := hidden_tests_of(made)) is not None
+        }
+        or None,
     )
     metadata = _metadata(spec, records, timestamp_of(began), len(results))
     return ResultFile(metadata=metadata, summary=summary_of([*attempts.values()]), results=results, bakeoff=additions)

@@ -1,0 +1,147 @@
+"""Cut tests out of test files, so that a share of them can be hidden from subjects."""
+
+import random
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from bakeoff.grading.syntax import Edit, called_base, nodes_of_tests, parse, to_bytes, with_edits
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_BLOCKS = ("program", "module", "statement_block", "block")
+_SUITES = frozenset({"describe", "xdescribe", "fdescribe", "suite"})
+_CLASSES = ("class_definition", "decorated_definition")
+
+
+def hide_share(files: Mapping[str, str], tests: Iterable[str], share: float, seed: str) -> dict[str, str]:
+    """Return the test files without a random share of their tests, as subjects see them. Only changed files are in it.
+
+    The same seed hides the same tests. A larger share hides them too, and more. At least one test stays and one is
+    hidden; a single test is never hidden. A test that stands in a loop or a table counts once.
+
+    Args:
+        files: All files of the case.
+        tests: The names of its test files.
+        share: The share of the tests to hide.
+        seed: Decides which tests are hidden.
+    """
+    known = [(name, index) for name in tests for index in range(len(nodes_of_tests(name, files[name])))]
+    count = max(1, min(len(known) - 1, round(share * len(known))))
+    if not share or len(known) < 2:
+        return {}
+    drawn = random.Random(seed).sample(known, len(known))[:count]  # noqa: S311 - it must be the same every time
+    hidden: dict[str, set[int]] = {}
+    for name, index in drawn:
+        hidden.setdefault(name, set()).add(index)
+    return {name: cut_tests(name, files[name], hidden[name]) for name in tests if name in hidden}
+
+
+def cut_tests(path: str, text: str, hidden: Collection[int]) -> str:
+    """Return a test file without some of its tests: with their decorators, tables and the comments before them.
+
+    A suite or a class goes with the last of its tests.
+
+    Args:
+        path: The name of the file, which tells its language.
+        text: The file.
+        hidden: Which tests to cut, by their places among those that `find_tests` returns.
+    """
+    nodes = nodes_of_tests(path, text)
+    source = to_bytes(text)
+    kept = [node for index, node in enumerate(nodes) if index not in hidden]
+    edits: dict[int, Edit] = {}
+    for index in sorted(hidden):
+        part = _largest_part(nodes[index], kept)
+        start, end = _lines_of(part, source)
+        edits[start] = Edit(start, end, "")
+    return _filled(path, with_edits(text, edits.values()))
+
+
+def _largest_part(test: "Node", kept: Collection["Node"]) -> "Node":
+    """Return the statement of a test, or the suite or class around it if no other test in there is kept."""
+    part = _statement(test)
+    while (around := _suite_around(part)) is not None and not any(_holds(around, other) for other in kept):
+        part = around
+    return part
+
+
+def _statement(node: "Node") -> "Node":
+    while node.parent is not None and node.parent.type not in _BLOCKS:
+        node = node.parent
+    return node
+
+
+def _suite_around(part: "Node") -> "Node | None":
+    """Return the statement of the suite or class that a statement stands in, or None."""
+    block = part.parent
+    if block is None or block.parent is None:
+        return None
+    owner = block.parent
+    if owner.type in _CLASSES:
+        others = [child for child in block.named_children if child.type not in ("comment",) and child != part]
+        tests = all(_is_test(child) for child in others)
+        whole = owner.parent if owner.parent is not None and owner.parent.type == "decorated_definition" else owner
+        return whole if tests else None
+    statement = _statement(owner)
+    call = statement.named_child(0)
+    return statement if call is not None and called_base(call) in _SUITES else None
+
+
+def _is_test(node: "Node") -> bool:
+    inner = node.child_by_field_name("definition") or node
+    name = inner.child_by_field_name("name")
+    return name is not None and (name.text or b"").startswith(b"test")
+
+
+def _holds(outer: "Node", inner: "Node") -> bool:
+    return outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte
+
+
+def _lines_of(part: "Node", source: bytes) -> tuple[int, int]:
+    """Return the bytes of the whole lines of a statement, with the comments right before it and empty lines after."""
+    first = part
+    while (before := first.prev_sibling) is not None and before.type == "comment":
+        alone = source[_line_start(source, before.start_byte) : before.start_byte].strip() == b""
+        if not alone or before.end_point[0] + 1 != first.start_point[0]:
+            break
+        first = before
+    start, end = _line_start(source, first.start_byte), part.end_byte
+    if source[start : first.start_byte].strip():
+        return first.start_byte, end  # something else stands on its line
+    rest = source.find(b"\n", end)
+    line = source[end:] if rest < 0 else source[end:rest]
+    if line.strip(b" \t\r;") and not line.strip().startswith((b"//", b"#")):
+        return start, end
+    end = len(source) if rest < 0 else rest + 1
+    while end < len(source) and not source[end : _line_end(source, end)].strip():
+        end = _line_end(source, end)
+    return start, end
+
+
+def _line_start(source: bytes, place: int) -> int:
+    return source.rfind(b"\n", 0, place) + 1
+
+
+def _line_end(source: bytes, place: int) -> int:
+    found = source.find(b"\n", place)
+    return len(source) if found < 0 else found + 1
+
+
+def _filled(path: str, text: str) -> str:
+    """Put `pass` where nothing is left of a block of Python, such as a class with other members."""
+    if not path.endswith(".py"):
+        return text
+    edits = [
+        Edit(node.end_byte, node.end_byte, " pass")
+        for node in _colons(parse(path, text))
+        if node.next_named_sibling is None or not node.next_named_sibling.named_child_count
+    ]
+    return with_edits(text, edits)
+
+
+def _colons(node: "Node") -> Iterable["Node"]:
+    for child in node.children:
+        if child.type == ":" and node.type in ("class_definition", "if_statement", "else_clause", "for_statement"):
+            yield child
+        yield from _colons(child)
