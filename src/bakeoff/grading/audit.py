@@ -130,9 +130,12 @@ def _checked(audit: Audit, path: Path) -> Audit:
 
 
 def audit_digest(case: Case) -> str:
-    """Return a digest of everything that an audit depends on. The prompt and the time limit are not part of it."""
-    settings = case.grading.model_dump(mode="json", exclude={"seconds"}) if case.grading else {}
-    return fingerprint(settings, case.files, case.hidden, case.reference)
+    """Return a digest of everything that an audit depends on.
+
+    The prompt, the time limit and which tests a subject sees are not part of it.
+    """
+    settings = case.grading.model_dump(mode="json", exclude={"seconds", "shown_tests"}) if case.grading else {}
+    return fingerprint(settings, {**case.files, **case.hidden}, case.reference)
 
 
 def unaudited(cases: Iterable[Case], audit: Audit) -> dict[str, str]:

@@ -7,6 +7,7 @@ import pytest
 
 from bakeoff.doors.exercises.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
 from bakeoff.doors.exercises.results.write import result_files
+from bakeoff.grading.audit import audit_digest
 from bakeoff.grading.syntax import find_tests
 from bakeoff.record import TestShares
 from bakeoff.report.blocks import Table
@@ -98,3 +99,8 @@ async def test_hard_coded_answers_pass_what_is_visible_and_fail_what_is_hidden(t
     assert [entry["hiddenTests"]["difference"] for entry in leaderboard_json(board)["entries"]] == [0.0, 1.0]
     [ranking] = [block for block in describe_board(board).sections[0].blocks if isinstance(block, Table)]
     assert "Hidden" in [column.title for column in ranking.columns]
+
+
+def test_an_audit_holds_whatever_share_of_the_tests_is_hidden(ten: Path) -> None:
+    [hidden], [shown] = planned(ten, "nop", hidden_tests=0.3).cases, planned(ten, "nop").cases
+    assert audit_digest(hidden) == audit_digest(shown)
