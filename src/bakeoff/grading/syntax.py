@@ -3,6 +3,7 @@
 Python, JavaScript and TypeScript share one walk. A `Dialect` names what differs.
 """
 
+import builtins
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ class Edit(NamedTuple):
     text: str
 
 
+Comparison: TypeAlias = Literal["equal", "close", "part", "none"]
+"""How an assertion compares a value: exactly, within a tolerance, as a part of a text, or not at all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A literal in a test. `role` tells where it stands, so that values of one role can stand for each other."""
@@ -36,6 +41,7 @@ class Value:
     kind: Kind
     role: str
     rank: int
+    comparison: Comparison = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,8 @@ class TestSource:
     """The values of each row, if a table makes several tests out of this one."""
     flips: tuple[Edit, ...]
     """Edits that turn an assertion into its opposite."""
+    expects_rows: bool = False
+    """True if an assertion expects a value of the rows, which otherwise are only inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +131,27 @@ _OPPOSITE_METHODS = {
 }
 _OPPOSITE_METHODS |= {there: here for here, there in _OPPOSITE_METHODS.items() if there != "assertNotEqual"}
 _OPPOSITE_METHODS["assertNotEqual"] = "assertEqual"
-_EXCEPTIONS = ("ValueError", "TypeError", "KeyError")
+_OPPOSITE_MATCHERS = {
+    "toBeTruthy": "toBeFalsy",
+    "toBeDefined": "toBeUndefined",
+    "toBeDisabled": "toBeEnabled",
+    "toBeValid": "toBeInvalid",
+    "toBeGreaterThan": "toBeLessThanOrEqual",
+    "toBeLessThan": "toBeGreaterThanOrEqual",
+}
+_OPPOSITE_MATCHERS |= {there: here for here, there in _OPPOSITE_MATCHERS.items()}
+_EXCEPTIONS = ("TypeError", "KeyError", "ValueError")
+# A right answer may satisfy two bounds, two collections or two precisions, so these values are never changed.
+_TOLERANCES = frozenset({"places", "delta", "rel", "abs", "rel_tol", "abs_tol", "tolerance", "timeout"})
+_BOUNDS = re.compile(r"assert(Greater|Less|In$|Not)|toBe(Greater|Less)|toSatisfy|toBeOneOf")
+_TOLERANT = frozenset({"assertAlmostEqual", "toBeCloseTo", "approx", "isclose"})
+_PARTS = re.compile(
+    r"assert(Raises|Warns)?Regex|raises|match|search|toContain|toMatch(?!Object)|toHave(TextContent|Class|Style)"
+)
+_EXACT = re.compile(
+    r"assert\w*(Equal|Is)$|to(Be|Equal|StrictEqual|MatchObject|HaveLength|HaveValue|HaveDisplayValue|HaveAttribute|HaveProperty"
+    r"|HaveAccessibleName|HaveBeenCalledTimes|HaveBeenLastCalledWith|HaveBeenNthCalledWith|HaveReturnedWith)$"
+)
 
 
 def find_tests(path: str, text: str) -> list[TestSource]:
@@ -242,7 +270,10 @@ class _Reader:
         ]
         definition = self.node.child_by_field_name("definition") or self.node
         body = definition.child_by_field_name("body") or definition
-        return TestSource(name, None, self._values(body), self._rows(tables), tuple(self._python_flips(body)))
+        rows, flips = self._rows(tables), tuple(self._python_flips(body))
+        given = definition.child_by_field_name("parameters")
+        expects = bool(rows) and self._expects_last_of(_names_in(given), body)
+        return TestSource(name, None, self._values(body), rows, flips, expects)
 
     def read_javascript(self) -> TestSource:
         given = self.node.child_by_field_name("arguments")
@@ -251,7 +282,28 @@ class _Reader:
         values = tuple(value for each in arguments[1:] for value in self._values(each))
         flips = tuple(flip for each in arguments[1:] for flip in self._javascript_flips(each))
         at = title.start_byte + 1 if title is not None else None
-        return TestSource(None, at, values, self._rows(self._javascript_tables()), flips)
+        rows = self._rows(self._javascript_tables())
+        expects = bool(rows) and self._expects_last_of(self._javascript_parameters(), self.node)
+        return TestSource(None, at, values, rows, flips, expects)
+
+    def _javascript_parameters(self) -> list[str]:
+        """Return the names that a table gives values to: parameters of the test, or of the loop around it."""
+        given = self.node.child_by_field_name("arguments")
+        functions = [each for each in (given.named_children if given is not None else []) if "function" in each.type]
+        for function in functions:
+            parameters = function.child_by_field_name("parameters") or function.child_by_field_name("parameter")
+            if names := _names_in(parameters):
+                return names
+        around = self.node.parent
+        while around is not None:
+            if around.type == "for_in_statement":
+                return _names_in(around.child_by_field_name("left"))
+            if around.type == "arrow_function" and (
+                names := _names_in(around.child_by_field_name("parameters") or around.child_by_field_name("parameter"))
+            ):
+                return names
+            around = around.parent
+        return []
 
     def _javascript_tables(self) -> list["Node"]:
         """Return the arrays that make several tests of this one: of `it.each`, of a loop, or of `forEach`."""
@@ -289,7 +341,9 @@ class _Reader:
         if kind is not None:
             role, rank = (self._role(node), EXPECTED) if table else self._place(node)
             if rank is not None:
-                yield Value(node.start_byte, node.end_byte, _text(node), kind, role, rank)
+                comparison = "equal" if table else self._comparison(node, rank)
+                if comparison is not None:
+                    yield Value(node.start_byte, node.end_byte, _text(node), kind, role, rank, comparison)
         if kind in (None, "container") or node.type == "concatenated_string":
             for child in node.named_children:
                 key = child.type in ("property_identifier",) or (
@@ -339,8 +393,12 @@ class _Reader:
 
     def _python_rank(self, node: "Node") -> int | None:
         calls, child, parent = 0, node, node.parent
-        if parent is not None and any(each.type in ("is", "is not") for each in parent.children):
-            return None  # Python warns of `is` with a literal; the flipped assertion looks better
+        if (
+            parent is not None
+            and any(each.type in ("is", "is not") for each in parent.children)
+            and node.type not in ("true", "false", "none")
+        ):
+            return None  # Python warns of `is` with a number or a text
         while parent is not None and parent != self.node:
             if parent.type == "assert_statement":
                 if child != parent.named_child(0):
@@ -349,7 +407,7 @@ class _Reader:
             if parent.type == "call":
                 if _called(parent).startswith("assert") or _called(parent) == "raises":
                     return ASSERTED if calls else EXPECTED
-                calls += 1
+                calls += _called(parent) != "approx"
             if not calls and _names_expected(parent.child_by_field_name("left")):
                 return EXPECTED
             child, parent = parent, parent.parent
@@ -373,6 +431,30 @@ class _Reader:
             child, parent = parent, parent.parent
         return GIVEN
 
+    def _comparison(self, node: "Node", rank: int) -> Comparison | None:
+        """Return how an assertion compares a value; None if it must stay as it is."""
+        child, parent = node, node.parent
+        while parent is not None and parent != self.node:
+            if parent.type == "keyword_argument" and _text(parent.child_by_field_name("name")) in _TOLERANCES:
+                return None
+            if rank == EXPECTED and parent.type == "comparison_operator":
+                return _compared_by_operator(parent, child)
+            if parent.type == self.dialect.calls and (found := _compared_by_call(parent, node, child)) != "none":
+                return found if rank == EXPECTED else "none"
+            child, parent = parent, parent.parent
+        return "equal" if rank == EXPECTED else "none"
+
+    def _expects_last_of(self, names: list[str], body: "Node") -> bool:
+        """Tell whether an assertion in the body expects the last of these names."""
+        if not names:
+            return False
+        return any(
+            _text(node) == names[-1]
+            and self._place(node)[1] == EXPECTED
+            and self._comparison(node, EXPECTED) == "equal"
+            for node in _identifiers(body)
+        )
+
     # ---------------------------------------------------------------------------------------------------- flips
 
     def _python_flips(self, node: "Node") -> Iterator[Edit]:
@@ -387,7 +469,7 @@ class _Reader:
         given = node.child_by_field_name("arguments")
         if given is not None and _called(node) in ("raises", "assertRaises", "assertRaisesRegex"):
             wanted = given.named_child(0)
-            others = [] if wanted is None else [each for each in _EXCEPTIONS if each != _text(wanted)]
+            others = [] if wanted is None else [each for each in _EXCEPTIONS if not _is_a(each, _text(wanted))]
             yield from (Edit(wanted.start_byte, wanted.end_byte, each) for each in others[:2] if wanted is not None)
             return
         for child in node.named_children:
@@ -402,6 +484,8 @@ class _Reader:
             whole = before.child_by_field_name("object") if negated is not None else None
             if negated is not None and whole is not None and _text(negated) == "not":
                 yield Edit(whole.end_byte, negated.end_byte, "")
+            elif (opposite := _OPPOSITE_MATCHERS.get(_text(matcher))) is not None:
+                yield Edit(matcher.start_byte, matcher.end_byte, opposite)
             else:
                 yield Edit(before.end_byte, before.end_byte, ".not")
             return
@@ -418,8 +502,71 @@ def _flipped(asserted: "Node") -> Iterator[Edit]:
         word = " ".join(_text(operator).split())
         if word in _OPPOSITES:
             yield Edit(operator.start_byte, operator.end_byte, _OPPOSITES[word])
-    elif asserted.type in ("call", "identifier", "attribute", "subscript"):
+    elif asserted.type in ("call", "identifier", "attribute", "subscript", "comparison_operator"):
         yield Edit(asserted.start_byte, asserted.start_byte, "not ")
+    elif asserted.type == "boolean_operator":
+        yield Edit(asserted.start_byte, asserted.end_byte, f"not ({_text(asserted)})")
+
+
+def _is_a(name: str, wanted: str) -> bool:
+    """Tell whether `raises(wanted)` also accepts the built-in exception of that name."""
+    kind = getattr(builtins, wanted.rpartition(".")[2], None)
+    return name == wanted or (isinstance(kind, type) and issubclass(getattr(builtins, name), kind))
+
+
+def _compared_by_operator(comparison: "Node", operand: "Node") -> Comparison | None:
+    words = {" ".join(_text(each).split()) for each in comparison.children[1::2]}
+    if words <= {"==", "is"}:
+        return "equal"
+    is_text = operand.type in ("string", "concatenated_string") and operand == comparison.named_children[0]
+    return "part" if words == {"in"} and is_text else None
+
+
+def _compared_by_call(call: "Node", value: "Node", argument: "Node") -> Comparison | None:
+    """Return how an assertion that is a call compares a value in it; "none" if the call is no assertion."""
+    name = _called(call)
+    if name in _TOLERANT:
+        position = next(
+            (
+                at
+                for at, each in enumerate(argument.named_children)
+                if each.start_byte <= value.start_byte < each.end_byte
+            ),
+            0,
+        )
+        return "close" if position <= (name in ("assertAlmostEqual", "isclose")) else None
+    if _BOUNDS.match(name):
+        return None
+    if name.startswith("toThrow"):
+        return "equal" if value.parent is not None and _inside(value, "new_expression", call) else "part"
+    if _PARTS.match(name):
+        return "part"
+    return "equal" if _EXACT.match(name) else "none"
+
+
+def _inside(node: "Node", kind: str, top: "Node") -> bool:
+    around = node.parent
+    while around is not None and around != top:
+        if around.type == kind:
+            return True
+        around = around.parent
+    return False
+
+
+def _identifiers(node: "Node") -> Iterator["Node"]:
+    if node.type == "identifier":
+        yield node
+    for child in node.named_children:
+        yield from _identifiers(child)
+
+
+def _names_in(pattern: "Node | None") -> list[str]:
+    """Return the names that parameters or a pattern bind, in their order."""
+    if pattern is None or pattern.type == "type_annotation":
+        return []
+    if pattern.type in ("identifier", "shorthand_property_identifier_pattern"):
+        return [_text(pattern)]
+    return [name for child in pattern.named_children for name in _names_in(child)]
 
 
 def _is_message(node: "Node") -> bool:

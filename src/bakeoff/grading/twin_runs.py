@@ -42,9 +42,11 @@ async def run_with_twins(names: Sequence[str], twins: Twins, files: Mapping[str,
     async def run_pair(half: frozenset[int], attempt: int = 0) -> _Pair | TestRun:
         halves = (half, twins.complement(half))
         runs = await asyncio.gather(*(run(twins.perturb(files, each, attempt)) for each in halves))
-        broken = next((each for each in runs if not _is_complete(each, names)), None)
+        broken = [each for each in runs if not _is_complete(each, names)]
+        if len(broken) == 1 and attempt == 0:  # a twin with another input may never end, or end the process
+            return await run_pair(half, attempt=1)
         seconds = sum(each.seconds for each in runs)
-        return _read_pair(twins, half, *runs) if broken is None else broken.model_copy(update={"seconds": seconds})
+        return broken[0].model_copy(update={"seconds": seconds}) if broken else _read_pair(twins, half, *runs)
 
     pairs: list[_Pair] = []
     while len(pairs) * len(twins.twins) < _FEW:

@@ -5,18 +5,20 @@ import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bakeoff.grading.syntax import GIVEN, Edit, TestSource, with_edits
-from bakeoff.grading.twins import Proposals, Twin, Twins
+from bakeoff.grading.syntax import Edit, TestSource, with_edits
+from bakeoff.grading.twins import Perturbation, Proposals, Twin, Twins
 from bakeoff.toolchains.outcome import TestRun
 
 RunReference = Callable[[Mapping[str, str]], Awaitable[TestRun]]
 """Run the reference with these test files in place of the suite's own."""
 
 _MOST_ROUNDS = 16
+_MOST_TIMEOUTS = 2  # another input may never end; which of them it is is not worth many waits
 _SLOW_SECONDS = 0.5  # a twin that waits for something that never comes; another one may fail at once
 _HALVES = 2
 _MOST_MENDINGS = 6
 _OPEN, _CLOSE = "\u2039", "\u203a"
+_NOTHING = Perturbation((), sound=False)
 
 
 @dataclass(slots=True)
@@ -26,29 +28,28 @@ class _Search:
     index: int
     file: str
     source: TestSource
-    untried: Iterator[tuple[Edit, ...]]
+    untried: Iterator[Perturbation]
     places: list[int] = field(default_factory=list)
     found: list[tuple[Edit, ...]] = field(default_factory=list)
-    slow: tuple[Edit, ...] | None = None
-    tried: tuple[Edit, ...] = ()
+    is_sound: bool = False
+    """True if a sound perturbation is among those that were found."""
+    slow: list[tuple[Edit, ...]] = field(default_factory=list)
+    tried: Perturbation = _NOTHING
 
-    def keep(self) -> None:
-        """Keep the perturbation that was tried. A second one is for a second try, and must not be an easier one.
+    def wants(self, *, second: bool) -> bool:
+        """Tell whether to go on: until there is a sound perturbation, and a second one if it is cheap."""
+        return bool(self.places) and (not self.is_sound or (second and len(self.found) < 2))
 
-        If it changed a query, say, where the first changed what is asserted, an answer that makes every assertion pass
-        would fail it, and look right.
+    def keep(self, seconds: float) -> None:
+        """Keep what was tried, which made the tests take so much longer. A second one is kept only if it is sound.
+
+        If it changed a query, say, an answer that makes every assertion pass would fail it, and look right.
         """
-        places = [{(edit.start, edit.end) for edit in edits} for edits in (*self.found, self.tried)]
-        if places[0] == places[-1]:
-            self.found.append(self.tried)
-
-    def wants(self, count: int) -> bool:
-        return bool(self.places) and len(self.found) < count
-
-    @property
-    def tries_another_input(self) -> bool:
-        given = {value.start for value in self.source.values if value.rank == GIVEN}
-        return any(edit.start in given for edit in self.tried)
+        if seconds >= _SLOW_SECONDS:
+            self.slow.append(self.tried.edits)
+        elif self.tried.sound or not self.found:
+            self.found = [*self.found[:1], self.tried.edits]
+            self.is_sound |= self.tried.sound
 
     def twins(self) -> Iterator[Twin]:
         """Yield the twins that were found: one for each row of a table, so that each row is perturbed by itself."""
@@ -76,15 +77,14 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
     if not searches:
         return Twins()
     await _locate(searches, files, plain, run)
+    trial = _Trials(files, plain, run)
     for attempt in range(_MOST_ROUNDS):
-        wanted = 2 if attempt < 2 else 1  # a second twin is for another try; it is not worth a long search
-        open_searches = [search for search in searches if search.wants(wanted) and _next(search)]
+        open_searches = [search for search in searches if search.wants(second=attempt < 2) and _next(search)]
         if not open_searches:
             break
-        await _try(open_searches, files, plain, run)
+        await trial.of(open_searches)
     for search in searches:
-        if not search.found and search.slow is not None:
-            search.found.append(search.slow)
+        search.found = search.found or search.slow[:2]
     return await _prove(searches, files, plain, run, draw)
 
 
@@ -122,35 +122,48 @@ def _inherited(named: Mapping[str, _Search], name: str) -> _Search | None:
 
 
 def _next(search: _Search) -> bool:
-    search.tried = next(search.untried, ())
-    return bool(search.tried)
+    search.tried = next(search.untried, _NOTHING)
+    return bool(search.tried.edits)
 
 
-async def _try(searches: Sequence[_Search], files: Mapping[str, str], plain: TestRun, run: RunReference) -> None:
-    """Run the reference with one perturbation of each test, and keep those that it fails."""
-    edits: dict[str, list[Edit]] = {}
-    for search in searches:
-        edits.setdefault(search.file, []).extend(search.tried)
-    found = await run({name: with_edits(files[name], each) for name, each in edits.items()})
-    if len(found.tests) != len(plain.tests):
+@dataclass(slots=True)
+class _Trials:
+    """Try perturbations on the reference, those of many tests in one run."""
+
+    files: Mapping[str, str]
+    plain: TestRun
+    run: RunReference
+    timeouts: int = 0
+
+    async def of(self, searches: Sequence[_Search]) -> None:
+        """Run the reference with one perturbation of each test, and keep those that it fails."""
+        edits: dict[str, list[Edit]] = {}
+        for search in searches:
+            edits.setdefault(search.file, []).extend(search.tried.edits)
+        found = await self.run({name: with_edits(self.files[name], each) for name, each in edits.items()})
+        if _is_like(found, self.plain):
+            for search in searches:
+                failed = [place for place in search.places if found.tests[place].state == "failed"]
+                if len(failed) == len(search.places):
+                    search.keep(max(found.tests[place].seconds - self.plain.tests[place].seconds for place in failed))
+            return
+        self.timeouts += found.stop == "timeout"
         for part in _parts(searches):
-            await _try(part, files, plain, run)
-        return
-    for search in searches:
-        failed = [place for place in search.places if found.tests[place].state == "failed"]
-        if len(failed) < len(search.places):
-            continue
-        slower = max(found.tests[place].seconds - plain.tests[place].seconds for place in failed)
-        if slower < _SLOW_SECONDS:
-            search.keep()
-        elif search.slow is None:
-            search.slow = search.tried
+            if self.timeouts <= _MOST_TIMEOUTS or all(search.tried.sound for search in part):
+                await self.of(part)
+
+
+def _is_like(found: TestRun, plain: TestRun) -> bool:
+    """Tell whether the same tests ran to their end, and nothing went wrong outside of them."""
+    return (
+        len(found.tests) == len(plain.tests) and found.stop == "finished" and (found.error is None or bool(plain.error))
+    )
 
 
 def _parts(searches: Sequence[_Search]) -> list[list[_Search]]:
     """Part tests one of which broke the run: those with another input, which may never end, from the others."""
-    given = [search for search in searches if search.tries_another_input]
-    others = [search for search in searches if not search.tries_another_input]
+    given = [search for search in searches if not search.tried.sound]
+    others = [search for search in searches if search.tried.sound]
     if given and others:
         return [others, given]
     middle = len(searches) // 2
@@ -181,7 +194,7 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
         halves = (half, twins.complement(half))
         runs = await asyncio.gather(*(run(twins.perturb(files, each)) for each in halves))
         for perturbed, found in zip(halves, runs, strict=True):
-            if len(found.tests) != len(plain.tests):
+            if not _is_like(found, plain):
                 return set(range(len(twins.twins)))
             unfit = set[int]()
             wrong = {place for index in perturbed for place in twins.twins[index].tests}

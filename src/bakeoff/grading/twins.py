@@ -5,13 +5,15 @@ each grading runs the tests twice, in separate processes. In each run another ha
 nothing but the right answers tells which half. A test counts as passed only if it passed and its twin failed.
 
 `candidates` proposes perturbations of one test, the most natural first: a value that other tests expect in the same
-place, then a slightly changed value, then another input, and as the last resort the opposite assertion.
+place, then a slightly changed value, then the opposite assertion, and as the last resort another input. An answer that
+passes a test may honestly pass it with another input too, so such a twin shows little.
 `twin_search.py` tries them on the reference.
 """
 
 import random
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.grading.syntax import ASSERTED, EXPECTED, GIVEN, Edit, TestSource, Value, find_tests, to_bytes, with_edits
@@ -20,10 +22,25 @@ _MOST_VALUES = 4  # of one rank that are tried
 _QUOTED = re.compile(r"""([a-zA-Z]*)('{3}|"{3}|['"`])(.*)\2""", re.DOTALL)
 _CHANGEABLE = re.compile(r"(?<!\\)[a-zA-Z0-9]")
 _TABLE_COLUMNS = 3
+_SHORT = 4  # a text of two characters with its quotes
+_PATTERNS = ("raises", "assertRegex", "assertRaisesRegex", "assertWarnsRegex", "match=", "match ", "search ")
+# What must stay in a regular expression: escapes, classes, alternatives, groups, and numbers of repetitions that are
+# no exact ones. Another letter in them may match the same text.
+_SPECIAL = re.compile(r"\\.|\[[^\]]*\]|\{\d*,\d*\}|\(.*\)|.*\|.*|\w[*?]", re.DOTALL)
+
+
+class Perturbation(NamedTuple):
+    """Edits of one test. If it is sound, an answer that passes the test fails the edited one, right or wrong."""
+
+    edits: tuple[Edit, ...]
+    sound: bool
 
 
 class Twin(FrozenModel):
-    """The perturbations of one test that the reference fails. There may be a second one, for another try."""
+    """The perturbations of one test that the reference fails. There may be a second one, for another try.
+
+    If no answer can pass the test together with the first one, or else with the second, the twin is sound.
+    """
 
     file: str
     edits: tuple[tuple[Edit, ...], ...]
@@ -74,37 +91,40 @@ class Proposals:
             for value in (*test.values, *(value for row in test.rows for value in row)):
                 self._by_role.setdefault(value.role, {}).setdefault(value.text, value)
 
-    def candidates(self, test: TestSource) -> Iterator[tuple[Edit, ...]]:
+    def candidates(self, test: TestSource) -> Iterator[Perturbation]:
         """Yield perturbations of one test, the most natural first."""
-        yield from self._of_rows(test.rows)
+        if test.expects_rows:
+            yield from self._of_rows(test.rows, 1, sound=True)
         yield from self._of_values(test, EXPECTED)
-        yield from self._of_values(test, ASSERTED)
         natural = [flip for flip in test.flips if flip.text.strip() in self._forms]
-        yield from ((flip,) for flip in reversed(natural))
+        yield from (Perturbation((flip,), sound=True) for flip in reversed(natural))
+        yield from (Perturbation((flip,), sound=True) for flip in reversed(test.flips) if flip not in natural)
+        for column in range(1, _TABLE_COLUMNS + 1):
+            yield from self._of_rows(test.rows, column, sound=False)
+        yield from self._of_values(test, ASSERTED)
         yield from self._of_values(test, GIVEN)
-        yield from ((flip,) for flip in reversed(test.flips) if flip not in natural)
 
-    def _of_values(self, test: TestSource, rank: int) -> Iterator[tuple[Edit, ...]]:
+    def _of_values(self, test: TestSource, rank: int) -> Iterator[Perturbation]:
         values = [value for value in test.values if value.rank == rank]
         for value in values[: -_MOST_VALUES - 1 : -1]:
-            yield from ((edit,) for edit in self._replacements(value))
+            for edit, borrowed in self._replacements(value):
+                yield Perturbation((edit,), sound=_is_sound(value, borrowed=borrowed))
 
-    def _of_rows(self, rows: Sequence[Sequence[Value]]) -> Iterator[tuple[Edit, ...]]:
-        """Yield perturbations of a whole table: in each row the last value is another one, then the one before it."""
-        for column in range(1, _TABLE_COLUMNS + 1):
-            inner = [[value for value in row if value.kind != "container"] for row in rows]
-            edits = [next(self._replacements(row[-column]), None) for row in inner if len(row) >= column]
-            if rows and len(edits) == len(rows) and None not in edits:
-                yield tuple(edit for edit in edits if edit is not None)
+    def _of_rows(self, rows: Sequence[Sequence[Value]], column: int, *, sound: bool) -> Iterator[Perturbation]:
+        """Yield perturbations of a whole table: in each row the last value is another one, or one before it."""
+        inner = [[value for value in row if value.kind != "container"] for row in rows]
+        edits = [next(self._replacements(row[-column]), None) for row in inner if len(row) >= column]
+        if rows and len(edits) == len(rows) and None not in edits:
+            yield Perturbation(tuple(edit[0] for edit in edits if edit is not None), sound=sound)
 
-    def _replacements(self, value: Value) -> Iterator[Edit]:
+    def _replacements(self, value: Value) -> Iterator[tuple[Edit, bool]]:
         """Yield at most two edits: a value that stands in the same place in another test, and a changed one."""
         others = [other for other in self._by_role.get(value.role, {}).values() if other.text != value.text]
         alike = [other.text for other in others if other.kind == value.kind or value.kind == "nothing"]
-        if alike:
-            yield Edit(value.start, value.end, self._draw.choice(alike))
+        if alike and value.comparison != "close":
+            yield Edit(value.start, value.end, self._draw.choice(alike)), True
         if (changed := self._changed(value)) is not None:
-            yield Edit(value.start, value.end, changed)
+            yield Edit(value.start, value.end, changed), False
 
     def _changed(self, value: Value) -> str | None:
         """Return a value like this one, with a letter or a digit changed."""
@@ -112,25 +132,41 @@ class Proposals:
         if value.kind == "boolean":
             return {"true": "false", "false": "true", "True": "False", "False": "True"}[text]
         if value.kind == "number":
-            digits = [found.start() for found in re.finditer(r"\d", text)]
-            place = digits[-1] if digits else -1
-            return _with(text, place, _next_digit(text[place])) if digits else None
+            return _changed_number(text, far=value.comparison == "close")
         if value.kind == "text" and (found := _QUOTED.fullmatch(text)) is not None:
-            return self._changed_text(text, found.start(3), found.end(3))
+            pattern = value.comparison == "part" and value.role.startswith(_PATTERNS)
+            return self._changed_text(text, found.start(3), found.end(3), pattern=pattern)
         if value.kind == "pattern":
-            return self._changed_text(text, 1, text.rindex("/"))
+            return self._changed_text(text, 1, text.rindex("/"), pattern=True)
         return None
 
-    def _changed_text(self, text: str, start: int, end: int) -> str:
-        places = [found.start() for found in _CHANGEABLE.finditer(text, start, end)]
+    def _changed_text(self, text: str, start: int, end: int, *, pattern: bool = False) -> str | None:
+        searched = _SPECIAL.sub(lambda found: " " * len(found[0]), text) if pattern else text
+        places = [found.start() for found in _CHANGEABLE.finditer(searched, start, end)]
         if not places:
-            return f"{text[:end]}{self._draw.choice('aeinost')}{text[end:]}"
+            return None if pattern else f"{text[:end]}{self._draw.choice('aeinost')}{text[end:]}"
         place = self._draw.choice(places)
         old = text[place]
         if old.isdigit():
             return _with(text, place, _next_digit(old))
         letters = "abcdefghilmnoprstu" if old.islower() else "ABCDEFGHILMNOPRSTU"
         return _with(text, place, self._draw.choice([letter for letter in letters if letter != old]))
+
+
+def _is_sound(value: Value, *, borrowed: bool) -> bool:
+    """Tell whether no answer can satisfy both the assertion of a value and the one with another value."""
+    if value.comparison == "part":  # a text may hold two words; it hardly holds one and its misspelling
+        return not borrowed and len(value.text) > _SHORT
+    return value.comparison in ("equal", "close")
+
+
+def _changed_number(text: str, *, far: bool) -> str | None:
+    """Return a number with its last digit changed, or with its first if it must be far off."""
+    digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
+    if not digits:
+        return "5" if far else None
+    place = digits[0 if far else -1]
+    return _with(text, place, str((int(text[place]) + 3) % 9 + 1) if far else _next_digit(text[place]))
 
 
 def _with(text: str, place: int, letter: str) -> str:
