@@ -270,3 +270,98 @@ def test_b():
     twins = await find_twins({"test_a.py": text}, await run({}), run)
     assert 1 in twins.proven
     assert 0 not in twins.proven
+
+
+# ------------------------------------------------------------------------------------------------------- soundness
+
+BODY = "def test_a():\n    {}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "twins"),
+    [
+        ("assert f(2) == 5", ["assert f(2) == 6"]),
+        ("assert f(2) is True", ["assert f(2) is False", "assert f(2) is not True"]),
+        ("assert f(2) <= 5", ["assert f(2) > 5"]),  # two bounds may hold at a time
+        ("assert 1 <= f(2) <= 6", ["assert not 1 <= f(2) <= 6"]),
+        ("assert f(2) in (1, 2)", ["assert f(2) not in (1, 2)"]),
+        ("assert f(2) == approx(3.1416, abs=0.01)", ["assert f(2) == approx(7.1416, abs=0.01)"]),
+        ("self.assertAlmostEqual(f(2), 0.25, places=2)", ["self.assertAlmostEqual(f(2), 0.65, places=2)"]),
+        ("self.assertIn(f(2), range(3, 19))", ["self.assertNotIn(f(2), range(3, 19))"]),
+        ('self.assertRegex(f(2), r"^[A-Z]{2}$")', ['self.assertRegex(f(2), r"^[A-Z]{3}$")']),
+    ],
+)
+def test_sound_twins_fail_whatever_passes_the_test(source: str, twins: list[str]) -> None:
+    text = BODY.format(source)
+    proposals = Proposals({"test_a.py": text}, random.Random(1))
+    ((_, test),) = proposals.tests
+    sound = [with_edits(text, each.edits) for each in proposals.candidates(test) if each.sound]
+    assert [BODY.format(twin) for twin in twins] == [each for each in sound if each in map(BODY.format, twins)]
+    assert not [
+        each for each in sound if "abs=0.02" in each or "places=3" in each or "range(4" in each or ", 3)" in each
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "sound", "unsound"),
+    [
+        ("expect(f(2)).toBeCloseTo(3.14, 1)", "expect(f(2)).toBeCloseTo(7.14, 1)", "expect(f(2)).toBeCloseTo(3.14, 2)"),
+        ("expect(f(2)).toBeLessThan(9)", "expect(f(2)).toBeGreaterThanOrEqual(9)", "expect(f(2)).toBeLessThan(1)"),
+        ("expect(f).toThrow(new Error('5'))", "expect(f).toThrow(new Error('6'))", "-"),
+        ("expect(f(2)).toMatch(/^a[a-z]/)", "expect(f(2)).not.toMatch(/^a[a-z]/)", "-"),
+    ],
+)
+def test_sound_twins_in_javascript(source: str, sound: str, unsound: str) -> None:
+    text = f"it('a', () => {{ {source}; }});"
+    proposals = Proposals({"a.test.ts": text}, random.Random(1))
+    ((_, test),) = proposals.tests
+    found = [with_edits(text, each.edits) for each in proposals.candidates(test) if each.sound]
+    assert text.replace(source, sound) in found
+    assert text.replace(source, unsound) not in found
+
+
+def test_a_table_is_sound_if_its_last_value_is_expected() -> None:
+    table = '@pytest.mark.parametrize("x, y", [(1, "one"), (2, "two")])\ndef test_a(x, y):\n    '
+    for body, is_sound in [("assert f(x) == y", True), ("assert f(x, y)", False)]:
+        proposals = Proposals({"test_a.py": table + body}, random.Random(1))
+        ((_, test),) = proposals.tests
+        of_rows = [each.sound for each in proposals.candidates(test) if len(each.edits) == 2]
+        assert of_rows[0] is is_sound
+
+
+@pytest.mark.parametrize(("wanted", "others"), [("ValueError", 2), ("Exception", 0), ("LookupError", 2), ("Odd", 2)])
+def test_another_exception_is_none_that_is_wanted_too(wanted: str, others: int) -> None:
+    (test,) = find_tests("test_a.py", f"def test_a():\n    with pytest.raises({wanted}):\n        f(2)\n")
+    assert len(test.flips) == others
+    assert wanted not in [flip.text for flip in test.flips]
+
+
+async def test_an_answer_that_passes_an_unsound_twin_is_tried_with_a_sound_one() -> None:
+    text = "def test_a():\n    assert f(2) > 1\n\ndef test_b():\n    assert f(1) > 0\n"
+
+    async def run(solution: Solution, files: Mapping[str, str]) -> TestRun:
+        return await runs_of(solution)({"test_a.py": files.get("test_a.py", text)})
+
+    def constant(_: int) -> object:
+        return 7
+
+    twins = await find_twins({"test_a.py": text}, await run(honest, {}), lambda files: run(honest, files))
+    assert len(twins.proven) == 2
+    for _ in range(5):
+        found = await run_with_twins(["a", "b"], twins, {"test_a.py": text}, lambda files: run(constant, files))
+        assert [test.state for test in found.tests] == ["passed", "passed"]
+        assert found.tampered is None
+
+
+async def test_a_twin_that_ends_the_process_of_an_answer_is_tried_in_another_form() -> None:
+    edits = (Edit(0, 1, "2"),), (Edit(0, 1, "3"),)
+    twins = Twins(twins=(Twin(file="a", edits=edits, tests=(0,)),), halves=(frozenset({0}),))
+
+    async def run(files: Mapping[str, str]) -> TestRun:
+        text = files.get("a", "1")
+        if text == "2":
+            return TestRun(stop="timeout", error="it never ends")
+        return TestRun(tests=(TestOutcome(name="a", state="passed" if text == "1" else "failed"),))
+
+    found = await run_with_twins(["a"], twins, {"a": "1"}, run)
+    assert [test.state for test in found.tests] == ["passed"]
