@@ -100,7 +100,7 @@ def test_the_first_proposal_is_a_value_that_another_test_expects_in_the_same_pla
     changed = with_edits(text, edits[1]).splitlines()[1]
     assert re.fullmatch(r'    assert f\(1\) == "\w{3}"', changed)
     assert '"one"' not in changed
-    assert with_edits(text, edits[-1]).splitlines()[1] == '    assert f(1) != "one"'
+    assert with_edits(text, edits[2]).splitlines()[1] == '    assert f(1) != "one"'
 
 
 # ------------------------------------------------------------------------------------------------ search and runs

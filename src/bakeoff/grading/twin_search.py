@@ -33,7 +33,7 @@ class _Search:
     found: list[tuple[Edit, ...]] = field(default_factory=list)
     is_sound: bool = False
     """True if a sound perturbation is among those that were found."""
-    slow: list[tuple[Edit, ...]] = field(default_factory=list)
+    slow: list[Perturbation] = field(default_factory=list)
     tried: Perturbation = _NOTHING
 
     def wants(self, *, second: bool) -> bool:
@@ -46,10 +46,16 @@ class _Search:
         If it changed a query, say, an answer that makes every assertion pass would fail it, and look right.
         """
         if seconds >= _SLOW_SECONDS:
-            self.slow.append(self.tried.edits)
+            self.slow.append(self.tried)
         elif self.tried.sound or not self.found:
             self.found = [*self.found[:1], self.tried.edits]
             self.is_sound |= self.tried.sound
+
+    def settle(self) -> None:
+        """Take slow perturbations if nothing better was found."""
+        if not self.is_sound:
+            sound = [each.edits for each in self.slow if each.sound]
+            self.found = sound[:2] or self.found or [each.edits for each in self.slow[:1]]
 
     def twins(self) -> Iterator[Twin]:
         """Yield the twins that were found: one for each row of a table, so that each row is perturbed by itself."""
@@ -84,7 +90,7 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
             break
         await trial.of(open_searches)
     for search in searches:
-        search.found = search.found or search.slow[:2]
+        search.settle()
     return await _prove(searches, files, plain, run, draw)
 
 
