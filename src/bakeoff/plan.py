@@ -80,6 +80,7 @@ class Grading(FrozenModel):
     validator: RelativePath | None = Field(default=None, description="the hidden file with the suite's validator")
     run_skipped: bool = Field(default=True, description="also run the tests that a track marks as skipped")
     processes: bool = Field(default=False, description="for `pytest`: tests and answers may start processes")
+    type_check: bool = Field(default=False, description="type errors fail an answer; for TypeScript exercises")
     shown_tests: Files = Field(
         default={}, description="test files as the subject sees them, where a share of the tests is hidden from it"
     )

@@ -224,6 +224,7 @@ class ExerciseFlags(Flags):
     test_command: str | None = flag(
         None, "The test command, instead of the track's; its exit code decides.", metavar="COMMAND"
     )
+    type_check: bool = flag(True, "Fail TypeScript answers with type errors, as the track does.")
     unskip: bool = flag(True, "Also run the tests that a track marks as skipped.")
 
 

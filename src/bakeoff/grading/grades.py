@@ -1,5 +1,6 @@
 """Compare the tests of an answer with those of its reference: the grade of the answer."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from pydantic import JsonValue
 
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
-from bakeoff.grading.runners import run_tests, run_validator
+from bakeoff.grading.runners import run_tests, run_validator, type_errors
 from bakeoff.grading.twin_runs import run_with_twins
 from bakeoff.record import TEST_SHARES, TestShares
 from bakeoff.toolchains.outcome import TestRun, ValidationOutcome
@@ -84,8 +85,17 @@ async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: M
     reference = await reference_of(case, resources)
     skipped = frozenset[str]() if reference else await always_skipped(case, resources)
     validation = await run_validator(case, answer, resources)
-    run = await run_answer(case, reference, answer, resources)
-    return compare_runs(case, reference, run, validation, skipped=skipped)
+    # An answer is not held to types that the reference itself gets wrong, by settings or packages that are not here.
+    typed = reference is None or reference.type_errors is None
+    run, types = await asyncio.gather(
+        run_answer(case, reference, answer, resources),
+        type_errors(case, answer, resources) if typed else _nothing(),
+    )
+    return compare_runs(case, reference, run, validation, skipped=skipped, types=types)
+
+
+async def _nothing() -> None:
+    """Find nothing."""
 
 
 async def run_answer(
@@ -142,17 +152,18 @@ def compare_runs(
     validation: ValidationOutcome | None = None,
     *,
     skipped: Collection[str] = (),
+    types: str | None = None,
 ) -> Grade:
     """Return the grade of a run.
 
     An answer passes if the validator accepts it, everything ran and passed, and the tests are those of the reference.
-    Without a reference, every test counts that is not in `skipped`.
+    Without a reference, every test counts that is not in `skipped`. `types` are its type errors, which fail it.
     """
     problem = _problem(case, reference, run)
     wanted = Counter(reference.counted if reference else [test.name for test in run.tests if test.name not in skipped])
     trusted = run.tests if problem is None else ()
     passed = wanted & Counter(test.name for test in trusted if test.state == "passed")
-    error = run.error if problem is None else None
+    error = (run.error if problem is None else None) or types
     hidden = reference.hidden if reference else Counter[str]()
     return Grade(passed, wanted - passed, problem, error, run, validation, hidden)
 

@@ -20,7 +20,7 @@ from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.grading.cases import GradedCase
-from bakeoff.grading.runners import confirming_runner, installation_of, run_tests
+from bakeoff.grading.runners import confirming_runner, installation_of, run_tests, type_errors
 from bakeoff.grading.twin_search import find_twins
 from bakeoff.grading.twins import Twins
 from bakeoff.toolchains.outcome import TestRun
@@ -36,6 +36,7 @@ class ReferenceRun(FrozenModel):
     skipped: tuple[str, ...] = ()  # by the tests themselves, and so for every candidate
     twins: Twins = Twins()
     shown: tuple[str, ...] = ()  # tests that the subject sees, where a share is hidden from it
+    type_errors: str | None = None  # of the reference itself; those of answers do not count then
     confirming: "ReferenceRun | None" = None
     """For a case with a command: its run with our own runner, which confirms the command, if it passes there."""
 
@@ -156,7 +157,7 @@ async def _completed(case: GradedCase, run: TestRun, resources: Mapping[str, Any
     """Return what the reference ran, with everything that answers are compared with."""
     found = await _with_twins(case, run, resources)
     shown = await _shown_tests(case, resources) if case.settings.shown_tests else ()
-    return found.model_copy(update={"shown": shown})
+    return found.model_copy(update={"shown": shown, "type_errors": await type_errors(case, case.reference, resources)})
 
 
 async def _with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:

@@ -86,6 +86,14 @@ def confirming_runner(case: GradedCase, resources: Mapping[str, Any]) -> Any:
     return getattr(_opened(case, resources), "confirming", None)
 
 
+async def type_errors(case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]) -> str | None:
+    """Return the type errors of an answer, or None if it has none or its types are not checked. Nothing is run."""
+    if not case.settings.type_check:
+        return None
+    found: str | None = await _opened(case, resources).type_errors(case.with_answer(answer), case.settings.seconds)
+    return found
+
+
 async def run_validator(
     case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]
 ) -> ValidationOutcome | None:

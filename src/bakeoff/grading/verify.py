@@ -81,6 +81,8 @@ async def _check(case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapp
         )
     }
     problems = [] if grades[name].ok else [f"the {name} does not pass: {grades[name].summary()}"]
+    if found.type_errors is not None:
+        problems.append(f"the {name} has {found.type_errors}; `--no-type-check` tests without types")
     for answer in wrong:
         grades[answer.name] = await _grade(case, found, answer, resources)
         problems += [answer.problem] if grades[answer.name].ok else []

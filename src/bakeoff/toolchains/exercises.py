@@ -12,6 +12,7 @@ from bakeoff.toolchains.jest import OpenJest
 from bakeoff.toolchains.outcome import Grader, TestRun
 from bakeoff.toolchains.pytest_runner import OpenPytest
 from bakeoff.toolchains.tracks import RUNNER_FILES, TYPESCRIPT, Track, is_outside_tests
+from bakeoff.toolchains.type_checks import TypeChecker
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,21 @@ class ExerciseToolchain:
         sandbox = self.sandbox()
         async with AsyncExitStack() as stack:
             if self.command is None:
-                yield OpenExercises(self.track, await self._own(sandbox, stack), self.run_skipped)
+                own = await self._own(sandbox, stack)
+                yield OpenExercises(self.track, own, self.run_skipped, types=await self._types(sandbox, stack))
                 return
             confirming = await self._confirming(sandbox, stack)
-            own = None if confirming is None else OpenExercises(self.track, confirming, self.run_skipped)
+            confirmed = None if confirming is None else OpenExercises(self.track, confirming, self.run_skipped)
             command = CommandRunner(sandbox, self.track, self.command, self.say)
-            yield OpenExercises(self.track, command, self.run_skipped, own)
+            yield OpenExercises(self.track, command, self.run_skipped, confirmed)
+
+    async def _types(self, sandbox: Sandbox, stack: AsyncExitStack) -> TypeChecker | None:
+        """Return what checks the types of answers, where the language has them."""
+        if self.track.runner != "jest":
+            return None
+        checker = TypeChecker(sandbox, await install_jest(self.say))
+        stack.push_async_callback(checker.close)
+        return checker
 
     async def _confirming(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader | None:
         """Return our own runner of the language, or None if there is none or it cannot be had."""
@@ -83,6 +93,7 @@ class OpenExercises:
     grader: Grader
     run_skipped: bool = True
     confirming: "OpenExercises | None" = None
+    types: TypeChecker | None = None
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
         missing = [name for name in tests if name not in files]
@@ -93,3 +104,8 @@ class OpenExercises:
         for name in tests:
             given[name] = self.track.unskip(files[name]) if self.run_skipped else files[name]
         return await self.grader.run(given, tests=tests, seconds=seconds)
+
+    async def type_errors(self, files: Mapping[str, str], seconds: float) -> str | None:
+        """Return the type errors of a folder with an answer, or None if it has none or the language has no types."""
+        given = {name: text for name, text in files.items() if not is_outside_tests(name)}
+        return None if self.types is None else await self.types.check(given, seconds)

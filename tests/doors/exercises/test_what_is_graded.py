@@ -91,6 +91,21 @@ async def test_what_a_track_skips_may_stay_skipped(tmp_path: Path, needs_program
         assert (record.verdict, outcome(record)["testsTotal"]) == (verdict, total)
 
 
+async def test_type_errors_fail_an_answer_unless_types_are_not_checked(
+    tmp_path: Path, needs_program: Callable[[str], str]
+) -> None:
+    needs_program("npm")
+    track = write_track(tmp_path / "track", slug="typescript", double=XIT)
+    mistyped = overwrite("double.ts", "export const double = (x: number): string => 2 * x\n")
+    record = await tried(track, mistyped)
+    assert (record.verdict, outcome(record)["testsPassed"]) == (Verdict.FAIL, 2)
+    assert outcome(record)["testError"].startswith("type errors: double.ts(1,46): error TS2322")
+    assert (await tried(track, mistyped, type_check=False)).verdict is Verdict.PASS
+    wrongly_typed = {**XIT, ".meta/proof.ci.ts": "export const double = (x: number): string => 2 * x\n"}
+    lenient = write_track(tmp_path / "lenient", slug="typescript", double=wrongly_typed)
+    assert (await tried(lenient, mistyped)).verdict is Verdict.PASS, "no more is asked than the example has"
+
+
 @pytest.mark.parametrize("what", ["ln -s /etc/passwd double.py", "mkfifo double.py", "mkdir double.py", "true"])
 async def test_what_is_no_plain_file_is_not_taken(track: Path, what: str) -> None:
     record = await tried(track, f"rm double.py; {what}")

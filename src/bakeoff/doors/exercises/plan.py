@@ -85,6 +85,7 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
             command=(command,) if command else (),
             run_skipped=request.unskip,
             processes=_may_start_processes(exercise),
+            type_check=request.type_check and track.runner == "jest" and not command,
             shown_tests=shown,
         ),
         tags={key: value for key, value in tags.items() if value},

@@ -26,6 +26,7 @@ class ExercisesRequest(FrozenModel):
     timeout: Seconds = 300.0
     test_timeout: Seconds = 60.0
     test_command: str | None = None
+    type_check: bool = Field(default=True, description="type errors fail an answer in TypeScript")
     hidden_tests: float = Field(default=0.0, ge=0, lt=1, description="the share of tests that agents do not see")
     hidden_seed: int = Field(default=0, description="decides which tests are hidden")
     unskip: bool = Field(default=True, description="also run the tests that a track skips")

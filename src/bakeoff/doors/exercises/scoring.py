@@ -128,7 +128,7 @@ def outcome_of_attempt(
         tests_total=grade.total,
         test_duration=round(1000 * grade.run.seconds, 3),
         agent_error=agent_error,
-        test_error=None if grade.ok else shorten(grade.problem or _first_failure(grade.run, grade.failed), _MESSAGE),
+        test_error=None if grade.ok else shorten(_why_failed(grade), _MESSAGE),
         failed_tests=tuple(shorten(name, 300) for name in list(grade.failed)[:_FAILURES]),
         tampering=tampering.serious,
         touched=tampering.harmless,
@@ -157,6 +157,12 @@ def _agent_error(agent: AgentRun) -> str | None:
     if agent.stop != "exited":
         return f"the agent was ended: {agent.stop}"
     return None if agent.exit_code == 0 else f"the agent ended with exit code {agent.exit_code}"
+
+
+def _why_failed(grade: Grade) -> str:
+    """Return what failed: the run as a whole, or else the types, or else the first test."""
+    failure = grade.problem or (_first_failure(grade.run, grade.failed) if grade.failed or not grade.error else None)
+    return "\n".join(filter(None, (grade.error, failure)))
 
 
 def _first_failure(run: TestRun, failed: Counter[str]) -> str:
