@@ -1,4 +1,4 @@
-"""Forty candidates through the warm Vitest, and each through a fresh `vitest run` process, on this machine, now."""
+"""Forty candidates through the warm Vitest, once and with twins, and through a fresh `vitest run` process each."""
 
 import asyncio
 import contextlib
@@ -12,15 +12,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tests.toolchains.candidates import CANDIDATES, Candidate
 
+from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.grades import grade_answer
+from bakeoff.grading.references import OpenReferences, reference_of
+from bakeoff.grading.twin_runs import FEW
+from bakeoff.plan import Case, Grading
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains import OpenVitest, TestRun, VitestToolchain
 
 SLOTS = 2
 WANTED = 8.0
+WANTED_WITH_TWINS = 3.0  # times faster than a fresh Vitest, and at most so many times slower than one warm run:
+MOST_WITH_TWINS = 2.2
 SECONDS = 60.0
 CONFIG = """
 import { svelte } from '@sveltejs/vite-plugin-svelte';
@@ -43,19 +50,31 @@ async def compare() -> int:
     sandbox = choose_sandbox("auto")
     async with VitestToolchain(lambda: sandbox, SLOTS, say=print).open() as vitest:
         # Both ways take turns in blocks, so that a busy moment of the machine meets them both.
-        blocks = [CANDIDATES[start : start + 8] for start in range(0, len(CANDIDATES), 8)]
-        warm_seconds = fresh_seconds = one_seconds = 0.0
+        suites = [
+            tuple(each for each in CANDIDATES if each.test == test) for test in {each.test for each in CANDIDATES}
+        ]
+        blocks = [suite[start : start + 8] for suite in suites for start in range(0, len(suite), 8)]
+        references = OpenReferences(Path(tempfile.mkdtemp(prefix="bakeoff-bench-")), "bakeoff verify")
+        resources = {"vitest": vitest, "references": references}
+        warm_seconds = fresh_seconds = one_seconds = twins_seconds = 0.0
+        pair = [0.0, 0.0]  # one warm run, and one pair of runs: suites with few tests need several pairs
         warm: dict[str, Verdict] = {}
         fresh: dict[str, Verdict] = {}
         for block in blocks:
             seconds, verdicts = await warm_block(vitest, block, at_once=SLOTS)
             warm_seconds, warm = warm_seconds + seconds, warm | verdicts
-            seconds, verdicts = await warm_block(vitest, block, at_once=1)
-            one_seconds += seconds
+            one, verdicts = await warm_block(vitest, block, at_once=1)
             differing(warm, verdicts)
+            reference = await reference_of(graded(block[0]), resources)  # twins are found once for each suite
+            twins, verdicts = await graded_block(resources, block)
+            differing(warm, verdicts)
+            one_seconds, twins_seconds = one_seconds + one, twins_seconds + twins
+            if reference and len(reference.twins.twins) >= FEW:
+                pair = [pair[0] + one, pair[1] + twins]
             seconds, verdicts = await asyncio.to_thread(fresh_block, vitest.toolchain, block)
             fresh_seconds, fresh = fresh_seconds + seconds, fresh | verdicts
-    return tell(sandbox.name, warm_seconds, one_seconds, fresh_seconds, differing(warm, fresh))
+    seconds_by_way = (warm_seconds, one_seconds, twins_seconds, fresh_seconds)
+    return tell(sandbox.name, *seconds_by_way, pair[1] / pair[0], differing(warm, fresh))
 
 
 async def warm_block(
@@ -72,6 +91,24 @@ async def warm_block(
     seconds = time.perf_counter() - started
     named = zip(block, runs, strict=True)
     return seconds, {each.name: {test.name: test.state for test in run.tests} for each, run in named}
+
+
+def graded(candidate: Candidate) -> GradedCase:
+    """The suite of a candidate, with the first right one as its reference."""
+    right = next(each for each in CANDIDATES if each.test == candidate.test and each.kind == "right")
+    solution, tests = ("Component.svelte",), (candidate.test_name,)
+    grading = Grading(runner="vitest", solution=solution, tests=tests, seconds=SECONDS)
+    hidden = {candidate.test_name: candidate.test}
+    reference = {"Component.svelte": right.component}
+    return graded_case(Case(id="suite", prompt="?", hidden=hidden, reference=reference, grading=grading))
+
+
+async def graded_block(resources: dict[str, Any], block: tuple[Candidate, ...]) -> tuple[float, dict[str, Verdict]]:
+    started = time.perf_counter()
+    grades = [await grade_answer(graded(each), {"Component.svelte": each.component}, resources) for each in block]
+    seconds = time.perf_counter() - started
+    named = zip(block, grades, strict=True)
+    return seconds, {each.name: {test.name: test.state for test in grade.run.tests} for each, grade in named}
 
 
 def fresh_block(toolchain: Path, block: tuple[Candidate, ...]) -> tuple[float, dict[str, Verdict]]:
@@ -117,7 +154,9 @@ def differing(one: dict[str, Verdict], other: dict[str, Verdict]) -> list[str]:
     return names
 
 
-def tell(sandbox_kind: str, warm: float, one: float, fresh: float, differences: list[str]) -> int:
+def tell(
+    sandbox_kind: str, warm: float, one: float, twins: float, fresh: float, slower: float, differences: list[str]
+) -> int:
     many = len(CANDIDATES)
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(each.kind for each in CANDIDATES).items())
     print(f"{many} candidates: {kinds}; sandbox: {sandbox_kind}; {os.cpu_count()} cores")
@@ -126,12 +165,18 @@ def tell(sandbox_kind: str, warm: float, one: float, fresh: float, differences: 
         "fresh `vitest run`, no sandbox": fresh,
         "warm, one at a time, sandboxed": one,
         f"warm, {SLOTS} at a time, sandboxed": warm,
+        "graded with twins, one at a time": twins,
     }
     for name, seconds in rows.items():
         print(f"{name:38}{seconds / many:>12.3f}{fresh / seconds:>7.1f}×")
     print(f"verdicts that differ: {len(differences)} of {many}")
-    print(f"wanted: at least {WANTED:g}× and none that differs")
-    return 0 if fresh / one >= WANTED and not differences else 1
+    print(f"one pair of runs with twins takes {slower:.2f}× as long as one warm run")
+    print(
+        f"wanted: at least {WANTED:g}× and none that differs; with twins at least {WANTED_WITH_TWINS:g}×, "
+        f"and at most {MOST_WITH_TWINS:g}× of a warm run"
+    )
+    fast = fresh / one >= WANTED and fresh / twins >= WANTED_WITH_TWINS and slower <= MOST_WITH_TWINS
+    return 0 if fast and not differences else 1
 
 
 if __name__ == "__main__":

@@ -48,6 +48,10 @@ describe('Tasks', () => {
     expect(within(screen.getByRole('list')).getByText('wash')).toBeInTheDocument();
     expect(screen.getByLabelText('New task')).toHaveValue('');
   });
+  it('names its input', () => {
+    render(Component, { props: { tasks: ['a'] } });
+    expect(screen.getByRole('textbox')).toHaveAccessibleName('New task');
+  });
   it.each([0, 3])('says how many of %i', (many) => {
     render(Component, { props: { tasks: Array.from({ length: many }, (_, i) => `t${i}`) } });
     expect(screen.getByText(`${many} left`)).toBeVisible();

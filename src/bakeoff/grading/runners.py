@@ -44,8 +44,8 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
 
 
 def toolchains_for(cases: Iterable[Case], sandbox: Callable[[], Sandbox], jobs: int) -> tuple[Resource, ...]:
-    """Return the resources that grade these cases, with a slot for each core that can be busy."""
-    slots = max(1, min(jobs, os.cpu_count() or 1))
+    """Return the resources that grade these cases. A grading is two runs, and each core that can be busy has a slot."""
+    slots = max(1, min(2 * jobs, os.cpu_count() or 1))
     wanted: dict[str, Resource] = {}
     for case in map(graded_case, cases):
         settings = [case.settings]

@@ -13,7 +13,7 @@ RunAnswer = Callable[[Mapping[str, str]], Awaitable[TestRun]]
 
 PASSES_ANYHOW = "it passes whatever is expected: its twin, which a right answer fails, passed too"
 _UNTRUSTED = "nothing shows that it can fail, and other tests pass whatever is expected"
-_FEW = 4
+FEW = 4
 """A suite with fewer twins than this is run in several pairs: with one pair, a guess would be right too often."""
 _NAMED = 5
 
@@ -49,7 +49,7 @@ async def run_with_twins(names: Sequence[str], twins: Twins, files: Mapping[str,
         return broken[0].model_copy(update={"seconds": seconds}) if broken else _read_pair(twins, half, *runs)
 
     pairs: list[_Pair] = []
-    while len(pairs) * len(twins.twins) < _FEW:
+    while len(pairs) * len(twins.twins) < FEW:
         pair = await run_pair(secrets.choice(twins.halves))
         if isinstance(pair, TestRun):
             return pair
