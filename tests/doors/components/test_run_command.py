@@ -180,7 +180,7 @@ def test_verify_has_a_row_for_each_suite_and_fails_with_one_that_is_not_fit(bake
     done = bakeoff("verify")
     assert done.returncode == 0, done.stderr
     (row,) = [line.split() for line in done.stdout.splitlines() if line.startswith("adder")]
-    assert row[1:5] == ["2", "2/2", "0/2", "1/2"]
+    assert row[1:6] == ["2", "2", "2/2", "0/2", "1/2"]
     assert row[-1] == "ok"
     write_suites(tmp_path / "tests", broken={**ADDER, "reference.py": ADDER["wrong.py"]})
     done = bakeoff("verify")
