@@ -57,11 +57,14 @@ class Peer:
 
     The process gets the name of the socket as its last argument, connects once, and sends a line when it is ready.
     After that each side sends one line at a time. The socket closes behind the first connection, so nobody else can
-    connect.
+    connect. A process that runs graded code cannot start others.
     """
 
-    def __init__(self, sandbox: Sandbox, argv: Sequence[str], *, readable: tuple[Path, ...], limits: Limits) -> None:
+    def __init__(
+        self, sandbox: Sandbox, argv: Sequence[str], *, readable: tuple[Path, ...], limits: Limits, graded: bool = False
+    ) -> None:
         self._sandbox, self._argv, self._readable, self._limits = sandbox, tuple(argv), readable, limits
+        self._graded = graded
         self._connected: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
         self._connected = asyncio.get_running_loop().create_future()
         self._process = asyncio.create_task(self._run())
@@ -78,7 +81,15 @@ class Peer:
                 accepting = asyncio.create_task(self._accept(listening))
                 try:
                     argv = (*self._argv, SOCKET)
-                    command = Command(argv, place, _LIFETIME_SECONDS, self._limits, readable=self._readable)
+                    command = Command(
+                        argv,
+                        place,
+                        _LIFETIME_SECONDS,
+                        self._limits,
+                        readable=self._readable,
+                        graded=self._graded,
+                        children=not self._graded,
+                    )
                     return await self._sandbox.run(command)
                 finally:
                     accepting.cancel()
@@ -228,7 +239,7 @@ class WorkerPool:
             put_files(place, {name: text.encode() for name, text in files.items()})
             (place.work / "node_modules").symlink_to(self.toolchain / "node_modules")
             argv = ("node", str(self.toolchain / self.whole_script))
-            command = Command(argv, place, seconds, WHOLE_LIMITS, stdin=job, readable=(self.toolchain,))
+            command = Command(argv, place, seconds, WHOLE_LIMITS, stdin=job, readable=(self.toolchain,), graded=True)
             done = await self.sandbox.run(command)
         if done.stop != "exited":
             return stopped_by_limit(done)
@@ -264,7 +275,7 @@ class WorkerPool:
     def _new_worker(self) -> Peer:
         allowed = (*self.flags, f"--allow-fs-read={self.toolchain}")
         argv = ("node", *WORKER_FLAGS, *allowed, str(self.toolchain / self.worker_script))
-        return Peer(self.sandbox, argv, readable=(self.toolchain,), limits=WORKER_LIMITS)
+        return Peer(self.sandbox, argv, readable=(self.toolchain,), limits=WORKER_LIMITS, graded=True)
 
     def _new_compiler(self) -> Peer:
         argv = ("node", str(self.toolchain / self.compiler_script))
