@@ -215,3 +215,14 @@ def test_all_bundled_exercises_can_be_read() -> None:
     assert found.warnings == ()
     assert len(found.exercises) == 20
     assert all(exercise.example.keys() == set(exercise.solution) for exercise in found.exercises)
+
+
+def test_a_command_finds_the_flags_of_the_tracks_test_script_and_nothing_else_of_meta(tmp_path: Path) -> None:
+    config = json.loads(with_files()) | {"custom": {"flag.tests.jest": True}, "authors": ["someone"]}
+    scripts = json.dumps({"scripts": {"test": "node .meta/test-runner.mjs"}})
+    more = {".meta/config.json": json.dumps(config), ".meta/test-runner.mjs": "run()", "package.json": scripts}
+    [exercise] = find_exercises(write_track(tmp_path / "t", double={**DOUBLE, **more})).exercises
+    hidden = case_of(exercise, ExercisesRequest(test_command="corepack yarn test")).hidden
+    assert json.loads(hidden.pop(".meta/config.json")) == {"custom": {"flag.tests.jest": True}}
+    assert set(hidden) == {".meta/test-runner.mjs", "double_test.py"}
+    assert set(case_of(exercise, ExercisesRequest()).hidden) == {"double_test.py"}
