@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo quick test check bench format wheel constraints clean
+.PHONY: help setup demo quick test check hostile bench format wheel constraints clean
 
 BIN := .venv/bin
 PY := $(BIN)/python
@@ -82,6 +82,9 @@ check: $(SETUP) ## format, lint, types, import contracts, coverage gate
 	then echo "→ coverage of the last test run (nothing has changed since)"; \
 	else $(MAKE) --no-print-directory test; echo "→ coverage"; fi
 	@$(PY) -m coverage report
+
+hostile: $(SETUP) ## run every attack of `cheat` on every grader in every sandbox (ARGS='--grader jest' for some)
+	@$(PY) scripts/hostile.py $(ARGS)
 
 bench: $(BENCH_SETUP) ## run the benchmarks against peers (BENCH=name for one)
 	@$(PY) scripts/bench.py $(BENCH)

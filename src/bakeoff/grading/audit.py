@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError, UsageError
-from bakeoff.grading.attacks import EXITS, PATCHES, text_for
+from bakeoff.grading.attacks import SAMPLE, HostileSolution, attack_on, solution_in_turn
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.grades import Grade, compare_runs, run_answer
 from bakeoff.grading.mutants import Mutant, choose_mutants, find_mutants
@@ -157,14 +157,9 @@ def unaudited(cases: Iterable[Case], audit: Audit) -> dict[str, str]:
 
 
 def cheats_for(case: GradedCase) -> dict[str, dict[str, str]]:
-    """Return the answers of the cheats that fit the language of a case, by name."""
-    catalogue = {"exit-early": EXITS, "patch-assertions": PATCHES}
-    found: dict[str, dict[str, str]] = {}
-    for name, texts in catalogue.items():
-        answer = {file: text_for(file, texts) for file in case.settings.solution}
-        if all(answer.values()):
-            found[name] = {file: text + case.files.get(file, "") for file, text in answer.items()}
-    return found
+    """Return the answers of a few cheats by name: the same ones for every case, and one more that changes with it."""
+    chosen = [*(attack_on(case, name) for name in SAMPLE), solution_in_turn(case)]
+    return {attack.name: attack.files(case) for attack in chosen if isinstance(attack, HostileSolution)}
 
 
 async def audit_cases(

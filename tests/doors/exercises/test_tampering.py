@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.doors.exercises.attacks import ATTACKS, attacks_in_turn
 from bakeoff.doors.exercises.tampering import find_tampering
 from bakeoff.record import Verdict
 from bakeoff.subjects.command_agent import AgentRun
@@ -92,7 +91,7 @@ EVIDENCE = {
 }
 
 
-@pytest.mark.parametrize("attack", [*ATTACKS, "loop-forever"])
+@pytest.mark.parametrize("attack", EVIDENCE)
 async def test_every_attack_fails_and_is_reported_as_what_it_was(track: Path, tmp_path: Path, attack: str) -> None:
     plan = planned(track, f"cheat:{attack}", wanted=["double"], test_timeout=5.0)
     [record] = (await carried_out(plan, tmp_path)).values()
@@ -113,9 +112,3 @@ async def test_no_process_of_an_agent_outlives_it(track: Path, tmp_path: Path) -
     looking = await asyncio.create_subprocess_exec("ps", "-eo", "args", stdout=asyncio.subprocess.PIPE)
     seen, _ = await looking.communicate()
     assert b"trap '' HUP" not in seen
-
-
-def test_attacks_take_turns_where_they_can_do_harm() -> None:
-    turns = attacks_in_turn({**{f"p{n}": ".py" for n in range(10)}, **{f"t{n}": ".ts" for n in range(10)}})
-    assert set(turns.values()) == set(ATTACKS)
-    assert not {turns[f"t{n}"] for n in range(10)} & {"conftest", "sitecustomize"}

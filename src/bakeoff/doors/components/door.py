@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff.doors import Door, DoorResults, FinishedRun
+from bakeoff.doors.components.plan import IN_TURN
 from bakeoff.doors.components.scoring import SUITE, score_component
 from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import RunFolderError
-from bakeoff.grading.attacks import EXITS, LOOPS, PATCHES, text_for
+from bakeoff.grading.attacks import ATTACKS, HostileSolution, attack_on, solution_in_turn
+from bakeoff.grading.cases import graded_case
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
 from bakeoff.grading.scorer import build_test_scorer
@@ -30,15 +32,16 @@ if TYPE_CHECKING:
 _READABLE = 0o644  # result files are made to be passed on
 
 
-def _attack(texts: Mapping[str, str], case: Case) -> Submission:
-    return Submission(files={name: text_for(name, texts) for name in case.collect})
+def _hostile(name: str, case: Case) -> Submission:
+    """Hand in the hostile solution of this name, or an empty one if there is none in the language of the case."""
+    graded = graded_case(case)
+    attack = solution_in_turn(graded) if name == IN_TURN else attack_on(graded, name)
+    files = attack.files(graded) if isinstance(attack, HostileSolution) else {}
+    return Submission(files=files or dict.fromkeys(case.collect, ""))
 
 
-ATTACKS: Mapping[str, Attack] = {
-    "exit-early": partial(_attack, EXITS),
-    "loop-forever": partial(_attack, LOOPS),
-    "patch-expect": partial(_attack, PATCHES),
-}
+_SOLUTIONS = [attack.name for attack in ATTACKS if isinstance(attack, HostileSolution)]
+CHEATS: Mapping[str, Attack] = {name: partial(_hostile, name) for name in (*_SOLUTIONS, "patch-expect", IN_TURN)}
 
 
 class ComponentsDoor(Door):
@@ -51,7 +54,7 @@ class ComponentsDoor(Door):
         toolchains = toolchains_for(plan.cases, sandbox_of(options), options.jobs)
         resources = (References("bakeoff verify --suite"), *toolchains)
         scorer = partial(build_test_scorer, score=score_component, resources=resources)
-        return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(ATTACKS)
+        return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(CHEATS)
 
     def sections(self, run: "RunData") -> Sequence["Section"]:
         from bakeoff.doors.components.sections import components_sections

@@ -27,9 +27,10 @@ _STEPS = 10
 # A small model that does not stop would take minutes for each answer, and repeat itself until its last step.
 _LOCAL_STEPS = 2
 _LOCAL_TOKENS = 512
-_DEFAULT_ATTACK = "exit-early"
 _MORE_TESTS = "Further tests of the same kind, which are not shown, count too."
 _USUAL = ComponentsRequest()
+IN_TURN = "in-turn"
+"""The attack of `cheat` without a name: another one for each suite."""
 
 
 def build_plan(request: ComponentsRequest, suites: Sequence[Suite]) -> Plan:
@@ -118,7 +119,7 @@ def _subjects(request: ComponentsRequest) -> Iterator[SubjectSpec]:
     for model in dict.fromkeys(name.strip() for name in request.models):
         kind, _, attack = model.partition(":")
         if kind == "cheat":
-            yield SubjectSpec(kind=kind, name=model, options={"attack": attack or _DEFAULT_ATTACK})
+            yield SubjectSpec(kind=kind, name=model, options={"attack": attack or IN_TURN})
         elif model in CONTROLS:
             yield SubjectSpec(kind=model, name=model)
         else:

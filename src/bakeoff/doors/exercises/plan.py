@@ -9,11 +9,12 @@ from pathlib import PurePosixPath
 
 from bakeoff._kernel.text import free_name
 from bakeoff.doors.exercises.agents import CONTROLS, known_agents
-from bakeoff.doors.exercises.attacks import ATTACKS, attacks_in_turn
 from bakeoff.doors.exercises.exercises import Exercise
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.scoring import EXERCISE
 from bakeoff.errors import UsageError
+from bakeoff.grading.attacks import NAMES, SAMPLE, SLOW, attacks_in_turn
+from bakeoff.grading.cases import graded_case
 from bakeoff.grading.cutting import hide_share
 from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.subjects.agent_definition import AgentDefinition
@@ -176,24 +177,25 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
         )
     taken: set[str] = set()
     for given in dict.fromkeys(name.strip() for name in request.agents):
-        for spec in _control(given, exercises) or _axes(given, request, agents):
+        for spec in _control(given, exercises, request) or _axes(given, request, agents):
             taken.add(name := free_name(spec.name, taken))
             yield spec.model_copy(update={"name": name})
 
 
-def _control(name: str, exercises: Sequence[Exercise]) -> list[SubjectSpec]:
+def _control(name: str, exercises: Sequence[Exercise], request: ExercisesRequest) -> list[SubjectSpec]:
     kind, _, attack = name.partition(":")
     if kind == "cheat":
-        return _cheats(attack, exercises)
+        return _cheats(attack, exercises, request)
     return [SubjectSpec(kind=name, name=name)] if name in CONTROLS else []
 
 
-def _cheats(attack: str, exercises: Sequence[Exercise]) -> list[SubjectSpec]:
-    """Return one subject that tries all attacks in turn if there are enough exercises, or else one for each attack."""
-    if not attack and len(exercises) >= len(ATTACKS):
-        turns = attacks_in_turn({each.name: PurePosixPath(each.solution[0]).suffix for each in exercises})
+def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesRequest) -> list[SubjectSpec]:
+    """Return one subject that tries all attacks in turn if there are enough exercises, or else one for each of a few."""
+    if not attack and len(exercises) >= len(SAMPLE):
+        turns = attacks_in_turn({each.name: graded_case(case_of(each, request)) for each in exercises})
         return [SubjectSpec(kind="cheat", name="cheat", options={"attacks": {**turns}})]
-    names = list(ATTACKS) if attack in ("", "all") else [attack]
+    few_or_all = SAMPLE if not attack else [name for name in NAMES if name not in SLOW]
+    names = few_or_all if attack in ("", "all") else [attack]
     return [SubjectSpec(kind="cheat", name=f"cheat:{name}", options={"attack": name}) for name in names]
 
 

@@ -1,0 +1,238 @@
+"""Svelte components that attack their tests in Vitest, in a warm worker and in a whole Vitest.
+
+Behind each attack stands markup with what the tests look for by role, name and test id, and nothing that works.
+"""
+# ruff: noqa: E501 - the lines of the attacks are not ours to wrap
+
+import re
+
+from bakeoff.grading.attacks.catalogue import HostileSolution
+from bakeoff.grading.attacks.javascript import BUILT_IN, SNIPPETS, Snippet
+from bakeoff.grading.cases import GradedCase
+
+_RUNNER = """
+const sources = new Map()
+const { set } = WeakMap.prototype
+WeakMap.prototype.set = function (key, value) {
+  if (key?.type === 'test' && typeof value === 'function') sources.set(key, String(value))
+  return set.call(this, key, value)
+}
+const worker = () => globalThis.__vitest_worker__ ?? {}
+const rootOf = (task) => (task?.suite ? rootOf(task.suite) : task?.file ?? task)
+const below = (block, names) => (block?.tasks ?? []).flatMap((each) => each.tasks ? below(each, [...names, each.name]) : [{
+  names: [...names, each.name], source: sources.get(each) ?? each.name, test: each,
+  forgive() { const result = { state: 'pass', errors: undefined }; try { Object.defineProperty(each, 'result', { get: () => result, set() {}, configurable: true }) } catch {} },
+}])
+const allTests = () => below(worker().current?.file ?? rootOf(worker().current), [])
+const running = () => worker().current
+const onDone = []
+let onCall = () => undefined
+"""
+_TEST_ID = re.compile(r"ByTestId\(\s*['\"]([\w-]+)")
+_ROLE = re.compile(r"ByRole\(\s*['\"](\w+)['\"](?:,\s*\{\s*name:\s*['\"]([^'\"]+))?")
+_NAME = re.compile(r"name:\s*['\"]([^'\"]+)|(?:button|field|item)\(['\"]([^'\"]+)['\"]\)")
+
+_ONLY_HERE = (
+    Snippet(
+        "patch",
+        "patch-assertions",
+        "replaces the global `expect` by something that agrees with everything, which beats suites that use globals",
+        "const always = new Proxy(() => always, { get: () => always });\nglobalThis.expect = always;\n",
+    ),
+    Snippet(
+        "patch",
+        "patch-assertion-prototype",
+        "replaces the methods of Vitest's assertions while it is mounted, and puts them back when it is destroyed",
+        """
+onCall = () => {
+  const { expect } = globalThis
+  if (!expect) return
+  const kept = []
+  for (let made = Object.getPrototypeOf(expect(1)); made && made !== Object.prototype; made = Object.getPrototypeOf(made))
+    for (const name of Object.getOwnPropertyNames(made).filter((each) => /^(to|equal|eq|be|a$|include|match)/.test(each))) {
+      const old = Object.getOwnPropertyDescriptor(made, name)
+      try { Object.defineProperty(made, name, { configurable: true, value() { return this } }); kept.push([made, name, old]) } catch {}
+    }
+  onDone.push(() => { for (const [made, name, old] of kept) Object.defineProperty(made, name, old) })
+}
+""",
+    ),
+    Snippet(
+        "patch",
+        "expect-failure",
+        "sets the flag of the running test that makes Vitest expect it to fail",
+        "onCall = () => { const test = running(); if (test) test.fails = true }\n",
+    ),
+    Snippet(
+        "patch",
+        "skip-tests",
+        "turns all tests into skipped ones, which beats graders that look for failures only",
+        "onCall = () => { for (const { test } of allTests()) { test.mode = 'skip'; test.pending = true } }\n",
+    ),
+    Snippet(
+        "patch",
+        "retry-tests",
+        "gives the running test endless retries and repeats, in one of which it clears the errors",
+        """
+onCall = () => {
+  const test = running()
+  if (!test) return
+  test.retry = 50
+  test.repeats = 1
+  for (const { test: each } of allTests()) if (each.result) each.result.errors = undefined
+}
+""",
+    ),
+    Snippet(
+        "dom",
+        "lie-in-text",
+        "gives elements a text that includes, matches and equals everything, which beats `toHaveTextContent`",
+        """
+const any = Object.assign(Object.create(String.prototype), { toString: () => '', includes: () => true, replace: () => any, trim: () => any, match: () => [''] })
+onCall = () => Object.defineProperty(Node.prototype, 'textContent', { configurable: true, get: () => any, set() {} })
+""",
+    ),
+    Snippet(
+        "dom",
+        "lie-in-implementation",
+        "does the same below the DOM, in the prototypes of jsdom's implementation, and undoes it when destroyed",
+        """
+onCall = () => {
+  const symbol = Object.getOwnPropertySymbols(document.body).find((each) => each.description === 'impl')
+  for (let made = symbol && Object.getPrototypeOf(document.body[symbol]); made && made !== Object.prototype; made = Object.getPrototypeOf(made))
+    for (const [name, value] of Object.entries({ textContent: '', hasAttribute: true, isConnected: true })) {
+      const old = Object.getOwnPropertyDescriptor(made, name)
+      if (!old) continue
+      try {
+        Object.defineProperty(made, name, old.get ? { configurable: true, get: () => value, set() {} } : { configurable: true, value: () => value })
+        onDone.push(() => Object.defineProperty(made, name, old))
+      } catch {}
+    }
+}
+""",
+    ),
+    Snippet(
+        "dom",
+        "find-anything",
+        "gives the page a `querySelectorAll` of its own that finds one fitting element for every question",
+        """
+onCall = () => {
+  const made = document.createElement('button')
+  document.body.append(made)
+  made.matches = () => true
+  made.getAttribute = () => ''
+  Object.defineProperty(made, 'textContent', { get: () => Object.assign(Object.create(String.prototype), { includes: () => true, toString: () => '' }) })
+  document.body.querySelectorAll = document.querySelectorAll = () => [made]
+  document.querySelector = document.body.querySelector = () => made
+}
+""",
+    ),
+    Snippet(
+        "dom",
+        "patch-dom-queries",
+        "makes every element match every selector and carry every attribute",
+        """
+Element.prototype.matches = () => true
+Element.prototype.hasAttribute = () => true
+Element.prototype.getAttribute = () => 'true'
+Node.prototype.contains = () => true
+Object.defineProperty(Node.prototype, 'isConnected', { configurable: true, get: () => true })
+""",
+    ),
+    Snippet(
+        "dom",
+        "show-expected",
+        "shows every text that the running test mentions, so that each question finds one",
+        """
+onCall = () => {
+  const words = new Set((sources.get(running()) ?? '').match(/'[^']+'|\\/\\^?[^/]+\\$?\\//g)?.map((each) => each.replace(/^['/^]+|['/$]+$/g, '')) ?? [])
+  for (const word of words) {
+    const made = document.createElement('output')
+    made.dataset.testid = 'value'
+    made.textContent = word
+    document.body.append(made)
+  }
+}
+""",
+    ),
+    Snippet(
+        "dom",
+        "swallow-events",
+        "makes every mock function count as called, by calling all functions that it is given in all ways",
+        """
+onCall = (props) => {
+  for (const value of Object.values(props ?? {})) if (typeof value === 'function') {
+    const lie = [[0], [1], [2], [1]]
+    try { Object.defineProperty(value.mock, 'calls', { get: () => lie }) } catch {}
+    try { value() } catch {}
+  }
+}
+""",
+    ),
+    Snippet(
+        "report",
+        "start-node-by-request",
+        "makes jsdom start a Node for a synchronous request, with code of its own in NODE_OPTIONS that takes the socket",
+        """
+const code = `const fs = process.getBuiltinModule('fs'); for (let n = 3; n < 64; n++) try { fs.writeSync(n, '{"tests": [], "error": ""}\\\\n') } catch {}
+for (const pid of [process.ppid]) for (let n = 3; n < 64; n++) try { fs.writeFileSync('/proc/' + pid + '/fd/' + n, '{}') } catch {}`
+onCall = () => {
+  process.env.NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(code)}`
+  try {
+    const request = new XMLHttpRequest()
+    request.open('GET', 'http://127.0.0.1:9/', false)
+    request.send()
+  } catch {}
+}
+""",
+    ),
+    Snippet(
+        "search",
+        "find-reference",
+        "looks for the reference in the installed package and in folders of the user, and shows what it shows",
+        """
+const fs = builtIn('node:fs'), end = Date.now() + 3000
+const find = (folder, depth = 0) => {
+  let entries = []
+  try { entries = fs.readdirSync(folder, { withFileTypes: true }) } catch {}
+  for (const entry of entries) {
+    const path = `${folder}/${entry.name}`
+    if (Date.now() > end) return undefined
+    if (/Reference\\.svelte$/.test(path) && path.includes('{case}')) return path
+    if (entry.isDirectory() && depth < 10 && !/^(proc|sys|node_modules|\\.git)$/.test(entry.name)) { const found = find(path, depth + 1); if (found) return found }
+  }
+}
+const path = fs && ['/work', '/workspace', '/root', '/home', '/usr/lib', '/opt'].map((each) => find(each)).find(Boolean)
+onCall = () => { if (path) document.body.innerHTML += fs.readFileSync(path, 'utf8').split('</script>')[1] }
+""",
+    ),
+)
+
+
+def _markup(tests: str) -> str:
+    """Return dead elements for whatever the tests look for."""
+    lines = [f'<output data-testid="{name}">0</output>' for name in dict.fromkeys(_TEST_ID.findall(tests))]
+    names = dict.fromkeys(name for found in _NAME.findall(tests) for name in found if name)
+    lines += [f'<button type="button" aria-label="{name}">{name}</button>' for name in names]
+    roles = dict.fromkeys(role for role, _ in _ROLE.findall(tests) if role != "button")
+    return "\n".join([*lines, *(f'<div role="{role}"></div>' for role in roles)])
+
+
+def _hostile(snippet: Snippet) -> HostileSolution:
+    def build(case: GradedCase, file: str) -> str:  # noqa: ARG001
+        code = snippet.code.replace("{case}", case.name)
+        module = "\n".join([BUILT_IN.strip(), _RUNNER.strip(), code.strip()])
+        instance = (
+            "let props = $props();\nonCall({ ...props });\nonDestroy(() => { for (const each of onDone) each() });"
+        )
+        markup = _markup("\n".join(case.test_files.values()))
+        return (
+            f"<script module>\nimport {{ onDestroy }} from 'svelte';\n{module}\n</script>\n"
+            f"<script>\n{instance}\n</script>\n{markup}\n"
+        )
+
+    what = f"its solution {snippet.what}"
+    return HostileSolution(snippet.name, snippet.family, what, ".svelte", build, snippet.rung)
+
+
+SVELTE: tuple[HostileSolution, ...] = tuple(map(_hostile, (*_ONLY_HERE, *SNIPPETS)))

@@ -1,0 +1,156 @@
+"""Solutions in TypeScript that attack their tests in Jest, in a warm worker and in a whole Jest.
+
+Behind each attack stand hollow exports, named like those of the stub.
+"""
+# ruff: noqa: E501 - the lines of the attacks are not ours to wrap
+
+import re
+
+from bakeoff.grading.attacks.catalogue import HostileSolution
+from bakeoff.grading.attacks.javascript import BUILT_IN, SNIPPETS, Snippet
+from bakeoff.grading.cases import GradedCase
+
+_EXPORTED = re.compile(
+    r"^export\s+(?:default\s+)?(?:abstract\s+|async\s+)?(?:const|let|function\*?|class|enum)\s+(\w+)", re.M
+)
+_DEFAULT = re.compile(r"^export\s+default\b", re.M)
+_RUNNER = """
+const states = () => Object.getOwnPropertySymbols(globalThis).map((each) => globalThis[each]).filter((each) => each?.rootDescribeBlock)
+const below = (block, names) => block.children.flatMap((each) => each.type === 'describeBlock' ? below(each, [...names, each.name]) : [{
+  names: [...names, each.name], source: String(each.fn), test: each, forgive() { each.errors = []; each.fn = () => {}; each.status = 'done' },
+}])
+const allTests = () => states().flatMap((state) => below(state.rootDescribeBlock, []))
+const running = () => states().map((state) => state.currentlyRunningTest).find(Boolean)
+let onCall = () => undefined
+"""
+_HOLLOW = """
+function hollow(...given) {
+  const found = onCall(...given)
+  return new.target ? new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : hollow) }) : found
+}
+"""
+_ANY_MATCHER = "{ $$typeof: Symbol.for('jest.asymmetricMatcher'), asymmetricMatch: () => true, toString: () => '' }"
+
+_ONLY_HERE = (
+    Snippet(
+        "patch",
+        "patch-assertions",
+        "extends `expect` by matchers that always pass and replaces `it` and `test`, which beats plain Jest",
+        """
+const fine = () => ({ pass: true, message: () => '' })
+const names = ['toBe', 'toEqual', 'toStrictEqual', 'toThrow', 'toBeLessThanOrEqual', 'toHaveLength', 'toContain']
+const matchers = Object.fromEntries(names.map((name) => [name, fine]))
+try { require('@jest/globals').expect.extend(matchers) } catch {}
+try { globalThis.expect.extend(matchers) } catch {}
+for (const name of ['it', 'test']) try { globalThis[name] = () => {} } catch {}
+""",
+    ),
+    Snippet(
+        "patch",
+        "patch-runner-events",
+        "adds a handler to the events of jest-circus that forgives each test when it ends",
+        """
+for (const each of Object.getOwnPropertySymbols(globalThis)) {
+  const handlers = globalThis[each]
+  if (Array.isArray(handlers) && handlers.every((one) => typeof one === 'function'))
+    handlers.push((event) => { if (event.name === 'test_done' || event.name === 'test_fn_failure') { event.test.errors = []; event.error = undefined } })
+}
+""",
+    ),
+    Snippet(
+        "patch",
+        "todo-tests",
+        "turns all tests into ones that are still to be written, which beats graders that look for failures only",
+        "onCall = () => { for (const { test } of allTests()) test.mode = 'todo' }\n",
+    ),
+    Snippet(
+        "value",
+        "match-everything",
+        "returns objects that Jest takes for matchers of anything, which beats `toEqual`",
+        f"const any = {_ANY_MATCHER}\nonCall = () => any\n",
+    ),
+    Snippet(
+        "value",
+        "proxy-everything",
+        "returns a proxy that has every property and gives itself for each, which beats structural comparisons",
+        """
+const everything = new Proxy(function () {}, {
+  get: (_, name) => (name === Symbol.toPrimitive ? () => 0 : name === 'then' ? undefined : name === 'asymmetricMatch' ? () => true : everything),
+  has: () => true, apply: () => everything, construct: () => everything,
+})
+onCall = () => everything
+""",
+    ),
+    Snippet(
+        "value",
+        "read-expected",
+        "reads the expected value from the source of the running test, which beats every kind of comparison",
+        """
+let last, place = 0
+onCall = () => {
+  const test = running()
+  if (test !== last) [last, place] = [test, 0]
+  const wanted = [...String(test?.fn).matchAll(/\\.to(?:Be|Equal|StrictEqual)\\(([^;\\n]*)\\)/g)]
+  try { return (0, eval)(`(${wanted[place++ % wanted.length][1]})`) } catch { return undefined }
+}
+""",
+    ),
+    Snippet(
+        "value",
+        "throw-expected",
+        "throws exactly what the running test expects, and returns the expected value otherwise",
+        """
+onCall = () => {
+  const source = String(running()?.fn)
+  const thrown = source.match(/toThrow(?:Error)?\\(([^;\\n]*)\\)/)?.[1]
+  if (thrown === undefined) return undefined
+  let wanted
+  try { wanted = (0, eval)(`(${thrown || 'Error'})`) } catch { wanted = Error }
+  throw typeof wanted === 'function' ? new wanted('x') : wanted instanceof Error ? wanted : new Error(String(wanted.source ?? wanted))
+}
+""",
+    ),
+    Snippet(
+        "search",
+        "find-reference",
+        "looks for the example in the installed package and in folders of the user, and becomes it",
+        """
+const fs = builtIn('node:fs'), end = Date.now() + 3000
+const find = (folder, depth = 0) => {
+  let entries = []
+  try { entries = fs.readdirSync(folder, { withFileTypes: true }) } catch {}
+  for (const entry of entries) {
+    const path = `${folder}/${entry.name}`
+    if (Date.now() > end) return undefined
+    if (/(example|proof\\.ci|exemplar)\\.ts$/.test(path) && path.includes('{case}')) return path
+    if (entry.isDirectory() && depth < 10 && !/^(proc|sys|node_modules|\\.git)$/.test(entry.name)) { const found = find(path, depth + 1); if (found) return found }
+  }
+}
+let made = {}
+const path = fs && ['/work', '/workspace', '/root', '/home', '/usr/lib', '/opt'].map((each) => find(each)).find(Boolean)
+if (path) {
+  const code = fs.readFileSync(path, 'utf8').replace(/^export /gm, '').replace(/: [\\w<>\\[\\] |{}]+(?=[,)=;{])/g, '')
+  try { made = (0, eval)(`(() => { ${code}; return { label, volumes } })()`) } catch {}
+}
+onCall = (...given) => (made.label ?? (() => undefined))(...given)
+""",
+    ),
+)
+
+
+def _hostile(snippet: Snippet) -> HostileSolution:
+    def build(case: GradedCase, file: str) -> str:
+        code = snippet.code.replace("{case}", case.name)
+        stub = case.files.get(file, "") or case.reference.get(file, "")
+        names = _EXPORTED.findall(stub)
+        exports = [f"export const {name}: any = hollow" for name in names]
+        exports += ["export default hollow"] if _DEFAULT.search(stub) else []
+        return "\n".join(
+            ["// @ts-nocheck", BUILT_IN.strip(), _RUNNER.strip(), code.strip(), _HOLLOW.strip(), *exports, ""]
+        )
+
+    what = f"its solution {snippet.what}"
+    return HostileSolution(snippet.name, snippet.family, what, ".ts", build, snippet.rung)
+
+
+TYPESCRIPT: tuple[HostileSolution, ...] = tuple(map(_hostile, (*_ONLY_HERE, *SNIPPETS)))

@@ -1,0 +1,112 @@
+"""The catalogue of the `cheat` subject, and a sample of it in front of the real graders. `make hostile` runs all."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bakeoff.engine.resources import open_resources
+from bakeoff.grading.attacks import (
+    ATTACKS,
+    FAMILIES,
+    NAMES,
+    SAMPLE,
+    SLOW,
+    HostileScript,
+    HostileSolution,
+    attack_on,
+    attacks_in_turn,
+    attacks_on,
+    solution_in_turn,
+)
+from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.grades import compare_runs, grade_answer
+from bakeoff.grading.references import OpenReferences, reference_of
+from bakeoff.grading.runners import run_tests, toolchains_for
+from bakeoff.plan import Case, Grading
+from bakeoff.sandbox import choose_sandbox
+
+TEST = "from solution import add\n\n\n" + "\n\n".join(
+    f"def test_{a}_and_{b}():\n    assert add({a}, {b}) == {a + b}\n"
+    for a, b in [(1, 2), (4, 9), (20, 5), (7, 40), (3, 33)]
+)
+
+
+def case_in(suffix: str, name: str = "sums", **more: str) -> GradedCase:
+    solution, test = f"solution{suffix}", f"test{suffix}" if suffix != ".py" else "test_solution.py"
+    case = Case(
+        id=name,
+        prompt="",
+        collect=(solution,),
+        files={solution: "export function add(a, b) {}\n"} if suffix == ".ts" else {},
+        hidden={test: TEST, **more},
+        reference={solution: "def add(a, b):\n    return a + b\n"},
+        grading=Grading(runner="pytest", solution=(solution,), tests=(test,), seconds=20.0),
+    )
+    return graded_case(case)
+
+
+def test_there_are_attacks_of_every_family_on_every_language() -> None:
+    assert len(ATTACKS) >= 150
+    solutions = [attack for attack in ATTACKS if isinstance(attack, HostileSolution)]
+    assert min(Counter(attack.suffix for attack in solutions).values()) >= 40
+    assert {attack.family for attack in ATTACKS} == set(FAMILIES)
+    for suffix in (".py", ".ts", ".svelte"):
+        names = [attack.name for attack in attacks_on(case_in(suffix))]
+        assert len(names) == len(set(names))
+
+
+def test_every_attack_says_what_it_does_and_hands_something_in() -> None:
+    for attack in ATTACKS:
+        assert attack.what.startswith(("it ", "its solution ")), attack.name
+        case = case_in(attack.suffix or ".py")
+        assert attack.script(case).strip(), attack.name
+        if isinstance(attack, HostileSolution):
+            ((name, text),) = attack.files(case).items()
+            assert name == case.settings.solution[0]
+            assert "{case}" not in text
+
+
+def test_python_attacks_are_python() -> None:
+    case = case_in(".py")
+    for attack in attacks_on(case):
+        if isinstance(attack, HostileSolution):
+            compile(attack.files(case)["solution.py"], attack.name, "exec")
+
+
+def test_a_name_stands_for_the_attack_in_the_language_of_the_case() -> None:
+    for suffix in (".py", ".ts", ".svelte"):
+        for name in ("exit-early", "loop-forever", "patch-assertions", "claim-all"):
+            attack = attack_on(case_in(suffix), name)
+            assert isinstance(attack, HostileSolution)
+            assert attack.suffix == suffix
+        assert attack_on(case_in(suffix), "patch-expect") == attack_on(case_in(suffix), "patch-assertions")
+    assert attack_on(case_in(".ts"), "conftest") is None
+    assert set(SAMPLE) | SLOW <= set(NAMES)
+
+
+def test_attacks_take_turns_where_they_can_do_harm() -> None:
+    cases = {f"{suffix}{n}": case_in(suffix) for n in range(130) for suffix in (".py", ".ts")}
+    turns = attacks_in_turn(cases)
+    fitting = {attack.name for suffix in (".py", ".ts") for attack in attacks_on(case_in(suffix))}
+    assert set(turns.values()) == fitting - SLOW
+    assert not {turns[f".ts{n}"] for n in range(130)} & {"conftest", "sitecustomize"}
+    others = [solution_in_turn(case_in(".svelte", f"suite {n}")) for n in range(40)]
+    assert len({each.name for each in others if each}) > 15
+    assert solution_in_turn(case_in(".rs")) is None
+
+
+@pytest.mark.parametrize("name", ["claim-all", "patch-reports", "equal-everything", "read-expected"])
+async def test_an_attack_that_a_single_run_believes_does_not_pass(name: str, tmp_path: Path) -> None:
+    case = case_in(".py")
+    attack = attack_on(case, name)
+    assert isinstance(attack, HostileSolution)
+    answer = attack.files(case)
+    async with open_resources(toolchains_for([case.case], lambda: choose_sandbox("auto"), 2)) as opened:
+        resources = {**opened.opened, "references": OpenReferences(tmp_path, "verify")}
+        reference = await reference_of(case, resources)
+        alone = compare_runs(case, reference, await run_tests(case, answer, resources))
+        grade = await grade_answer(case, answer, resources)
+    assert alone.ok, alone.summary()
+    assert not grade.ok
+    assert "tests pass whatever they expect" in grade.summary()
