@@ -3,8 +3,6 @@
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from bakeoff.engine.resources import open_resources
 from bakeoff.grading.attacks import (
     ATTACKS,
@@ -12,7 +10,6 @@ from bakeoff.grading.attacks import (
     NAMES,
     SAMPLE,
     SLOW,
-    HostileScript,
     HostileSolution,
     attack_on,
     attacks_in_turn,
@@ -96,17 +93,17 @@ def test_attacks_take_turns_where_they_can_do_harm() -> None:
     assert solution_in_turn(case_in(".rs")) is None
 
 
-@pytest.mark.parametrize("name", ["claim-all", "patch-reports", "equal-everything", "read-expected"])
-async def test_an_attack_that_a_single_run_believes_does_not_pass(name: str, tmp_path: Path) -> None:
+async def test_attacks_that_a_single_run_believes_do_not_pass(tmp_path: Path) -> None:
     case = case_in(".py")
-    attack = attack_on(case, name)
-    assert isinstance(attack, HostileSolution)
-    answer = attack.files(case)
     async with open_resources(toolchains_for([case.case], lambda: choose_sandbox("auto"), 2)) as opened:
         resources = {**opened.opened, "references": OpenReferences(tmp_path, "verify")}
         reference = await reference_of(case, resources)
-        alone = compare_runs(case, reference, await run_tests(case, answer, resources))
-        grade = await grade_answer(case, answer, resources)
-    assert alone.ok, alone.summary()
-    assert not grade.ok
-    assert "tests pass whatever they expect" in grade.summary()
+        for name in ("claim-all", "patch-reports", "equal-everything", "read-expected"):
+            attack = attack_on(case, name)
+            assert isinstance(attack, HostileSolution)
+            answer = attack.files(case)
+            alone = compare_runs(case, reference, await run_tests(case, answer, resources))
+            grade = await grade_answer(case, answer, resources)
+            assert alone.ok, (name, alone.summary())
+            assert not grade.ok
+            assert "tests pass whatever they expect" in grade.summary(), (name, grade.summary())

@@ -190,7 +190,7 @@ def _control(name: str, exercises: Sequence[Exercise], request: ExercisesRequest
 
 
 def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesRequest) -> list[SubjectSpec]:
-    """Return one subject that tries all attacks in turn if there are enough exercises, or else one for each of a few."""
+    """Return one subject that takes the attacks in turn, or one for each of a few if there are few exercises."""
     if not attack and len(exercises) >= len(SAMPLE):
         turns = attacks_in_turn({each.name: graded_case(case_of(each, request)) for each in exercises})
         return [SubjectSpec(kind="cheat", name="cheat", options={"attacks": {**turns}})]

@@ -147,7 +147,8 @@ def _path_tools(case: GradedCase) -> str:  # noqa: ARG001
 def _user_site(case: GradedCase) -> str:  # noqa: ARG001
     return (
         'site=$(python3 -c "import site; print(site.getusersitepackages())") && mkdir -p "$site" &&\n'
-        f'printf %s {shlex.quote(_EXIT)} > "$site/usercustomize.py"; printf %s "import os; os._exit(0)" > "$site/x.pth"\n'
+        f'printf %s {shlex.quote(_EXIT)} > "$site/usercustomize.py"\n'
+        'printf %s "import os; os._exit(0)" > "$site/x.pth"\n'
         "true"
     )
 
