@@ -103,7 +103,7 @@ def _exercise(track: str, name: str) -> Case:
 
 def _component(name: str) -> Case:
     (suite,) = find_suites(bundled_suites(), [name]).suites
-    case = component_case(suite, hide_tests=False)
+    case = component_case(suite)
     assert case.grading is not None
     # A validator that refuses an attack would hide whether it passes the tests.
     return case.model_copy(update={"grading": case.grading.model_copy(update={"validator": None, "seconds": _SECONDS})})

@@ -78,7 +78,7 @@ def test_a_name_stands_for_the_attack_in_the_language_of_the_case() -> None:
             assert isinstance(attack, HostileSolution)
             assert attack.suffix == suffix
         assert attack_on(case_in(suffix), "patch-expect") == attack_on(case_in(suffix), "patch-assertions")
-    assert attack_on(case_in(".ts"), "conftest") is None
+    assert attack_on(case_in(".ts"), "equal-everything") is None
     assert set(SAMPLE) | SLOW <= set(NAMES)
 
 

@@ -7,14 +7,27 @@ what an agent can do to the files around its solution. `make hostile` runs all o
 import hashlib
 from collections.abc import Mapping
 
-from bakeoff.grading.attacks.catalogue import FAMILIES, Attack, HostileScript, HostileSolution, suffix_of
+from bakeoff.grading.attacks.catalogue import FAMILIES, Attack, HostileScript, HostileSolution
 from bakeoff.grading.attacks.python import PYTHON
 from bakeoff.grading.attacks.svelte import SVELTE
 from bakeoff.grading.attacks.typescript import TYPESCRIPT
 from bakeoff.grading.attacks.workspace import WORKSPACE
 from bakeoff.grading.cases import GradedCase
 
-__all__ = ["ATTACKS", "FAMILIES", "NAMES", "SAMPLE", "Attack", "HostileScript", "HostileSolution", "attack_on"]
+__all__ = [
+    "ATTACKS",
+    "FAMILIES",
+    "NAMES",
+    "SAMPLE",
+    "SLOW",
+    "Attack",
+    "HostileScript",
+    "HostileSolution",
+    "attack_on",
+    "attacks_in_turn",
+    "attacks_on",
+    "solution_in_turn",
+]
 
 ATTACKS: tuple[HostileSolution | HostileScript, ...] = (*WORKSPACE, *PYTHON, *TYPESCRIPT, *SVELTE)
 """Every attack. A name stands for one attack in each language."""
@@ -30,9 +43,9 @@ SAMPLE = ("edit-tests", "conftest", "forged-report", "exit-early", "patch-assert
 
 
 def attack_on(case: GradedCase, name: str) -> HostileSolution | HostileScript | None:
-    """Return the attack of this name on the language of a case, or None if there is none."""
-    wanted = _SYNONYMS.get(name, name)
-    return next((attack for attack in attacks_on(case) if attack.name == wanted), None)
+    """Return the attack of this name on a case, or None if there is none in its language. Scripts run anywhere."""
+    named = [attack for attack in ATTACKS if attack.name == _SYNONYMS.get(name, name)]
+    return next((attack for attack in named if attack.fits(case) or isinstance(attack, HostileScript)), None)
 
 
 def attacks_on(case: GradedCase) -> list[HostileSolution | HostileScript]:
@@ -56,6 +69,3 @@ def attacks_in_turn(cases: Mapping[str, GradedCase]) -> dict[str, str]:
         chosen[key] = min(fitting, key=used.__getitem__)
         used[chosen[key]] += 1
     return chosen
-
-
-__all__ += ["SLOW", "attacks_in_turn", "attacks_on", "solution_in_turn", "suffix_of"]
