@@ -75,6 +75,15 @@ describe('data table', () => {
     expect(given.map((row) => row.id)).toEqual([1, 2, 3, 4, 5]);
   });
 
+  it('compares a number with a text as texts and keeps equal texts in order', async () => {
+    const mixed = ['b', 10, 'a', 9, 'b'].map((name, index) => ({ id: index, name, note: String(index) }));
+    render(Component, { caption: 'Mixed', columns, rows: mixed });
+    await press('Name');
+    expect(column(2)).toEqual(['3', '1', '2', '0', '4']);
+    await press('Name');
+    expect(column(2)).toEqual(['0', '4', '2', '1', '3']);
+  });
+
   it('draws cells with the snippet, also after sorting', async () => {
     const cell = textSnippet('b', (row: Row, { key }: { key: string }) => `${key}=${row[key] ?? '?'}`);
     render(Component, { caption: 'Fruit', columns, rows, cell });

@@ -32,6 +32,7 @@ def test_operators_group_as_described():
         ("--3 - +-4", 7),
         ("2*-3", -6),
         ("2^64 + 1", 18446744073709551617),
+        ("1^10000", 1),
         ("1\n+\r\n1", 2),
     ]
     for text, value in cases:
