@@ -33,15 +33,20 @@ from bakeoff.report.audit_report import describe_audit
 from bakeoff.report.badges import audit_badge
 from bakeoff.report.formatting import visible
 from bakeoff.report.html import write_report_page
+from bakeoff.report.markdown import to_markdown
 from bakeoff.report.terminal import print_blocks
 
 _READABLE = 0o644
 _ALL = ("999999999",)  # a number of exercises: without one, a published track gives its usual selection
 
 
-def run_audit(*, paths: Sequence[Path] | None, wanted: AuditFlags, flags: VerifyFlags, as_json: bool) -> int:
+def run_audit(
+    *, paths: Sequence[Path] | None, wanted: AuditFlags, flags: VerifyFlags, as_json: bool, markdown: bool
+) -> int:
     """Audit cases, write the certificate, and return 1 if a case is not fit for use."""
     settings = AuditSettings(**{name: vars(wanted)[name] for name in AuditSettings.model_fields})
+    if as_json and markdown:
+        raise UsageError("--json and --markdown both print to stdout: use only one of them")
     cases = _chosen(list(_found(paths)), wanted.only or ())
     made = datetime.now(UTC).isoformat(timespec="seconds")
     done = asyncio.run(_audit(cases, settings, flags.options(), err()))
@@ -49,10 +54,12 @@ def run_audit(*, paths: Sequence[Path] | None, wanted: AuditFlags, flags: Verify
     files = _write(audit, wanted.output)
     if as_json:
         out().file.write(audit.model_dump_json(indent=2) + "\n")
+    elif markdown:
+        out().file.write(to_markdown(describe_audit(audit)))
     else:
         print_blocks(out(), describe_audit(audit))
-        for path in files:
-            say(f"wrote {path}")
+    for path in files:
+        say(f"wrote {path}")
     return FAILED if audit.excluded else PASSED
 
 

@@ -123,6 +123,7 @@ def run_audit(
     wanted: AuditFlags,
     flags: VerifyFlags,
     as_json: AsJson = False,
+    markdown: bool = flag(False, "Print Markdown instead of a table."),
 ) -> None:
     """Check what tests are worth, without any model: does the reference always pass, do cheats and small faults fail?
 

@@ -44,6 +44,16 @@ describe('sign-up form', () => {
     expectError('Email', 'Enter a valid email address');
   });
 
+  it('accepts a password of ten characters and none of nine', async () => {
+    const user = userEvent.setup();
+    render(Component, { register: vi.fn() });
+    await user.type(field('Password'), 'ninechars');
+    await user.tab();
+    expectError('Password', 'Use at least 10 characters');
+    await user.type(field('Password'), '!');
+    expectNoError('Password');
+  });
+
   it('shows every error on a submit and puts the focus on the first wrong field', async () => {
     const user = userEvent.setup();
     const register = vi.fn();
@@ -77,6 +87,7 @@ describe('sign-up form', () => {
     const user = await fillIn();
     await user.click(submitButton());
     expect(screen.getByRole('button', { name: 'Creating account…' })).toBeDisabled();
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument();
     await user.type(field('Email'), '{Enter}');
     (field('Email') as HTMLInputElement).form?.dispatchEvent(
       new SubmitEvent('submit', { bubbles: true, cancelable: true }),

@@ -62,6 +62,7 @@ describe('star rating', () => {
   it('writes to the parent and follows it', async () => {
     const user = userEvent.setup();
     const parent = boundTo(1);
+    expect(screen.getByRole('button', { name: 'Clear rating' })).toBeInTheDocument();
     await user.click(star('3 stars'));
     await user.pointer({ target: document.body });
     expect(parent.value).toBe(3);

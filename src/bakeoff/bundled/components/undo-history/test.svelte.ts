@@ -86,6 +86,8 @@ describe('undo history', () => {
     expect(history.value).toBe(2);
     for (let press = 0; press < 9; press += 1) history.redo();
     expect(history.value).toBe(5);
+    history.undo();
+    expect(history.value).toBe(4);
   });
 
   it('makes one step of a batch, and none of a batch that changed nothing', () => {

@@ -12,6 +12,7 @@ def test_a_plant_is_due_so_many_days_after_it_was_watered():
 
 def test_a_plant_that_was_never_watered_is_due_today():
     assert due_date(Plant("fern", 30), TODAY) == TODAY
+    assert due_date(Plant("fern", 30), date(2031, 12, 31)) == date(2031, 12, 31)
 
 
 @pytest.mark.parametrize("every", [0, -1])

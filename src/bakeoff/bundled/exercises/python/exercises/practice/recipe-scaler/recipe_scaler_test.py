@@ -14,6 +14,13 @@ from recipe_scaler import read_quantity, scale, scale_recipe, write_quantity
         ("½", Fraction(1, 2)),
         ("1½", Fraction(3, 2)),
         ("2 ⅔", Fraction(8, 3)),
+        ("⅓", Fraction(1, 3)),
+        ("¼", Fraction(1, 4)),
+        ("¾", Fraction(3, 4)),
+        ("⅛", Fraction(1, 8)),
+        ("⅜", Fraction(3, 8)),
+        ("⅝", Fraction(5, 8)),
+        ("⅞", Fraction(7, 8)),
     ],
 )
 def test_quantities_are_read(text, expected):
@@ -95,6 +102,8 @@ def test_the_ends_of_a_range_share_a_unit():
 def test_a_recipe_is_scaled_line_by_line():
     recipe = "Dough\n  2 cups flour\n\n    1 tsp salt\n  water\n"
     assert scale_recipe(recipe, 4, 6) == "Dough\n  3 cups flour\n\n    1 1/2 tsp salt\n  water\n"
+    assert scale_recipe("2 eggs", 1, 2) == "4 eggs"
+    assert scale_recipe("2 eggs", 2, 1) == "1 eggs"
 
 
 @pytest.mark.parametrize(("servings", "wanted"), [(0, 1), (1, 0), (-2, 2)])
