@@ -29,6 +29,7 @@ from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.report.formatting import visible
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
 from bakeoff.sandbox.process import ProcessSandbox
+from bakeoff.storage.run_folder import RunFolder
 
 
 def run_agents(
@@ -132,7 +133,7 @@ def show_leaderboard(*, files: Sequence[Path] | None, results: Path, shown_as: R
     """Rank result files of agents."""
     if shown_as.as_json and shown_as.markdown:
         raise UsageError("--json and --markdown both print to stdout: use only one of them")
-    found = list(_named(files) if files else _found(results))
+    found = [file for file in (_named(files) if files else _found(results)) if _has_readable_run(file)]
     if not found:
         places = ", ".join(visible(str(path)) for path in files or [results])
         raise UsageError(f"{places} has no result file of agents: name some, or start with `bakeoff agents run`")
@@ -140,6 +141,17 @@ def show_leaderboard(*, files: Sequence[Path] | None, results: Path, shown_as: R
     from bakeoff.cli.compare import show  # its imports take long, and no other command of agents needs them
 
     show(partial(json.dumps, leaderboard_json(board)), describe_board(board), shown_as)
+
+
+def _has_readable_run(file: AgentResult) -> bool:
+    """Return False and warn if the run folder beside a file is damaged: `bakeoff leaderboard` leaves it out too."""
+    try:
+        if file.run_folder is not None and (file.run_folder / "plan.json").is_file():
+            RunFolder(file.run_folder).read_plan()
+    except BakeoffError as error:
+        say(f"warning: left out: {error}")
+        return False
+    return True
 
 
 def _named(files: Sequence[Path]) -> Iterator[AgentResult]:
