@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo quick test check hostile bench format wheel constraints clean
+.PHONY: help setup demo quick test check hostile bench honest format wheel constraints clean
 
 BIN := .venv/bin
 PY := $(BIN)/python
@@ -88,6 +88,9 @@ hostile: $(SETUP) ## run every attack of `cheat` on every grader in every sandbo
 
 bench: $(BENCH_SETUP) ## run the benchmarks against peers (BENCH=name for one)
 	@$(PY) scripts/bench.py $(BENCH)
+
+honest: $(SETUP) ## compare the verdicts of honest solutions with plain pytest, Jest and Vitest (about 20 minutes)
+	@$(PY) -m bench.honest $(ARGS)
 
 format: $(SETUP) ## put the code into shape
 	@$(BIN)/ruff check --fix .

@@ -31,6 +31,7 @@ MARKS = {
         "doors/exercises/test_real_agents.py",
         "doors/exercises/test_runs.py",
         "doors/mcp_suite/test_real_servers.py",
+        "grading/test_honest_solutions.py",
         "mcp/test_real_servers.py",
         "toolchains",
     ),
