@@ -308,6 +308,7 @@ def test_sound_twins_fail_whatever_passes_the_test(source: str, twins: list[str]
         ("expect(f(2)).toBeCloseTo(3.14, 1)", "expect(f(2)).toBeCloseTo(7.14, 1)", "expect(f(2)).toBeCloseTo(3.14, 2)"),
         ("expect(f(2)).toBeLessThan(9)", "expect(f(2)).toBeGreaterThanOrEqual(9)", "expect(f(2)).toBeLessThan(1)"),
         ("expect(f).toThrow(new Error('5'))", "expect(f).toThrow(new Error('6'))", "-"),
+        ("expect(f(2)).toEqual(new F(5))", "expect(f(2)).not.toEqual(new F(5))", "expect(f(2)).toEqual(new F(6))"),
         ("expect(f(2)).toMatch(/^a[a-z]/)", "expect(f(2)).not.toMatch(/^a[a-z]/)", "-"),
     ],
 )

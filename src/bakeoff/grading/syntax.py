@@ -141,6 +141,7 @@ _OPPOSITE_MATCHERS = {
 }
 _OPPOSITE_MATCHERS |= {there: here for here, there in _OPPOSITE_MATCHERS.items()}
 _EXCEPTIONS = ("TypeError", "KeyError", "ValueError")
+_BUILT_IN = re.compile(r"(\w*Error|Date|Map|Set|RegExp|\w+Array)$")
 _UNUSUAL = "ZeroDivisionError"  # hardly an exception of a solution derives from it
 # A right answer may satisfy two bounds, two collections or two precisions, so these values are never changed.
 _TOLERANCES = frozenset({"places", "delta", "rel", "abs", "rel_tol", "abs_tol", "tolerance", "timeout"})
@@ -438,6 +439,10 @@ class _Reader:
         while parent is not None and parent != self.node:
             if parent.type == "keyword_argument" and _text(parent.child_by_field_name("name")) in _TOLERANCES:
                 return None
+            if parent.type == "new_expression" and not _BUILT_IN.match(
+                _text(parent.child_by_field_name("constructor"))
+            ):
+                return "none"  # the answer itself makes what is expected
             if rank == EXPECTED and parent.type == "comparison_operator":
                 return _compared_by_operator(parent, child)
             if parent.type == self.dialect.calls and (found := _compared_by_call(parent, node, child)) != "none":
