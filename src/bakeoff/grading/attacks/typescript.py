@@ -127,7 +127,7 @@ const find = (folder, depth = 0) => {
   }
 }
 let made = {}
-const path = fs && ['/work', '/workspace', '/root', '/home', '/usr/lib', '/opt'].map((each) => find(each)).find(Boolean)
+const path = fs && ['/srv', '/workspace', '/root', '/home', '/usr/lib', '/opt'].map((each) => find(each)).find(Boolean)
 if (path) {
   const code = fs.readFileSync(path, 'utf8').replace(/^export /gm, '').replace(/: [\\w<>\\[\\] |{}]+(?=[,)=;{])/g, '')
   try { made = (0, eval)(`(() => { ${code}; return { label, volumes } })()`) } catch {}
