@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
+from bakeoff.errors import InfraError
 from bakeoff.grading.syntax import ASSERTED, EXPECTED, GIVEN, Edit, find_tests, with_edits
 from bakeoff.grading.twin_runs import run_with_twins
 from bakeoff.grading.twin_search import find_twins
@@ -366,3 +367,36 @@ async def test_a_twin_that_ends_the_process_of_an_answer_is_tried_in_another_for
 
     found = await run_with_twins(["a"], twins, {"a": "1"}, run)
     assert [test.state for test in found.tests] == ["passed"]
+
+
+def broken_by(breaks: Callable[[str], bool]) -> Callable[[Mapping[str, str]], Awaitable[TestRun]]:
+    """Run the suite, which does not end if its text is like this."""
+
+    async def run(files: Mapping[str, str]) -> TestRun:
+        if breaks(files.get("test_a.py", SUITE)):
+            return TestRun(stop="timeout")
+        return await runs_of(honest)(files)
+
+    return run
+
+
+async def test_twins_that_break_a_run_together_lose_one_of_them_only() -> None:
+    def breaks(text: str) -> bool:
+        perturbed = [line not in text for line in ("f(1) == 1\n", "f(2) == 2\n", "f(4) == 4\n", "f(5) == 5\n")]
+        return perturbed[0] and perturbed[1] and not all(perturbed)
+
+    run = broken_by(breaks)
+    twins = await find_twins({"test_a.py": SUITE}, await run({}), run)
+    assert len(twins.proven) >= 3
+
+
+async def test_nothing_is_graded_without_twins_because_a_proof_failed() -> None:
+    """A reference that only fails beside twins must not make the suite look like one that cannot have any."""
+
+    def breaks(text: str) -> bool:
+        perturbed = [line not in text for line in ("f(1) == 1\n", "f(2) == 2\n", "f(4) == 4\n", "f(5) == 5\n")]
+        return any(perturbed) and not all(perturbed)
+
+    run = broken_by(breaks)
+    with pytest.raises(InfraError, match="no half of the tests could be perturbed"):
+        await find_twins({"test_a.py": SUITE}, await run({}), run)

@@ -5,6 +5,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bakeoff.errors import InfraError
 from bakeoff.grading.syntax import Edit, TestSource, with_edits
 from bakeoff.grading.twins import Perturbation, Proposals, Twin, Twins
 from bakeoff.toolchains.outcome import TestRun
@@ -16,7 +17,7 @@ _MOST_ROUNDS = 16
 _MOST_TIMEOUTS = 2  # another input may never end; which of them it is is not worth many waits
 _SLOW_SECONDS = 0.5  # a twin that waits for something that never comes; another one may fail at once
 _HALVES = 2
-_MOST_MENDINGS = 6
+_MOST_MENDINGS = 10
 _OPEN, _CLOSE = "\u2039", "\u203a"
 _NOTHING = Perturbation((), sound=False)
 
@@ -184,24 +185,29 @@ async def _prove(
     A twin that makes another test fail, because it ends before it cleans up, is left out.
     """
     usable = [twin for search in searches for twin in search.twins()]
+    if not usable:
+        return Twins()
     for _ in range(_MOST_MENDINGS):
         halves = tuple(_half(len(usable), draw) for _ in range(_HALVES))
         twins = Twins(twins=tuple(usable), halves=halves)
-        unfit = await _unfit(twins, files, plain, run) if usable else set[int]()
-        if not unfit:
+        unfit = await _unfit(twins, files, plain, run)
+        if not unfit and usable:
             return twins
         usable = [twin for index, twin in enumerate(usable) if index not in unfit]
-    return Twins()
+    raise InfraError(
+        "no half of the tests could be perturbed so that the reference passes the other half; "
+        "tests that depend on each other or on time do that, and so does a busy machine"
+    )
 
 
 async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: RunReference) -> set[int]:
-    """Return the twins that the reference passes, or that stand before a true test that fails beside them."""
+    """Return the twins that break the run, that the reference passes, or that stand before a true test that fails."""
     for half in twins.halves:
         halves = (half, twins.complement(half))
         runs = await asyncio.gather(*(run(twins.perturb(files, each)) for each in halves))
         for perturbed, found in zip(halves, runs, strict=True):
             if not _is_like(found, plain):
-                return set(range(len(twins.twins)))
+                return await _breaking(twins, sorted(perturbed), files, plain, run)
             unfit = set[int]()
             wrong = {place for index in perturbed for place in twins.twins[index].tests}
             for place, (test, known) in enumerate(zip(found.tests, plain.tests, strict=True)):
@@ -212,6 +218,17 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
             if unfit:
                 return unfit
     return set()
+
+
+async def _breaking(
+    twins: Twins, perturbed: Sequence[int], files: Mapping[str, str], plain: TestRun, run: RunReference
+) -> set[int]:
+    """Return one of these twins, which break the run together, that breaks it with as few others as possible."""
+    while len(perturbed) > 1:
+        middle = len(perturbed) // 2
+        first = await run(twins.perturb(files, perturbed[:middle]))
+        perturbed = perturbed[:middle] if not _is_like(first, plain) else perturbed[middle:]
+    return set(perturbed)
 
 
 def _nearest(twins: Twins, perturbed: frozenset[int], place: int) -> set[int]:
