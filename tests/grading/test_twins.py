@@ -355,18 +355,26 @@ async def test_an_answer_that_passes_an_unsound_twin_is_tried_with_a_sound_one()
         assert found.tampered is None
 
 
-async def test_a_twin_that_ends_the_process_of_an_answer_is_tried_in_another_form() -> None:
-    edits = (Edit(0, 1, "2"),), (Edit(0, 1, "3"),)
-    twins = Twins(twins=(Twin(file="a", edits=edits, tests=(0,)),), halves=(frozenset({0}),))
+async def test_a_twin_with_another_input_that_never_ends_is_left_out() -> None:
+    """No new form of it is tried: an answer that can tell a form it has not seen would know the twins by that."""
+    other_input = Twin(file="a", edits=((Edit(0, 1, "2"),), (Edit(0, 1, "3"),)), tests=(0,), sound=False)
+    expected = Twin(file="a", edits=((Edit(1, 2, "2"),),), tests=(1,))
+    twins = Twins(twins=(other_input, expected), halves=(frozenset({0}),))
+    seen: list[str] = []
 
     async def run(files: Mapping[str, str]) -> TestRun:
-        text = files.get("a", "1")
-        if text == "2":
+        text = files.get("a", "11")
+        seen.append(text)
+        if text[0] == "2":
             return TestRun(stop="timeout", error="it never ends")
-        return TestRun(tests=(TestOutcome(name="a", state="passed" if text == "1" else "failed"),))
+        states = ["passed" if letter == "1" else "failed" for letter in text]
+        return TestRun.model_validate(
+            {"tests": [{"name": name, "state": state} for name, state in zip("ab", states, strict=True)]}
+        )
 
-    found = await run_with_twins(["a"], twins, {"a": "1"}, run)
-    assert [test.state for test in found.tests] == ["passed"]
+    found = await run_with_twins(["a", "b"], twins, {"a": "11"}, run)
+    assert [test.state for test in found.tests] == ["passed", "passed"]
+    assert set(seen) == {"21", "12", "11"}
 
 
 def broken_by(breaks: Callable[[str], bool]) -> Callable[[Mapping[str, str]], Awaitable[TestRun]]:
@@ -400,3 +408,40 @@ async def test_nothing_is_graded_without_twins_because_a_proof_failed() -> None:
     run = broken_by(breaks)
     with pytest.raises(InfraError, match="no half of the tests could be perturbed"):
         await find_twins({"test_a.py": SUITE}, await run({}), run)
+
+
+async def test_who_claims_everything_first_and_tells_the_runs_apart_then_passes_nothing() -> None:
+    """A second try for all tests at once would have one run with all twins: one bit would then be enough."""
+    tries = 0
+
+    async def forge(files: Mapping[str, str]) -> TestRun:
+        nonlocal tries
+        tries += 1
+        honest_run = await runs_of(honest)(files)
+        right = tries > 2 and any(test.state == "failed" for test in honest_run.tests)
+        state = "failed" if right else "passed"
+        return TestRun(tests=tuple(TestOutcome(name=test.name, state=state) for test in honest_run.tests))
+
+    names = [f"test_{letter}" for letter in "abcde"]
+    run = await run_with_twins(names, await twins_of_suite(), {"test_a.py": SUITE}, forge)
+    assert tries == 2
+    assert run.tampered is not None
+    assert {test.state for test in run.tests} == {"failed"}
+
+
+async def test_the_second_try_counts_for_every_test() -> None:
+    """One doubted test gets its second try; tests that pass together with their twins there are not forgiven."""
+    runs = 0
+
+    def lying(number: int) -> object:
+        return Anything() if number == 1 or runs > 2 else number
+
+    async def count(files: Mapping[str, str]) -> TestRun:
+        nonlocal runs
+        runs += 1
+        return await runs_of(lying)(files)
+
+    names = [f"test_{letter}" for letter in "abcde"]
+    run = await run_with_twins(names, await twins_of_suite(), {"test_a.py": SUITE}, count)
+    assert runs == 4
+    assert {test.state for test in run.tests} == {"failed"}

@@ -13,6 +13,8 @@ RunAnswer = Callable[[Mapping[str, str]], Awaitable[TestRun]]
 
 PASSES_ANYHOW = "it passes whatever is expected: its twin, which a right answer fails, passed too"
 _UNTRUSTED = "nothing shows that it can fail, and other tests pass whatever is expected"
+_DOUBTED_SHARE = 0.1
+"""More doubts than one, and than this share of the tests, are no accident, and get no second try."""
 FEW = 4
 """A suite with fewer twins than this is run in several pairs: with one pair, a guess would be right too often."""
 _NAMED = 5
@@ -25,6 +27,11 @@ class _Pair(NamedTuple):
     twins_passed: frozenset[int]
     error: str | None
     seconds: float
+
+    @property
+    def doubted(self) -> frozenset[int]:
+        """Return the tests that passed together with their twins."""
+        return frozenset(place for place in self.twins_passed if self.tests[place].state == "passed")
 
 
 async def run_with_twins(names: Sequence[str], twins: Twins, files: Mapping[str, str], run: RunAnswer) -> TestRun:
@@ -39,14 +46,17 @@ async def run_with_twins(names: Sequence[str], twins: Twins, files: Mapping[str,
     if not twins.twins:
         return await run({})
 
-    async def run_pair(half: frozenset[int], attempt: int = 0) -> _Pair | TestRun:
-        halves = (half, twins.complement(half))
+    async def run_pair(half: frozenset[int], attempt: int = 0, *, sound_only: bool = False) -> _Pair | TestRun:
+        halves = [half, twins.complement(half)]
+        if sound_only:
+            halves = [frozenset(index for index in each if twins.twins[index].sound) for each in halves]
         runs = await asyncio.gather(*(run(twins.perturb(files, each, attempt)) for each in halves))
         broken = [each for each in runs if not _is_complete(each, names)]
-        if len(broken) == 1 and attempt == 0:  # a twin with another input may never end, or end the process
-            return await run_pair(half, attempt=1)
+        if len(broken) == 1 and not sound_only and twins.mostly_sound:
+            # A twin with another input may never end. It gets no new form: an answer could tell that from those it saw.
+            return await run_pair(half, attempt, sound_only=True)
         seconds = sum(each.seconds for each in runs)
-        return broken[0].model_copy(update={"seconds": seconds}) if broken else _read_pair(twins, half, *runs)
+        return broken[0].model_copy(update={"seconds": seconds}) if broken else _read_pair(twins, halves, runs)
 
     pairs: list[_Pair] = []
     while len(pairs) * len(twins.twins) < FEW:
@@ -54,13 +64,13 @@ async def run_with_twins(names: Sequence[str], twins: Twins, files: Mapping[str,
         if isinstance(pair, TestRun):
             return pair
         pairs.append(pair)
-    doubted = frozenset(place for pair in pairs for place in pair.twins_passed if pair.tests[place].state == "passed")
-    if doubted:
-        again = await run_pair(_half_with(twins, doubted), attempt=1)
+    doubted = frozenset(place for pair in pairs for place in pair.doubted)
+    if 0 < len(doubted) <= max(1, _DOUBTED_SHARE * len(twins.proven)):
+        again = await run_pair(_random_half(twins), attempt=1)
         if isinstance(again, TestRun):
             return again
         pairs.append(again)
-        doubted &= again.twins_passed
+        doubted = again.doubted
     return _combine(names, twins, pairs, doubted)
 
 
@@ -68,23 +78,23 @@ def _is_complete(run: TestRun, names: Sequence[str]) -> bool:
     return run.stop == "finished" and run.tampered is None and len(run.tests) == len(names)
 
 
-def _read_pair(twins: Twins, half: Collection[int], first: TestRun, second: TestRun) -> _Pair:
-    perturbed = {place for index in half for place in twins.twins[index].tests}
+def _read_pair(twins: Twins, halves: Sequence[Collection[int]], runs: Sequence[TestRun]) -> _Pair:
+    first, second = ({place for index in half for place in twins.twins[index].tests} for half in halves)
     tests, passed = list[TestOutcome](), set[int]()
-    for place, both in enumerate(zip(first.tests, second.tests, strict=True)):
-        true, twin = both if place not in perturbed else reversed(both)
-        if place not in twins.proven and true.state == "passed":
-            true = twin  # both are true forms, and both must pass
-        elif twin.state == "passed":
+    for place, both in enumerate(zip(runs[0].tests, runs[1].tests, strict=True)):
+        true, other = both if place not in first else reversed(both)
+        if place not in first | second and true.state == "passed":
+            true = other  # both are true forms, and both must pass
+        elif other.state == "passed":
             passed.add(place)
         tests.append(true)
-    return _Pair(tests, frozenset(passed), first.error or second.error, first.seconds + second.seconds)
+    error = next((run.error for run in runs if run.error), None)
+    return _Pair(tests, frozenset(passed), error, sum(run.seconds for run in runs))
 
 
-def _half_with(twins: Twins, doubted: Collection[int]) -> frozenset[int]:
-    """Return a random half that has the twins of these tests in it."""
-    wanted = frozenset(index for index, twin in enumerate(twins.twins) if not set(twin.tests).isdisjoint(doubted))
-    return wanted | frozenset(index for index in twins.complement(wanted) if secrets.randbelow(2))
+def _random_half(twins: Twins) -> frozenset[int]:
+    """Return a half that was not drawn before, so that doubted tests do not stand out by being perturbed together."""
+    return frozenset(index for index in range(len(twins.twins)) if secrets.randbelow(2))
 
 
 def _combine(names: Sequence[str], twins: Twins, pairs: Sequence[_Pair], doubted: Collection[int]) -> TestRun:

@@ -33,7 +33,7 @@ class _Search:
     places: list[int] = field(default_factory=list)
     found: list[tuple[Edit, ...]] = field(default_factory=list)
     is_sound: bool = False
-    """True if a sound perturbation is among those that were found."""
+    """True if the first perturbation that was found is a sound one."""
     slow: list[Perturbation] = field(default_factory=list)
     tried: Perturbation = _NOTHING
 
@@ -48,24 +48,27 @@ class _Search:
         """
         if seconds >= _SLOW_SECONDS:
             self.slow.append(self.tried)
+        elif self.tried.sound and not self.is_sound:
+            self.found, self.is_sound = [self.tried.edits, *self.found], True
         elif self.tried.sound or not self.found:
             self.found = [*self.found[:1], self.tried.edits]
-            self.is_sound |= self.tried.sound
 
     def settle(self) -> None:
         """Take slow perturbations if nothing better was found."""
         if not self.is_sound:
             sound = [each.edits for each in self.slow if each.sound]
             self.found = sound[:2] or self.found or [each.edits for each in self.slow[:1]]
+            self.is_sound = bool(sound)
 
     def twins(self) -> Iterator[Twin]:
         """Yield the twins that were found: one for each row of a table, so that each row is perturbed by itself."""
         rows = len(self.source.rows)
         if self.found and len(self.places) == rows and all(len(each) == rows for each in self.found):
             for row, place in enumerate(self.places):
-                yield Twin(file=self.file, edits=tuple((each[row],) for each in self.found), tests=(place,))
+                edits = tuple((each[row],) for each in self.found)
+                yield Twin(file=self.file, sound=self.is_sound, edits=edits, tests=(place,))
         elif self.found:
-            yield Twin(file=self.file, edits=tuple(self.found), tests=tuple(self.places))
+            yield Twin(file=self.file, sound=self.is_sound, edits=tuple(self.found), tests=tuple(self.places))
 
 
 async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference) -> Twins:

@@ -37,12 +37,11 @@ class Perturbation(NamedTuple):
 
 
 class Twin(FrozenModel):
-    """The perturbations of one test that the reference fails. There may be a second one, for another try.
-
-    If no answer can pass the test together with the first one, or else with the second, the twin is sound.
-    """
+    """The perturbations of one test that the reference fails. There may be a second one, for another try."""
 
     file: str
+    sound: bool = True
+    """True if no answer passes the test together with the first perturbation, right or wrong."""
     edits: tuple[tuple[Edit, ...], ...]
     tests: tuple[int, ...]
     """The places of its tests in a run. A table makes several tests out of one."""
@@ -59,6 +58,10 @@ class Twins(FrozenModel):
     def proven(self) -> frozenset[int]:
         """Return the places of the tests that have a twin."""
         return frozenset(place for twin in self.twins for place in twin.tests)
+
+    @property
+    def mostly_sound(self) -> bool:
+        return 2 * sum(twin.sound for twin in self.twins) >= len(self.twins)
 
     def perturb(self, files: Mapping[str, str], perturbed: Collection[int], attempt: int = 0) -> dict[str, str]:
         """Return the test files with some of the twins in place of their tests."""

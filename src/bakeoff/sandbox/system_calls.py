@@ -39,6 +39,11 @@ REFUSED = {  # by their names, with their numbers on these machines
     "unshare": (272, 97),
     "setns": (308, 268),
 }
+CACHE_PROBES = {  # which pages of a file are in memory is a way for two sandboxes to talk
+    "mincore": (27, 232),
+    "preadv2": (327, 286),
+    "cachestat": (451, 451),
+}
 CLONE, CLONE3 = (56, 220), 435
 FORK_AND_VFORK_OF_X86 = (57, 58)  # elsewhere they are `clone`
 
@@ -71,6 +76,8 @@ def refusing_program(machine: str, *, graded: bool, children: bool) -> bytes:
         refused += () if children else FORK_AND_VFORK_OF_X86
     for number in refused:
         program += [_if(EQUAL, number), _fail(EPERM)]
+    for numbers in CACHE_PROBES.values() if graded else ():  # without `preadv2`, C libraries use `preadv`
+        program += [_if(EQUAL, numbers[column]), _fail(ENOSYS)]
     # The arguments of `clone3` cannot be checked. Without it, C libraries use `clone`, as on an older kernel.
     program += [_if(EQUAL, CLONE3), _fail(ENOSYS), _unless(EQUAL, CLONE[column]), _allow(), _load(FIRST_ARGUMENT_AT)]
     program += [_if(ANY_BIT, NEW_NAMESPACES), _fail(EPERM)]
