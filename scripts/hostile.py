@@ -132,7 +132,7 @@ def _graders() -> dict[str, Case]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one attack."""
+    """Record how one attack ended."""
 
     attack: HostileSolution | HostileScript
     grader: str

@@ -68,7 +68,7 @@ def test_python_attacks_are_python() -> None:
     case = case_in(".py")
     for attack in attacks_on(case):
         if isinstance(attack, HostileSolution):
-            compile(attack.files(case)["solution.py"], attack.name, "exec")
+            assert compile(attack.files(case)["solution.py"], attack.name, "exec").co_filename == attack.name
 
 
 def test_a_name_stands_for_the_attack_in_the_language_of_the_case() -> None:

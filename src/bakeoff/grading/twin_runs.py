@@ -21,7 +21,7 @@ _NAMED = 5
 
 
 class _Pair(NamedTuple):
-    """What two complementary runs show, by the places of the tests."""
+    """Hold the results of two complementary runs, by the places of the tests."""
 
     tests: list[TestOutcome]
     twins_passed: frozenset[int]

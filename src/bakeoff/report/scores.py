@@ -28,7 +28,7 @@ SHARE_COLUMNS = (
         "Difference", align="end", short="Diff.", help="visible minus hidden, in points: hard-coded answers gain it"
     ),
 )
-"""What hiding a share of the tests shows; `share_cells` has the values."""
+"""Headings of the scores on visible and hidden tests; `share_cells` has the values."""
 
 
 def score_cells(summary: SubjectSummary, threshold: float | None) -> tuple[Value, ...]:

@@ -1,4 +1,4 @@
-"""What repeated rounds of a case say: pass@k, pass^k, and how often one configuration contradicts itself."""
+"""Summarise the repeated rounds of a case: pass@k, pass^k, and how often one configuration contradicts itself."""
 
 from collections.abc import Sequence
 from math import comb

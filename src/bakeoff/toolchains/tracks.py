@@ -17,7 +17,7 @@ EXAMPLE_STEMS = ("proof.ci", "example", "exemplar", "reference", "proof")
 """Names of the known-good solution in `.meta` for exercises whose configuration does not say."""
 
 RUNNER_FILES = (".meta/config.json", ".meta/test-runner.mjs")
-"""What a track's own test command may read in `.meta`."""
+"""Files in `.meta` that a track's own test command may read."""
 
 _TOOL_NAMES = (
     *("package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock*", "*.config.*", "tsconfig*.json"),

@@ -67,7 +67,7 @@ OWN_NOTES = StepNotes()
 
 
 class TranscriptNotes(FrozenModel):
-    """What a file says about a test besides what its record says."""
+    """Hold the fields of a test that its record lacks."""
 
     absent: tuple[str, ...] = Field(default=(), description="fields of a test that the file does not have")
     steps: tuple[StepNotes, ...] = ()
