@@ -30,7 +30,7 @@ def no_sandbox() -> Sandbox:
 
 def ran(*states: str, **more: Any) -> TestRun:
     tests = [{"name": f"test {number}", "state": state} for number, state in enumerate(states)]
-    return TestRun.model_validate({"tests": tests, "canary_seen": True, **more})
+    return TestRun.model_validate({"tests": tests, **more})
 
 
 def graded(run: TestRun, reference: ReferenceRun | None, **settings: Any) -> Grade:
@@ -118,14 +118,13 @@ async def test_test_files_share_one_limit_and_the_first_unfinished_one_is_the_la
         limits.append(seconds)
         stop = "timeout" if name == "b" else "finished"
         outcome = TestOutcome(name=name, state="passed")
-        return TestRun.model_validate({"tests": [outcome], "stop": stop, "seconds": 4.0, "canary_seen": name == "a"})
+        return TestRun.model_validate({"tests": [outcome], "stop": stop, "seconds": 4.0})
 
     run = await run_each(run_file, ["a", "b", "c"], 10.0)
     assert limits == [10.0, 6.0]
-    assert ([test.name for test in run.tests], run.stop, run.canary_seen, run.seconds) == (
+    assert ([test.name for test in run.tests], run.stop, run.seconds) == (
         ["a", "b"],
         "timeout",
-        False,
         8,
     )
 

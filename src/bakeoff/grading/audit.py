@@ -216,7 +216,7 @@ class _CaseAuditor:
             plain = await run_tests(case, case.reference, self.resources)
         if reference is None:
             return blank.model_copy(update={"problems": ("it has no reference, so nothing can be audited",)})
-        if (why := reference_problem(plain, canary=case.has_canary)) is not None:
+        if (why := reference_problem(plain)) is not None:
             return blank.model_copy(update={"problems": (f"its reference does not pass: {why}",)})
         seconds = min(case.settings.seconds, max(_LEAST_SECONDS, _TIMES_LONGER * plain.seconds))
         quick = replace(self, case=replace(case, settings=case.settings.model_copy(update={"seconds": seconds})))

@@ -45,11 +45,6 @@ class GradedCase:
         return self.case.hidden[self.settings.validator] if self.settings.validator else None
 
     @property
-    def has_canary(self) -> bool:
-        """Tell whether a test that must fail is among the tests. A command may bring none."""
-        return self.settings.runner not in ("junit", "command") or self.settings.canary is not None
-
-    @property
     def is_exercise(self) -> bool:
         """Tell whether the case is an exercise, which is solved or not. Suites count their tests."""
         return bool(self.settings.track)

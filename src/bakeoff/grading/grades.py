@@ -174,13 +174,10 @@ def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> 
         return f"the answer interfered with the tests: {run.tampered}"
     if run.stop in _ENDINGS:
         return run.error or _ENDINGS[run.stop].format(seconds=case.settings.seconds)
-    unseen = case.has_canary and not run.canary_seen
     wanted, seen = Counter(reference.names if reference else ()), Counter(test.name for test in run.tests)
     others = reference is not None and wanted != seen
-    if run.error is not None and (unseen or others or case.is_exercise):
+    if run.error is not None and (others or case.is_exercise):
         return run.error
-    if unseen:
-        return "a test that must fail was not seen failing: the answer interfered with the tests"
     if others:
         listed = [
             f"{what} {', '.join(list(names)[:_NAMED])}"

@@ -119,7 +119,7 @@ async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> Refere
 
     async def run() -> ReferenceRun:
         found = await run_tests(case, case.reference, resources)
-        if (why := reference_problem(found, canary=case.has_canary)) is not None:
+        if (why := reference_problem(found)) is not None:
             raise GraderError(
                 f"case {case.name!r}: its reference does not pass its own tests ({why}): "
                 f"`{references.verify_command} {case.name}` shows more"
@@ -190,13 +190,13 @@ async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> Tes
         if not error.permanent:
             raise
         return None
-    return run if reference_problem(run, canary=True) is None else None
+    return run if reference_problem(run) is None else None
 
 
 async def _shown_tests(case: GradedCase, resources: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the tests that the subject sees. The reference must pass them, or the others were not cut out cleanly."""
     run = await run_tests(case, case.reference, resources, case.settings.shown_tests)
-    if (why := reference_problem(run, canary=case.has_canary)) is not None:
+    if (why := reference_problem(run)) is not None:
         raise GraderError(f"case {case.name!r}: its reference does not pass without the hidden tests ({why})")
     return tuple(test.name for test in run.tests)
 
@@ -206,8 +206,8 @@ def as_reference(run: TestRun) -> ReferenceRun:
     return ReferenceRun(names=tuple(test.name for test in run.tests), skipped=skipped)
 
 
-def reference_problem(run: TestRun, *, canary: bool) -> str | None:
-    """Return why a run cannot serve as a reference, or None. `canary`: a test that must fail is among its tests."""
+def reference_problem(run: TestRun) -> str | None:
+    """Return why a run cannot serve as a reference, or None."""
     if run.tampered is not None or run.error is not None:
         return run.tampered or run.error
     if run.stop != "finished":
@@ -215,8 +215,6 @@ def reference_problem(run: TestRun, *, canary: bool) -> str | None:
     failed = [test for test in run.tests if test.state == "failed"]
     if failed:
         return f"failed: {', '.join(test.name for test in failed)}; {failed[0].message[:500]}".removesuffix("; ")
-    if canary and not run.canary_seen:
-        return "a test that must fail was not seen failing"
     return None if any(test.state == "passed" for test in run.tests) else "no test ran"
 
 

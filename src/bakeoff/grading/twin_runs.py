@@ -108,7 +108,6 @@ def _combine(names: Sequence[str], twins: Twins, pairs: Sequence[_Pair], doubted
         tests=tests,
         error=next((pair.error for pair in pairs if pair.error), None),
         seconds=sum(pair.seconds for pair in pairs),
-        canary_seen=True,
         tampered=tampered,
     )
 

@@ -69,7 +69,7 @@ async def _check(case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapp
         return Check(case.case, problems=(f"it has no {name}, so nothing shows that its tests can pass",))
     started = asyncio.get_running_loop().time()
     run = await run_tests(case, case.reference, resources)
-    if (why := reference_problem(run, canary=case.has_canary)) is not None:
+    if (why := reference_problem(run)) is not None:
         return Check(case.case, problems=(f"the {name} does not pass: {why}",), seconds=run.seconds)
     found = await keep_reference(case, run, resources)
     grades = {

@@ -226,7 +226,7 @@ class _Report:
         failed = any(test.state == "failed" for test in tests)
         error = None if done.ok or failed else f"`{command}` ended with exit code {done.exit_code}: {words}"
         tampered = "a test failed, but the command ended with 0" if done.ok and failed else None
-        return TestRun(tests=tuple(tests), error=error, seconds=done.seconds, canary_seen=True, tampered=tampered)
+        return TestRun(tests=tuple(tests), error=error, seconds=done.seconds, tampered=tampered)
 
     def _tests(self, written: bytes | None) -> list[TestOutcome]:
         if written is None:

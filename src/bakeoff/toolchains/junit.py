@@ -78,7 +78,7 @@ class OpenJunit:
             tampered = f"every test is reported as passed, but the exit code is {done.exit_code}"
         if not tests:
             error = f"no test ran; exit code {done.exit_code}: {last_output(done)}"
-        return TestRun(tests=tests, error=error, seconds=done.seconds, canary_seen=seen, tampered=tampered)
+        return TestRun(tests=tests, error=error, seconds=done.seconds, tampered=tampered)
 
 
 def read_junit(text: str) -> list[TestOutcome]:

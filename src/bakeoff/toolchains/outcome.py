@@ -27,7 +27,7 @@ class TestOutcome(FrozenModel):
 
 
 class TestRun(FrozenModel):
-    """All tests of one candidate, without the canary."""
+    """All tests of one candidate."""
 
     __test__ = False
 
@@ -36,8 +36,6 @@ class TestRun(FrozenModel):
     """What kept the tests from running, or what went wrong outside of them."""
     stop: RunStop = "finished"
     seconds: float = 0.0
-    canary_seen: bool = False
-    """True if the test that must fail was seen failing."""
     tampered: str | None = None
     """Why this run cannot be trusted."""
     unconfirmed: str | None = None
@@ -45,7 +43,7 @@ class TestRun(FrozenModel):
 
     @property
     def ok(self) -> bool:
-        trusted = self.stop == "finished" and self.error is None and self.canary_seen and self.tampered is None
+        trusted = self.stop == "finished" and self.error is None and self.tampered is None
         states = {test.state for test in self.tests}
         return trusted and "passed" in states and "failed" not in states
 
@@ -89,7 +87,6 @@ async def run_each(
         error="\n".join(run.error for run in runs if run.error) or None,
         stop=runs[-1].stop,
         seconds=sum(run.seconds for run in runs),
-        canary_seen=all(run.canary_seen for run in runs),
         tampered=next((run.tampered for run in runs if run.tampered), None),
     )
 

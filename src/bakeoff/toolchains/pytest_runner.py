@@ -97,7 +97,7 @@ def _read_run(done: Completed) -> TestRun:
         why = f"{end.interrupted}, which ended the run: no further test ran"
         return TestRun(tests=tests, error=why, stop="crashed", seconds=done.seconds)
     error = without_colours(end.error) or (None if tests else "there is no test in it")
-    return TestRun(tests=tests, error=error, seconds=done.seconds, canary_seen=True)
+    return TestRun(tests=tests, error=error, seconds=done.seconds)
 
 
 def _unusable_python(done: Completed) -> InfraError:

@@ -320,7 +320,7 @@ def read_report(answer: dict[str, Any], seconds: float) -> TestRun:
     except ValidationError:
         return ended_without_answer(None, seconds)
     tests = tuple(test.model_copy(update={"message": without_colours(test.message)}) for test in report.tests)
-    return TestRun(tests=tests, error=without_colours(report.error) or None, seconds=seconds, canary_seen=True)
+    return TestRun(tests=tests, error=without_colours(report.error) or None, seconds=seconds)
 
 
 def ended_without_answer(completed: Completed | None, seconds: float) -> TestRun:

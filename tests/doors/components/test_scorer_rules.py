@@ -29,7 +29,7 @@ def ran(states: str = "ppp", names: tuple[str, ...] = NAMES, **more: object) -> 
         TestOutcome.model_validate({"name": name, "state": words[state], "message": "boom" if state == "f" else ""})
         for name, state in zip(names, states, strict=True)
     ]
-    return TestRun.model_validate({"tests": tests, "canary_seen": True, "seconds": 0.25, **more})
+    return TestRun.model_validate({"tests": tests, "seconds": 0.25, **more})
 
 
 def graded(run: TestRun, validation: ValidationOutcome | None = None) -> Grade:
@@ -74,13 +74,11 @@ def test_what_the_validator_objects_to_fails_while_the_counts_are_what_ran() -> 
         (ran(stop="timeout"), "did not end within 10 s"),
         (ran(stop="crashed"), "ended before they did"),
         (ran(stop="memory"), "more memory"),
-        (ran(canary_seen=False), "must fail was not seen failing"),
         (ran(tampered="expect was replaced"), "interfered with the tests: expect was replaced"),
         (ran("pp", NAMES[:2]), "missing: counter > resets"),
         (ran("pppp", (*NAMES, "counter > bonus")), "unknown: counter > bonus"),
         (ran("pppp", (*NAMES, NAMES[0])), "unknown: counter > starts"),
         (ran("pp", NAMES[:2], error="the module broke off"), "the module broke off"),
-        (ran(error="broken", canary_seen=False), "broken"),
     ],
 )
 def test_a_run_that_is_not_whole_or_not_to_be_believed_is_0_of_n_with_the_reason(run: TestRun, why: str) -> None:
@@ -121,13 +119,6 @@ def test_a_full_score_and_a_pass_are_the_same_whatever_happens() -> None:
         assert (found.value == 1.0) == found.passed
 
 
-def test_a_command_of_the_suites_own_may_do_without_a_test_that_must_fail() -> None:
-    plain = SETTINGS.model_copy(update={"runner": "junit", "command": ("true",)})
-    assert compare_runs(GradedCase(CASE.case, plain), REFERENCE, ran(canary_seen=False)).ok
-    guarded = plain.model_copy(update={"canary": "must fail"})
-    assert not compare_runs(GradedCase(CASE.case, guarded), REFERENCE, ran(canary_seen=False)).ok
-
-
 def test_what_a_component_throws_is_kept_only_in_part() -> None:
     found = graded(TestRun(error="x" * 1_000_000))
     assert len(str(verification_of("counter", found).model_dump(mode="json"))) < 10_000
@@ -139,13 +130,13 @@ def test_what_a_component_throws_is_kept_only_in_part() -> None:
     [
         (ran("ppf"), "failed: counter > resets"),
         (ran(stop="timeout"), "it was ended: timeout"),
-        (ran(canary_seen=False), "not seen failing"),
+        (ran(tampered="must fail was not seen failing"), "not seen failing"),
         (ran("sss"), "no test ran"),
         (ran(), None),
     ],
 )
 def test_a_reference_serves_only_if_it_passes_its_own_tests(run: TestRun, why: str | None) -> None:
-    problem = reference_problem(run, canary=True)
+    problem = reference_problem(run)
     assert problem is None if why is None else problem is not None and why in problem
 
 
