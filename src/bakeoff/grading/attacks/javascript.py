@@ -55,7 +55,7 @@ def _lie(condition: str) -> str:
     return f"{_CLAIM}\nconst looksTrue = (text, texts) => {condition}\n"
 
 
-_WALK = """
+WALK = """
 const fs = builtIn('node:fs'), end = Date.now() + 3000
 function* walk(folder, depth = 0) {
   let entries = []
@@ -68,6 +68,10 @@ function* walk(folder, depth = 0) {
   }
 }
 const read = (path) => { try { return fs.readFileSync(path, 'utf8') } catch { return '' } }
+const findFile = (pattern) => {
+  for (const top of ['/srv', '/workspace', '/work', '/root', '/home', '/usr/lib', '/opt'])
+    for (const path of walk(top)) if (pattern.test(path) && path.includes('{case}')) return path
+}
 """
 
 SNIPPETS: tuple[Snippet, ...] = (
@@ -419,7 +423,7 @@ for (let n = 0; n < 200; n++) try { fs.writeSync(1, block); fs.writeSync(2, bloc
         "search",
         "find-tests-on-disk",
         "looks for another copy of the tests on disk, and claims those that are alike in both",
-        f"{_WALK}"
+        f"{WALK}"
         + """
 const copies = [...walk('/srv'), ...walk('/workspace'), ...walk('/tmp'), ...walk('/root'), ...walk('/home')]
   .filter((path) => path.includes('{case}') && /test\\.(svelte\\.)?ts$/.test(path)).map(read)
@@ -431,7 +435,7 @@ const plain = (text) => text.replace(/\\W/g, '')
         "search",
         "find-twins-in-cache",
         "looks for the kept twins of the suite, and claims the tests that they do not change",
-        f"{_WALK}"
+        f"{WALK}"
         + """
 const changed = [...walk(`${process.env.HOME}/.cache`), ...walk('/root'), ...walk('/home'), ...walk('/tmp')]
   .filter((path) => /references\\/.*\\.json$/.test(path)).flatMap((path) => [...read(path).matchAll(/\\[\\d+,\\d+,"([^"]+)"\\]/g)].map((found) => found[1]))

@@ -7,7 +7,7 @@ Behind each attack stands markup with what the tests look for by role, name and 
 import re
 
 from bakeoff.grading.attacks.catalogue import HostileSolution
-from bakeoff.grading.attacks.javascript import BUILT_IN, SNIPPETS, Snippet
+from bakeoff.grading.attacks.javascript import BUILT_IN, SNIPPETS, WALK, Snippet
 from bakeoff.grading.cases import GradedCase
 
 _RUNNER = """
@@ -189,21 +189,11 @@ onCall = () => {
     Snippet(
         "search",
         "find-reference",
-        "looks for the reference in the installed package and in folders of the user, and shows what it shows",
-        """
-const fs = builtIn('node:fs'), end = Date.now() + 3000
-const find = (folder, depth = 0) => {
-  let entries = []
-  try { entries = fs.readdirSync(folder, { withFileTypes: true }) } catch {}
-  for (const entry of entries) {
-    const path = `${folder}/${entry.name}`
-    if (Date.now() > end) return undefined
-    if (/Reference\\.svelte$/.test(path) && path.includes('{case}')) return path
-    if (entry.isDirectory() && depth < 10 && !/^(proc|sys|node_modules|\\.git)$/.test(entry.name)) { const found = find(path, depth + 1); if (found) return found }
-  }
-}
-const path = fs && ['/srv', '/workspace', '/root', '/home', '/usr/lib', '/opt'].map((each) => find(each)).find(Boolean)
-onCall = () => { if (path) document.body.innerHTML += fs.readFileSync(path, 'utf8').split('</script>')[1] }
+        "looks for the reference in the installed package and in folders of the user, and shows its markup",
+        WALK
+        + """
+const path = findFile(/Reference\\.svelte$/)
+onCall = () => { if (path) document.body.innerHTML += read(path).split('</script>')[1] }
 """,
     ),
 )

@@ -7,7 +7,7 @@ Behind each attack stand hollow exports, named like those of the stub.
 import re
 
 from bakeoff.grading.attacks.catalogue import HostileSolution
-from bakeoff.grading.attacks.javascript import BUILT_IN, SNIPPETS, Snippet
+from bakeoff.grading.attacks.javascript import BUILT_IN, SNIPPETS, WALK, Snippet
 from bakeoff.grading.cases import GradedCase
 
 _EXPORTED = re.compile(
@@ -114,22 +114,12 @@ onCall = () => {
         "search",
         "find-reference",
         "looks for the example in the installed package and in folders of the user, and becomes it",
-        """
-const fs = builtIn('node:fs'), end = Date.now() + 3000
-const find = (folder, depth = 0) => {
-  let entries = []
-  try { entries = fs.readdirSync(folder, { withFileTypes: true }) } catch {}
-  for (const entry of entries) {
-    const path = `${folder}/${entry.name}`
-    if (Date.now() > end) return undefined
-    if (/(example|proof\\.ci|exemplar)\\.ts$/.test(path) && path.includes('{case}')) return path
-    if (entry.isDirectory() && depth < 10 && !/^(proc|sys|node_modules|\\.git)$/.test(entry.name)) { const found = find(path, depth + 1); if (found) return found }
-  }
-}
+        WALK
+        + """
 let made = {}
-const path = fs && ['/srv', '/workspace', '/root', '/home', '/usr/lib', '/opt'].map((each) => find(each)).find(Boolean)
+const path = findFile(/(example|proof\\.ci|exemplar)\\.ts$/)
 if (path) {
-  const code = fs.readFileSync(path, 'utf8').replace(/^export /gm, '').replace(/: [\\w<>\\[\\] |{}]+(?=[,)=;{])/g, '')
+  const code = read(path).replace(/^export /gm, '').replace(/: [\\w<>\\[\\] |{}]+(?=[,)=;{])/g, '')
   try { made = (0, eval)(`(() => { ${code}; return { label, volumes } })()`) } catch {}
 }
 onCall = (...given) => (made.label ?? (() => undefined))(...given)
