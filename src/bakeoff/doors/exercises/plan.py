@@ -26,7 +26,7 @@ TEST_ONLY = "as-it-is"
 
 # Agents print a lot. Scoring waits for a free worker, and perhaps for the example. Tests have a limit of their own.
 _LIMITS = Limits(score_seconds=900.0, processes=512, disk_mb=2048, output_kb=16 * 1024)
-# Runs of the tests in one scoring: by a command, with a test that must fail, and guarded; the same for the example.
+# Runs of the tests in one scoring: by a command, and in up to two pairs with twins; the same for the example.
 _MOST_RUNS = 6
 _SOURCE_FOLDERS = ("src", "lib")
 _LONGEST_NAME = 200  # of a model or provider: result files have to hold it
@@ -37,10 +37,11 @@ Solve the programming exercise below by editing files in the current folder.
 
 - Write your solution to {solution}. You may add source files beside {it}.
 - Do not change tests, configuration or dependencies: they are replaced by the original ones before your work is graded.
-- Every test counts, also those that are marked to be skipped.{tests}
+- Every test counts, also those that are marked to be skipped.{tests}{processes}
 - Nobody will answer questions. Decide yourself, finish the work, and stop."""
 
 _MORE_TESTS = " So do further tests of the same kind, which are not here."
+_NO_PROCESSES = "\n- Your solution must not start other processes: it cannot while the tests run."
 
 
 def build_plan(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Plan:
@@ -122,6 +123,7 @@ def build_prompt(
             solution=_listed(exercise.solution),
             it="it" if len(exercise.solution) == 1 else "them",
             tests=_MORE_TESTS if more_tests else "",
+            processes="" if _may_start_processes(exercise) else _NO_PROCESSES,
         ),
         f"# Exercise: {exercise.name}\n\n{exercise.instructions}",
         _environment(exercise, command),
