@@ -41,6 +41,8 @@ class Grade:
     validation: ValidationOutcome | None = None
     hidden: Counter[str] = field(default_factory=Counter)
     """Names of the tests that count and that the subject did not see."""
+    unproven: tuple[str, ...] = ()
+    """Names of the tests that count and have no twin: nothing shows that they can fail."""
 
     @property
     def shares(self) -> TestShares | None:
@@ -77,6 +79,8 @@ class Grade:
             notes.append(f"the validator objects: {'; '.join(self.validation.errors) or 'it gives no reason'}")
         if not notes and (named := [test.name for test in self.run.tests if test.name in self.failed]):
             notes.append(f"failed: {', '.join(dict.fromkeys(named))}")
+        if self.unproven and self.passed:
+            notes.append(f"without a twin, so that nothing shows they can fail: {len(self.unproven)}")
         return shorten("; ".join([counts, *notes]), 1000)
 
 
@@ -165,7 +169,8 @@ def compare_runs(
     passed = wanted & Counter(test.name for test in trusted if test.state == "passed")
     error = (run.error if problem is None else None) or types
     hidden = reference.hidden if reference else Counter[str]()
-    return Grade(passed, wanted - passed, problem, error, run, validation, hidden)
+    unproven = reference.unproven if reference else ()
+    return Grade(passed, wanted - passed, problem, error, run, validation, hidden, unproven)
 
 
 def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> str | None:
@@ -191,9 +196,10 @@ def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> 
 
 
 def share_metadata(grade: Grade) -> dict[str, JsonValue]:
-    """Return what a score keeps of visible and hidden tests."""
+    """Return what a score keeps of visible and hidden tests, and of those that have no twin."""
     shares = grade.shares
-    return {TEST_SHARES: shares.model_dump(mode="json")} if shares else {}
+    kept: dict[str, JsonValue] = {TEST_SHARES: shares.model_dump(mode="json")} if shares else {}
+    return {**kept, "tests_without_twin": list(grade.unproven)} if grade.unproven else kept
 
 
 def shorten(text: str, most: int) -> str:
