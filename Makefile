@@ -54,6 +54,8 @@ $(BENCH_SETUP): $(SETUP)
 
 demo: $(SETUP) ## run the offline demonstration
 	@$(BIN)/bakeoff demo
+	@echo "→ a sample of attacks on the grader, each of which must fail"
+	@$(PY) scripts/hostile.py --sample --grader pytest --rung auto --quiet
 
 quick: $(SETUP) ## run the tests that need no browser, Node, container, embedded model or long wait
 	@$(PYTEST) -q -m '$(QUICK)' $(ARGS)

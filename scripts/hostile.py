@@ -237,7 +237,7 @@ def _summary(rows: Sequence[Row]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--grader", action="append", choices=GRADERS)
-    parser.add_argument("--rung", action="append", choices=["process", "bwrap", "docker"])
+    parser.add_argument("--rung", action="append", choices=["auto", "process", "bwrap", "docker"])
     parser.add_argument("--attack", action="append", help="only this attack")
     parser.add_argument("--sample", action="store_true", help="only a few attacks of different families")
     parser.add_argument("--quiet", action="store_true", help="print only what passes, and the summary")
