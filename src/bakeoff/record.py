@@ -40,7 +40,7 @@ class Verdict(StrEnum):
         return self not in LOST
 
     @property
-    def happy(self) -> bool:
+    def ok(self) -> bool:
         """Tell whether there is nothing to report about the trial."""
         return self in (Verdict.PASS, Verdict.RECORDED)
 
@@ -404,9 +404,9 @@ class CaseVerdict(NamedTuple):
         return self.verdict is Verdict.PASS
 
     @property
-    def happy(self) -> bool:
+    def ok(self) -> bool:
         """Tell whether there is nothing to report about the case."""
-        return self.verdict is not None and self.verdict.happy
+        return self.verdict is not None and self.verdict.ok
 
 
 def case_values(rule: PassRule, rounds: Sequence[Round]) -> list[float]:
@@ -462,10 +462,10 @@ def _verdict_by_share(share: float, rounds: Sequence[Round], planned: int) -> Ve
     """Decide as soon as the rounds that are lost or missing could not change the verdict."""
     verdicts = [each.verdict for each in rounds]
     needed = share * planned - 1e-9
-    happy = [verdict for verdict in verdicts if verdict.happy]
+    good = [verdict for verdict in verdicts if verdict.ok]
     failed = [verdict for verdict in verdicts if verdict in (Verdict.FAIL, Verdict.TIMEOUT)]
-    if len(happy) >= needed:
-        return Verdict.RECORDED if happy and Verdict.PASS not in happy else Verdict.PASS
+    if len(good) >= needed:
+        return Verdict.RECORDED if good and Verdict.PASS not in good else Verdict.PASS
     if planned - len(failed) < needed:
         return Verdict.FAIL if Verdict.FAIL in failed else Verdict.TIMEOUT
     return next((kind for kind in (Verdict.INFRA, Verdict.GRADER, Verdict.BUDGET) if kind in verdicts), None)

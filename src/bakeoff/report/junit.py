@@ -39,7 +39,7 @@ def write_junit_of_all(name: str, runs: Iterable[tuple[str, RunRecords]], file: 
 
 def status_of(verdict: Verdict | None) -> Status:
     """Return JUnit's word for the verdict of a case. A round that is missing counts like one over the budget."""
-    if verdict is not None and verdict.happy:
+    if verdict is not None and verdict.ok:
         return "passed"
     if verdict in _FAILED:
         return "failure"
@@ -76,7 +76,7 @@ def _test_case(suite: str, case: Case, subject: str, status: Status, records: Ru
         seconds += record.seconds
         if place in chosen:
             properties += _properties(record, several=rounds > 1)
-            if not record.verdict.happy:
+            if not record.verdict.ok:
                 told[place] = _round_line(record)
     if (score := records.case_verdict(subject, case.id).score) is not None:
         properties.insert(0, ("score", f"{score:g}"))
@@ -85,7 +85,7 @@ def _test_case(suite: str, case: Case, subject: str, status: Status, records: Ru
         lines = "".join(f"<property name={_attribute(key)} value={_attribute(value)}/>\n" for key, value in properties)
         yield f"<properties>\n{lines}</properties>\n"
     if status != "passed":
-        more = sum(not verdict.happy for verdict in verdicts) - len(told)
+        more = sum(not verdict.ok for verdict in verdicts) - len(told)
         worst = [told[place] for place in chosen if place in told]
         yield _outcome(status, worst, more, missing=rounds - len(verdicts))
     yield "</testcase>\n"

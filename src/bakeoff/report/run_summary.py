@@ -106,9 +106,9 @@ def failed_records(records: RunRecords) -> Iterator[Record]:
     """Yield the failed rounds of the cases that did not pass, in order, without controls."""
     for subject in records.judged:
         for case in records.cases_of(subject.name):
-            if not records.case_verdict(subject.name, case.id).happy:
+            if not records.case_verdict(subject.name, case.id).ok:
                 rounds = records.rounds(subject.name, case.id)
-                yield from (record for record in rounds if not record.verdict.happy)
+                yield from (record for record in rounds if not record.verdict.ok)
 
 
 def _without_failures(summary: Summary) -> str:

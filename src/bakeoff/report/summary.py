@@ -166,7 +166,7 @@ class CaseVerdicts:
 
     def passed(self, record: Record) -> bool:
         """Tell whether the case of a record passed as a whole, whatever became of this round."""
-        return self.of(record.subject, record.case).happy
+        return self.of(record.subject, record.case).ok
 
 
 class _Spending:

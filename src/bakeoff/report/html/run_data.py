@@ -110,7 +110,7 @@ class RunData:
         self._tally = RunTally(plan)
         self.cases = self._tally.cases  # those with a pass rule of their own
         self._ruled = {case.id for case in plan.cases if case.pass_rule is not None}
-        self._unhappy: list[tuple[int, Record]] = []  # rounds of such cases, without what they said
+        self._failures: list[tuple[int, Record]] = []  # rounds of such cases, without what they said
         self._prices: dict[str, Price | None] = {}
 
     def take_entries(self, entries: Iterator[Entry], sink: Sink) -> None:
@@ -139,16 +139,16 @@ class RunData:
         self._tally.add(record)
         self.bills[record.subject].add(record, self._price(record))
         self.costs_and_times.add(record)
-        if not record.verdict.happy and record.case in self._ruled:
+        if not record.verdict.ok and record.case in self._ruled:
             # Whether its case passed is known only when all rounds have been read.
-            self._unhappy.append((index, record.model_copy(update={"transcript": None, "artefacts": {}})))
-        elif not record.verdict.happy:
+            self._failures.append((index, record.model_copy(update={"transcript": None, "artefacts": {}})))
+        elif not record.verdict.ok:
             self._note_failure(index, record)
         sink(index, record)
 
     def finish(self, *, running: bool = False, torn: bool = False) -> Self:
         """Compute what can be known only when all records have been read."""
-        for index, record in self._unhappy:
+        for index, record in self._failures:
             if not self.cases.passed(record):
                 self._note_failure(index, record)
         self.summary = self._tally.summary()

@@ -59,7 +59,7 @@ class TrialTable:
         self.chunk.append(chunk)
         self.place.append(place)
         self.replayed.append(is_replayed(record))
-        self.why.append("" if record.verdict.happy else visible(why(record) or _NO_REASON, 160))
+        self.why.append("" if record.verdict.ok else visible(why(record) or _NO_REASON, 160))
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns in the order of the plan."""
