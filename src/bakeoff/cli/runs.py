@@ -111,9 +111,7 @@ def show_run(*, run: str, results: Path, as_json: bool) -> None:
 
 def _first_not_passed(plan: Plan, folder: RunFolder, cases: CaseVerdicts) -> list[Record]:
     """Return failed rounds of failed cases in the plan's order, and one more than is shown."""
-    failing = (
-        record for record in folder.latest_records(plan) if not record.verdict.ok and not cases.passed(record)
-    )
+    failing = (record for record in folder.latest_records(plan) if not record.verdict.ok and not cases.passed(record))
     places = {case.id: place for place, case in enumerate(plan.cases)}
     return heapq.nsmallest(_SHOWN + 1, failing, key=lambda record: (record.round, places[record.case], record.subject))
 
