@@ -10,7 +10,7 @@ import bakeoff
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, toolchain
-from bakeoff.sandbox.mounts import Step, blocking_folder, follow, plan_mounts
+from bakeoff.sandbox.mounts import SCRATCH, Step, blocking_folder, follow, plan_mounts
 from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_root
 from bakeoff.sandbox.supervisor import LANDLOCK_CREATE, LANDLOCK_VERSION
 from bakeoff.sandbox.supervisor_client import Report, SupervisorLost, make_order, supervise, supervise_now
@@ -34,15 +34,13 @@ class ProcessSandbox:
     async def run(self, command: Command) -> Completed:
         check_user(command.place)
         place = command.place
-        mounts, access = None, None
+        mounts = None
         if self.private_mounts:
             mounts = plan_mounts(
                 readable=[*toolchain(), *command.readable],
                 writable=[place.work, place.home, place.tmp],
                 hidden=[PACKAGE, *self.hidden],
             )
-        else:
-            access = allowed_access(command, [PACKAGE, *self.hidden])
         order = make_order(
             command,
             argv=command.argv,
@@ -50,7 +48,7 @@ class ProcessSandbox:
             cwd=str(place.work),
             mounts=mounts,
             system_read_only=True,
-            access=access,
+            access=allowed_access(command, [PACKAGE, *self.hidden], SCRATCH if self.private_mounts else ()),
         )
         try:
             with one_command_at_a_time(place):
@@ -63,10 +61,11 @@ class ProcessSandbox:
         return finished.completed
 
 
-def allowed_access(command: Command, hidden: Sequence[Path]) -> dict[str, list[str]]:
-    """Return the files that a command may read, list and change where nothing can be mounted; see `supervisor.py`.
+def allowed_access(command: Command, hidden: Sequence[Path], scratch: Sequence[Path] = ()) -> dict[str, list[str]]:
+    """Return the files that a command may read, list and change; see `supervisor.py`.
 
-    It is what bubblewrap would show. Of a folder with something hidden in it, the command can list the names.
+    It is what bubblewrap would show, with the scratch folders that are private. Of a folder with something hidden in
+    it, the command can list the names.
     """
     system = [Path(name) for name in (*SYSTEM, "/etc", "/proc", "/sys", "/dev")]
     roots = dict.fromkeys(path.resolve() for path in (*system, *toolchain(), *command.readable))
@@ -77,7 +76,7 @@ def allowed_access(command: Command, hidden: Sequence[Path]) -> dict[str, list[s
     return {
         "readable": [str(path) for path in readable],
         "listed": [str(path) for path in listed],
-        "writable": [*map(str, (place.work, place.home, place.tmp)), *DEVICES],
+        "writable": [*map(str, (place.work, place.home, place.tmp, *scratch)), *DEVICES],
     }
 
 
