@@ -3,6 +3,8 @@
 import asyncio
 import contextvars
 import functools
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -200,3 +202,27 @@ async def test_a_clock_goes_on_after_a_pause() -> None:
     with pytest.raises(TimeoutError):
         await clock.run(queue_then_hang())
     assert clock.expired
+
+
+LEFT_BEHIND = """
+import asyncio, atexit, sys, time
+from bakeoff._kernel.threads import call, end_despite_threads
+
+async def main():
+    try:
+        async with asyncio.timeout(0.1):
+            await call(time.sleep, {seconds})
+    except TimeoutError:
+        pass
+
+atexit.register(print, "cleaned up")
+asyncio.run(main())
+end_despite_threads(5)
+"""
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(30, 5), (0, 0)])
+def test_a_call_that_is_left_behind_ends_with_the_process_and_everything_is_cleaned_up(seconds: int, code: int) -> None:
+    script = LEFT_BEHIND.format(seconds=seconds)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=20)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "cleaned up\n", "")

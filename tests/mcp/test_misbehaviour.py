@@ -98,7 +98,7 @@ async def test_all_failing_servers_are_named_in_one_error(raw: Raw, opened: Open
 async def test_a_tool_list_out_of_bounds_is_refused_with_a_sentence(
     raw: Raw, opened: Opening, behaviour: str, sentence: str
 ) -> None:
-    said = await refusal(opened, raw(behaviour))
+    said = await refusal(opened, raw(behaviour), startup_seconds=60)
     assert "MCP server 'raw'" in said
     assert sentence in said
 

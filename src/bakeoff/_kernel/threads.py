@@ -1,9 +1,12 @@
 """Call user functions, sync or async, without blocking the event loop or the end of the program."""
 
 import asyncio
+import atexit
 import contextlib
 import contextvars
 import inspect
+import os
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
@@ -34,6 +37,18 @@ async def call(function: Callable[..., Any], *arguments: Any) -> Any:
         return await function(*arguments)
     result = await _in_daemon_thread(function, *arguments)
     return await result if inspect.isawaitable(result) else result
+
+
+def end_despite_threads(exit_code: int) -> None:
+    """End the process at once if a call that nobody waits for is still running; otherwise do nothing.
+
+    Before 3.14, Python ends such a thread by force, and aborts if it is inside of foreign code.
+    """
+    if any(isinstance(thread, _Thread) for thread in threading.enumerate()):
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(exit_code)
 
 
 async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> Any:

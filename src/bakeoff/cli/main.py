@@ -314,6 +314,10 @@ def main() -> None:
     except SystemExit as leaving:
         if isinstance(leaving.__context__, BrokenPipeError):  # the reader of our output has gone, as with `| head`
             sys.exit(READER_GONE)
+        if "bakeoff._kernel.threads" in sys.modules and isinstance(leaving.code, int):  # not loaded by most commands
+            from bakeoff._kernel.threads import end_despite_threads
+
+            end_despite_threads(leaving.code)
         raise
 
 
