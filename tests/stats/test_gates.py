@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.gates import GateVerdict, Losses, exit_code_of, holm, judge, judge_all, refusal_of
+from bakeoff.stats.gates import GateVerdict, Losses, decide, exit_code_of, holm, judge, judge_all, refusal_of
 
 unhurried = settings(deadline=None)  # the first call imports scipy
 
@@ -27,16 +27,49 @@ def against(before: int, after: int, cases: int = 200) -> Comparison:
         (against(100, 130), None, GateVerdict.IMPROVED, 0),
         (against(130, 100), None, GateVerdict.REGRESSED, 1),
         (against(100, 101), 0.05, GateVerdict.EQUIVALENT, 0),
-        (against(100, 101), None, GateVerdict.UNDECIDABLE, 3),
-        (against(10, 12, cases=20), 0.05, GateVerdict.UNDECIDABLE, 3),
-        (against(0, 1, cases=1), 0.05, GateVerdict.UNDECIDABLE, 3),
+        (against(100, 101), None, GateVerdict.UNDECIDABLE, 0),
+        (against(10, 12, cases=20), 0.05, GateVerdict.UNDECIDABLE, 0),
+        (against(0, 1, cases=1), 0.05, GateVerdict.UNDECIDABLE, 0),
     ],
 )
 def test_every_verdict_has_its_exit_code(
     comparison: Comparison, margin: float | None, verdict: GateVerdict, code: int
 ) -> None:
     ruling = judge(comparison, margin=margin, losses=(NONE_LOST, NONE_LOST))
-    assert (ruling.verdict, ruling.exit_code) == (verdict, code)
+    assert (ruling.verdict, decide(comparison, ruling, margin=margin).exit_code) == (verdict, code)
+    strict = decide(comparison, ruling, margin=margin, undecidable="fail", gate="verdict").exit_code
+    assert strict == (1 if verdict is GateVerdict.UNDECIDABLE else code)
+
+
+@pytest.mark.parametrize("cases", [1, 2, 5, 30, 100])
+@pytest.mark.parametrize("margin", [None, 0.05])
+def test_identical_arms_open_the_gate_at_every_size_and_say_what_was_shown(cases: int, margin: float | None) -> None:
+    same = against(cases // 2, cases // 2, cases)
+    ruling = judge(same, margin=margin)
+    assert decide(same, ruling, margin=margin).exit_code == 0
+    if margin and cases == 100:
+        assert "equivalence shown: the difference is within ±5 points" in ruling.sentence
+    else:
+        missed = {1: 100.0, 2: 84.2, 5: 52.2, 30: 11.6, 100: 3.6}[cases]
+        assert f"no regression shown (could have missed up to {missed} points)" in ruling.sentence
+
+
+@pytest.mark.parametrize(("cases", "code"), [(1, 0), (2, 0), (3, 1), (5, 1), (30, 1)])
+def test_a_collapse_shuts_the_gate_as_soon_as_chance_cannot_explain_it(cases: int, code: int) -> None:
+    collapse = against(cases, 0, cases)
+    ruling = judge(collapse)
+    assert decide(collapse, ruling).exit_code == code
+    assert (f"regressed: all {cases} cases went from pass to fail" in ruling.sentence) == (code == 1)
+    assert judge(against(0, cases, cases)).verdict is (GateVerdict.IMPROVED if code else GateVerdict.UNDECIDABLE)
+
+
+def test_a_margin_that_rules_out_a_loss_decides_the_regression_gate_and_no_other() -> None:
+    better = against(20, 23, cases=60)
+    ruling = judge(better, margin=0.05)
+    assert ruling.verdict is GateVerdict.UNDECIDABLE
+    found = decide(better, ruling, margin=0.05, undecidable="fail")
+    assert found == (0, "the gate is open: not worse by more than 5 points")
+    assert decide(better, ruling, margin=0.05, undecidable="fail", gate="verdict").exit_code == 1
 
 
 def test_a_difference_smaller_than_the_margin_is_equivalent_even_where_it_is_certain() -> None:
@@ -53,8 +86,8 @@ def test_twenty_cases_without_a_difference_do_not_prove_equivalence() -> None:
 def test_the_sentence_holds_the_numbers() -> None:
     assert judge(against(100, 130)).sentence == "improved: +15.0 points, 95 % interval +10.6 to +20.7, p = 1.9e-09"
     equivalent = judge(against(100, 101), margin=0.05).sentence
-    assert equivalent.startswith("equivalent: the difference is within ±5 points (+0.5 points")
-    assert judge(against(100, 101)).sentence.startswith("undecidable: no difference is shown, and none is ruled out")
+    assert equivalent.startswith("equivalence shown: the difference is within ±5 points (+0.5 points")
+    assert judge(against(100, 101)).sentence.startswith("undecidable: no regression shown (could have missed up to ")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +107,7 @@ def test_losses_that_are_many_or_unequal_refuse_a_verdict(
 ) -> None:
     ruling = judge(against(130, 100), losses=(baseline, candidate))
     assert ruling.refused == (sentence is not None)
-    assert ruling.exit_code == (3 if sentence else 1)
+    assert decide(against(130, 100), ruling).exit_code == (3 if sentence else 1)
     assert sentence is None or sentence in ruling.sentence
     assert (refusal_of(candidate, baseline) is None) == (sentence is None)
 
@@ -94,15 +127,21 @@ def test_one_undefined_comparison_does_not_disturb_the_others() -> None:
     )
     assert [rulings[name].verdict.value for name in rulings] == ["regressed", "undecidable", "undecidable"]
     assert rulings["lossy"].refused
-    assert rulings["empty"].sentence == "fewer than two independent cases can be compared"
+    assert rulings["empty"].refused
+    nothing = "refused: no trial of the baseline and the candidate was scored, so there is nothing to compare"
+    assert rulings["empty"].sentence == nothing
 
 
-def test_a_gate_fails_for_a_regression_before_it_is_undecidable() -> None:
-    up, down, unknown, alike = against(100, 130), against(130, 100), against(100, 101), against(100, 100)
-    assert exit_code_of(ruling.exit_code for ruling in [judge(up), judge(unknown), judge(down)]) == 1
-    assert exit_code_of(ruling.exit_code for ruling in [judge(up), judge(unknown)]) == 3
-    assert exit_code_of(ruling.exit_code for ruling in [judge(up), judge(alike, margin=0.1)]) == 0
-    assert exit_code_of([]) == 0
+def test_a_gate_fails_for_a_regression_before_it_refuses() -> None:
+    up, down, unknown = against(100, 130), against(130, 100), against(100, 101)
+    lost = (NONE_LOST, Losses(100, 50))
+    refused, shut, open_ = (
+        decide(compared, ruling).exit_code
+        for compared, ruling in ((up, judge(up, losses=lost)), (down, judge(down)), (unknown, judge(unknown)))
+    )
+    assert exit_code_of([refused, shut, open_]) == 1
+    assert exit_code_of([refused, open_]) == 3
+    assert exit_code_of([open_]) == exit_code_of([]) == 0
 
 
 @unhurried

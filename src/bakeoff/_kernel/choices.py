@@ -11,7 +11,12 @@ SandboxName: TypeAlias = Literal["auto", "process", "bwrap", "docker"]
 """`auto` is the strongest sandbox that works on this machine."""
 
 ComparisonGate: TypeAlias = Literal["verdict", "regression"]
-"""The gate of a comparison: `verdict` judges any difference, `regression` allows one up to the margin."""
+"""What must be ruled out to be decided: `verdict` any difference beyond the margin, `regression` only a loss."""
+
+UndecidableRule: TypeAlias = Literal["pass", "fail"]
+"""The result of a gate where neither a regression nor its absence is shown."""
+
+UNDECIDABLE_RULES: tuple[UndecidableRule, ...] = get_args(UndecidableRule)
 
 ExportFormat: TypeAlias = Literal["csv", "parquet", "inspect", "junit", "github", "markdown", "badge"]
 """The formats of `bakeoff export`."""

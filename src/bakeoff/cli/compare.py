@@ -38,6 +38,7 @@ def run_compare(*, baseline: str, wanted: CompareFlags, shown_as: ReportFlags) -
         subjects=(wanted.subject_a, wanted.subject_b),
         gate=wanted.gate,
         margin=wanted.margin,
+        undecidable=wanted.undecidable,
         most_details=wanted.details,
     )
     show(report.model_dump_json, describe_comparison(report), shown_as)

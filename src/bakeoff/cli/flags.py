@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from bakeoff._kernel.choices import ComparisonGate, ReplayMode, SandboxName
+from bakeoff._kernel.choices import ComparisonGate, ReplayMode, SandboxName, UndecidableRule
 from bakeoff.cli.declare import Flags, flag
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ ConfigPath = Annotated[
 ]
 
 
+MARGIN = flag(None, "The largest difference that does not matter, such as 0.05.", min=0, max=1)
+UNDECIDABLE = flag("pass", "The result of the gate if neither a regression nor its absence is shown.")
 HIDDEN_TESTS = flag(
     0.0, "Hide this share of the tests from subjects, and score both parts.", min=0, max=0.9, metavar="SHARE"
 )
@@ -155,8 +157,9 @@ class CompareFlags(Flags):
     results: Results = Path("results")
     subject_a: str | None = flag(None, "The subject to take from the baseline.", metavar="NAME")
     subject_b: str | None = flag(None, "The subject to take from the candidate.", metavar="NAME")
-    gate: ComparisonGate = flag("verdict", "`regression` is met if the candidate is not worse by more than the margin.")
-    margin: float | None = flag(None, "The largest difference that does not matter, such as 0.05.", min=0, max=1)
+    gate: ComparisonGate = flag("verdict", "With --margin, `regression` allows a gain of any size.")
+    margin: float | None = MARGIN
+    undecidable: UndecidableRule = UNDECIDABLE
     details: int = flag(5, "How many changed cases to show in full.", min=0)
     exit_zero: ExitZero = False
 
@@ -181,6 +184,8 @@ class MergeFlags(Flags):
     min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1)
     min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1)
     baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
+    margin: float | None = MARGIN
+    undecidable: UndecidableRule = UNDECIDABLE
 
 
 class SuiteFlags(Flags):

@@ -15,6 +15,7 @@ from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.terminal import print_blocks
+from bakeoff.stats.gates import exit_code_of
 
 STDOUT = "-"
 
@@ -28,7 +29,14 @@ def run_merge(*, files: Sequence[Path], wanted: MergeFlags) -> int:
     before = None if wanted.baseline is None else read_eval_file(wanted.baseline).outcomes
     merged = merge_files(files)
     summary = summary_of(Tallies.of(merged.outcomes), complete=merged.complete, shards=merged.shards)
-    asked = Gates(wanted.min_pass_rate, wanted.min_score, before, prefix="--")
+    asked = Gates(
+        wanted.min_pass_rate,
+        wanted.min_score,
+        before,
+        margin=wanted.margin,
+        undecidable=wanted.undecidable,
+        prefix="--",
+    )
     gates = judge_gates(asked, merged.outcomes, summary.numbers)
     summary = replace(summary, gates=gates)
     print_blocks(err(), list(summary_blocks(summary)))
@@ -41,4 +49,4 @@ def run_merge(*, files: Sequence[Path], wanted: MergeFlags) -> int:
         notes.append(write_html(list(map(redact, merged.outcomes)), summary, html))
     for note in notes:
         say(note)
-    return int(any(gate.met is False for gate in gates))
+    return exit_code_of({True: 0, False: 1, None: 3}[gate.met] for gate in gates)

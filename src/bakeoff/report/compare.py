@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import JsonValue, PlainSerializer, ValidationError
 
-from bakeoff._kernel.choices import ComparisonGate
+from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import RunFolderError, UsageError
@@ -26,10 +26,10 @@ from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
-from bakeoff.stats.gates import Losses, Ruling, exit_code_of, judge, judge_all
+from bakeoff.stats.gates import Losses, Ruling, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.power import detectable_between, difference_split
 
-OPEN, UNDECIDED = 0, 3
+OPEN = 0
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
 _MOST_VALUES = 3  # of one condition that are listed
 _LONGEST = 120
@@ -228,6 +228,7 @@ class PairReport(FrozenModel):
 class CompareReport(FrozenModel):
     gate: ComparisonGate
     margin: float | None
+    undecidable: UndecidableRule = "pass"
     pairs: tuple[PairReport, ...]
     exit_code: int
 
@@ -239,6 +240,7 @@ def compare_sources(
     subjects: tuple[str | None, str | None] = (None, None),
     gate: ComparisonGate = "verdict",
     margin: float | None = None,
+    undecidable: UndecidableRule = "pass",
     most_details: int = 5,
 ) -> CompareReport:
     """Compare one subject with another, or every subject that both sources have with itself.
@@ -251,7 +253,7 @@ def compare_sources(
             _Pair(open_arms.enter_context(read_arm(baseline, old)), open_arms.enter_context(read_arm(candidate, new)))
             for old, new in names
         ]
-        return _report(pairs, gate, margin, most_details)
+        return _report(pairs, _Rule(gate, margin, undecidable), most_details)
 
 
 def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, str | None]) -> list[tuple[str, str]]:
@@ -313,7 +315,15 @@ class _Pair:
         return self.old.summary.control or self.new.summary.control
 
 
-def _report(pairs: Sequence[_Pair], gate: ComparisonGate, margin: float | None, most_details: int) -> CompareReport:
+class _Rule(NamedTuple):
+    """What a user asked of the gate."""
+
+    gate: ComparisonGate
+    margin: float | None
+    undecidable: UndecidableRule
+
+
+def _report(pairs: Sequence[_Pair], rule: _Rule, most_details: int) -> CompareReport:
     compared = [compare(*pair.cells) for pair in pairs]
     losses = {place: (pair.old.losses, pair.new.losses) for place, pair in enumerate(pairs)}
     controls = [place for place, pair in enumerate(pairs) if pair.control]
@@ -321,29 +331,21 @@ def _report(pairs: Sequence[_Pair], gate: ComparisonGate, margin: float | None, 
         controls = []
     others = {place: found for place, found in enumerate(compared) if place not in controls}
     # Controls must not make the correction for the other subjects stricter.
-    rulings = judge_all(others, margin=margin, losses=losses)
-    rulings |= {place: judge(compared[place], margin=margin, losses=losses[place]) for place in controls}
+    rulings = judge_all(others, margin=rule.margin, losses=losses)
+    rulings |= {place: judge(compared[place], margin=rule.margin, losses=losses[place]) for place in controls}
     reports = [
-        _pair_report(pair, compared[place], rulings[place], gate, margin, most_details)
-        for place, pair in enumerate(pairs)
+        _pair_report(pair, compared[place], rulings[place], rule, most_details) for place, pair in enumerate(pairs)
     ]
     judged = [reports[place] for place in others]
     decided_nothing = {"control": True, "exit_code": OPEN, "gate": "a control, which does not influence the exit code"}
     beside = [reports[place].model_copy(update=decided_nothing) for place in controls]
     code = exit_code_of(pair.exit_code for pair in judged)
-    return CompareReport(gate=gate, margin=margin, pairs=(*judged, *beside), exit_code=code)
+    return CompareReport(**rule._asdict(), pairs=(*judged, *beside), exit_code=code)
 
 
-def _pair_report(
-    pair: _Pair,
-    compared: Comparison,
-    ruling: Ruling,
-    gate: ComparisonGate,
-    margin: float | None,
-    most_details: int,
-) -> PairReport:
+def _pair_report(pair: _Pair, compared: Comparison, ruling: Ruling, rule: _Rule, most_details: int) -> PairReport:
     old, new = pair.old, pair.new
-    code, sentence = gate_of(compared, ruling, gate, margin)
+    code, sentence = decide(compared, ruling, **rule._asdict())
     split = difference_split(*pair.cells)
     cases = tuple(_changes(pair))
     changed = [case for case in cases if case.outcome in ("win", "loss")]
@@ -366,26 +368,6 @@ def _pair_report(
             if (detail := case_detail(case.case, old.records, old.spec.name, new.records, new.spec.name))
         ),
     )
-
-
-def gate_of(compared: Comparison, ruling: Ruling, gate: ComparisonGate, margin: float | None) -> tuple[int, str]:
-    """Return the exit code and its explanation."""
-    unpaired = "" if compared.paired else ", although the cases differ"
-    bounded = not ruling.refused and compared.inner is not None and margin is not None
-    if gate == "regression" and bounded and ruling.exit_code == UNDECIDED:
-        assert compared.inner is not None
-        assert margin is not None
-        if compared.inner.low > -margin:  # one-sided: only losses matter
-            return OPEN, f"not worse by more than {100 * margin:g} points: the gate is open{unpaired}"
-        return UNDECIDED, f"a loss of more than {100 * margin:g} points is not ruled out: undecidable"
-    if ruling.exit_code != UNDECIDED:
-        return ruling.exit_code, f"the gate is {'shut' if ruling.exit_code else 'open'}{unpaired}"
-    way_out = "use more cases or rounds, or a wider --margin"
-    if ruling.refused:
-        way_out = "run `bakeoff resume` to retry the lost trials"
-    elif compared.baseline is None or compared.candidate is None:
-        way_out = "a side without scored trials cannot be compared"
-    return UNDECIDED, f"undecidable: {way_out}"
 
 
 def _facts(arm: Arm) -> ArmFacts:

@@ -40,7 +40,7 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
     "win": ("better", "pass"),
     "tie": ("same", "muted"),
 }
-_GATES = {0: "open", 1: "shut", 3: "undecided"}
+_GATES = {0: "open", 1: "shut", 3: "refused"}
 _POWER = "with a power of 80 %"
 _MOST_CASES = 50  # that text shows
 
@@ -127,7 +127,7 @@ def _verdict(pair: PairReport) -> str:
 
 def _ruling(pair: PairReport, *, adjusted: bool) -> str:
     holm = " (p adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
-    gate = sentence(pair.gate.removeprefix("undecidable: "))
+    gate = sentence(pair.gate)
     exit_code = "" if pair.control else f" Exit code {pair.exit_code}."
     return f"{sentence(pair.ruling.sentence + holm)} {gate}{exit_code}"
 

@@ -1,10 +1,15 @@
-"""The verdict of a gate on a comparison: improved, regressed, equivalent or undecidable, and the exit code of each."""
+"""The verdict on a comparison (improved, regressed, equivalent, undecidable), and the one rule of every gate.
+
+A gate is shut (1) if a regression is shown, and open (0) otherwise; `undecidable="fail"` also shuts it where neither a
+regression nor its absence is shown. It refuses (3) if too much is missing to compare.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.comparison import Comparison
 
@@ -25,24 +30,21 @@ class GateVerdict(StrEnum):
     EQUIVALENT = "equivalent"
     UNDECIDABLE = "undecidable"
 
-    @property
-    def exit_code(self) -> int:
-        """Return 1 for a regression, 3 if nothing can be decided, else 0."""
-        return {GateVerdict.REGRESSED: 1, GateVerdict.UNDECIDABLE: 3}.get(self, 0)
-
 
 class Ruling(FrozenModel):
-    """A verdict and the sentence that explains it. `refused`: too many trials were lost for any other verdict."""
+    """A verdict and the sentence that explains it. `refused`: too much is missing for any other verdict."""
 
     verdict: GateVerdict
     sentence: str
     p_value: float | None = None  # after Holm, where there were several
     refused: bool = False
 
-    @property
-    def exit_code(self) -> int:
-        """Return the exit code of the verdict."""
-        return self.verdict.exit_code
+
+class Decision(NamedTuple):
+    """The exit code of a gate and the reason for it."""
+
+    exit_code: int
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +88,15 @@ def judge(
     difference within the margin does not matter to the user.
     """
     refusal = losses and refusal_of(*losses)
+    if refusal is None and comparison.difference is None:
+        empty = [name for name in ("baseline", "candidate") if getattr(comparison, name) is None]
+        refusal = f"refused: no trial of the {' and the '.join(empty)} was scored, so there is nothing to compare"
     if refusal:
         return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=refusal, refused=True)
-    chance = comparison.p_value if p_value is None else p_value
-    if comparison.difference is None or comparison.interval is None or chance is None:
-        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence="fewer than two independent cases can be compared")
+    chance = chance_of(comparison) if p_value is None else p_value
+    if comparison.interval is None or chance is None:
+        why = "fewer than two independent cases can be compared"
+        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=f"undecidable: {nothing_shown(comparison)}; {why}")
     verdict = _verdict(comparison, chance, margin)
     return Ruling(verdict=verdict, sentence=_sentence(verdict, comparison, chance, margin), p_value=chance)
 
@@ -105,7 +111,7 @@ def judge_all(
 
     Equivalence needs no correction: a gate opens only if all its parts do (Berger, Technometrics 24, 1982).
     """
-    tested = {name: compared.p_value for name, compared in comparisons.items() if compared.p_value is not None}
+    tested = {name: chance for name, compared in comparisons.items() if (chance := chance_of(compared)) is not None}
     adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
     return {
         name: judge(compared, margin=margin, losses=(losses or {}).get(name), p_value=adjusted.get(name))
@@ -113,8 +119,41 @@ def judge_all(
     }
 
 
+def decide(
+    comparison: Comparison,
+    ruling: Ruling,
+    *,
+    gate: ComparisonGate = "regression",
+    margin: float | None = None,
+    undecidable: UndecidableRule = "pass",
+) -> Decision:
+    """Apply the rule of every gate to one judged comparison.
+
+    With a margin, `gate="regression"` counts a comparison as decided if it rules out a larger loss, whatever the gain.
+    """
+    unpaired = "" if comparison.paired else ", although the cases differ"
+    if ruling.refused:
+        lost = comparison.difference is not None
+        return Decision(
+            3, f"no decision: {'run `bakeoff resume` to retry the lost trials' if lost else 'run it again'}"
+        )
+    if ruling.verdict is GateVerdict.REGRESSED:
+        return Decision(1, f"the gate is shut: a regression is shown{unpaired}")
+    if ruling.verdict is not GateVerdict.UNDECIDABLE:
+        shown = "equivalence" if ruling.verdict is GateVerdict.EQUIVALENT else "an improvement"
+        return Decision(0, f"the gate is open: {shown} is shown{unpaired}")
+    inner = comparison.inner
+    if gate == "regression" and margin is not None and inner is not None and inner.low > -margin:
+        # One-sided: only losses matter.
+        return Decision(0, f"the gate is open: not worse by more than {100 * margin:g} points{unpaired}")
+    if undecidable == "fail":
+        missed = f"a loss of up to {100 * could_miss(comparison):.1f} points is not ruled out"
+        return Decision(1, f"the gate is shut, because undecidable counts as failed: {missed}")
+    return Decision(0, f"the gate is open: no regression is shown{unpaired}")
+
+
 def exit_code_of(codes: Iterable[int]) -> int:
-    """Return 1 if anything regressed, else 3 if anything is undecidable, else 0."""
+    """Return 1 if any gate is shut, else 3 if any refused, else 0."""
     found = set(codes)
     return next((code for code in (1, 3) if code in found), 0)
 
@@ -137,6 +176,32 @@ def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
     return None
 
 
+def chance_of(comparison: Comparison) -> float | None:
+    """Return the p-value of a comparison, which is lower than that of its test if all cases were reversed.
+
+    A case that passes with probability p passes in one arm and fails in the other with probability p(1 − p), at most
+    1/4. Tests of pairs do not use that: five cases that all fell from pass to fail have p = 0.06 by McNemar's test.
+    """
+    if comparison.p_value is None or not _reversed(comparison):
+        return comparison.p_value
+    return min(comparison.p_value, 2 * 0.25**comparison.cases)
+
+
+def _reversed(comparison: Comparison) -> bool:
+    """Tell whether every case went from pass to fail, or every case from fail to pass."""
+    return comparison.paired and {comparison.baseline, comparison.candidate} == {0.0, 1.0}
+
+
+def could_miss(comparison: Comparison) -> float:
+    """Return the largest loss that the interval of a comparison does not rule out, from 0 to 1."""
+    return 1.0 if comparison.interval is None else min(1.0, max(0.0, -comparison.interval.low))
+
+
+def nothing_shown(comparison: Comparison) -> str:
+    """Say that no regression is shown, and how large a one may have been missed."""
+    return f"no regression shown (could have missed up to {100 * could_miss(comparison):.1f} points)"
+
+
 def _loss_test(baseline: Losses, candidate: Losses) -> float:
     from scipy.stats import fisher_exact
 
@@ -150,6 +215,8 @@ def _verdict(comparison: Comparison, chance: float, margin: float | None) -> Gat
         return GateVerdict.EQUIVALENT
     if chance > comparison.alpha:
         return GateVerdict.UNDECIDABLE
+    if _reversed(comparison):
+        return GateVerdict.IMPROVED if comparison.candidate else GateVerdict.REGRESSED
     if interval.low > 0:
         return GateVerdict.IMPROVED
     return GateVerdict.REGRESSED if interval.high < 0 else GateVerdict.UNDECIDABLE
@@ -161,8 +228,11 @@ def _sentence(verdict: GateVerdict, comparison: Comparison, chance: float, margi
     low, high = 100 * comparison.interval.low, 100 * comparison.interval.high
     level = f"{100 * (1 - comparison.alpha):g} % interval"
     facts = f"{100 * comparison.difference:+.1f} points, {level} {low:+.1f} to {high:+.1f}, p = {chance:.2g}"
+    if _reversed(comparison) and verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED):
+        way = "from fail to pass" if comparison.candidate else "from pass to fail"
+        return f"{verdict}: all {comparison.cases} cases went {way}, which chance does with p ≤ {chance:.2g}"
     if verdict is GateVerdict.EQUIVALENT and margin is not None:
-        return f"equivalent: the difference is within ±{100 * margin:g} points ({facts})"
+        return f"equivalence shown: the difference is within ±{100 * margin:g} points ({facts})"
     if verdict is GateVerdict.UNDECIDABLE:
-        return f"undecidable: no difference is shown, and none is ruled out ({facts})"
+        return f"undecidable: {nothing_shown(comparison)}; {facts}"
     return f"{verdict}: {facts}"

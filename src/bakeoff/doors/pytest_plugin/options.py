@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bakeoff._kernel.choices import REPLAY_MODES, ReplayMode
+from bakeoff._kernel.choices import REPLAY_MODES, UNDECIDABLE_RULES, ReplayMode
 
 if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.suite import Settings
@@ -42,6 +42,10 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--eval-min-score", type=_share, metavar="SCORE", help="minimum mean score of all evals, 0 to 1")
     lower = "an earlier --eval-json file: fail if scores are significantly lower than there"
     add("--eval-baseline", type=Path, metavar="FILE", help=lower)
+    small = "the largest difference from the baseline that does not matter, such as 0.05"
+    add("--eval-margin", type=_share, metavar="SHARE", help=small)
+    nothing = "what --eval-baseline does if neither a regression nor its absence is shown (default pass)"
+    add("--eval-undecidable", choices=UNDECIDABLE_RULES, default="pass", help=nothing)
 
 
 REPORT_OPTIONS = ("eval_json", "eval_html", "eval_junit", "eval_min_pass_rate", "eval_min_score", "eval_baseline")

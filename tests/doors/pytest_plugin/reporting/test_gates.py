@@ -57,15 +57,29 @@ def test_a_significant_regression_shuts_the_gate() -> None:
     assert "20 pairs of cases, 10 worse and 0 better" in found.sentence
 
 
-def test_a_loss_that_chance_explains_is_said_to_be_undecidable_and_fails_nothing() -> None:
-    found = judged(Gates(baseline=suite([1.0] * 20)), suite([0.0] + [1.0] * 19))
-    assert found.met is None
-    assert "undecidable: no difference is shown, and none is ruled out" in found.sentence
+def test_a_loss_that_chance_explains_fails_nothing_unless_undecidable_is_to_fail() -> None:
+    before, after = suite([1.0] * 20), suite([0.0] + [1.0] * 19)
+    found = judged(Gates(baseline=before), after)
+    assert found.met is True
+    assert "undecidable: no regression shown (could have missed up to " in found.sentence
+    strict = judged(Gates(baseline=before, undecidable="fail"), after)
+    assert strict.met is False
+    assert strict.sentence.endswith("; undecidable counts as failed")
+
+
+def test_five_cases_that_all_fell_from_pass_to_fail_shut_the_gate() -> None:
+    found = judged(Gates(baseline=suite([1.0] * 5)), suite([0.0] * 5))
+    assert found.met is False
+    assert "regressed: all 5 cases went from pass to fail" in found.sentence
 
 
 def test_the_same_scores_meet_the_gate() -> None:
     found = judged(Gates(baseline=suite([1.0, 0.5, 0.0])), suite([1.0, 0.5, 0.0]))
-    assert (found.met, found.sentence) == (True, "tests/test_x.py::test_capitals: the same scores in 3 pairs of cases")
+    assert found.met is True
+    shown = "the same scores in 3 pairs of cases: no regression shown (could have missed up to 70.8 points)"
+    assert found.sentence == f"tests/test_x.py::test_capitals: {shown}"
+    enough = judged(Gates(baseline=suite([1.0] * 100), margin=0.05), suite([1.0] * 100))
+    assert "the same scores in 100 pairs of cases: equivalence shown" in enough.sentence
 
 
 def test_an_improvement_meets_the_gate() -> None:
@@ -86,7 +100,7 @@ def test_many_suites_do_not_find_a_regression_by_chance() -> None:
     names = [f"test_{place}" for place in range(10)]
     before = [case for name in names for case in suite([1.0] * 20, name=name)]
     after = [case for name in names for case in suite(worse if name == "test_0" else [1.0] * 20, name=name)]
-    assert judged(Gates(baseline=before), after).met is None, "among ten it is what chance gives"
+    assert judged(Gates(baseline=before), after).met is True, "among ten it is what chance gives"
 
 
 def test_an_edited_case_is_another_case() -> None:
@@ -96,9 +110,10 @@ def test_an_edited_case_is_another_case() -> None:
     assert "no case in common, 20 with changed content" in found.sentence
 
 
-def test_suites_without_a_partner_are_named() -> None:
+def test_suites_without_a_partner_are_named_and_nothing_in_common_is_refused() -> None:
     found = judged(Gates(baseline=suite([1.0, 1.0], name="test_old")), suite([1.0, 1.0], name="test_new"))
     assert found.met is None
+    assert found.sentence.startswith("no suite is in both runs; ")
     assert "1 suites only in the baseline: tests/test_x.py::test_old" in found.sentence
     assert "1 suites not in the baseline: tests/test_x.py::test_new" in found.sentence
 

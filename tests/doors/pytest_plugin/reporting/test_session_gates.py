@@ -61,14 +61,26 @@ def test_a_baseline_fails_a_run_only_where_it_is_significantly_worse(pytester: p
     good, bad = ({f"c{place:02}": score for place in range(20)} for score in (1.0, 0.6))
     run(pytester, "--eval-json=good.json", scores=good)
     same = run(pytester, "--eval-baseline=good.json", scores=good)
-    same.stdout.fnmatch_lines(["--eval-baseline met: *the same scores in 20 pairs of cases"])
+    same.stdout.fnmatch_lines(["--eval-baseline met: *the same scores in 20 pairs of cases: no regression shown*"])
     assert same.ret == 0
     worse = run(pytester, "--eval-baseline=good.json", scores=bad)
     worse.stdout.fnmatch_lines(["--eval-baseline NOT MET: *regressed: -40.0 points*", "*20 passed*"])
     assert worse.ret == 1
     by_chance = run(pytester, "--eval-baseline=good.json", scores={**good, "c00": 0.6})
-    by_chance.stdout.fnmatch_lines(["--eval-baseline undecidable: *no difference is shown, and none is ruled out*"])
+    by_chance.stdout.fnmatch_lines(["--eval-baseline met: *no regression shown (could have missed up to *"])
     assert by_chance.ret == 0
+    strict = run(pytester, "--eval-baseline=good.json", "--eval-undecidable=fail", scores={**good, "c00": 0.6})
+    strict.stdout.fnmatch_lines(["--eval-baseline NOT MET: *; undecidable counts as failed"])
+    assert strict.ret == 1
+    close = run(pytester, "--eval-baseline=good.json", "--eval-margin=0.3", scores=good)
+    close.stdout.fnmatch_lines(["--eval-baseline met: *equivalence shown: the difference is within ±30 points*"])
+
+
+def test_a_baseline_without_anything_in_common_is_refused_and_fails_the_run(pytester: pytest.Pytester) -> None:
+    run(pytester, "--eval-json=other.json", test=CAPITALS.format(scores={"a": 1.0}).replace("test_", "test_old_"))
+    refused = run(pytester, "--eval-baseline=other.json", a=1.0)
+    refused.stdout.fnmatch_lines(["--eval-baseline refused: no suite is in both runs; *"])
+    assert refused.ret == 1
 
 
 def test_a_run_can_be_the_baseline_of_the_next(pytester: pytest.Pytester) -> None:

@@ -202,4 +202,4 @@ def _failure_row(outcome: EvalOutcome) -> tuple[Words, ...]:
 
 def gate_word(met: bool | None) -> str:
     """Return the word for the result of a gate."""
-    return "undecidable" if met is None else "met" if met else "NOT MET"
+    return "refused" if met is None else "met" if met else "NOT MET"

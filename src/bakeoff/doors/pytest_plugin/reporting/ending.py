@@ -42,8 +42,8 @@ class Ending:
 
     @property
     def failed(self) -> bool:
-        """Tell whether a gate was not met or a file could not be written."""
-        return bool(self.problems) or any(gate.met is False for gate in self.summary.gates)
+        """Tell whether a gate was not met or refused, or a file could not be written."""
+        return bool(self.problems) or not all(gate.met for gate in self.summary.gates)
 
 
 def read_options(config: pytest.Config) -> Requested:
@@ -58,7 +58,13 @@ def read_options(config: pytest.Config) -> Requested:
         before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline).outcomes
     except BakeoffError as error:
         raise pytest.UsageError(str(error)) from error
-    gates = Gates(option.eval_min_pass_rate, option.eval_min_score, before)
+    gates = Gates(
+        option.eval_min_pass_rate,
+        option.eval_min_score,
+        before,
+        margin=option.eval_margin,
+        undecidable=option.eval_undecidable,
+    )
     return Requested(option.eval_json, option.eval_html, option.eval_junit, gates)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult
@@ -12,7 +13,7 @@ from bakeoff.record import reaches
 from bakeoff.report.formatting import percent, visible
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.gates import GateVerdict, Losses, Ruling, judge_all
+from bakeoff.stats.gates import GateVerdict, Losses, Ruling, decide, exit_code_of, judge_all, nothing_shown
 
 _MOST_NAMED = 5
 _WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)
@@ -21,11 +22,13 @@ _Suites = Mapping[SuiteName, list[EvalOutcome]]
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """The gates that were asked for. `baseline` holds the outcomes of an earlier run."""
+    """The gates that were asked for. `baseline` holds the outcomes of an earlier run; the two after it are its rule."""
 
     min_pass_rate: float | None = None
     min_score: float | None = None
     baseline: Sequence[EvalOutcome] | None = None
+    margin: float | None = None
+    undecidable: UndecidableRule = "pass"
     prefix: str = "--eval-"
 
 
@@ -37,7 +40,7 @@ def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], numbers: Numbers)
     if gates.min_score is not None:
         found.append(("min-score", *_min_score(gates.min_score, numbers)))
     if gates.baseline is not None:
-        found.append(("baseline", *_against_baseline(gates.baseline, outcomes)))
+        found.append(("baseline", *_against_baseline(gates, gates.baseline, outcomes)))
     if not numbers.cases:
         found = [(option, False, "no eval was run") for option, _, _ in found]
     return tuple(GateResult(option=gates.prefix + option, met=met, sentence=why) for option, met, why in found)
@@ -60,19 +63,27 @@ def _min_score(wanted: float, numbers: Numbers) -> tuple[bool, str]:
     return reaches(numbers.score, wanted), sentence
 
 
-def _against_baseline(before: Iterable[EvalOutcome], after: Iterable[EvalOutcome]) -> tuple[bool | None, str]:
-    """Compare suite by suite, case by case. Holm's correction keeps many suites from finding a regression by chance."""
+def _against_baseline(
+    gates: Gates, before: Iterable[EvalOutcome], after: Iterable[EvalOutcome]
+) -> tuple[bool | None, str]:
+    """Compare suite by suite, case by case. Holm's correction keeps many suites from finding a regression by chance.
+
+    The rule is that of `bakeoff compare`. None: the gate refuses, because too much is missing.
+    """
     was, now = _by_suite(before), _by_suite(after)
     common = [name for name in now if name in was]
     compared = {str(name): compare(_cells(was[name]), _cells(now[name])) for name in common}
     losses = {str(name): (_losses(was[name]), _losses(now[name])) for name in common}
-    rulings = judge_all(compared, losses=losses)
-    # A suite with the same score in every case has not regressed, however few cases it has.
-    decisive = {one.verdict for name, one in rulings.items() if one.refused or not _same(compared[name])}
-    undecidable = not rulings or GateVerdict.UNDECIDABLE in decisive
-    met = False if GateVerdict.REGRESSED in decisive else None if undecidable else True
+    rulings = judge_all(compared, margin=gates.margin, losses=losses)
+    decisions = [
+        decide(compared[name], ruling, margin=gates.margin, undecidable=gates.undecidable)
+        for name, ruling in rulings.items()
+    ]
+    code = exit_code_of(decision.exit_code for decision in decisions) if decisions else 3
     parts = [*_sentences(compared, rulings), *_in_one_run_only(was, now)]
-    return met, "; ".join(parts) or "no suite is in both runs"
+    if code == 1 and not any(ruling.verdict is GateVerdict.REGRESSED for ruling in rulings.values()):
+        parts.append("undecidable counts as failed")
+    return {0: True, 1: False}.get(code), "; ".join(["no suite is in both runs"] * (not common) + parts)
 
 
 def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
@@ -113,7 +124,8 @@ def _sentence(compared: Comparison, ruling: Ruling) -> str:
     pairs = f"{compared.cases} pairs of cases" if compared.paired else "no case in common"
     changed = f", {len(compared.changed)} with changed content" if compared.changed else ""
     if _same(compared) and not ruling.refused:
-        return f"the same scores in {pairs}{changed}"
+        shown = ruling.sentence if ruling.verdict is GateVerdict.EQUIVALENT else nothing_shown(compared)
+        return f"the same scores in {pairs}{changed}: {shown}"
     counts = f", {compared.losses} worse and {compared.wins} better" if compared.paired else ""
     return f"{ruling.sentence} ({pairs}{counts}{changed})"
 
