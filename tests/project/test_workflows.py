@@ -6,6 +6,7 @@ Four linters read them, each of which knows what the others do not. Their script
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -210,6 +211,7 @@ def programs_that_only_note(folder: Path, *names: str) -> str:
 
 def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Path) -> None:
     given = {"agents": "oracle,nop", "exercise": "plant-rota", "npm-packages": "@a/b@1 *", "python-packages": "c"}
+    given["baseline"] = "earlier"
     path = programs_that_only_note(tmp_path / "bin", "npm", "python", "sudo")
     github = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(tmp_path), "GITHUB_RUN_ID": "7", "RUNNER_OS": "Linux"}
     github |= {"GITHUB_REPOSITORY": "o/r", "GITHUB_SERVER_URL": "https://example.com", "OPENAI_API_KEY": "canary-9d3f"}
@@ -218,10 +220,14 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
     for step in steps_of(ACTION):
         if "run" in step:
             variables = environment_of(step, **given)
+            if step["name"] == "Compare with the baseline":
+                [run] = (tmp_path / "work" / "results" / "runs").iterdir()
+                shutil.copytree(run, tmp_path / "work" / "earlier")
             done = run_script(step["run"], tmp_path / "work", PATH=path, HOME=str(tmp_path), **github, **variables)
             assert done.returncode == 0, (step["name"], done.stdout, done.stderr)
             said += done.stdout
     assert "100.0 %" in said
+    assert "no regression shown" in " ".join(said.split())
     file = json.loads((tmp_path / "work" / "results" / "latest.json").read_text())
     assert file["metadata"]["agent"] in ("oracle", "nop")
     assert file["metadata"]["runUrl"] == "https://example.com/o/r/actions/runs/7"
