@@ -104,6 +104,20 @@ def test_the_first_proposal_is_a_value_that_another_test_expects_in_the_same_pla
     assert with_edits(text, edits[2]).splitlines()[1] == '    assert f(1) != "one"'
 
 
+def test_a_changed_sentence_is_made_of_words_of_the_suite() -> None:
+    text = 'def test_a():\n    assert f(1) == "One fern was watered"\n\ndef test_b():\n    assert g(2) == "cactus"\n'
+    proposals = Proposals({"test_a.py": text}, random.Random(1))
+    (_, first), _ = proposals.tests
+    changed = {with_edits(text, each.edits).splitlines()[1] for _ in range(40) for each in proposals.candidates(first)}
+    assert {line for line in changed if " == " in line} == {
+        '    assert f(1) == "cactus"',
+        '    assert f(1) == "Cactus fern was watered"',
+        '    assert f(1) == "One cactus was watered"',
+        '    assert f(1) == "One fern cactus watered"',
+        '    assert f(1) == "One fern was cactus"',
+    }
+
+
 # ------------------------------------------------------------------------------------------------ search and runs
 
 SUITE = """

@@ -21,6 +21,7 @@ from bakeoff.grading.syntax import ASSERTED, EXPECTED, GIVEN, Edit, TestSource, 
 _MOST_VALUES = 4  # of one rank that are tried
 _QUOTED = re.compile(r"""([a-zA-Z]*)('{3}|"{3}|['"`])(.*)\2""", re.DOTALL)
 _CHANGEABLE = re.compile(r"(?<!\\)[a-zA-Z0-9]")
+_WORD = re.compile(r"(?<![\\\w])[a-zA-Z]{3,}(?!\w)")
 _TABLE_COLUMNS = 3
 _SHORT = 4  # a text of two characters with its quotes
 _PATTERNS = ("raises", "assertRegex", "assertRaisesRegex", "assertWarnsRegex", "match=", "match ", "search ")
@@ -93,6 +94,8 @@ class Proposals:
         for _, test in self.tests:
             for value in (*test.values, *(value for row in test.rows for value in row)):
                 self._by_role.setdefault(value.role, {}).setdefault(value.text, value)
+        known = (value for values in self._by_role.values() for value in values.values() if value.kind == "text")
+        self._words = sorted({word.lower() for value in known for word in _WORD.findall(value.text)})
 
     def candidates(self, test: TestSource) -> Iterator[Perturbation]:
         """Yield perturbations of one test, the most natural first."""
@@ -138,10 +141,25 @@ class Proposals:
             return _changed_number(text, far=value.comparison == "close")
         if value.kind == "text" and (found := _QUOTED.fullmatch(text)) is not None:
             pattern = value.comparison == "part" and value.role.startswith(_PATTERNS)
-            return self._changed_text(text, found.start(3), found.end(3), pattern=pattern)
+            other = None if pattern else self._with_other_word(value, found.start(3), found.end(3))
+            return other or self._changed_text(text, found.start(3), found.end(3), pattern=pattern)
         if value.kind == "pattern":
             return self._changed_text(text, 1, text.rindex("/"), pattern=True)
         return None
+
+    def _with_other_word(self, value: Value, start: int, end: int) -> str | None:
+        """Return a text with one word replaced by another one of the suite, which stands out less than a misspelt one.
+
+        A text in which a single word is looked for may well hold the other one, too.
+        """
+        words = list(_WORD.finditer(value.text, start, end))
+        others = [word for word in self._words if word not in value.text.lower()]
+        if not words or not others or (value.comparison == "part" and len(words) == 1):
+            return None
+        old, new = self._draw.choice(words), self._draw.choice(others)
+        cased = new.upper() if old[0].isupper() else new.capitalize() if old[0][0].isupper() else new
+        changed = f"{value.text[: old.start()]}{cased}{value.text[old.end() :]}"
+        return None if changed in self._by_role[value.role] else changed  # another test expects it: already proposed
 
     def _changed_text(self, text: str, start: int, end: int, *, pattern: bool = False) -> str | None:
         searched = _SPECIAL.sub(lambda found: " " * len(found[0]), text) if pattern else text
