@@ -109,7 +109,7 @@ def test_a_changed_sentence_is_made_of_words_of_the_suite() -> None:
     proposals = Proposals({"test_a.py": text}, random.Random(1))
     (_, first), _ = proposals.tests
     changed = {with_edits(text, each.edits).splitlines()[1] for _ in range(40) for each in proposals.candidates(first)}
-    assert {line for line in changed if " == " in line} == {
+    assert {line for line in changed if "f(1) ==" in line} == {
         '    assert f(1) == "cactus"',
         '    assert f(1) == "Cactus fern was watered"',
         '    assert f(1) == "One cactus was watered"',
