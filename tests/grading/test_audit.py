@@ -75,7 +75,7 @@ def test_a_report_has_the_numbers_of_every_case_and_of_all() -> None:
     text = to_markdown(describe_audit(whole))
     assert "1 of 2 cases are fit for use." in text
     assert "| `adder` | 4 | 3/4 | 5/5 |" in text
-    assert "1 of 10 gradings of references failed: 10.0 %" in text
+    assert "1 of 10: 10.0 %" in text
     assert "6 of 8 (75.0 %)" in text
     assert "`a.py:3`" in text
     assert "`a.py:9`" not in text

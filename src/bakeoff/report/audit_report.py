@@ -115,7 +115,7 @@ def _totals(audit: Audit) -> Iterator[tuple[str, str]]:
         yield "tests with a twin", f"{tests - unproven} of {tests} ({percent(1 - unproven / tests)})"
     if rounds:
         rate = f"{percent(failed / rounds)} ({span(flake_interval(cases))})"
-        yield "flake rate", f"{failed} of {rounds} gradings of references failed: {rate}"
+        yield "flaky gradings of references", f"{failed} of {rounds}: {rate}"
     passed = sum(len(case.nop_passed) for case in cases)
     yield "tests that pass without work", f"{passed} of {tests}"
     tried = sum(len(case.cheats) for case in cases)
