@@ -177,6 +177,19 @@ class ScorerSpec(FrozenModel):
         return fingerprint(self.model_dump(exclude_defaults=True))
 
 
+CONTROLS = frozenset({"nop", "oracle", "cheat"})
+"""The kinds of subjects that test the cases. They are not compared with others."""
+
+
+class UntilDecided(FrozenModel):
+    """Compare all subjects in pairs while the plan runs, and run no trial that only decided pairs would need."""
+
+    alpha: float = Field(default=0.05, gt=0, lt=1, description="the chance that any pair is decided wrongly, at most")
+    margin: float | None = Field(
+        default=None, gt=0, le=1, description="a pair is equivalent within it; None decides only by a difference"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One case × one subject × one round. `index` is its place in the order of the plan."""
@@ -205,6 +218,7 @@ class Plan(FrozenModel):
     sparse: bool = Field(
         default=False, description="not every subject has every case: a trial without a record was not planned"
     )
+    until_decided: UntilDecided | None = Field(default=None, description="None runs every trial")
 
     @property
     def size(self) -> int:
@@ -230,6 +244,11 @@ class Plan(FrozenModel):
         index = (round_ * len(self.cases) + case_at) * len(self.subjects) + subject_at
         return self.trial_of(self.cases[case_at], self.subjects[subject_at], round_, index)
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Return the names of the subjects that are not controls."""
+        return tuple(spec.name for spec in self.subjects if spec.kind not in CONTROLS)
+
     def with_changes(self, **changes: Any) -> Self:
         """Return a changed plan. `model_copy` would also copy the cached properties of this one."""
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
@@ -247,6 +266,11 @@ class Plan(FrozenModel):
         ):
             twice = [name for name, count in Counter(names).items() if count > 1]
             found += [f"{what} {name!r} is used more than once in plan {self.name!r}: rename one" for name in twice]
+        if self.until_decided is not None and len(self.compared) < 2:
+            found.append(
+                f"plan {self.name!r} is to run until decided, which compares subjects in pairs, and has "
+                f"{len(self.compared)} subjects to compare (controls do not count): add one, or run every trial"
+            )
         return found + [problem for case in self.cases for problem in case.problems()]
 
     def trial_of(self, case: Case, subject: SubjectSpec, round_: int, index: int) -> Trial:

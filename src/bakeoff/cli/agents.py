@@ -11,6 +11,7 @@ from bakeoff.cli.flags import (
     AgentFiles,
     AgentFlags,
     AsJson,
+    DecisionFlags,
     EndingFlags,
     ExerciseFlags,
     NoOpen,
@@ -41,6 +42,7 @@ def run_agents(
     print_instructions: bool = flag(False, "Print the prompts of the exercises and run nothing."),
     require_audit: RequireAudit = None,
     flags: RunFlags = _RUN_FLAGS,
+    decision: DecisionFlags,
     no_open: NoOpen = False,
     ending: EndingFlags,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 from bakeoff.cli.audited import audited
 from bakeoff.cli.console import can_ask, out, say, warn
 from bakeoff.cli.dry_run import print_dry_run, print_plan
-from bakeoff.cli.flags import ComponentsFlags, EndingFlags, RunFlags, SuiteFlags, VerifyFlags
+from bakeoff.cli.flags import ComponentsFlags, DecisionFlags, EndingFlags, RunFlags, SuiteFlags, VerifyFlags
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
 from bakeoff.doors.components.plan import build_plan, case_of
 from bakeoff.doors.components.request import ComponentsRequest
@@ -25,6 +25,7 @@ def run_components(
     wanted: ComponentsFlags,
     require_audit: Path | None,
     flags: RunFlags,
+    decision: DecisionFlags,
     no_open: bool,
     ending: EndingFlags,
 ) -> int:
@@ -37,7 +38,7 @@ def run_components(
         given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
         def show(request: ComponentsRequest) -> None:
-            print_plan(out(), check_plan(build_plan(request, _suites_of(request)), options))
+            print_plan(out(), check_plan(decision.applied(build_plan(request, _suites_of(request))), options))
 
         answers = ask_for_run(request, show, jobs=options.jobs, given=given)
         if answers is None:
@@ -48,12 +49,12 @@ def run_components(
     suites = _suites_of(request)
     if require_audit is not None:
         suites = audited(suites, [case_of(suite, request) for suite in suites], require_audit)
-    plan = build_plan(request, suites)
+    plan = decision.applied(build_plan(request, suites))
     if flags.dry_run:
         print_dry_run(check_plan(plan, options))
         return PASSED
     if len(gradable := gradable_suites(suites)) < len(suites):
-        plan = build_plan(request, gradable)
+        plan = decision.applied(build_plan(request, gradable))
     from bakeoff.doors.components.tools import check_servers
 
     checked = check_plan(plan, options)

@@ -33,6 +33,12 @@ def print_plan(console: Console, checked: CheckedPlan) -> None:
         f"plan {visible(plan.name)}: {plan.size:,} trials = "
         f"{len(plan.cases):,} cases × {len(plan.subjects)} subjects × {plan.rounds} rounds"
     )
+    if plan.until_decided is not None:
+        margin = plan.until_decided.margin
+        within = "" if margin is None else f", equivalent within ±{100 * margin:g} points"
+        console.print(
+            f"until decided: subjects are compared in pairs after every case{within}; this is the most it runs"
+        )
     threshold = "none, scores are only recorded" if plan.threshold is None else f"{plan.threshold:g}"
     console.print(f"pass threshold: {threshold}")
     console.print(f"scorers: {', '.join(scorer.kind for scorer in plan.scorers)}")

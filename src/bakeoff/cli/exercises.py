@@ -14,7 +14,7 @@ from rich.text import Text
 from bakeoff.cli.audited import audited
 from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import AgentFlags, EndingFlags, ExerciseFlags, ReportFlags, RunFlags, VerifyFlags
+from bakeoff.cli.flags import AgentFlags, DecisionFlags, EndingFlags, ExerciseFlags, ReportFlags, RunFlags, VerifyFlags
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
 from bakeoff.doors.exercises.agents import agent_statuses, known_agents
 from bakeoff.doors.exercises.exercises import Exercise, find_exercises
@@ -38,6 +38,7 @@ def run_agents(
     print_instructions: bool,
     require_audit: Path | None,
     flags: RunFlags,
+    decision: DecisionFlags,
     no_open: bool,
     ending: EndingFlags,
 ) -> int:
@@ -49,12 +50,12 @@ def run_agents(
     if print_instructions:
         _print_prompts(exercises, request)
         return PASSED
-    plan = build_plan(request, exercises)
+    plan = decision.applied(build_plan(request, exercises))
     if flags.dry_run:
         print_dry_run(check_plan(plan, options))
         return PASSED
     if len(fit := gradable(exercises, request)) < len(exercises):
-        plan = build_plan(request, fit)
+        plan = decision.applied(build_plan(request, fit))
     checked = check_plan(plan, options)
     _warn_of_readable_examples(checked, request)
     return carry_out(checked, ending, opened=not no_open)

@@ -7,8 +7,10 @@ from typer import Argument, Option
 
 from bakeoff._kernel.choices import ComparisonGate, ReplayMode, SandboxName, UndecidableRule
 from bakeoff.cli.declare import Flags, flag
+from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
+    from bakeoff.plan import Plan
     from bakeoff.report.ci import CiOutputs
 
 Results = Annotated[Path, Option(metavar="DIR", help="The folder that holds the runs.")]
@@ -63,6 +65,25 @@ class PlanFlags(Flags):
         Path(".bakeoff/recordings"), "The folder of recorded model calls.", metavar="DIR", envvar="BAKEOFF_RECORDINGS"
     )
     trace: bool = flag(False, "Send OpenTelemetry spans (needs the extra `otel`).")
+
+
+class DecisionFlags(Flags):
+    """The options of commands whose runs can end as soon as all comparisons of their subjects are decided."""
+
+    until_decided: bool = flag(False, "Compare subjects in pairs after every case; run no trial that decides nothing.")
+    margin: float | None = flag(
+        None, "With --until-decided: a pair is equivalent within this difference, such as 0.05.", metavar="SHARE"
+    )
+
+    def applied(self, plan: "Plan") -> "Plan":
+        """Return the plan, to be run until it is decided if that was asked for."""
+        from bakeoff.plan import UntilDecided
+
+        if self.margin is not None and not self.until_decided:
+            raise UsageError(f"--margin {self.margin:g} is for --until-decided: add it, or leave out --margin")
+        if self.margin is not None and not 0 < self.margin <= 1:
+            raise UsageError(f"--margin {self.margin:g} is not above 0 and at most 1: 0.05 stands for 5 points")
+        return plan.with_changes(until_decided=UntilDecided(margin=self.margin)) if self.until_decided else plan
 
 
 class JobFlags(PlanFlags):

@@ -20,6 +20,7 @@ from bakeoff.cli.flags import (
     AuditFlags,
     CompareFlags,
     ComponentsFlags,
+    DecisionFlags,
     EndingFlags,
     MergeFlags,
     NoOpen,
@@ -96,6 +97,7 @@ def run_components(
     wanted: ComponentsFlags,
     require_audit: RequireAudit = None,
     flags: RunFlags,
+    decision: DecisionFlags,
     no_open: NoOpen = False,
     ending: EndingFlags,
 ) -> None:

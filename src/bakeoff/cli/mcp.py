@@ -7,7 +7,7 @@ import typer
 from typer import Argument
 
 from bakeoff.cli.declare import command, flag
-from bakeoff.cli.flags import AsJson, EndingFlags, EvaluationFlags, NoOpen, PlanFlags, ServerFlags
+from bakeoff.cli.flags import AsJson, DecisionFlags, EndingFlags, EvaluationFlags, NoOpen, PlanFlags, ServerFlags
 
 FailOn: TypeAlias = Literal["error", "warning", "never"]
 _TOOLS = "bakeoff.cli.mcp_tools"
@@ -18,7 +18,14 @@ mcp = typer.Typer(
 
 
 @command(mcp, "evaluate", "bakeoff.cli.mcp_evaluate")
-def evaluate(*, wanted: EvaluationFlags, flags: PlanFlags, no_open: NoOpen = False, ending: EndingFlags) -> None:
+def evaluate(
+    *,
+    wanted: EvaluationFlags,
+    flags: PlanFlags,
+    decision: DecisionFlags,
+    no_open: NoOpen = False,
+    ending: EndingFlags,
+) -> None:
     """Ask every model every prompt, and compare the tools it calls with the expected calls.
 
     --dry-run checks everything except the servers.

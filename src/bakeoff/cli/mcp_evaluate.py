@@ -2,29 +2,35 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from bakeoff.cli.console import out, say
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import EndingFlags, EvaluationFlags, PlanFlags
+from bakeoff.cli.flags import DecisionFlags, EndingFlags, EvaluationFlags, PlanFlags
 from bakeoff.cli.run_plan import PASSED, EndedRun, check_plan, conclude, run_checked
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.files import McpResults, write_combined
 from bakeoff.doors.mcp_suite.suites import SelectedSuite, prepare, read_suites
-from bakeoff.errors import InfraError, UsageError
+from bakeoff.errors import InfraError, PlanError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.report.formatting import percent, visible
 from bakeoff.report.output_files import refuse_unwritable
 
 
-def evaluate(*, wanted: EvaluationFlags, flags: PlanFlags, no_open: bool, ending: EndingFlags) -> int:
+def evaluate(
+    *, wanted: EvaluationFlags, flags: PlanFlags, decision: DecisionFlags, no_open: bool, ending: EndingFlags
+) -> int:
     """Evaluate every suite in turn, and return the exit code of the worst."""
     request, options = EvaluationRequest(**wanted.values()), flags.options()
     if request.report.exists() and not request.report.is_dir():
         raise UsageError(f"--report {request.report} is a file: name a folder")
     refuse_unwritable("--report", request.report / "test-report.json")
     ending.outputs()
-    suites = read_suites(request, options)
+    read = read_suites(request, options)
+    suites = [replace(selected, plan=decision.applied(selected.plan)) for selected in read]
+    if problems := [problem for selected in suites for problem in selected.plan.problems()]:
+        raise PlanError(problems)  # before any server is started
     if flags.dry_run:
         for selected in suites:
             _print_plan(selected, options)

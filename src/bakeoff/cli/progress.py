@@ -76,8 +76,10 @@ class RunProgress:
             parts.append(f"{self.lost} lost")
         if self.spent.cost is not None:
             parts.append(cost(self.spent.cost))
+        if (decisions := self.control.decisions) is not None:
+            parts.append(f"{decisions.decided} of {decisions.pairs} pairs decided")
         if left := self.seconds_left:
-            parts.append(f"about {duration(left)} left")
+            parts.append(f"{'about' if decisions is None else 'at most'} {duration(left)} left")
         return ", ".join(parts)
 
     def about(self, subject: str) -> str:

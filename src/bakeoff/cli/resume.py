@@ -11,7 +11,7 @@ from bakeoff.cli.console import out
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import EndingFlags, RescoreFlags, ResumeFlags
 from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
-from bakeoff.engine.resume import read_progress
+from bakeoff.engine.resume import read_progress, trials_left
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.report.formatting import visible
@@ -23,7 +23,7 @@ def resume_run(*, run: str, flags: ResumeFlags, ending: EndingFlags) -> int:
     folder, options = find_run(flags.results, run), flags.options()
     plan = folder.read_plan()
     if flags.dry_run:
-        left = plan.size - read_progress(folder, plan, options).finished.count()
+        left = trials_left(plan, read_progress(folder, plan, options))
         out().print(Text(f"run {visible(folder.name)}: {left:,} of {plan.size:,} trials are left to do"))
         print_dry_run(check_plan(plan, options))
         return PASSED

@@ -26,6 +26,7 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.report.ci import CiRun, write_ci_outputs
+from bakeoff.report.comparisons import describe_comparisons
 from bakeoff.report.formatting import cost
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.summary import Summary, summarise
@@ -104,8 +105,9 @@ def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder 
     finished = FinishedRun(folder, plan, options, summarise(plan, folder.latest_records(plan)))
     ended = EndedRun(finished, checked.door, checked.door.finish(finished), interrupted)
     if not ending.as_json:
-        text = ended.results.text
+        text, compared = ended.results.text, describe_comparisons(finished.summary)
         print_blocks(out(), [summary_table(finished.summary)] if text is None else text)
+        print_blocks(out(), [compared] if compared else [])
         print_spending(err(), finished.summary, folder)
     if interrupted:
         say(f"interrupted; continue with `{_command('resume', finished)}`")

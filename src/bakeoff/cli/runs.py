@@ -16,7 +16,7 @@ from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
 from bakeoff.report.formatting import cost, percent, visible
 from bakeoff.report.html.entries import Unreadable, read_entries
-from bakeoff.report.run_summary import summary_table
+from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.report.terminal import print_blocks
 from bakeoff.storage.journal import Damage, Mark
@@ -104,7 +104,7 @@ def show_run(*, run: str, results: Path, as_json: bool) -> None:
     console = out()
     state = "running" if folder.is_being_written() else "complete" if summary.complete else "incomplete"
     console.print(f"{folder.label}: {state}")
-    print_blocks(console, [summary_table(summary)])
+    print_blocks(console, summary_blocks(summary))
     print_spending(console, summary, folder)
     _print_failures(_first_not_passed(plan, folder, tally.cases))
 

@@ -27,6 +27,7 @@ class TrialPool:
         width: how many trials run at a time.
         commit: awaited with each record; the worker takes no further job until it returns.
         journal: where spending is written as it arrives.
+        needed: asked before each trial; one that is no longer needed is dropped without a record.
     """
 
     def __init__(
@@ -37,12 +38,14 @@ class TrialPool:
         width: int,
         commit: Callable[[Record], Awaitable[None]],
         journal: RunJournal | None = None,
+        needed: Callable[[Job], bool] = lambda _: True,
     ) -> None:
         self._runner = runner
         self._budget = budget
         self._width = width
         self._commit = commit
         self._journal = journal
+        self._needed = needed
         self._queue: asyncio.Queue[Job | None] = asyncio.Queue(max(width, _LEAST_QUEUE))
         self.limit_reached: str | None = None
 
@@ -64,6 +67,8 @@ class TrialPool:
 
     async def _work(self) -> None:
         while (job := await self._queue.get()) is not None:
+            if not self._needed(job):
+                continue
             self.limit_reached = self._budget.exceeded()
             if self.limit_reached:
                 if job.prior is None:  # the record of an attempt is never replaced by one without

@@ -8,7 +8,8 @@ from bakeoff.engine.trial import Job
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.record import NO_USAGE, Record, Round, Usage
+from bakeoff.stats.decisions import PairDecisions, random_order
 from bakeoff.storage.journal import Damage, Spent, record_at
 from bakeoff.storage.run_folder import RunFolder
 
@@ -21,10 +22,26 @@ class Progress:
     attempted: dict[int, int] = field(default_factory=dict)  # trial -> place of its record, where only scoring is left
     spent: Usage = NO_USAGE
     spent_on: dict[str, Usage] = field(default_factory=dict)  # attempt key -> spending on an unfinished trial
+    rounds: dict[int, Round] = field(default_factory=dict)  # trial -> result, in a run that ends when it is decided
+
+    def decisions(self, plan: Plan) -> PairDecisions | None:
+        """Return the comparisons so far of a run that ends when it is decided, None for others.
+
+        While a pair is open, lost trials are left out: they are tried again.
+        """
+        if plan.until_decided is None:
+            return None
+        every, finished = PairDecisions(plan), PairDecisions(plan)
+        for index, result in self.rounds.items():
+            trial = plan.trial(index)
+            every.add_round(trial.subject.name, trial.case.id, trial.round, result)
+            if self.finished[index]:
+                finished.add_round(trial.subject.name, trial.case.id, trial.round, result)
+        return every if every.decided == every.pairs else finished
 
 
 def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> Progress:
-    """Read the journal once, in constant memory.
+    """Read the journal once, in constant memory unless the run ends when it is decided.
 
     A record of an edited case or subject does not belong to the plan, and is ignored.
     """
@@ -48,12 +65,23 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> Progres
                 progress.attempted.pop(trial.index, None)
             if finished or entry.attempted:
                 progress.spent_on.pop(entry.attempt_key, None)
+            if plan.until_decided is not None and (scored or not entry.attempted):
+                progress.rounds[trial.index] = Round.of(entry)
     return progress
 
 
+def trials_left(plan: Plan, progress: Progress) -> int:
+    """Return how many trials are unfinished and, in a run that ends when it is decided, still needed."""
+    decisions = progress.decisions(plan)
+    if decisions is None:
+        return plan.size - progress.finished.count()
+    needed = [decisions.needs(spec.name) for spec in plan.subjects]
+    return sum(not progress.finished[index] and needed[index % len(needed)] for index in range(plan.size))
+
+
 def pending_jobs(plan: Plan, progress: Progress, folder: RunFolder, options: RunOptions) -> Iterator[Job]:
-    """Yield a job for each unfinished trial, in the plan's order."""
-    for index in range(plan.size):
+    """Yield a job for each unfinished trial: in the plan's order, or case by case in random order until decided."""
+    for index in range(plan.size) if plan.until_decided is None else _case_by_case(plan):
         if progress.finished[index]:
             continue
         place = progress.attempted.get(index)
@@ -63,3 +91,12 @@ def pending_jobs(plan: Plan, progress: Progress, folder: RunFolder, options: Run
         elif not options.rescore_only:
             trial = plan.trial(index)
             yield Job(trial, spent=progress.spent_on.get(trial.attempt_key, NO_USAGE))
+
+
+def _case_by_case(plan: Plan) -> Iterator[int]:
+    """Yield the trials of one case after those of another: all subjects of its first round, then of the next."""
+    places = {case.id: place for place, case in enumerate(plan.cases)}
+    for case in (case for unit in random_order(plan) for case in unit):
+        for round_ in range(plan.rounds):
+            first = (round_ * len(plan.cases) + places[case.id]) * len(plan.subjects)
+            yield from range(first, first + len(plan.subjects))

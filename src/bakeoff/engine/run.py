@@ -67,6 +67,7 @@ async def run(
     with RunJournal(folder, redactor) as journal:
         progress = read_progress(folder, plan, options)
         control.finished_before = progress.finished.count()
+        control.decisions = None if options.rescore_only else progress.decisions(plan)
         journal.start(plan, sandbox=control.sandbox, sandbox_wanted=options.sandbox, jobs=options.jobs)
         work = _Work(resolved, options, sandbox, control, journal, Budget(options, progress.spent))
         task = work.start(pending_jobs(plan, progress, folder, options))
@@ -103,9 +104,16 @@ class _Work:
 
     @property
     def reason_to_end(self) -> str:
+        if self._decided:
+            return "decided"
         if self._pool is not None and self._pool.limit_reached:
             return self._pool.limit_reached
         return "interrupted" if self.control.draining else "finished"
+
+    @property
+    def _decided(self) -> bool:
+        decisions = self.control.decisions
+        return decisions is not None and decisions.decided == decisions.pairs
 
     def cancel(self) -> None:
         """Cancel the opening of the resources or the trials, once. The closing of the resources goes on."""
@@ -120,7 +128,14 @@ class _Work:
         async with open_resources(chain(traced, self.resolved.resources()), given) as resources:
             runner = TrialRunner(self.resolved, options, self.sandbox, resources, self.control)
             width = min(options.jobs, self.resolved.plan.size)
-            pool = TrialPool(runner, self.budget, width=width, commit=self.journal.commit, journal=self.journal)
+            pool = TrialPool(
+                runner,
+                self.budget,
+                width=width,
+                commit=self._commit,
+                journal=self.journal,
+                needed=self._is_needed,
+            )
             self._pool = pool
             self._trials = asyncio.create_task(self._submit_all(jobs, pool))
             with _existing_objects_frozen():
@@ -129,9 +144,18 @@ class _Work:
     async def _submit_all(self, jobs: Iterator[Job], pool: TrialPool) -> None:
         async with pool.open():
             for job in jobs:
-                if self.control.draining:
+                if self.control.draining or self._decided:
                     break
                 await pool.submit(job)
+
+    def _is_needed(self, job: Job) -> bool:
+        decisions = self.control.decisions
+        return decisions is None or decisions.needs(job.trial.subject.name)
+
+    async def _commit(self, record: Record) -> None:
+        if self.control.decisions is not None:
+            self.control.decisions.add(record)
+        await self.journal.commit(record)
 
 
 @contextmanager

@@ -2,6 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bakeoff.stats.decisions import PairDecisions
 
 
 class RunControl:
@@ -13,6 +17,7 @@ class RunControl:
         finished_before: trials that were finished when the run was resumed.
         sandbox: the name of the sandbox that commands run in; None where the plan needs none.
         in_flight: subject and case of each running trial, by the trial's index in the plan.
+        decisions: the comparisons so far, of a run that ends when they are decided; None for other runs.
     """
 
     def __init__(self) -> None:
@@ -21,6 +26,7 @@ class RunControl:
         self.finished_before = 0
         self.sandbox: str | None = None
         self.in_flight: dict[int, tuple[str, str]] = {}
+        self.decisions: PairDecisions | None = None
         self._changed = asyncio.Event()
         self._cancel: Callable[[], object] | None = None
 

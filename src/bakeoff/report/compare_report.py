@@ -278,6 +278,11 @@ def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
         yield f"{facts.damaged} damaged lines of the {role}'s journal are not counted"
     if summary.missing:
         yield f"{summary.missing} of the {role}'s {summary.planned} trials were not run"
+    if summary.not_needed:
+        yield (
+            f"the {role}'s run ended when it was decided, without {summary.not_needed} of {summary.planned} trials: p "
+            "and interval assume a fixed number of cases; the anytime-valid intervals are in that run's own report"
+        )
     if summary.replayed:
         yield f"of the {role}, {replay_note(summary.replayed, summary.finished)}"
     if facts.bound:

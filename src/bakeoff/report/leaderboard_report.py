@@ -96,6 +96,8 @@ def _notes(board: Leaderboard) -> Iterator[Phrase]:
         yield "Some subjects were not tried on the same cases: their scores are hardly comparable."
     if board.by_id_alone:
         yield "Some cases were paired by their ids only, because a journal without a plan does not have their content."
+    if any(entry.summary.not_needed for entry in board.entries):
+        yield "Some runs ended when they were decided: intervals and groups assume a fixed number of cases."
     for entry in board.entries:
         if not entry.whole:
             counts = f"{entry.summary.scored:,} of {entry.summary.planned:,} trials of the latest one count"

@@ -5,6 +5,7 @@ from itertools import islice
 
 from bakeoff.record import NO_USAGE, Record, Verdict
 from bakeoff.report.blocks import Block, Column, Datum, Quote, Section, Table, Text, columns, heading, paragraph
+from bakeoff.report.comparisons import STOPPED_NOTE, describe_comparisons
 from bakeoff.report.formatting import judging_note, replay_note, sentence, visible
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
@@ -28,9 +29,15 @@ def describe_run(name: str, records: RunRecords) -> tuple[Block, ...]:
     failures = [*islice(failed_records(records), MOST_FAILURES + 1)]
     return (
         heading("Bakeoff: ", Quote(name)),
-        summary_table(records.summary),
+        *summary_blocks(records.summary),
         _failures(failures) if failures else paragraph(_without_failures(records.summary)),
     )
+
+
+def summary_blocks(summary: Summary) -> tuple[Block, ...]:
+    """Return the table of scores, and the comparisons of a run that ends when they are decided."""
+    comparisons = describe_comparisons(summary)
+    return (summary_table(summary),) if comparisons is None else (summary_table(summary), comparisons)
 
 
 def summary_table(summary: Summary) -> Table:
@@ -65,10 +72,7 @@ def _notes(summary: Summary) -> Iterator[str]:
     size = (_count(summary.cases, "case"), _count(len(subjects), "subject"), _count(summary.rounds, "round"))
     yield f"{' × '.join(size)}; {_pass_rule(summary)}."
     yield "The score is the mean over cases; lost trials and trials that were not run are not in it."
-    if methods := sorted({one.interval.method for one in subjects if one.interval}):
-        yield f"Interval: {', '.join(methods)}."
-    if any(one.interval is None for one in subjects):
-        yield "Undefined: fewer than two cases were scored."
+    yield from _interval_notes(summary)
     if any(one.verdicts.get(Verdict.TIMEOUT) for one in subjects):
         yield "A timeout counts against the subject: it scores 0."
     if any(one.bound for one in subjects):
@@ -83,6 +87,15 @@ def _notes(summary: Summary) -> Iterator[str]:
         yield _replays(summary)
     if summary.judging != NO_USAGE:
         yield sentence(judging_note(summary.judging.tokens, summary.judging.cost))
+
+
+def _interval_notes(summary: Summary) -> Iterator[str]:
+    if methods := sorted({one.interval.method for one in summary.subjects if one.interval}):
+        yield f"Interval: {', '.join(methods)}."
+    if summary.comparisons is not None:
+        yield STOPPED_NOTE
+    if any(one.interval is None for one in summary.subjects):
+        yield "Undefined: fewer than two cases were scored."
 
 
 def _pass_rule(summary: Summary) -> str:

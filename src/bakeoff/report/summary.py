@@ -2,11 +2,11 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.plan import PassRule, Plan, SubjectSpec
+from bakeoff.plan import CONTROLS, PassRule, Plan, SubjectSpec
 from bakeoff.record import (
     LOST,
     NO_USAGE,
@@ -20,13 +20,12 @@ from bakeoff.record import (
     case_verdict,
 )
 from bakeoff.stats.cells import CLUSTER_TAG, Cell
+from bakeoff.stats.decisions import PairDecision, PairDecisions
 from bakeoff.stats.intervals import Interval, score_interval
+from bakeoff.stats.sequential import Decision
 
 MOST_ROUNDS = 100
 """The number of rounds up to which each round has its own mean."""
-
-CONTROLS = frozenset({"nop", "oracle", "cheat"})
-"""The kinds of subjects that test the cases."""
 
 _COUNTED = ("requests", "input", "output", "cache_read", "cache_write", "reasoning")
 
@@ -60,6 +59,7 @@ class SubjectSummary(FrozenModel):
     hidden_score: float | None = None
     hidden_difference: float | None = None  # visible minus hidden: what hard-coded answers gain
     by_round: tuple[float | None, ...] = ()  # the mean over the cases of each round; empty where there are too many
+    not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
 
     @property
     def finished(self) -> int:
@@ -77,8 +77,22 @@ class SubjectSummary(FrozenModel):
 
     @property
     def missing(self) -> int:
-        """Return the number of trials without a record."""
-        return self.planned - self.finished
+        """Return the number of trials without a record that are still to be run."""
+        return self.planned - self.finished - self.not_needed
+
+
+class Comparisons(FrozenModel):
+    """The comparisons of a run that ends when they are decided, and what the decisions saved."""
+
+    alpha: float  # the chance that any pair is decided wrongly, at most
+    margin: float | None
+    pairs: tuple[PairDecision, ...]
+    trials_saved: int
+    cost_saved: float | None  # estimated from the mean cost of each subject's trials; None where no cost is known
+
+    @property
+    def decided(self) -> bool:
+        return all(pair.decision is not Decision.UNDECIDED for pair in self.pairs)
 
 
 class Summary(FrozenModel):
@@ -90,6 +104,7 @@ class Summary(FrozenModel):
     threshold: float | None
     own_rules: bool = False  # cases say in the plan when they pass
     subjects: tuple[SubjectSummary, ...]
+    comparisons: Comparisons | None = None  # of a run that ends when they are decided
 
     @property
     def planned(self) -> int:
@@ -105,8 +120,10 @@ class Summary(FrozenModel):
 
     @property
     def complete(self) -> bool:
-        """Tell whether every planned trial was scored."""
-        return all(subject.scored == subject.planned for subject in self.subjects)
+        """Tell whether every planned trial that is needed was scored. A run that has decided needs no more."""
+        if self.comparisons is not None and self.comparisons.decided:
+            return True
+        return all(subject.scored + subject.not_needed == subject.planned for subject in self.subjects)
 
     @property
     def judged(self) -> tuple[SubjectSummary, ...]:
@@ -240,8 +257,11 @@ class RunTally:
         self._places = {case.id: place for place, case in enumerate(plan.cases)}
         self._tallies = {spec.name: _Tally(len(plan.cases), plan.rounds) for spec in plan.subjects}
         self.cases = CaseVerdicts(plan, ruled_only=True)
+        self._decisions = PairDecisions(plan) if plan.until_decided is not None else None
 
     def add(self, record: Record) -> None:
+        if self._decisions is not None:
+            self._decisions.add(record)
         self._tallies[record.subject].add(record, self._places[record.case], alone=not self.cases.add(record))
 
     def cells(self, subject: str) -> dict[str, Cell]:
@@ -261,13 +281,29 @@ class RunTally:
     def summary(self) -> Summary:
         """Return the numbers so far."""
         plan = self._plan
+        subjects = tuple(map(self._subject, plan.subjects))
         return Summary(
             name=plan.name,
             cases=len(plan.cases),
             rounds=plan.rounds,
             threshold=plan.threshold,
             own_rules=any(case.pass_rule is not None for case in plan.cases),
-            subjects=tuple(map(self._subject, plan.subjects)),
+            subjects=subjects,
+            comparisons=self._comparisons(subjects),
+        )
+
+    def _comparisons(self, subjects: Sequence[SubjectSummary]) -> Comparisons | None:
+        settings = self._plan.until_decided
+        if settings is None or self._decisions is None:
+            return None
+        paid = [(one.not_needed, one.spent + one.judging, one.finished) for one in subjects if one.finished]
+        costs = [count * used.cost / finished for count, used, finished in paid if used.cost is not None]
+        return Comparisons(
+            alpha=settings.alpha,
+            margin=settings.margin,
+            pairs=self._decisions.results(),
+            trials_saved=sum(one.not_needed for one in subjects),
+            cost_saved=sum(costs) if costs else None,
         )
 
     def _subject(self, spec: SubjectSpec) -> SubjectSummary:
@@ -275,6 +311,7 @@ class RunTally:
         cells = [*self._cells(spec.name, {case: values for case, _, values in ruled}).values()]
         judged = tally.judged + Counter(verdict for _, verdict, _ in ruled if verdict and verdict != Verdict.RECORDED)
         planned = self._plan.rounds * len(self._plan.cases)
+        settled = self._decisions is not None and not self._decisions.needs(spec.name)
         return SubjectSummary(
             subject=spec.name,
             bound=tally.bound,
@@ -297,6 +334,7 @@ class RunTally:
             hidden_score=tally.tests and tally.tests.hidden,
             hidden_difference=tally.tests and tally.tests.difference,
             by_round=tuple(total / count if count else None for total, count in tally.rounds),
+            not_needed=planned - tally.verdicts.total() if settled else 0,
         )
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from bakeoff.doors.mcp_suite.plan import PlanSettings
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record, Round, Verdict, case_verdict
+from bakeoff.stats.decisions import PairDecisions
 
 State = Literal["passed", "failed", "undecided"]
 _STATES: dict[bool | None, State] = {True: "passed", False: "failed", None: "undecided"}
@@ -73,16 +75,31 @@ class Outcome:
         return grouped.items()
 
 
+def _settled(plan: Plan, records: Iterable[Record]) -> set[str]:
+    """Return the models of which no further trial is needed, in a run that ends when it is decided."""
+    if plan.until_decided is None:
+        return set()
+    decisions = PairDecisions.of(plan, records)
+    return {name for name in plan.compared if not decisions.needs(name)}
+
+
 def outcome_of(plan: Plan, records: Iterable[Record], settings: PlanSettings) -> Outcome:
-    """Compute the outcome of all cells. `records` must contain the latest record of each trial once."""
+    """Compute the outcome of all cells. `records` must contain the latest record of each trial once.
+
+    A cell that was not run because its comparisons were decided before is left out, like one that was not selected.
+    One that was begun by then counts with the rounds that it has.
+    """
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         found.setdefault((record.case, record.subject), []).append(record)
+    settled = _settled(plan, chain.from_iterable(found.values()))
     cells: list[CellOutcome] = []
     for case in plan.cases:
         rule = case.pass_rule or PassRule(gate="share")
         for subject in plan.subjects:
             own = sorted(found.get((case.id, subject.name), ()), key=lambda record: record.round)
-            passed = case_verdict(rule, [Round.of(record) for record in own], plan.rounds).passed
-            cells.append(CellOutcome(case.id, subject.name, plan.rounds, tuple(own), _STATES[passed]))
+            planned = len(own) if subject.name in settled else plan.rounds
+            if planned:
+                passed = case_verdict(rule, [Round.of(record) for record in own], planned).passed
+                cells.append(CellOutcome(case.id, subject.name, planned, tuple(own), _STATES[passed]))
     return Outcome(tuple(cells), settings.suiteRule, settings.threshold)

@@ -15,7 +15,7 @@ from bakeoff.report.formatting import UNKNOWN, cost, percent, shown, span, visib
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME
 from bakeoff.report.html.run_data import Bill, FailureClass, FailureCount, RunData
-from bakeoff.report.run_summary import summary_table
+from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.scores import tradeoff_plots
 from bakeoff.report.summary import SubjectSummary, Summary
 
@@ -40,7 +40,7 @@ def tone_of(verdict: Verdict) -> Tone:
 
 
 def overview(data: RunData) -> Section:
-    return Section("overview", "Overview", (*_warnings(data), summary_table(data.summary)))
+    return Section("overview", "Overview", (*_warnings(data), *summary_blocks(data.summary)))
 
 
 def _warnings(data: RunData) -> list[Block]:

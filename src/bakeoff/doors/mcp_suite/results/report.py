@@ -16,7 +16,7 @@ from bakeoff.doors.mcp_suite.plan import PlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage, Verdict
-from bakeoff.report.summary import SubjectSummary, summarise
+from bakeoff.report.summary import Comparisons, SubjectSummary, summarise
 from bakeoff.stats.intervals import Interval
 
 
@@ -104,6 +104,11 @@ class Additions(FrozenModel):
     models: tuple[ModelNumbers, ...]
     confusion: tuple[ModelConfusion, ...]
     mostConfused: tuple[ConfusedTools, ...]
+    comparisons: Comparisons | None = Field(
+        default=None,
+        description="of a run that ends when they are decided",
+        exclude_if=lambda comparisons: comparisons is None,
+    )
 
 
 class Report(FrozenModel):
@@ -137,7 +142,7 @@ def build_report(
                 expectedOutput=expected_output(case),
                 modelResults=tuple(
                     ModelResult(model=cell.model, passRate=cell.pass_rate, details=tuple(map(_detail, cell.records)))
-                    for cell in cells[case.id]
+                    for cell in cells.get(case.id, ())
                 ),
             )
             for case in plan.cases
@@ -221,6 +226,7 @@ def _additions(
     plan: Plan, settings: PlanSettings, cells: Iterable[CellOutcome], found: Sequence[Confusion], run: str
 ) -> Additions:
     records = [record for cell in cells for record in cell.records]
+    summary = summarise(plan, records)
     return Additions(
         version=__version__,
         suite=settings.file,
@@ -229,7 +235,7 @@ def _additions(
         toolsHash=settings.tools_hash,
         warnings=settings.warnings,
         cases=tuple(case.id for case in plan.cases),
-        models=tuple(_numbers(subject, records) for subject in summarise(plan, records).subjects),
+        models=tuple(_numbers(subject, records) for subject in summary.subjects),
         confusion=tuple(
             ModelConfusion(
                 model=one.model,
@@ -241,6 +247,7 @@ def _additions(
             for one in found
         ),
         mostConfused=most_confused(found, settings.tools),
+        comparisons=summary.comparisons,
     )
 
 

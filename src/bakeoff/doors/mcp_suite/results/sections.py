@@ -56,12 +56,18 @@ def pass_rates(outcome: Outcome) -> Table:
     models = dict.fromkeys(cell.model for cell in outcome.cells)
     rows: list[tuple[Value, ...]] = []
     for case, cells in outcome.by_case():
-        rates = (f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})" for cell in cells)
-        values = (Datum(rate, cell.pass_rate, TONES[cell.state]) for rate, cell in zip(rates, cells, strict=True))
-        rows.append((Quote(case), *values))
+        by_model = {cell.model: cell for cell in cells}
+        rows.append((Quote(case), *(_pass_rate(by_model.get(model)) for model in models)))
     return Table(
         columns("case", *(f"{visible(model, 60)}>" for model in models)), tuple(rows), "Pass rates by case and model"
     )
+
+
+def _pass_rate(cell: CellOutcome | None) -> Datum:
+    if cell is None:
+        return Datum("not needed", tone="muted")
+    rate = f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})"
+    return Datum(rate, cell.pass_rate, TONES[cell.state])
 
 
 def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
