@@ -5,8 +5,9 @@
 
 import sys
 
-from bakeoff.stats.sequential import Decision
 from tests.stats.simulation_sequential import Apart, any_wrong, simulated
+
+from bakeoff.stats.sequential import Decision
 
 RUNS = 1_000
 MOST_WRONG, LEAST_COVERED, LEAST_SAVED = 0.05, 0.95, 0.5

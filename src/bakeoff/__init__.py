@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bakeoff.errors import BakeoffError, GraderError, InfraError, PlanError, SubjectError, UsageError
     from bakeoff.models.providers import register_provider
     from bakeoff.options import RunOptions
-    from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
+    from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec, UntilDecided
     from bakeoff.protocols import Needs, Resource, ScoreInput, Scorer, Subject, Task, Tool
     from bakeoff.record import Record, Score, Step, ToolCall, Transcript, Usage, Verdict
     from bakeoff.replay.tools import replayable
@@ -36,7 +36,7 @@ _HOMES = {
     "bakeoff.errors": ("BakeoffError", "GraderError", "InfraError", "PlanError", "SubjectError", "UsageError"),
     "bakeoff.models.providers": ("register_provider",),
     "bakeoff.options": ("RunOptions",),
-    "bakeoff.plan": ("Case", "Limits", "Plan", "ScorerSpec", "SubjectSpec"),
+    "bakeoff.plan": ("Case", "Limits", "Plan", "ScorerSpec", "SubjectSpec", "UntilDecided"),
     "bakeoff.protocols": ("Needs", "Resource", "ScoreInput", "Scorer", "Subject", "Task", "Tool"),
     "bakeoff.record": ("Record", "Score", "Step", "ToolCall", "Transcript", "Usage", "Verdict"),
     "bakeoff.report.summary": ("Summary", "summarise"),
@@ -76,6 +76,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "Transcript",
+    "UntilDecided",
     "Usage",
     "UsageError",
     "Verdict",

@@ -105,9 +105,9 @@ def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder 
     finished = FinishedRun(folder, plan, options, summarise(plan, folder.latest_records(plan)))
     ended = EndedRun(finished, checked.door, checked.door.finish(finished), interrupted)
     if not ending.as_json:
-        text, compared = ended.results.text, describe_comparisons(finished.summary)
+        text, compared = ended.results.text, finished.summary.comparisons
         print_blocks(out(), [summary_table(finished.summary)] if text is None else text)
-        print_blocks(out(), [compared] if compared else [])
+        print_blocks(out(), [] if compared is None else [describe_comparisons(compared)])
         print_spending(err(), finished.summary, folder)
     if interrupted:
         say(f"interrupted; continue with `{_command('resume', finished)}`")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from bakeoff.report.blocks import Column, Datum, Difference, ForestPlot, Phrase, Quote, Section, Table, Tone, Value
 from bakeoff.report.formatting import UNKNOWN, cost, percent, sentence, visible
-from bakeoff.report.summary import Comparisons, Summary
+from bakeoff.report.summary import Comparisons
 from bakeoff.stats.decisions import PairDecision
 from bakeoff.stats.sequential import Decision
 
@@ -17,11 +17,8 @@ _MOST_DRAWN = 60
 _NAME = 40
 
 
-def describe_comparisons(summary: Summary) -> Section | None:
-    """Return the verdict and the anytime-valid interval of every pair, or None for a run of another kind."""
-    compared = summary.comparisons
-    if compared is None:
-        return None
+def describe_comparisons(compared: Comparisons) -> Section:
+    """Return the verdict and the anytime-valid interval of every pair."""
     level = f"{100 * (1 - compared.alpha):g} % interval"
     titles = (
         Column("Pair"),
@@ -31,25 +28,13 @@ def describe_comparisons(summary: Summary) -> Section | None:
         Column("Cases", align="end", help="compared, in the random order of the plan's seed"),
     )
     rows = tuple(_row(pair, compared.margin) for pair in compared.pairs)
-    table = Table(titles, rows, "Comparisons, decided case by case", tuple(_notes(summary, compared)))
+    table = Table(titles, rows, "Comparisons, decided case by case", tuple(_notes(compared)))
     drawn = tuple(_drawn(pair) for pair in compared.pairs[:_MOST_DRAWN] if pair.interval is not None)
     plot = ForestPlot("Differences", drawn, compared.margin, f"Anytime-valid {level}s, in points")
     return Section("comparisons", "Comparisons", (table, plot) if drawn else (table,))
 
 
-def saved_sentence(summary: Summary, compared: Comparisons) -> str:
-    """Say how many trials and how much money the decisions saved."""
-    if not compared.trials_saved:
-        return "No trial was saved."
-    share = (
-        f"{compared.trials_saved:,} of {summary.planned:,} trials ({percent(compared.trials_saved / summary.planned)})"
-    )
-    money = "" if compared.cost_saved is None else f", which saved about {cost(compared.cost_saved)}"
-    return f"{share} were not needed{money}."
-
-
-def decision_phrase(pair: PairDecision, margin: float | None) -> Phrase:
-    """Return the verdict of a pair in words."""
+def _verdict(pair: PairDecision, margin: float | None) -> Phrase:
     match pair.decision:
         case Decision.IMPROVED:
             return (Quote(pair.second), " is better")
@@ -60,8 +45,7 @@ def decision_phrase(pair: PairDecision, margin: float | None) -> Phrase:
     return "undecided"
 
 
-def points(share: float | None) -> str:
-    """Return a difference of scores in points, with its sign."""
+def _points(share: float | None) -> str:
     return UNKNOWN if share is None else f"{100 * share:+.1f}"
 
 
@@ -69,10 +53,10 @@ def _row(pair: PairDecision, margin: float | None) -> tuple[Value, ...]:
     interval = pair.interval
     return (
         Datum((Quote(pair.first), " → ", Quote(pair.second)), sort=pair.first, tone="strong"),
-        Datum(decision_phrase(pair, margin), sort=pair.decision, tone=_TONES.get(pair.decision, "plain")),
-        Datum(points(pair.difference), sort=pair.difference),
+        Datum(_verdict(pair, margin), sort=pair.decision, tone=_TONES.get(pair.decision, "plain")),
+        Datum(_points(pair.difference), sort=pair.difference),
         Datum(
-            "undefined" if interval is None else f"{points(interval.low)} to {points(interval.high)}",
+            "undefined" if interval is None else f"{_points(interval.low)} to {_points(interval.high)}",
             sort=interval.low if interval else None,
             note=interval.method if interval else "no case was compared",
         ),
@@ -86,21 +70,28 @@ def _drawn(pair: PairDecision) -> Difference:
     return Difference(label, pair.difference, bounds, None, pair.decision)
 
 
-def _notes(summary: Summary, compared: Comparisons) -> Iterator[Phrase]:
+def _notes(compared: Comparisons) -> Iterator[Phrase]:
     open_pairs = sum(pair.decision is Decision.UNDECIDED for pair in compared.pairs)
     count = len(compared.pairs)
     if not open_pairs:
         yield "Decided." if count == 1 else f"All {count} pairs are decided."
     else:
-        left = sum(subject.missing for subject in summary.subjects)
-        why = "the run is not finished" if left else "all cases were tried"
+        why = "the run is not finished" if compared.trials_left else "all cases were tried"
         yield f"{'Not decided' if count == 1 else f'Not decided: {open_pairs} of {count} pairs'}; {why}."
-    yield saved_sentence(summary, compared)
-    every = "" if count == 1 else f" All {count} hold together."
+    yield _saved(compared)
+    every = "" if count == 1 else f", all {count} pairs together"
     yield (
         "Differences are the second subject minus the first. Their intervals are anytime-valid: looking after every "
         "case and stopping because of what was seen do not make them wrong in more than "
-        f"{100 * compared.alpha:g} % of runs.{every}"
+        f"{100 * compared.alpha:g} % of runs{every}."
     )
     for reason in sorted({pair.refused for pair in compared.pairs if pair.refused is not None}):
         yield sentence(reason)
+
+
+def _saved(compared: Comparisons) -> str:
+    if not compared.trials_saved:
+        return "No trial was saved."
+    share = percent(compared.trials_saved / compared.trials_planned)
+    money = "" if compared.cost_saved is None else f", which saved about {cost(compared.cost_saved)}"
+    return f"{compared.trials_saved:,} of {compared.trials_planned:,} trials ({share}) were not needed{money}."

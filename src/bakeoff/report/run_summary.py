@@ -36,8 +36,8 @@ def describe_run(name: str, records: RunRecords) -> tuple[Block, ...]:
 
 def summary_blocks(summary: Summary) -> tuple[Block, ...]:
     """Return the table of scores, and the comparisons of a run that ends when they are decided."""
-    comparisons = describe_comparisons(summary)
-    return (summary_table(summary),) if comparisons is None else (summary_table(summary), comparisons)
+    compared = () if summary.comparisons is None else (describe_comparisons(summary.comparisons),)
+    return (summary_table(summary), *compared)
 
 
 def summary_table(summary: Summary) -> Table:

@@ -87,7 +87,9 @@ class Comparisons(FrozenModel):
     alpha: float  # the chance that any pair is decided wrongly, at most
     margin: float | None
     pairs: tuple[PairDecision, ...]
+    trials_planned: int
     trials_saved: int
+    trials_left: int  # still to be run; 0 where all cases were tried
     cost_saved: float | None  # estimated from the mean cost of each subject's trials; None where no cost is known
 
     @property
@@ -302,7 +304,9 @@ class RunTally:
             alpha=settings.alpha,
             margin=settings.margin,
             pairs=self._decisions.results(),
+            trials_planned=sum(one.planned for one in subjects),
             trials_saved=sum(one.not_needed for one in subjects),
+            trials_left=sum(one.missing for one in subjects),
             cost_saved=sum(costs) if costs else None,
         )
 

@@ -7,6 +7,8 @@
     comparison    of two runs: case by case, or as two samples; circumstances that must be alike
     gates         verdicts on comparisons, Holm's correction, refusals
     ranking       leaderboards: ranks with ties, from every pairwise comparison
+    sequential    comparison after every case, with intervals that hold however often one looks
+    decisions     which pairs of a run that ends when it is decided are decided
     power         sources of noise, and what a run of this size can find
     rounds        pass@k, pass^k, and how often one subject contradicts itself
 

@@ -59,6 +59,9 @@ class Eval(pytest.Item):
             report(self.config, self._outcome(problem=row.problem), {})
             return
         session = session_of(self.config)
+        if session.decisions is not None and session.is_not_needed(self):
+            session.decisions.save(self)
+            pytest.skip("not needed: every comparison of it is decided")
         case = session.result(self, self._arguments(), self._holder())
         for error in case.errors.values():
             if isinstance(error, _FOR_PYTEST):
@@ -67,6 +70,8 @@ class Eval(pytest.Item):
             report(self.config, self._outcome(problem=str(case.broken)), {})
             return
         records = sorted(case.records, key=lambda record: record.round)
+        if session.decisions is not None:
+            session.decisions.add(self, records)
         subject = session.subject_to_tell(group.parameters)
         outcome = self._outcome(expected=row.expected, parameters=group.parameters, subject=subject)
         report(self.config, outcome.judged(records), case.errors)

@@ -40,15 +40,25 @@ def add_options(group: pytest.OptionGroup) -> None:
     share = "share of evals that must reach their thresholds, 0 to 1; single misses then do not fail the run"
     add("--eval-min-pass-rate", type=_share, metavar="SHARE", help=share)
     add("--eval-min-score", type=_share, metavar="SCORE", help="minimum mean score of all evals, 0 to 1")
+    decided = "compare the sets of parameters of a suite (or each with --eval-baseline) after every case"
+    add("--eval-until-decided", action="store_true", help=f"{decided}, and skip the cases that decide nothing")
     lower = "an earlier --eval-json file: fail if scores are significantly lower than there"
     add("--eval-baseline", type=Path, metavar="FILE", help=lower)
-    small = "the largest difference from the baseline that does not matter, such as 0.05"
+    small = "the largest difference that does not matter to --eval-baseline and --eval-until-decided, such as 0.05"
     add("--eval-margin", type=_share, metavar="SHARE", help=small)
     nothing = "what --eval-baseline does if neither a regression nor its absence is shown (default pass)"
     add("--eval-undecidable", choices=UNDECIDABLE_RULES, default="pass", help=nothing)
 
 
-REPORT_OPTIONS = ("eval_json", "eval_html", "eval_junit", "eval_min_pass_rate", "eval_min_score", "eval_baseline")
+REPORT_OPTIONS = (
+    "eval_json",
+    "eval_html",
+    "eval_junit",
+    "eval_min_pass_rate",
+    "eval_min_score",
+    "eval_baseline",
+    "eval_until_decided",
+)
 
 
 def _count(text: str) -> int:

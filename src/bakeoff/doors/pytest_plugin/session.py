@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,6 +29,9 @@ from bakeoff.engine.resources import SharedResources
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Subject
 from bakeoff.record import Record
+
+if TYPE_CHECKING:
+    from bakeoff.doors.pytest_plugin.until_decided import SessionDecisions
 
 _KEY = pytest.StashKey["EvalSession"]()
 
@@ -89,6 +92,8 @@ class EvalSession:
         self._shared = SharedResources()
         self._running: dict[Group, _Running] = {}
         self._scheduled = _xdist_schedule(config)
+        self.decisions = _decisions(config)
+        self._step_by_step = self._scheduled is not None or self.decisions is not None  # what comes later is not known
         self._told: set[str] = set()
 
     def close(self) -> None:
@@ -139,8 +144,8 @@ class EvalSession:
                 running.execution.stop()
             execution = self._execution(group, group.rows, arguments, group.holder)
             running = self._running[group] = _Running(execution, arguments)
-            running.submit(group, self._upcoming(item), last=self._scheduled is None)
-        elif self._scheduled is not None:
+            running.submit(group, self._upcoming(item), last=not self._step_by_step)
+        elif self._step_by_step:
             running.submit(group, self._upcoming(item), last=False)
         case = running.pending.pop(item.row.id, None)
         if case is None:  # pytest runs it again
@@ -181,13 +186,25 @@ class EvalSession:
         yield item
         if self._scheduled is None:
             ours = self._selected[item.group]
-            later = islice(ours, ours.index(item) + 1, None)
-            yield from (each for each in later if not each.may_be_skipped())
+            later = (each for each in islice(ours, ours.index(item) + 1, None) if not each.may_be_skipped())
+            yield from later if self.decisions is None else self._soon(item, later)
             return
         items = self._items
         scheduled = (items[index] for index in self._scheduled())
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
         yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
+
+    def _soon(self, item: GroupItem, later: Iterable[GroupItem]) -> Iterator[GroupItem]:
+        """Yield as many of the later items as run at a time, if they are needed as far as is known now."""
+        assert self.decisions is not None
+        return islice(filter(self.decisions.needs, later), concurrency_of(self._config, item.group.described.settings))
+
+    def is_not_needed(self, item: GroupItem) -> bool:
+        """Tell whether an item decides nothing and was not started yet."""
+        if self.decisions is None or self.decisions.needs(item):
+            return False
+        running = self._running.get(item.group)
+        return running is None or item.row.id not in running.pending
 
     @cached_property
     def subjects(self) -> Mapping[str, SubjectSpec]:
@@ -215,6 +232,14 @@ class EvalSession:
         """Return the items of pytest's session, as far as they were not deselected."""
         session: Any = self._config.pluginmanager.get_plugin("session")
         return session.items  # type: ignore[no-any-return]
+
+
+def _decisions(config: pytest.Config) -> "SessionDecisions | None":
+    if not config.getoption("eval_until_decided"):
+        return None
+    from bakeoff.doors.pytest_plugin.until_decided import decisions_of
+
+    return decisions_of(config)
 
 
 def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:

@@ -24,6 +24,7 @@ from bakeoff.report.blocks import (
     paragraph,
     text_blocks,
 )
+from bakeoff.report.comparisons import STOPPED_NOTE, describe_comparisons
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence, visible
 from bakeoff.report.scores import counted
 from bakeoff.stats.intervals import Interval
@@ -40,6 +41,8 @@ def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
     """Yield the table of suites with notes, the worst cases and the gates, as text shows them."""
     if summary.suites:
         yield from text_blocks([_without_drawings(_suites(summary))])
+    if summary.comparisons is not None:
+        yield from text_blocks([describe_comparisons(summary.comparisons)])
     if (lowest := _worst(summary, worst, _MOST_WORST)).rows:
         yield paragraph("Worst cases:")
         yield lowest
@@ -67,6 +70,8 @@ def step_blocks(summary: Summary, missed: list[EvalOutcome]) -> Iterator[Block]:
 def page_sections(summary: Summary) -> Iterator[Section]:
     """Yield the sections that the HTML page has besides those of any run."""
     yield Section("suites", "Suites", (_suites(summary),))
+    if summary.comparisons is not None:
+        yield describe_comparisons(summary.comparisons)
     if summary.gates:
         rows = (
             (gate.option, Datum(gate_word(gate.met), tone=_TONES[gate.met]), visible(gate.sentence, 2000))
@@ -152,6 +157,8 @@ def notes(summary: Summary) -> Iterator[str]:
     methods = sorted({numbers.interval.method for numbers in summary.suites.values() if numbers.interval})
     if methods:
         yield f"interval: {', '.join(methods)}"
+    if summary.comparisons is not None:
+        yield STOPPED_NOTE.removesuffix(".")
     if any(numbers.interval is None for numbers in summary.suites.values()):
         yield "undefined: fewer than two cases were scored"
     counted = (

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +20,14 @@ from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.output_files import PUBLIC, refuse_unwritable, replace_file
 from bakeoff.storage.redaction import Redactor, secrets_in
 
+if TYPE_CHECKING:
+    from bakeoff.doors.pytest_plugin.until_decided import SessionDecisions
+
+_NOTHING_TO_COMPARE = (
+    "--eval-until-decided found nothing to compare: it compares the sets of parameters of a suite (parametrize), or "
+    "the suites that --eval-baseline has too"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Requested:
@@ -28,6 +37,7 @@ class Requested:
     html: Path | None = None
     junit: bool = False
     gates: Gates = Gates()  # noqa: RUF009 - frozen
+    decisions: "SessionDecisions | None" = None  # of a session that ends when its evals are decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +75,15 @@ def read_options(config: pytest.Config) -> Requested:
         margin=option.eval_margin,
         undecidable=option.eval_undecidable,
     )
-    return Requested(option.eval_json, option.eval_html, option.eval_junit, gates)
+    return Requested(option.eval_json, option.eval_html, option.eval_junit, gates, _decisions(config, before))
+
+
+def _decisions(config: pytest.Config, baseline: Sequence[EvalOutcome] | None) -> "SessionDecisions | None":
+    if not config.option.eval_until_decided:
+        return None
+    from bakeoff.doors.pytest_plugin.until_decided import register
+
+    return register(config, baseline)
 
 
 def end(
@@ -80,8 +98,11 @@ def end(
     """Judge, then write: a file that cannot be written does not change the verdict."""
     summary = summary_of(tallies, complete=not stopped)
     gates = judge_gates(requested.gates, outcomes, summary.numbers)
-    summary = replace(summary, gates=gates)
+    compared = requested.decisions.comparisons() if requested.decisions else None
+    summary = replace(summary, gates=gates, comparisons=compared)
     notes: list[str] = []
+    if requested.decisions is not None and compared is None and summary.suites:
+        notes.append(_NOTHING_TO_COMPARE)
     problems: list[str] = []
     redact = OutcomeRedactor(environment)
     on_github = environment.get("GITHUB_ACTIONS") == "true"
@@ -125,7 +146,8 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) 
     from bakeoff.report.readers import Source
 
     # The tallies of the session hold texts that are not redacted.
-    summary = summary_of(Tallies.of(outcomes), summary.gates, complete=summary.complete, shards=summary.shards)
+    again = summary_of(Tallies.of(outcomes), summary.gates, complete=summary.complete, shards=summary.shards)
+    summary = replace(again, comparisons=summary.comparisons)
     sections, source = list(page_sections(summary)), Source(target, EvalFileReader(outcomes))
     target.parent.mkdir(parents=True, exist_ok=True)
     written = write_source_page(source, target, sections=lambda _: sections, mode=PUBLIC)

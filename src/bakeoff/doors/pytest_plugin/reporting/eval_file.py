@@ -21,6 +21,7 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Gate, PassRule
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict
 from bakeoff.report.formatting import visible
+from bakeoff.report.summary import Comparisons
 from bakeoff.storage.journal import implausible_number
 
 FORMAT = "bakeoff-evals"
@@ -88,6 +89,7 @@ class EvalFile(FrozenModel):
     shards: int = 1
     numbers: Numbers
     gates: tuple[GateResult, ...] = ()
+    comparisons: Comparisons | None = None  # of a run that ended when they were decided
     suites: tuple[SuiteResult, ...]
 
     @property
@@ -106,6 +108,7 @@ class Summary:
     gates: tuple[GateResult, ...] = ()
     complete: bool = True
     shards: int = 1
+    comparisons: Comparisons | None = None
 
 
 def summary_of(
@@ -138,6 +141,7 @@ def file_chunks(
         "shards": summary.shards,
         "numbers": summary.numbers,
         "gates": summary.gates,
+        **({} if summary.comparisons is None else {"comparisons": summary.comparisons}),
     }
     yield to_json(head)[:-1] + b',\n"suites":['
     for place, (name, lines) in enumerate(cases.items()):
