@@ -141,7 +141,7 @@ async def test_a_limit_stops_it_and_it_can_be_continued(carry_out: CarryOut, tmp
     summary = summary_of(plan, tmp_path)
     assert not summary.complete
     assert summary.comparisons is not None
-    assert summary.comparisons.pairs[0].cases == 3
+    assert summary.comparisons.pairs[0].cases == 2
     await carry_out(plan, jobs=1, folder=folder_of(tmp_path).path)
     assert end_reason(tmp_path) == "decided"
     summary = summary_of(plan, tmp_path)
@@ -203,5 +203,5 @@ def test_kill_9_loses_nothing_and_the_run_goes_on_to_the_same_decision(tmp_path:
     keys = [sorted(record.attempt_key for record in some) for some in records]
     assert sorted(whole) == keys[0] == keys[1]
     assert set(reported) <= set(keys[1])
-    assert len(whole) < plan.size / 2
+    assert len(whole) < plan.size
     assert summarise(plan, records[0]).comparisons == summarise(plan, records[1]).comparisons

@@ -27,21 +27,21 @@ def describe_comparisons(compared: Comparisons) -> Section:
         Column(level, align="end", help="anytime-valid, in points"),
         Column("Cases", align="end", help="compared, in the random order of the plan's seed"),
     )
-    rows = tuple(_row(pair, compared.margin) for pair in compared.pairs)
+    rows = tuple(map(_row, compared.pairs))
     table = Table(titles, rows, "Comparisons, decided case by case", tuple(_notes(compared)))
     drawn = tuple(_drawn(pair) for pair in compared.pairs[:_MOST_DRAWN] if pair.interval is not None)
     plot = ForestPlot("Differences", drawn, compared.margin, f"Anytime-valid {level}s, in points")
     return Section("comparisons", "Comparisons", (table, plot) if drawn else (table,))
 
 
-def _verdict(pair: PairDecision, margin: float | None) -> Phrase:
+def _verdict(pair: PairDecision) -> Phrase:
     match pair.decision:
         case Decision.IMPROVED:
             return (Quote(pair.second), " is better")
         case Decision.REGRESSED:
             return (Quote(pair.first), " is better")
         case Decision.EQUIVALENT:
-            return "equivalent" if margin is None else f"equivalent within ±{100 * margin:g} points"
+            return "equivalent"
     return "undecided"
 
 
@@ -49,11 +49,11 @@ def _points(share: float | None) -> str:
     return UNKNOWN if share is None else f"{100 * share:+.1f}"
 
 
-def _row(pair: PairDecision, margin: float | None) -> tuple[Value, ...]:
+def _row(pair: PairDecision) -> tuple[Value, ...]:
     interval = pair.interval
     return (
         Datum((Quote(pair.first), " → ", Quote(pair.second)), sort=pair.first, tone="strong"),
-        Datum(_verdict(pair, margin), sort=pair.decision, tone=_TONES.get(pair.decision, "plain")),
+        Datum(_verdict(pair), sort=pair.decision, tone=_TONES.get(pair.decision, "plain")),
         Datum(_points(pair.difference), sort=pair.difference),
         Datum(
             "undefined" if interval is None else f"{_points(interval.low)} to {_points(interval.high)}",
@@ -79,6 +79,8 @@ def _notes(compared: Comparisons) -> Iterator[Phrase]:
         why = "the run is not finished" if compared.trials_left else "all cases were tried"
         yield f"{'Not decided' if count == 1 else f'Not decided: {open_pairs} of {count} pairs'}; {why}."
     yield _saved(compared)
+    if compared.margin is not None:
+        yield f"Equivalent: the interval lies within ±{100 * compared.margin:g} points."
     every = "" if count == 1 else f", all {count} pairs together"
     yield (
         "Differences are the second subject minus the first. Their intervals are anytime-valid: looking after every "

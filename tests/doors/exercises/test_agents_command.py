@@ -177,3 +177,18 @@ def test_changes_are_shown_while_an_agent_works(agents: Bakeoff, tmp_path: Path)
     assert "--- mine, double ---" in done.stderr
     assert "+    return number + number" in done.stderr
     assert "\x1b[31m" not in done.stderr
+
+
+def test_agents_are_compared_until_it_is_decided_which_is_better(agents: Bakeoff, tmp_path: Path) -> None:
+    write_track(tmp_path / "track", **{f"double{number}": DOUBLE for number in range(12)})
+    right = agent_file(tmp_path, "right", overwrite("double.py", RIGHT_DOUBLE))
+    idle = agent_file(tmp_path, "idle", "true")
+    done = agents(
+        *("run", "--exercises", "track", "--exercise", "12", "--until-decided", "--no-open"),
+        *("--agent", "right", "--agent-file", str(right), "--agent", "idle", "--agent-file", str(idle), "--json"),
+    )
+    assert done.returncode == 1, done.stderr
+    summary = json.loads(done.stdout)["summary"]
+    [pair] = summary["comparisons"]["pairs"]
+    assert (pair["first"], pair["second"], pair["decision"]) == ("right", "idle", "regressed")
+    assert sum(one["not_needed"] for one in summary["subjects"]) == summary["comparisons"]["trials_saved"] > 0

@@ -303,3 +303,25 @@ def test_a_variable_fills_in_a_model_and_one_that_is_not_set_is_named(
     assert "${REPLY_OF_THE_MODEL} is not set" in done.stderr
     Path(".env").write_text(f"REPLY_OF_THE_MODEL='{call(**BMI)}'\n")
     assert bakeoff("mcp", "evaluate").returncode == 0
+
+
+def test_models_are_compared_until_it_is_decided_and_cells_that_were_not_needed_are_left_out(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], script: Callable[..., str]
+) -> None:
+    cases = [{"prompt": f"BMI {number}?", "expectedOutput": BMI} for number in range(20)]
+    write_suite(testCases=cases, modelsToTest=[f"scripted:{call(**BMI)}", script(("", "null"))], suiteRule="ratio")
+    done = bakeoff("mcp", "evaluate", "--until-decided", "--no-open")
+    assert done.returncode == 1, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "is better" in told
+    assert "were not needed" in told
+    [file] = Path("mcp-report").glob("test-report-*.json")
+    report = json.loads(file.read_bytes())
+    [pair] = report["bakeoff"]["comparisons"]["pairs"]
+    assert pair["decision"] == "regressed"
+    summary = report["summary"]
+    assert summary["undecidedTests"] == 0
+    assert 16 <= summary["totalTests"] < 40
+    again = bakeoff("resume", "latest")
+    assert again.returncode == 1
+    assert json.loads(file.read_bytes())["summary"] == summary

@@ -195,9 +195,10 @@ class EvalSession:
         yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
 
     def _soon(self, item: GroupItem, later: Iterable[GroupItem]) -> Iterator[GroupItem]:
-        """Yield as many of the later items as run at a time, if they are needed as far as is known now."""
+        """Yield as many of the later items as run beside this one, if they are needed as far as is known now."""
         assert self.decisions is not None
-        return islice(filter(self.decisions.needs, later), concurrency_of(self._config, item.group.described.settings))
+        at_a_time = concurrency_of(self._config, item.group.described.settings)
+        return islice(filter(self.decisions.needs, later), at_a_time - 1)
 
     def is_not_needed(self, item: GroupItem) -> bool:
         """Tell whether an item decides nothing and was not started yet."""
