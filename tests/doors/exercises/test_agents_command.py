@@ -180,7 +180,7 @@ def test_changes_are_shown_while_an_agent_works(agents: Bakeoff, tmp_path: Path)
 
 
 def test_agents_are_compared_until_it_is_decided_which_is_better(agents: Bakeoff, tmp_path: Path) -> None:
-    write_track(tmp_path / "track", **{f"double{number}": DOUBLE for number in range(12)})
+    write_track(tmp_path / "track", "python", **{f"double{number}": DOUBLE for number in range(12)})
     right = agent_file(tmp_path, "right", overwrite("double.py", RIGHT_DOUBLE))
     idle = agent_file(tmp_path, "idle", "true")
     done = agents(
