@@ -89,6 +89,7 @@ def test_suites_are_compared_with_the_baseline(project: SmallProject, monkeypatc
     worse = project.run("--eval-until-decided", "--eval-baseline", "base.json")
     assert "baseline is better" in " ".join(worse.text.split())
     assert worse.result.ret == 1
+    assert "regressed: -100.0 points, anytime-valid interval" in worse.text
     assert worse.counts()["skipped"] >= 25
 
 
@@ -97,10 +98,3 @@ def test_where_nothing_can_be_compared_all_cases_run_and_it_is_said(project: Sma
     seen = project.run("--eval-until-decided")
     assert seen.counts() == {"passed": 40}
     assert "--eval-until-decided found nothing to compare" in " ".join(seen.text.split())
-
-
-def test_a_margin_alone_is_refused(project: SmallProject) -> None:
-    project.write(ALONE)
-    seen = project.run("--eval-margin", "0.1")
-    assert seen.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "--eval-margin is for --eval-until-decided" in seen.result.stderr.str()

@@ -50,6 +50,7 @@ class _Comparison:
 
     plan: Plan
     names: Mapping[str, str]  # by subject, for reports
+    suite: str | None  # with its file and parameters, where it is compared with the baseline
     decisions: PairDecisions
 
     def results(self) -> Iterator[PairDecision]:
@@ -83,7 +84,7 @@ class SessionDecisions:
 
     def __init__(self, config: pytest.Config, baseline: Sequence[EvalOutcome] | None) -> None:
         self._config = config
-        self._margin: float | None = config.getoption("eval_margin")
+        self._margin: float | None = config.getoption("eval_margin") or None
         self._before = None if baseline is None else {outcome.nodeid: outcome for outcome in baseline}
         self._comparisons: list[_Comparison] = []
         self._compared: dict[str, _Compared] = {}  # by node id
@@ -138,7 +139,7 @@ class SessionDecisions:
             until_decided=UntilDecided(alpha=self._alpha * own / pairs, margin=self._margin),
         )
         names = {name: BASELINE if one is None else _shown(one) for name, one in subjects.items()}
-        made = _Comparison(plan, names, PairDecisions(plan))
+        made = _Comparison(plan, names, self._suite_name(group), PairDecisions(plan))
         self._comparisons.append(made)
         for case, found in cases.items():
             for name, one in found.items():
@@ -147,6 +148,13 @@ class SessionDecisions:
                         made.decisions.add_round(name, case, number, _earlier(one))
                 else:
                     self._compared[one.nodeid] = _Compared(made, name, case)
+
+    def _suite_name(self, group: Group) -> str | None:
+        return None if self._before is None else clean_text(f"{group.location[0]}::{_shown(group)}")
+
+    def against_baseline(self) -> dict[str, PairDecision]:
+        """Return the comparisons with the baseline, by suite."""
+        return {one.suite: next(one.results()) for one in self._comparisons if one.suite is not None}
 
     def _ordered(self, items: Sequence[pytest.Item], suites: Mapping[tuple[object, ...], _Suite]) -> list[pytest.Item]:
         """Return the items with the cases of each suite in random order, the subjects of a case next to each other."""

@@ -97,8 +97,9 @@ def end(
 ) -> Ending:
     """Judge, then write: a file that cannot be written does not change the verdict."""
     summary = summary_of(tallies, complete=not stopped)
-    gates = judge_gates(requested.gates, outcomes, summary.numbers)
     compared = requested.decisions.comparisons() if requested.decisions else None
+    decided = requested.decisions.against_baseline() if requested.decisions else {}
+    gates = judge_gates(replace(requested.gates, decided=decided), outcomes, summary.numbers)
     summary = replace(summary, gates=gates, comparisons=compared)
     notes: list[str] = []
     if requested.decisions is not None and compared is None and summary.suites:

@@ -1,7 +1,7 @@
 """Gates on a whole run: a least pass rate, a least score, and no significant regression against an earlier run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
@@ -13,7 +13,9 @@ from bakeoff.record import reaches
 from bakeoff.report.formatting import percent, visible
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.decisions import PairDecision
 from bakeoff.stats.gates import GateVerdict, Losses, Ruling, decide, exit_code_of, judge_all, nothing_shown
+from bakeoff.stats.sequential import Decision
 
 _MOST_NAMED = 5
 _WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)
@@ -22,13 +24,18 @@ _Suites = Mapping[SuiteName, list[EvalOutcome]]
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """The gates that were asked for. `baseline` holds the outcomes of an earlier run; the two after it are its rule."""
+    """The gates that were asked for.
+
+    `baseline` holds the outcomes of an earlier run; the two after it are its rule. `decided` has, by suite, comparisons
+    with it that were made after every case.
+    """
 
     min_pass_rate: float | None = None
     min_score: float | None = None
     baseline: Sequence[EvalOutcome] | None = None
     margin: float | None = None
     undecidable: UndecidableRule = "pass"
+    decided: Mapping[str, PairDecision] = field(default_factory=dict)
     prefix: str = "--eval-"
 
 
@@ -74,7 +81,12 @@ def _against_baseline(
     common = [name for name in now if name in was]
     compared = {str(name): compare(_cells(was[name]), _cells(now[name])) for name in common}
     losses = {str(name): (_losses(was[name]), _losses(now[name])) for name in common}
-    rulings = judge_all(compared, margin=gates.margin, losses=losses)
+    rulings = judge_all(
+        {name: one for name, one in compared.items() if name not in gates.decided}, margin=gates.margin, losses=losses
+    )
+    for name in [name for name in compared if name in gates.decided]:
+        compared[name] = _anytime(compared[name], gates.decided[name])
+        rulings[name] = _anytime_ruling(compared[name], gates.decided[name])
     decisions = [
         decide(compared[name], ruling, margin=gates.margin, undecidable=gates.undecidable)
         for name, ruling in rulings.items()
@@ -84,6 +96,24 @@ def _against_baseline(
     if code == 1 and not any(ruling.verdict is GateVerdict.REGRESSED for ruling in rulings.values()):
         parts.append("undecidable counts as failed")
     return {0: True, 1: False}.get(code), "; ".join(["no suite is in both runs"] * (not common) + parts)
+
+
+def _anytime(compared: Comparison, pair: PairDecision) -> Comparison:
+    """Return a comparison with the numbers that hold although it was looked at after every case."""
+    numbers = {"difference": pair.difference, "interval": pair.interval, "inner": pair.interval, "cases": pair.cases}
+    return compared.model_copy(update={**numbers, "p_value": None})
+
+
+def _anytime_ruling(compared: Comparison, pair: PairDecision) -> Ruling:
+    if pair.refused is not None:
+        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=pair.refused, refused=True)
+    if pair.interval is None or pair.difference is None:
+        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence="no case can be compared")
+    low, high = 100 * pair.interval.low, 100 * pair.interval.high
+    facts = f"{100 * pair.difference:+.1f} points, anytime-valid interval {low:+.1f} to {high:+.1f}"
+    if pair.decision is Decision.UNDECIDED:
+        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=f"{nothing_shown(compared)}: {facts}")
+    return Ruling(verdict=GateVerdict(pair.decision), sentence=f"{pair.decision}: {facts}")
 
 
 def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
