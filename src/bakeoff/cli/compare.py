@@ -40,6 +40,7 @@ def run_compare(*, baseline: str, wanted: CompareFlags, shown_as: ReportFlags) -
         margin=wanted.margin,
         undecidable=wanted.undecidable,
         most_details=wanted.details,
+        require_calibrated=wanted.require_calibrated_judge,
     )
     show(report.model_dump_json, describe_comparison(report), shown_as)
     return PASSED if wanted.exit_zero and report.exit_code == FAILED else report.exit_code

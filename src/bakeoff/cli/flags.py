@@ -182,7 +182,39 @@ class CompareFlags(Flags):
     margin: float | None = MARGIN
     undecidable: UndecidableRule = UNDECIDABLE
     details: int = flag(5, "How many changed cases to show in full.", min=0)
+    require_calibrated_judge: bool = flag(
+        False, "Decide by scores that labels correct; refuse (exit 3) if a judge has too few labels."
+    )
     exit_zero: ExitZero = False
+
+
+class LabelFlags(Flags):
+    """The options of `bakeoff label`."""
+
+    results: Results = Path("results")
+    scorer: str | None = flag(None, "The judge to label for, if there are several.", metavar="NAME")
+    labeller: str | None = flag(None, "Who labels. Default: your login name.", metavar="NAME")
+    count: int | None = flag(
+        None, "Answers to label, with those of earlier sessions. Default: 30 of each subject.", min=1
+    )
+    port: int = flag(0, "The port to listen on; 0 picks a free one.", min=0, max=65535)
+    no_open: NoOpen = False
+
+
+class JudgeAuditFlags(Flags):
+    """The options of `bakeoff judge audit`."""
+
+    results: Results = Path("results")
+    scorer: str | None = flag(None, "The judge to audit, if there are several.", metavar="NAME")
+    cut: float | None = flag(
+        None,
+        "The score from which on an answer passes. Default: the run's threshold, or 0.5.",
+        "--threshold",
+        min=0,
+        max=1,
+        metavar="SCORE",
+    )
+    repeat: int | None = flag(None, "Ask the judge so often about each labelled answer, for its flips.", min=2)
 
 
 class SelfCheckFlags(Flags):

@@ -22,6 +22,8 @@ from bakeoff.cli.flags import (
     ComponentsFlags,
     DecisionFlags,
     EndingFlags,
+    JudgeAuditFlags,
+    LabelFlags,
     MergeFlags,
     NoOpen,
     Output,
@@ -51,7 +53,9 @@ app = typer.Typer(
 )
 runs = typer.Typer(help="List, show, check and delete past runs.", rich_markup_mode=None, no_args_is_help=True)
 models = typer.Typer(help="List models, show prices, download a model.", rich_markup_mode=None, no_args_is_help=True)
+judges = typer.Typer(help="Check model judges against labels of people.", rich_markup_mode=None, no_args_is_help=True)
 app.add_typer(runs, name="runs")
+app.add_typer(judges, name="judge")
 app.add_typer(models, name="models")
 app.add_typer(agents, name="agents")
 app.add_typer(mcp, name="mcp")
@@ -240,6 +244,19 @@ def view_results(
     no_open: NoOpen = False,
 ) -> None:
     """Serve the pages on this machine, and follow runs while they go on."""
+
+
+@command(app, "label", "bakeoff.cli.judge")
+def label_run(*, run: RunName = "latest", wanted: LabelFlags) -> None:
+    """Label answers of a run in the browser, by keyboard, to calibrate the judge that scored them.
+
+    Answers are drawn by the judge's score, and shown without it and without the subject. Stop and continue any time.
+    """
+
+
+@command(judges, "audit", "bakeoff.cli.judge")
+def run_judge_audit(*, run: RunName = "latest", wanted: JudgeAuditFlags, shown_as: ReportFlags) -> None:
+    """Compare a judge with the labels of a run: how often it is right, flips, or is swayed by length or position."""
 
 
 @command(runs, "list", "bakeoff.cli.runs")

@@ -102,7 +102,7 @@ def view_results(*, results: Path, port: int, no_open: bool) -> None:
         out().file.flush()
         say("press Ctrl-C to stop; the address works only on this machine, and only with its token")
         if not no_open:
-            _open(address)
+            open_address(address)
 
     with suppress(KeyboardInterrupt):
         serve(results, port, ready, sections=sections_of)
@@ -110,10 +110,10 @@ def view_results(*, results: Path, port: int, no_open: bool) -> None:
 
 def show(page: Path) -> None:
     """Open a page in the browser."""
-    _open(page.resolve().as_uri())
+    open_address(page.resolve().as_uri())
 
 
-def _open(address: str) -> None:
+def open_address(address: str) -> None:
     """Open an address in the browser, unless this is a CI job or there is no display."""
     display = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if display and not os.environ.get("CI"):

@@ -14,12 +14,14 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
+from bakeoff.report.calibration import Judgements, calibration_table
 from bakeoff.report.formatting import cost, percent, visible
 from bakeoff.report.html.entries import Unreadable, read_entries
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.report.terminal import print_blocks
 from bakeoff.storage.journal import Damage, Mark
+from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder, find_run
 
 _SHOWN = 20
@@ -94,17 +96,21 @@ def show_run(*, run: str, results: Path, as_json: bool) -> None:
     plan = folder.read_plan()
     damaged: list[Damage] = []
     tally = RunTally(plan)
+    judgements = Judgements(plan, read_labels(folder.labels_file))
     for record in folder.latest_records(plan, damaged):
         tally.add(record)
+        judgements.add(record)
     summary = tally.summary()
     tell_of_damage(len(damaged), folder.label)
     if as_json:
-        print_json(summary_json(summary, folder))
+        corrected = [one.model_dump(mode="json") for one in judgements.calibrations()]
+        print_json({**summary_json(summary, folder), "calibrations": corrected})
         return
     console = out()
     state = "running" if folder.is_being_written() else "complete" if summary.complete else "incomplete"
     console.print(f"{folder.label}: {state}")
-    print_blocks(console, summary_blocks(summary))
+    corrections = calibration_table(judgements.calibrations(), folder.label)
+    print_blocks(console, [*summary_blocks(summary), *([corrections] if corrections else [])])
     print_spending(console, summary, folder)
     _print_failures(_first_not_passed(plan, folder, tally.cases))
 

@@ -19,6 +19,8 @@ from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record, Verdict
+from bakeoff.report.calibrated_pairs import CalibratedPair, by_labels, calibrated_pairs, refusal
+from bakeoff.report.calibration import NO_LABELS, Judgements
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, case_change, case_detail
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Circumstances, Source
@@ -26,10 +28,12 @@ from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
-from bakeoff.stats.gates import Losses, Ruling, decide, exit_code_of, judge, judge_all
+from bakeoff.stats.gates import GateVerdict, Losses, Ruling, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.power import detectable_between, difference_split
+from bakeoff.storage.labels import Labels, read_labels
+from bakeoff.storage.run_folder import RunFolder
 
-OPEN = 0
+OPEN, REFUSED = 0, 3
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
 _MOST_VALUES = 3  # of one condition that are listed
 _LONGEST = 120
@@ -49,6 +53,7 @@ class Arm:
     stamp: Stamp
     circumstances: Circumstances
     records: RunRecords
+    judgements: Judgements
 
     def __enter__(self) -> Self:
         return self
@@ -98,11 +103,14 @@ def read_arm(source: Source, subject: str) -> Arm:
         cases = tuple(case for case in cases if case.id in had)
     plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases)
     conditions = _Conditions()
+    keys = case_keys(source, plan)
+    judgements = Judgements(plan, _labels(source), keys=keys)
 
     def own_records() -> Iterator[Record]:
         for record in source.records():
             if record.subject == subject:
                 conditions.add(record.transcript.metadata if record.transcript else {})
+                judgements.add(record)
                 yield record
 
     records = RunRecords(plan, own_records())
@@ -112,10 +120,13 @@ def read_arm(source: Source, subject: str) -> Arm:
     except BaseException:
         records.__exit__(None, None, None)
         raise
-    keys = case_keys(source, plan)
     cells = {keys[case]: cell for case, cell in records.cells(subject).items()}
     stamp = _stamp(plan, circumstances, conditions)
-    return Arm(source, plan, cells, summary, stamp, circumstances, records)
+    return Arm(source, plan, cells, summary, stamp, circumstances, records, judgements)
+
+
+def _labels(source: Source) -> Labels:
+    return read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
 
 
 @contextmanager
@@ -220,6 +231,7 @@ class PairReport(FrozenModel):
     mismatches: tuple[Mismatch, ...]
     by_id_alone: bool  # cases were paired by id only, because the content of a side's cases is unknown
     advice: str | None = None  # on the source of the noise
+    calibrated: tuple[CalibratedPair, ...] = ()  # by judge, corrected by labels
     detectable: float | None = None  # the smallest true difference that this comparison can find
     cases: tuple[CaseChange, ...] = ()
     details: tuple[CaseDetail, ...] = ()
@@ -242,10 +254,12 @@ def compare_sources(
     margin: float | None = None,
     undecidable: UndecidableRule = "pass",
     most_details: int = 5,
+    require_calibrated: bool = False,
 ) -> CompareReport:
     """Compare one subject with another, or every subject that both sources have with itself.
 
-    Controls do not influence the exit code unless they were named or are the only subjects.
+    Controls do not influence the exit code unless they were named or are the only subjects. `require_calibrated` asks to
+    decide by scores that labels correct, and to refuse where a judge has too few labels.
     """
     names = _pairs_of(baseline, candidate, subjects)
     with countable(baseline, candidate), ExitStack() as open_arms:
@@ -253,7 +267,8 @@ def compare_sources(
             _Pair(open_arms.enter_context(read_arm(baseline, old)), open_arms.enter_context(read_arm(candidate, new)))
             for old, new in names
         ]
-        return _report(pairs, _Rule(gate, margin, undecidable), most_details)
+        rule = _Rule(gate, margin, undecidable)
+        return _report(pairs, rule, most_details, require_calibrated=require_calibrated)
 
 
 def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, str | None]) -> list[tuple[str, str]]:
@@ -310,6 +325,11 @@ class _Pair:
         old, new = ({CaseKey(key.id): cell for key, cell in arm.cells.items()} for arm in (self.old, self.new))
         return old, new
 
+    def calibrated(self, *, unlabelled: bool = False) -> tuple[CalibratedPair, ...]:
+        """Return the difference by each judge, corrected by labels."""
+        subjects = (self.old.spec.name, self.new.spec.name)
+        return calibrated_pairs(self.old.judgements, self.new.judgements, subjects, unlabelled=unlabelled)
+
     @property
     def control(self) -> bool:
         return self.old.summary.control or self.new.summary.control
@@ -323,8 +343,10 @@ class _Rule(NamedTuple):
     undecidable: UndecidableRule
 
 
-def _report(pairs: Sequence[_Pair], rule: _Rule, most_details: int) -> CompareReport:
+def _report(pairs: Sequence[_Pair], rule: _Rule, most_details: int, *, require_calibrated: bool) -> CompareReport:
     compared = [compare(*pair.cells) for pair in pairs]
+    if require_calibrated:
+        compared = [by_labels(one, pair.calibrated()) for one, pair in zip(compared, pairs, strict=True)]
     losses = {place: (pair.old.losses, pair.new.losses) for place, pair in enumerate(pairs)}
     controls = [place for place, pair in enumerate(pairs) if pair.control]
     if len(controls) == len(pairs):  # then they are what is compared
@@ -336,11 +358,23 @@ def _report(pairs: Sequence[_Pair], rule: _Rule, most_details: int) -> CompareRe
     reports = [
         _pair_report(pair, compared[place], rulings[place], rule, most_details) for place, pair in enumerate(pairs)
     ]
+    if require_calibrated:
+        reports = [_refused(report, pair) for report, pair in zip(reports, pairs, strict=True)]
     judged = [reports[place] for place in others]
     decided_nothing = {"control": True, "exit_code": OPEN, "gate": "a control, which does not influence the exit code"}
     beside = [reports[place].model_copy(update=decided_nothing) for place in controls]
     code = exit_code_of(pair.exit_code for pair in judged)
     return CompareReport(**rule._asdict(), pairs=(*judged, *beside), exit_code=code)
+
+
+def _refused(report: PairReport, pair: _Pair) -> PairReport:
+    """Replace the verdict where a judge has too few labels to be trusted."""
+    reason = refusal(pair.calibrated(unlabelled=True), (pair.old.source.name, pair.new.source.name))
+    if reason is None:
+        return report
+    ruling = Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=reason, refused=True)
+    gate = "no decision: --require-calibrated-judge needs more labels"
+    return report.model_copy(update={"ruling": ruling, "exit_code": REFUSED, "gate": gate})
 
 
 def _pair_report(pair: _Pair, compared: Comparison, ruling: Ruling, rule: _Rule, most_details: int) -> PairReport:
@@ -360,6 +394,7 @@ def _pair_report(pair: _Pair, compared: Comparison, ruling: Ruling, rule: _Rule,
         mismatches=(*mismatches(old.stamp, new.stamp), *_other_mismatches(pair)),
         by_id_alone=not pair.content_known,
         advice=split.sentence if split and split.of_mean else None,
+        calibrated=pair.calibrated(),
         detectable=detectable_between(*pair.cells),
         cases=cases,
         details=tuple(

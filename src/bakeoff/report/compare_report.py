@@ -21,6 +21,7 @@ from bakeoff.report.blocks import (
     Value,
     columns,
 )
+from bakeoff.report.calibrated_pairs import CalibratedPair
 from bakeoff.report.compare import ArmFacts, CompareReport, PairReport
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, Outcome, Side
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, replay_note, sentence, visible
@@ -254,10 +255,22 @@ def _how_compared(pair: PairReport) -> Iterator[str]:
         yield f"this comparison {'is too small to find any difference' if pair.detectable > 1 else found} {_POWER}"
     if pair.advice:
         yield pair.advice
+    yield from map(_by_labels, pair.calibrated)
     if pair.by_id_alone:
         yield "cases were paired by their ids only, because a journal without a plan does not have their content"
     for role, facts in (("baseline", pair.baseline), ("candidate", pair.candidate)):
         yield from _caveats(role, facts)
+
+
+def _by_labels(judged: CalibratedPair) -> str:
+    """Say what labels make of the difference in the eyes of a judge."""
+    judge = f"the judge {visible(repr(judged.scorer), 60)}"
+    found = judged.corrected
+    if found is None:
+        return f"the difference by {judge} is not corrected: {judged.lacking}"
+    around = f"95 % interval {_ends_text(found.interval)}" if found.interval else "interval undefined"
+    chance = "" if found.p_value is None else f", p = {found.p_value:.2g}"
+    return f"by {judge} {points(found.raw)} points; corrected by labels {points(found.difference)} ({around}{chance})"
 
 
 def _pairing(pair: PairReport) -> str:

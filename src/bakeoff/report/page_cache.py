@@ -14,7 +14,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.storage.run_folder import RunFolder
 
-_FORMAT = 4
+_FORMAT = 5
 _FOLDER = "runs"
 _LONGEST = 1024 * 1024  # bytes of one entry
 _MOST = 64 * 1024 * 1024  # bytes of the whole cache
@@ -22,8 +22,9 @@ _BLOCK = 4096
 
 
 def cache_key(folder: RunFolder) -> str:
-    """Return a key that changes whenever the plan or the journal does."""
-    return fingerprint(_FORMAT, __version__, file_state(folder.plan_file), file_state(folder.journal_file))
+    """Return a key that changes whenever the plan, the journal or the labels do."""
+    files = (folder.plan_file, folder.journal_file, folder.labels_file)
+    return fingerprint(_FORMAT, __version__, *map(file_state, files))
 
 
 def load(folder: RunFolder, what: str, key: str) -> bytes | None:

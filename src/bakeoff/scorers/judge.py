@@ -152,7 +152,8 @@ def _score(name: str, judge: str, verdicts: "list[Verdict]", values: Mapping[str
     told = next((verdict for verdict in verdicts if verdict.choice is not None), verdicts[0])
     metadata: dict[str, JsonValue] = {"rationale": told.rationale, "output": told.said, "judge": judge}
     if len(verdicts) > 1:
-        metadata |= {"choices": list(chosen), "spread": max(scores) - min(scores) if scores else None}
+        spread = max(scores) - min(scores) if scores else None
+        metadata |= {"choices": list(chosen), "values": list(scores), "spread": spread}
     elif chosen:
         metadata["choice"] = chosen[0]
     if unread:

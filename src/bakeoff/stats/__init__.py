@@ -9,9 +9,11 @@
     ranking       leaderboards: ranks with ties, from every pairwise comparison
     sequential    comparison after every case, with intervals that hold however often one looks
     decisions     which pairs of a run that ends when it is decided are decided
+    calibration   scores of a judge, corrected by labels of people
+    agreement     sensitivity, specificity and kappa of a judge; agreement of labellers
     power         sources of noise, and what a run of this size can find
     rounds        pass@k, pass^k, and how often one subject contradicts itself
 
 scipy and numpy are imported when they are needed.
-docs/explanation/statistics.md describes what was simulated, and the results.
+docs/explanation/statistics.md and judges.md describe what was simulated, and the results.
 """

@@ -264,7 +264,7 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
         try:
             lines = [item if isinstance(item, bytes) else self._with_blobs(item) for item in queued]
-            _write_all(self._descriptor, b"".join(lines))
+            write_all(self._descriptor, b"".join(lines))
             if durable:
                 os.fsync(self._descriptor)
         except OSError as error:
@@ -334,7 +334,7 @@ def _open_locked(path: Path, pause: Callable[[float], object]) -> int:
         raise RunFolderError(
             f"another process is writing run {path.parent.name}: wait for it, or stop it first"
         ) from error
-    _drop_torn_line(descriptor)
+    drop_torn_line(descriptor)
     sync_folder(path.parent)
     return descriptor
 
@@ -351,7 +351,8 @@ def _lock(descriptor: int, pause: Callable[[float], object]) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _drop_torn_line(descriptor: int) -> None:
+def drop_torn_line(descriptor: int) -> None:
+    """Remove an incomplete last line from a file that is locked."""
     end = position = os.lseek(descriptor, 0, os.SEEK_END)
     step = 64 * 1024
     while position > 0:
@@ -364,7 +365,8 @@ def _drop_torn_line(descriptor: int) -> None:
         os.ftruncate(descriptor, position)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all bytes, however many writes that takes."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

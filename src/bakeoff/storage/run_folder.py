@@ -62,6 +62,11 @@ class RunFolder:
         return self.path / "journal.jsonl"
 
     @property
+    def labels_file(self) -> Path:
+        """Return the file of `bakeoff label`; it exists only if someone labelled the run."""
+        return self.path / "labels.jsonl"
+
+    @property
     def started(self) -> bool:
         """Return True if there is a journal. Raise RunFolderError for a pipe, whose reading never ends."""
         if self.journal_file.is_file():

@@ -42,7 +42,7 @@ CHUNK_BYTES = 256 * 1024
 _LEVEL = 4  # of compression: two thirds of the time of the usual 6 for 4 % more bytes
 _DATA = "<!--DATA-->"  # the place of the chunks; no data can contain this, because all data is escaped
 _LONGEST_TITLE = 300
-PageKind = Literal["run", "index", "sections"]
+PageKind = Literal["run", "index", "label", "sections"]
 
 
 def write_report_page(path: Path, report: Report) -> Path:

@@ -18,6 +18,7 @@ from bakeoff.models.cache_simulation import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Plan
 from bakeoff.record import Record, Verdict
+from bakeoff.report.calibration import NO_LABELS, Judgements
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import failure_class, failure_message
@@ -25,6 +26,7 @@ from bakeoff.report.summary import RunTally, Summary
 from bakeoff.report.usage_intervals import CostsAndTimes
 from bakeoff.stats.cells import Cell
 from bakeoff.storage.journal import Damage, Entry, Mark
+from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
 
 MOST_TRIALS = 10_000_000
@@ -107,6 +109,7 @@ class RunData:
         self.first_damage = ""
         self.foreign = 0  # records of an earlier version of the plan
         self.unscored = 0  # trials that the plan's current scorers have not scored yet
+        self.judgements = Judgements(plan, read_labels(folder.labels_file) if folder else NO_LABELS)
         self._tally = RunTally(plan)
         self.cases = self._tally.cases  # those with a pass rule of their own
         self._ruled = {case.id for case in plan.cases if case.pass_rule is not None}
@@ -137,6 +140,7 @@ class RunData:
     def take(self, index: int, record: Record, sink: Sink) -> None:
         """Count the record of a trial, and pass it on."""
         self._tally.add(record)
+        self.judgements.add(record)
         self.bills[record.subject].add(record, self._price(record))
         self.costs_and_times.add(record)
         if not record.verdict.ok and record.case in self._ruled:

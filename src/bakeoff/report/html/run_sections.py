@@ -11,6 +11,7 @@ from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.record import Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Quote, Section, Table, Text, Tone, Value, columns
+from bakeoff.report.calibration import calibration_table
 from bakeoff.report.formatting import UNKNOWN, cost, percent, shown, span, visible
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME
@@ -40,7 +41,9 @@ def tone_of(verdict: Verdict) -> Tone:
 
 
 def overview(data: RunData) -> Section:
-    return Section("overview", "Overview", (*_warnings(data), *summary_blocks(data.summary)))
+    corrected = calibration_table(data.judgements.calibrations(), data.name)
+    tables = (*summary_blocks(data.summary), *([corrected] if corrected else []))
+    return Section("overview", "Overview", (*_warnings(data), *tables))
 
 
 def _warnings(data: RunData) -> list[Block]:

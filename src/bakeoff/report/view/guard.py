@@ -5,7 +5,8 @@
 - the token of this process must come along: once in the address that is printed, then in a cookie that other sites'
   requests never carry. Ports share cookies, so its name holds the port.
 
-Nothing here can be changed through the server: it answers GET and HEAD only.
+The server answers GET and HEAD only, unless it takes labels: then a POST must name our own page as its `Origin` and
+carry JSON, which no other site can send without being asked first.
 """
 
 import secrets
@@ -36,6 +37,8 @@ class Guard:
     app: ASGIApp
     port: int
     token: str
+    command: str = "bakeoff view"  # that printed the address
+    takes_posts: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -60,10 +63,11 @@ class Guard:
             return self._welcome(request)
         if self._is_token(request.cookies.get(self.cookie, "")):
             return None
-        return PlainTextResponse("refused: open the address that `bakeoff view` printed\n", HTTPStatus.FORBIDDEN)
+        return PlainTextResponse(f"refused: open the address that `{self.command}` printed\n", HTTPStatus.FORBIDDEN)
 
     def _refusal(self, request: Request) -> str | None:
-        if request.method not in ("GET", "HEAD"):
+        posts = self.takes_posts and request.method == "POST"
+        if request.method not in ("GET", "HEAD") and not posts:
             return "this server only shows"
         if request.headers.getlist("host") not in [[name] for name in self.names]:
             return "the Host header is not this server's name"
@@ -72,6 +76,8 @@ class Guard:
             return "another site asked"
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return "another site asked"
+        if posts and (origin is None or request.headers.get("content-type") != "application/json"):
+            return "only this page may change anything"
         return None
 
     def _welcome(self, request: Request) -> Response:

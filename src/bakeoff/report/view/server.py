@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from bakeoff.errors import UsageError
 from bakeoff.report.html.run_page import Sections, no_sections
@@ -17,21 +18,34 @@ from bakeoff.report.view.guard import TOKEN
 HOST = "127.0.0.1"
 
 
+Make = Callable[[int, str, Callable[[], None]], ASGIApp]
+"""Make an application for a port and a token; calling the third argument stops the server."""
+
+
 def serve(results: Path, port: int, ready: Callable[[str], None], *, sections: Sections = no_sections) -> None:
     """Serve until Ctrl-C. `ready` receives the address once it answers; `sections` adds sections to run pages."""
+    serve_app(lambda bound, token, _: make_app(results, bound, token, sections=sections), port, ready)
+
+
+def serve_app(make: Make, port: int, ready: Callable[[str], None]) -> None:
+    """Serve an application on a loopback socket until Ctrl-C, or until it stops the server itself."""
     with _listen(port) as listening:
         bound: int = listening.getsockname()[1]
         token = secrets.token_urlsafe(24)
+
+        def stop() -> None:
+            server.should_exit = True
+
         config = uvicorn.Config(
-            make_app(results, bound, token, sections=sections),
+            make(bound, token, stop),
             log_level="error",
             access_log=False,
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=1,  # event streams have no end of their own
         )
-        ready(f"http://{HOST}:{bound}/?{TOKEN}={token}")
         server = uvicorn.Server(config)
+        ready(f"http://{HOST}:{bound}/?{TOKEN}={token}")
         # Ctrl-C cuts off streams, and pages that are being made: no error that anybody should read of.
         logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
         server.run(sockets=[listening])

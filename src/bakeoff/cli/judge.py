@@ -1,0 +1,147 @@
+"""Carry out `bakeoff label` and `bakeoff judge audit`: labels of people, and judges held against them."""
+
+import asyncio
+import getpass
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+
+from bakeoff._kernel.threads import call
+from bakeoff.cli.compare import show
+from bakeoff.cli.console import out, say
+from bakeoff.cli.flags import JudgeAuditFlags, LabelFlags, ReportFlags
+from bakeoff.cli.pages import open_address
+from bakeoff.doors import door_of
+from bakeoff.engine.registry import needs_of
+from bakeoff.engine.resources import open_resources
+from bakeoff.engine.trial import as_score
+from bakeoff.errors import GraderError, UsageError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan, ScorerSpec
+from bakeoff.protocols import ModelJudge, ScoreInput, Scorer, Workspace
+from bakeoff.record import NO_USAGE, Record, Transcript, Usage
+from bakeoff.report.calibration import Judgements, repeated_scores
+from bakeoff.report.formatting import cost, visible
+from bakeoff.report.judge_audit import agreement_of, audit_judge
+from bakeoff.report.judge_audit_report import agreement_blocks, describe_judge_audit
+from bakeoff.report.labelling import draw, judge_of, read_judgements
+from bakeoff.report.terminal import print_blocks
+from bakeoff.storage.labels import read_labels
+from bakeoff.storage.run_folder import RunFolder, find_run
+
+_AT_A_TIME = 8  # questions to a judge
+
+
+def label_run(*, run: str, wanted: LabelFlags) -> None:
+    """Serve the page on which a person labels answers, then print how far labellers agree."""
+    from bakeoff.report.view import make_label_app, serve_app
+    from bakeoff.report.view.label import Labelling
+
+    folder = find_run(wanted.results, run)
+    plan = folder.read_plan()
+    drawn = draw(folder, plan, wanted.scorer, wanted.count)
+    labeller = _labeller(wanted.labeller)
+    work = Labelling(drawn, plan, folder.labels_file, labeller)
+    if work.place is None:
+        say(f"{visible(labeller)} has labelled all {len(drawn):,} answers: draw more with --count")
+    else:
+
+        def ready(address: str) -> None:
+            out().file.write(f"{address}\n")
+            out().file.flush()
+            say(f"{work.left:,} of {len(drawn):,} answers are left for {visible(labeller)}; press Ctrl-C to stop")
+            if not wanted.no_open:
+                open_address(address)
+
+        with suppress(KeyboardInterrupt):
+            serve_app(lambda port, token, stop: make_label_app(work, labeller, port, token, stop), wanted.port, ready)
+    labels = read_labels(folder.labels_file)
+    print_blocks(out(), agreement_blocks(agreement_of(labels, drawn[0].scorer)))
+    say(f"kept in {folder.labels_file}; next: `bakeoff judge audit {folder.name}`")
+
+
+def _labeller(name: str | None) -> str:
+    try:
+        found = (getpass.getuser() if name is None else name).strip()
+    except (OSError, KeyError):  # an account without a name
+        found = ""
+    if not 0 < len(found) <= 100 or not found.isprintable():
+        raise UsageError(f"--labeller {found!r:.120}: give a name of 1 to 100 printable characters")
+    return found
+
+
+def run_judge_audit(*, run: str, wanted: JudgeAuditFlags, shown_as: ReportFlags) -> None:
+    """Hold a judge against the labels of a run, and print or write what was found."""
+    folder = find_run(wanted.results, run)
+    plan = folder.read_plan()
+    found = read_judgements(folder, plan, wanted.scorer)
+    scorer = judge_of(found, plan, wanted.scorer, folder.label)
+    if not found.labels.of_scorer(scorer):
+        raise UsageError(
+            f"run {folder.label} has no labels for {scorer!r}: make some with `bakeoff label {folder.name}`"
+        )
+    repeated: dict[str, Sequence[float]] = {
+        one.attempt_key: one.repeats for ones in found.of(scorer).values() for one in ones if one.repeats
+    }
+    source = "recorded, as the judge was asked several times" if repeated else "the judge was asked once; use --repeat"
+    if wanted.repeat is not None:
+        repeated = asyncio.run(_ask_again(folder, plan, found, scorer, wanted.repeat))
+        source = f"asked {wanted.repeat} times for this audit"
+    audit = audit_judge(folder.label, plan, found, scorer, cut=wanted.cut, repeated=repeated, repeated_from=source)
+    show(audit.model_dump_json, describe_judge_audit(audit), shown_as)
+
+
+async def _ask_again(
+    folder: RunFolder, plan: Plan, found: Judgements, scorer: str, times: int
+) -> dict[str, Sequence[float]]:
+    """Ask a judge several times about every answer that has a label. Nothing in the run changes."""
+    wanted = {attempt for attempt, _ in found.labels.of_scorer(scorer)}
+    records = [record for record in folder.latest_records(plan) if record.attempt_key in wanted]
+    judge = _judge(plan, scorer, times)
+    asked = 1 if isinstance(judge, ModelJudge) else times
+    cases = {case.id: case for case in plan.cases}
+    spent: list[Usage] = []
+    limit = asyncio.Semaphore(_AT_A_TIME)
+    say(f"asking {visible(scorer)} {times} times about each of {len(records):,} answers")
+    async with open_resources(needs_of(judge).resources) as resources:
+
+        async def scores_of(record: Record) -> list[float]:
+            given = ScoreInput(
+                case=cases[record.case],
+                transcript=record.transcript or Transcript(),
+                artefacts=record.artefacts,
+                pristine=_no_workspace,
+                resources=resources,
+                spend=spent.append,
+            )
+            values: list[float] = []
+            async with limit:
+                for _ in range(asked):
+                    score = as_score(scorer, await call(judge, given))
+                    values += repeated_scores(score) or ([] if score.value is None else [score.value])
+            return values
+
+        found_scores = await asyncio.gather(*map(scores_of, records))
+    say(f"that cost {cost(sum(spent, NO_USAGE).cost)}")
+    return {record.attempt_key: scores for record, scores in zip(records, found_scores, strict=True)}
+
+
+def _judge(plan: Plan, scorer: str, times: int) -> Scorer:
+    """Build the judge of a plan. One that asks a model is told to ask it several times for each score."""
+    registry = door_of(plan).registry(plan, RunOptions())
+    for spec in plan.scorers:
+        factory = registry.scorers.get(spec.kind)
+        built = factory(spec) if factory else None
+        if factory and built and scorer == (spec.name or built.name):
+            return factory(_repeating(spec, times)) if isinstance(built, ModelJudge) else built
+    raise UsageError(
+        f"--repeat: the plan of this run does not say how to build {scorer!r}, as with runs of pytest: "
+        "give the judge `repeats=2` there, and the audit uses the recorded answers"
+    )
+
+
+def _repeating(spec: ScorerSpec, times: int) -> ScorerSpec:
+    return spec.model_copy(update={"options": {**spec.options, "repeats": times}})
+
+
+def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
+    raise GraderError("--repeat asks judges that read an answer, not scorers that run commands")

@@ -1,0 +1,227 @@
+"""Collect the scores that judges gave in a run, with the labels of people, and correct them.
+
+Judgements          what judges scored, by scorer and subject; add every record that counts
+Calibration         one judge's score of one subject, corrected where there are enough labels
+calibration_table   shows them beside the scores of a run
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.plan import Plan
+from bakeoff.record import Record, Score
+from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Value
+from bakeoff.report.formatting import as_text, percent
+from bakeoff.report.scores import interval_datum
+from bakeoff.stats.calibration import Corrected, JudgedTrial, Strata, corrected_score, missing_labels
+from bakeoff.stats.cells import CLUSTER_TAG, CaseKey
+from bakeoff.storage.labels import Label, Labels, answer_digest
+
+NO_LABELS = Labels({})
+JUDGE = "judge"
+"""The key in a score's metadata that names the model that judged."""
+
+_PASS = {"pass": 1.0, "fail": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A judge's score of one trial."""
+
+    attempt_key: str
+    case: str
+    round: int
+    score: float
+    judge: str = ""  # its model, if known
+    answer: str | None = None  # the fingerprint of the answer; None: there was none
+    length: int = 0  # of the answer, in characters
+    started: float = 0.0
+    repeats: tuple[float, ...] = ()  # the scores of a judge that was asked several times
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.attempt_key, self.answer or ""
+
+
+class Calibration(FrozenModel):
+    """The score that a judge gave a subject, corrected by labels."""
+
+    scorer: str
+    subject: str
+    judge: str
+    trials: int
+    labels: int
+    corrected: Corrected | None = None
+    lacking: str | None = None  # the reason why it is not corrected
+
+
+class Judgements:
+    """Collect judged trials while records stream by: each trial's latest record once, in any order."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        labels: Labels = NO_LABELS,
+        *,
+        keys: Mapping[str, CaseKey] | None = None,
+        also: str | None = None,  # a scorer that does not say that it is a judge
+    ) -> None:
+        self.labels = labels
+        self._judges = labels.scorers | ({also} if also else set())
+        self._keys = keys or {}
+        self._clusters = {case.id: case.tags.get(CLUSTER_TAG) for case in plan.cases}
+        self._subjects = [spec.name for spec in plan.subjects]
+        self._scored: dict[str, dict[str, list[Judgement]]] = {}
+        self.names: set[str] = set()  # of all scorers
+        self._unanswered: dict[str, list[Judgement]] = {}  # by subject: trials without an answer score 0
+
+    def add(self, record: Record) -> None:
+        """Take the judges' scores of one trial; trials that say nothing about the subject are left out."""
+        if record.value is None or not record.verdict.counts:
+            return
+        about = (record.attempt_key, record.case, record.round)
+        if record.failure is not None or record.transcript is None:
+            self._unanswered.setdefault(record.subject, []).append(Judgement(*about, score=0.0))
+            return
+        for score in record.scores:
+            self.names.add(score.name)
+            judge = score.metadata.get(JUDGE)
+            if score.value is None or not (isinstance(judge, str) or score.name in self._judges):
+                continue
+            output, files = record.transcript.output, record.artefacts
+            text = as_text(output)
+            found = Judgement(
+                *about,
+                score=score.value,
+                judge=judge if isinstance(judge, str) else "",
+                answer=answer_digest(output, files),
+                length=len(text) + sum(map(len, files.values())),
+                started=record.started,
+                repeats=repeated_scores(score),
+            )
+            self._scored.setdefault(score.name, {}).setdefault(record.subject, []).append(found)
+
+    @property
+    def scorers(self) -> list[str]:
+        """Return the names of the scorers that are judges."""
+        return list(self._scored)
+
+    def of(self, scorer: str) -> dict[str, list[Judgement]]:
+        """Return what a judge scored, by subject in the order of the plan."""
+        scored = self._scored.get(scorer, {})
+        return {subject: scored[subject] for subject in self._subjects if subject in scored}
+
+    def strata(self, scorer: str, subject: str) -> Strata:
+        """Divide a judge's scores of a subject into strata."""
+        return Strata(one.score for one in self.of(scorer).get(subject, ()))
+
+    def trials(self, scorer: str, subject: str) -> list[JudgedTrial]:
+        """Return the trials of a subject with their labels, for `corrected_score`."""
+        strata, labels = self.strata(scorer, subject), self.labels.of_scorer(scorer)
+        scored = self.of(scorer).get(subject, [])
+        sampled = {one.place: labels[one.place] for one in scored if one.place in labels}
+        weights = _weights(sampled)
+        trials = []
+        for one in scored:
+            given = sampled.get(one.place)
+            trials.append(
+                JudgedTrial(
+                    case=self._key(one),
+                    score=one.score,
+                    stratum=strata.of(one.score),
+                    label=settled(given.values()) if given else None,
+                    weight=weights.get(one.place, 1.0),
+                    cluster=self._clusters.get(one.case),
+                )
+            )
+        lost = [
+            JudgedTrial(self._key(one), 0.0, cluster=self._clusters.get(one.case))
+            for one in self._unanswered.get(subject, ())
+        ]
+        return trials + lost
+
+    def _key(self, one: Judgement) -> CaseKey:
+        return self._keys.get(one.case) or CaseKey(one.case)
+
+    def calibration(self, scorer: str, subject: str) -> Calibration:
+        """Correct a judge's score of a subject, or say what is missing for it."""
+        trials = self.trials(scorer, subject)
+        lacking = missing_labels(trials)
+        return Calibration(
+            scorer=scorer,
+            subject=subject,
+            judge=next((one.judge for one in self.of(scorer).get(subject, []) if one.judge), ""),
+            trials=len(trials),
+            labels=sum(trial.label is not None for trial in trials),
+            corrected=None if lacking else corrected_score(trials),
+            lacking=lacking,
+        )
+
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """Return the corrected scores of every judge that anything is labelled for."""
+        known = [scorer for scorer in self.scorers if scorer in self.labels.scorers]
+        return tuple(self.calibration(scorer, subject) for scorer in known for subject in self.of(scorer))
+
+
+def repeated_scores(score: Score) -> tuple[float, ...]:
+    """Return the single scores of a judge that was asked several times, as `scorers.judge` keeps them."""
+    values = score.metadata.get("values")
+    numbers = [value for value in values if isinstance(value, int | float)] if isinstance(values, list) else []
+    return tuple(map(float, numbers))
+
+
+def settled(labels: Iterable[Label]) -> float:
+    """Return the label of the majority: 1 pass, 0 fail, and 0.5 where labellers are equally divided."""
+    given = [_PASS[label.label] for label in labels if label.label in _PASS]
+    passes = sum(given)
+    return 0.5 if 2 * passes == len(given) else float(2 * passes > len(given))
+
+
+def _weights(sampled: Mapping[tuple[str, str], Mapping[str, Label]]) -> dict[tuple[str, str], float]:
+    """Return how many trials each label stands for: those of the stratum that it was drawn from."""
+    drawn = {place: max(given.values(), key=lambda label: label.time) for place, given in sampled.items()}
+    counts = Counter(label.stratum for label in drawn.values())
+    return {place: max(1.0, label.size / counts[label.stratum]) for place, label in drawn.items()}
+
+
+_COLUMNS = (
+    Column("Subject"),
+    Column("Judge's score", align="end", help="the mean over cases of the mean over rounds, as the judge gave it"),
+    Column("Corrected", align="end", help="the score that labels show"),
+    Column("95 % interval", align="end", help="of the corrected score; it includes the judge's own error"),
+    Column("Labels", align="end", help="labelled trials, of all"),
+    Column("Scorer", drop=1),
+)
+
+
+def calibration_table(calibrations: Sequence[Calibration], run: str) -> Table | None:
+    """Return the judges' scores beside the corrected ones, or None where nothing is labelled."""
+    if not calibrations:
+        return None
+    rows = tuple(_row(one) for one in calibrations)
+    return Table(_COLUMNS, rows, "Scores of judges, corrected by labels", tuple(_notes(calibrations, run)))
+
+
+def _row(one: Calibration) -> tuple[Value, ...]:
+    found = one.corrected
+    return (
+        Datum(Quote(one.subject), sort=one.subject, tone="strong"),
+        Datum(percent(found.raw if found else None), sort=found.raw if found else None),
+        Datum(percent(found.value if found else None), sort=found.value if found else None, tone="strong"),
+        interval_datum(found.value, found.interval) if found else Datum("too few labels", tone="lost"),
+        Datum(f"{one.labels:,}/{one.trials:,}", sort=one.labels),
+        Quote(one.scorer),
+    )
+
+
+def _notes(calibrations: Sequence[Calibration], run: str) -> Iterable[Phrase]:
+    methods = sorted(
+        {one.corrected.interval.method for one in calibrations if one.corrected and one.corrected.interval}
+    )
+    if methods:
+        yield f"Corrected by labels of people; {', '.join(methods)}. The interval includes the judge's own error."
+    for one in calibrations:
+        if one.lacking:
+            yield (Quote(one.subject), f": {one.lacking}. Label more with `bakeoff label ", Quote(run), "`.")

@@ -1,0 +1,178 @@
+"""Show one answer after the other to a person, and keep each label. The page never learns subject, round or score."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.threads import call
+from bakeoff.errors import RunFolderError
+from bakeoff.plan import Plan, ScorerSpec
+from bakeoff.report.formatting import as_text, shown, visible
+from bakeoff.report.html.render import NAME, Page, Served
+from bakeoff.report.labelling import Drawn
+from bakeoff.report.view.guard import Guard
+from bakeoff.storage.labels import LONGEST_NOTE, Choice, Label, append_label, read_labels
+
+_LONGEST_REQUEST = 8 * LONGEST_NOTE  # bytes
+
+
+class _Given(FrozenModel):
+    """A label as the page sends it. `id` is the place of the answer that was shown."""
+
+    id: int
+    label: Choice
+    note: str = Field(default="", max_length=LONGEST_NOTE)
+
+
+class Labelling:
+    """One person's work on a list of answers. The file is the truth: a killed session continues where it was."""
+
+    def __init__(self, drawn: Sequence[Drawn], plan: Plan, labels_file: Path, labeller: str) -> None:
+        self._drawn = drawn
+        self._cases = {case.id: case for case in plan.cases}
+        self._criteria = {name: text for name, text in map(_criteria, plan.scorers) if text}
+        self._file = labels_file
+        self._labeller = labeller
+        earlier = read_labels(labels_file).by_labeller.get(labeller, {})
+        places = {self._trial(one): place for place, one in enumerate(drawn)}
+        self._given: dict[int, Choice] = {  # by place, in the order in which they were given
+            places[trial]: label.label for trial, label in earlier.items() if trial in places and label.label
+        }
+
+    @property
+    def place(self) -> int | None:
+        """Return the place of the next answer, or None when all have a label."""
+        return next((place for place in range(len(self._drawn)) if place not in self._given), None)
+
+    @property
+    def left(self) -> int:
+        """Return how many answers have no label yet."""
+        return len(self._drawn) - len(self._given)
+
+    def give(self, place: int, choice: Choice, note: str) -> None:
+        """Keep a label for the answer that is shown now; one for another answer was sent twice, and is ignored."""
+        if place == self.place:
+            self._write(place, choice, note)
+            self._given[place] = choice
+
+    def undo(self) -> None:
+        """Take the last label back, so that its answer is shown again."""
+        if self._given:
+            place = next(reversed(self._given))
+            self._write(place, None, "")
+            del self._given[place]
+
+    def state(self) -> dict[str, Any]:
+        """Return what the page shows: the progress, and the next answer."""
+        counts = Counter(self._given.values())
+        totals = {"pass": counts["pass"], "fail": counts["fail"], "skip": counts["skip"]}
+        progress = {"done": len(self._given), "count": len(self._drawn), **totals}
+        place = self.place
+        return {"progress": progress, "answer": None if place is None else {"id": place, **self._shown(place)}}
+
+    def _shown(self, place: int) -> dict[str, Any]:
+        one = self._drawn[place]
+        case = self._cases[one.record.case]
+        files = [{"name": visible(name, NAME), "text": shown(text)} for name, text in one.record.artefacts.items()]
+        return {
+            "question": shown(case.prompt),
+            "reference": shown(as_text(case.expected)),
+            "criteria": shown(self._criteria.get(one.scorer, "")),
+            "text": shown(as_text(one.output)),
+            "files": files,
+        }
+
+    def _write(self, place: int, choice: Choice | None, note: str) -> None:
+        one = self._drawn[place]
+        label = Label(
+            time=time.time(),
+            labeller=self._labeller,
+            scorer=one.scorer,
+            case=one.record.case,
+            subject=one.record.subject,
+            round=one.record.round,
+            attempt_key=one.record.attempt_key,
+            answer=one.answer,
+            judged=one.judged,
+            stratum=one.stratum,
+            size=one.size,
+            label=choice,
+            note=note,
+        )
+        append_label(self._file, label)
+
+    def _trial(self, one: Drawn) -> tuple[str, str, str]:
+        return one.scorer, one.record.attempt_key, one.answer
+
+
+def _criteria(spec: ScorerSpec) -> tuple[str, str]:
+    """Return the name of a scorer and what it was told to look for."""
+    criteria = spec.options.get("criteria")
+    return spec.name or spec.kind, criteria if isinstance(criteria, str) else ""
+
+
+def make_label_app(labelling: Labelling, labeller: str, port: int, token: str, stop: Callable[[], None]) -> Guard:
+    """Return the application behind its guard; `stop` is called when the person has finished."""
+    working = asyncio.Lock()  # one change at a time
+
+    async def show(request: Request) -> Response:  # noqa: ARG001 - starlette's shape
+        page = Page("label", "label.html", Path("label.html"), Served(home="/"))
+        title = f"Labels by {visible(labeller, NAME)}"
+        before, after = page.halves(title=f"{title} · bakeoff", heading=title, menu=())
+        return HTMLResponse(before + after)
+
+    async def answer(request: Request) -> Response:  # noqa: ARG001
+        return JSONResponse(labelling.state())
+
+    async def give(request: Request) -> Response:
+        body = await _body(request)
+        try:
+            given = _Given.model_validate_json(body)
+        except ValidationError:
+            return PlainTextResponse("refused: not a label\n", HTTPStatus.BAD_REQUEST)
+        return await change(lambda: labelling.give(given.id, given.label, given.note))
+
+    async def undo(request: Request) -> Response:  # noqa: ARG001
+        return await change(labelling.undo)
+
+    async def change(step: Callable[[], None]) -> Response:
+        async with working:
+            try:
+                await call(step)
+            except RunFolderError as error:
+                return PlainTextResponse(f"{error}\n", HTTPStatus.INTERNAL_SERVER_ERROR)
+        return JSONResponse(labelling.state())
+
+    async def finish(request: Request) -> Response:  # noqa: ARG001
+        stop()
+        return JSONResponse({})
+
+    routes = [
+        Route("/", show),
+        Route("/answer", answer),
+        Route("/label", give, methods=["POST"]),
+        Route("/undo", undo, methods=["POST"]),
+        Route("/finish", finish, methods=["POST"]),
+    ]
+    return Guard(Starlette(routes=routes), port, token, command="bakeoff label", takes_posts=True)
+
+
+async def _body(request: Request) -> bytes:
+    """Read at most what a label may have."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _LONGEST_REQUEST:
+            return b""
+    return body

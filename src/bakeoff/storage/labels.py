@@ -1,0 +1,120 @@
+"""The labels that people gave to trials: append-only JSON lines beside the journal.
+
+Every line is on the disk before the next answer is shown. The last line of a labeller about an answer counts, and one
+without a label takes it back. Several people may write at the same time. A line that a crash cut off is left out.
+"""
+
+import fcntl
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, JsonValue, ValidationError
+
+from bakeoff._kernel.files import PRIVATE, sync_folder
+from bakeoff._kernel.json import CleanText
+from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff.errors import RunFolderError
+from bakeoff.storage.journal import drop_torn_line, write_all
+
+Choice = Literal["pass", "fail", "skip"]
+LONGEST_NOTE = 10_000
+
+
+class Label(FrozenModel):
+    """One line of the file. It names the subject, which the labeller does not see."""
+
+    v: Literal[1] = 1
+    time: float
+    labeller: CleanText = Field(min_length=1, max_length=100)
+    scorer: str  # the judge whose scores the label is compared with
+    case: str
+    subject: str
+    round: int
+    attempt_key: str
+    answer: str  # the fingerprint of the answer that was shown
+    judged: float = Field(ge=0, le=1)  # the judge's score when the label was given
+    stratum: int  # of the judge's score, within the subject
+    size: int = Field(ge=1)  # the trials in that stratum
+    label: Choice | None  # None takes an earlier label back
+    note: CleanText = Field(default="", max_length=LONGEST_NOTE)
+
+    @property
+    def trial(self) -> tuple[str, str, str]:
+        """Identify the answer that was labelled, and for which judge."""
+        return self.scorer, self.attempt_key, self.answer
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The labels of a run that count."""
+
+    by_labeller: dict[str, dict[tuple[str, str, str], Label]]
+    damaged: int = 0  # lines that cannot be read
+
+    def of_scorer(self, scorer: str) -> dict[tuple[str, str], dict[str, Label]]:
+        """Return the labels for a judge by attempt and answer, each by labeller. Skipped answers have no label."""
+        found: dict[tuple[str, str], dict[str, Label]] = {}
+        for labeller, labels in self.by_labeller.items():
+            for (name, attempt, answer), label in labels.items():
+                if name == scorer and label.label in ("pass", "fail"):
+                    found.setdefault((attempt, answer), {})[labeller] = label
+        return found
+
+    @property
+    def scorers(self) -> set[str]:
+        """Return the judges that anything is labelled for."""
+        return {name for labels in self.by_labeller.values() for name, _, _ in labels}
+
+
+def answer_digest(output: JsonValue, files: Mapping[str, str]) -> str:
+    """Return the fingerprint of an answer: a label holds only for the answer that was shown."""
+    return fingerprint(output, dict(files))[:16]
+
+
+def read_labels(path: Path) -> Labels:
+    """Read the labels of a run; there are none if the file does not exist."""
+    by_labeller: dict[str, dict[tuple[str, str, str], Label]] = {}
+    damaged = 0
+    if path.exists() and not path.is_file():
+        raise RunFolderError(f"{path} cannot be read: it is not a file")
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return Labels({})
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
+    for line in raw.split(b"\n")[:-1]:  # what follows the last newline was cut off
+        try:
+            label = Label.model_validate_json(line)
+        except ValidationError:
+            damaged += 1
+            continue
+        own = by_labeller.setdefault(label.labeller, {})
+        own.pop(label.trial, None)
+        if label.label is not None:
+            own[label.trial] = label
+    return Labels(by_labeller, damaged)
+
+
+def append_label(path: Path, label: Label) -> None:
+    """Write a label durably. A line that a crash cut off before is removed first."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            drop_torn_line(descriptor)
+            start = os.lseek(descriptor, 0, os.SEEK_END)
+            try:
+                write_all(descriptor, label.model_dump_json().encode() + b"\n")
+                os.fsync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, start)  # a label is written completely or not at all
+                raise
+        finally:
+            os.close(descriptor)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be written: {error.strerror}; the label was not kept") from error
