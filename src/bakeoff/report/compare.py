@@ -258,8 +258,8 @@ def compare_sources(
 ) -> CompareReport:
     """Compare one subject with another, or every subject that both sources have with itself.
 
-    Controls do not influence the exit code unless they were named or are the only subjects. `require_calibrated` asks to
-    decide by scores that labels correct, and to refuse where a judge has too few labels.
+    Controls do not influence the exit code unless they were named or are the only subjects. With `require_calibrated`,
+    scores that labels correct decide, and judges with too few labels are refused.
     """
     names = _pairs_of(baseline, candidate, subjects)
     with countable(baseline, candidate), ExitStack() as open_arms:

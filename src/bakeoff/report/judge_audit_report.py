@@ -17,6 +17,7 @@ def describe_judge_audit(audit: JudgeAudit) -> Report:
         for title, found, as_share in (
             ("Sensitivity", quality.sensitivity, True),
             ("Specificity", quality.specificity, True),
+            ("Accuracy", quality.accuracy, True),
             ("Kappa", quality.kappa, False),
         )
     )
@@ -32,7 +33,7 @@ def describe_judge_audit(audit: JudgeAudit) -> Report:
         Section("labellers", "Labellers", tuple(_labellers(audit.agreement))),
     )
     judge: Phrase = (Quote(audit.scorer), " (", Quote(audit.judge), ")") if audit.judge else Quote(audit.scorer)
-    title = ("Judge ", *(judge if isinstance(judge, tuple) else (judge,)), " in ", Quote(audit.run))
+    title = ("Audit of ", *(judge if isinstance(judge, tuple) else (judge,)), " in ", Quote(audit.run))
     return Report(title, sections, headline=_headline(audit), tiles=tiles)
 
 

@@ -1,6 +1,6 @@
 """Draw the answers of a run that people label, without telling them who gave an answer or how it was judged."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -93,8 +93,13 @@ def _answer(record: Record) -> str | None:
 
 
 def _in_turn(groups: dict[tuple[str, int], list[Judgement]], most: int) -> Iterator[tuple[tuple[str, int], Judgement]]:
-    """Yield one of each group in turn. Each turn is shuffled: the order must not tell the groups apart."""
-    queues = {place: _shuffled(ones) for place, ones in groups.items()}
+    """Yield one of each group in turn, in an order that looks random and is always the same.
+
+    Each turn is shuffled as well: the order must not tell the groups apart.
+    """
+    queues = {
+        place: sorted(ones, key=lambda one: fingerprint("draw", one.attempt_key)) for place, ones in groups.items()
+    }
     turn = 0
     while most > 0 and queues:
         drawn = [(place, queue[turn]) for place, queue in queues.items() if turn < len(queue)]
@@ -104,13 +109,3 @@ def _in_turn(groups: dict[tuple[str, int], list[Judgement]], most: int) -> Itera
         yield from drawn[:most]
         most -= len(drawn)
         turn += 1
-
-
-def _shuffled(ones: Sequence[Judgement]) -> list[Judgement]:
-    """Return judgements in an order that looks random; no case comes a second time before each has come once."""
-    rounds: dict[str, int] = {}
-    keyed: list[tuple[int, int, Judgement]] = []
-    for one in sorted(ones, key=lambda one: fingerprint("draw", one.attempt_key)):
-        keyed.append((rounds.get(one.case, 0), len(keyed), one))
-        rounds[one.case] = rounds.get(one.case, 0) + 1
-    return [one for _, _, one in sorted(keyed, key=lambda entry: entry[:2])]

@@ -50,7 +50,8 @@ def judge_quality(groups: Sequence[LabelledGroup], *, confidence: float = CONFID
     """Estimate a judge's quality. A group without labels takes those of the groups with the same verdict.
 
     Intervals are quantiles of 10,000 draws: the share of good answers in each group comes from its Beta posterior with
-    Jeffreys' prior, so that they have a width where all labels agree.
+    Jeffreys' prior, so that they have a width where all labels agree, and the sizes of the groups from a Bayesian
+    bootstrap of the trials, which are a sample too.
     """
     import numpy as np
 
@@ -62,8 +63,8 @@ def judge_quality(groups: Sequence[LabelledGroup], *, confidence: float = CONFID
         return JudgeQuality(sensitivity=None, specificity=None, accuracy=None, kappa=None)
     random = np.random.default_rng(seed)
     drawn = random.beta(passes + _JEFFREYS, labels - passes + _JEFFREYS, (_DRAWS, len(known)))
-    found = _qualities(verdicts, weights, (passes / labels)[None, :])
-    ranges = _qualities(verdicts, weights, drawn)
+    found = _qualities(verdicts, weights[None, :], (passes / labels)[None, :])
+    ranges = _qualities(verdicts, random.gamma(weights, size=drawn.shape), drawn)
     tails = [50 * (1 - confidence), 50 * (1 + confidence)]
     estimates: dict[str, Estimate | None] = {}
     for name, value in found.items():
@@ -86,13 +87,13 @@ def _filled(groups: Sequence[LabelledGroup]) -> Callable[[LabelledGroup], Labell
 
 
 def _qualities(verdicts: "NDArray[Any]", weights: "NDArray[Any]", good: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
-    """Return each quality for each row of `good`: the share of good answers in each group."""
+    """Return each quality for each row: `good` has the share of good answers in each group, `weights` its size."""
     import numpy as np
 
-    share = weights / weights.sum()
+    share = weights / weights.sum(1, keepdims=True)
     right_pass = (good * share)[:, verdicts].sum(1)
     right_fail = ((1 - good) * share)[:, ~verdicts].sum(1)
-    truly, passed = (good * share).sum(1), share[verdicts].sum()
+    truly, passed = (good * share).sum(1), share[:, verdicts].sum(1)
     accuracy = right_pass + right_fail
     chance = truly * passed + (1 - truly) * (1 - passed)
     with np.errstate(divide="ignore", invalid="ignore"):

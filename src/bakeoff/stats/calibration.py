@@ -206,7 +206,9 @@ def _estimate(trials: Sequence[JudgedTrial]) -> _Estimate:
             error = _judge_error(members)
             shift += weight * error.mean
             drawn = error.drawn
-            parts.append((weight**2 * error.variance, error.freedom))
+            # Rounds of one case may all err alike: then their errors average out over cases, not over trials.
+            alike = weight * error.spread * max(0.0, 1 / len(rounds) - 1 / len(trials))
+            parts.append((weight**2 * error.variance + alike, error.freedom))
         for trial in members:
             by_case[trial.case] += (trial.score + drawn) / rounds[trial.case]
     raw = fsum(trial.score * share[trial.case] for trial in trials)
@@ -220,6 +222,7 @@ class _Error(NamedTuple):
     mean: float
     drawn: float  # the same with the prior
     variance: float  # of that
+    spread: float  # the variance of a single one
     freedom: float
 
 
@@ -240,7 +243,7 @@ def _judge_error(members: Sequence[JudgedTrial]) -> _Error:
     together = fsum(one**2 for one in units.values()) if len(units) < len(errors) else 0.0
     prior = _PRIOR * fsum((label - score - drawn) ** 2 for label in (0.0, 1.0))
     count = size + 2 * _PRIOR
-    return _Error(seen / size, drawn, (max(alone, together) + prior) / count**2, count - 1)
+    return _Error(seen / size, drawn, (max(alone, together) + prior) / count**2, (alone + prior) / count, count - 1)
 
 
 def _by_stratum(trials: Iterable[JudgedTrial]) -> dict[int | None, list[JudgedTrial]]:

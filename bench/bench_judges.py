@@ -1,0 +1,77 @@
+"""How often intervals of judged scores hold the truth, corrected by labels and as the judge gave them. Prints Markdown.
+
+`python -m bench.bench_judges [draws]`; the tables of docs/explanation/judges.md are its output.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from tests.stats.simulation_judges import (
+    EDGE,
+    FAIR,
+    HARSH,
+    LENIENT,
+    PAIRS,
+    PROMISED,
+    Held,
+    Judged,
+    held,
+    held_by_difference,
+    quality_held,
+)
+
+DRAWS = 2_000
+LOW, HIGH = 0.92, 0.98
+SLACK = 0.005  # the standard error of a share near 95 % in 2,000 draws
+
+
+def main() -> int:
+    draws = int(sys.argv[1]) if len(sys.argv) > 1 else DRAWS
+    print(f"Scores of one subject, {draws:,} draws each:\n")
+    good = show(PROMISED, draws)
+    print("\nFew bad answers, for which only 92 % are promised:\n")
+    wide = show(EDGE, draws, highest=1.0)
+    print("\nDifferences of two subjects that the judge treats differently:\n")
+    apart = show_pairs(draws)
+    print("\nThe judge's own sensitivity and specificity (100 cases, 60 labels):\n")
+    return 0 if good and wide and apart and show_quality(draws // 2) else 1
+
+
+def show(settings: Sequence[Judged], draws: int, highest: float = HIGH) -> bool:
+    print("| cases × rounds | labels | true score | judge | corrected | the judge's own |\n|---|---|---|---|---|---|")
+    found = [(setting, held(setting, draws)) for setting in settings]
+    for setting, shares in found:
+        size = f"{setting.cases} × {setting.rounds} | {setting.labels} | {setting.truth:g}"
+        print(f"| {size} | {setting.judge} | {_shares(shares)} |")
+    return all(LOW - SLACK <= shares.corrected <= highest + SLACK for _, shares in found)
+
+
+def show_pairs(draws: int) -> bool:
+    print("| true scores | labels of each | judge of the first | of the second | corrected | the judge's own |")
+    print("|---|---|---|---|---|---|")
+    found = [(old, new, held_by_difference(old, new, draws)) for old, new in PAIRS]
+    for old, new, shares in found:
+        who = f"{old.truth:g} and {new.truth:g} | {old.labels} | {old.judge} | {new.judge}"
+        print(f"| {who} | {_shares(shares)} |")
+    return all(shares.corrected >= LOW - SLACK for *_, shares in found)
+
+
+def show_quality(draws: int) -> bool:
+    print("| judge | true score | sensitivity | specificity |\n|---|---|---|---|")
+    found = [
+        (Judged(100, 60, truth, judge), quality_held(Judged(100, 60, truth, judge), draws))
+        for judge in (LENIENT, FAIR, HARSH)
+        for truth in (0.5, 0.8)
+    ]
+    for setting, (sensitivity, specificity) in found:
+        shares = f"{100 * sensitivity:.1f} % | {100 * specificity:.1f} %"
+        print(f"| {setting.judge} | {setting.truth:g} | {shares} |")
+    return all(min(shares) >= LOW - 2 * SLACK for _, shares in found)
+
+
+def _shares(held: Held) -> str:
+    return f"{100 * held.corrected:.1f} % | {100 * held.naive:.1f} %"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
