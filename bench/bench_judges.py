@@ -33,8 +33,8 @@ def main() -> int:
     wide = show(EDGE, draws, highest=1.0)
     print("\nDifferences of two subjects that the judge treats differently:\n")
     apart = show_pairs(draws)
-    print("\nThe judge's own sensitivity and specificity (100 cases, 60 labels):\n")
-    return 0 if good and wide and apart and show_quality(draws // 2) else 1
+    print("\nThe judge's own sensitivity and specificity (100 cases, 60 labels; a quarter of the draws):\n")
+    return 0 if good and wide and apart and show_quality(draws // 4) else 1
 
 
 def show(settings: Sequence[Judged], draws: int, highest: float = HIGH) -> bool:

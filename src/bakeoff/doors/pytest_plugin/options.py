@@ -48,6 +48,8 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--eval-margin", type=_share, metavar="SHARE", help=small)
     nothing = "what --eval-baseline does if neither a regression nor its absence is shown (default pass)"
     add("--eval-undecidable", choices=UNDECIDABLE_RULES, default="pass", help=nothing)
+    labels = "fail unless each model judge has enough labels (`bakeoff label`) in a kept run"
+    add("--eval-require-calibrated-judge", action="store_true", help=labels)
 
 
 REPORT_OPTIONS = (
@@ -58,6 +60,7 @@ REPORT_OPTIONS = (
     "eval_min_score",
     "eval_baseline",
     "eval_until_decided",
+    "eval_require_calibrated_judge",
 )
 
 

@@ -99,10 +99,11 @@ class RunWriter:
             self.problem = self.problem or str(error)
 
     def _delete_old_runs(self) -> None:
+        """Delete all but the last runs; those that people labelled stay, as labels cannot be made again."""
         name = EMPTY_PLAN.name
         runs = [run for run in run_folders(self._results) if run.name.endswith(name) or f"-{name}-" in run.name]
         for run in runs[:-MOST_KEPT]:
-            if not run.is_being_written():
+            if not run.is_being_written() and not run.labels_file.exists():
                 run.delete()
 
 

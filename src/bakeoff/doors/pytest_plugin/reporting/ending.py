@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bakeoff._kernel.environment import read_environment
+from bakeoff.doors.pytest_plugin.options import results_folder
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import not_passed, page_sections
 from bakeoff.doors.pytest_plugin.reporting.ci import Places, annotations, write_summary
@@ -68,12 +69,14 @@ def read_options(config: pytest.Config) -> Requested:
         before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline).outcomes
     except BakeoffError as error:
         raise pytest.UsageError(str(error)) from error
+    labelled = results_folder(config) if option.eval_require_calibrated_judge else None
     gates = Gates(
         option.eval_min_pass_rate,
         option.eval_min_score,
         before,
         margin=option.eval_margin,
         undecidable=option.eval_undecidable,
+        labelled=labelled,
     )
     return Requested(option.eval_json, option.eval_html, option.eval_junit, gates, _decisions(config, before))
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.calibrated import judges_calibrated
 from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult
 from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, cell_of, suite_of
 from bakeoff.doors.pytest_plugin.reporting.source import case_ids
@@ -36,6 +38,7 @@ class Gates:
     margin: float | None = None
     undecidable: UndecidableRule = "pass"
     decided: Mapping[str, PairDecision] = field(default_factory=dict)
+    labelled: Path | None = None  # the folder of runs in which every judge must have labels
     prefix: str = "--eval-"
 
 
@@ -48,6 +51,8 @@ def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], numbers: Numbers)
         found.append(("min-score", *_min_score(gates.min_score, numbers)))
     if gates.baseline is not None:
         found.append(("baseline", *_against_baseline(gates, gates.baseline, outcomes)))
+    if gates.labelled is not None:
+        found.append(("require-calibrated-judge", *judges_calibrated(outcomes, gates.labelled)))
     if not numbers.cases:
         found = [(option, False, "no eval was run") for option, _, _ in found]
     return tuple(GateResult(option=gates.prefix + option, met=met, sentence=why) for option, met, why in found)
