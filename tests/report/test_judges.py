@@ -223,3 +223,13 @@ def test_judge_audit_prints_writes_a_page_and_asks_again(bakeoff: Bakeoff, tmp_p
     text = bakeoff("judge", "audit", "--threshold", "0.75")
     assert "The judge passes an answer at a score of 0.75 or more." in text.stdout
     assert "Flips are unknown: the judge was asked once; use --repeat." in text.stdout
+
+
+def test_damaged_labels_are_found_by_the_check(bakeoff: Bakeoff, labelled: RunFolder) -> None:
+    assert bakeoff("runs", "check").returncode == 0
+    with labelled.labels_file.open("ab") as file:
+        file.write(b"no label\n")
+    checked = bakeoff("runs", "check")
+    assert checked.returncode == 1
+    assert "1 damaged lines of labels.jsonl are left out" in checked.stdout
+    assert "1 lines of labels.jsonl cannot be read" in bakeoff("judge", "audit").stdout

@@ -39,6 +39,8 @@ def label_run(*, run: str, wanted: LabelFlags) -> None:
     folder = find_run(wanted.results, run)
     plan = folder.read_plan()
     drawn = draw(folder, plan, wanted.scorer, wanted.count)
+    if not drawn:
+        raise UsageError(f"run {folder.label} has no answer that could be labelled")
     labeller = _labeller(wanted.labeller)
     work = Labelling(drawn, plan, folder.labels_file, labeller)
     if work.place is None:

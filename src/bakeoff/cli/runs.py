@@ -146,7 +146,7 @@ def why(record: Record) -> str:
 
 
 def check_run(*, run: str, results: Path, as_json: bool) -> int:
-    """Check the files of a run; return 1 if a line of its journal is damaged."""
+    """Check the files of a run; return 1 if a line of its journal or of its labels is damaged."""
     folder = find_run(results, run)
     folder.read_plan()
     records, ended, torn = 0, False, folder.has_torn_line()
@@ -157,10 +157,12 @@ def check_run(*, run: str, results: Path, as_json: bool) -> int:
             damaged.append(entry)
         elif isinstance(entry, Mark):
             ended = entry.kind == "end"
+    labels = read_labels(folder.labels_file).damaged
     if as_json:
         problems = [{"line": damage.line, "reason": damage.reason} for damage in damaged]
-        print_json({"run": folder.name, "records": records, "damaged": problems, "torn": torn})
-        return int(bool(damaged))
+        found = {"run": folder.name, "records": records, "damaged": problems, "torn": torn}
+        print_json({**found, "damaged_labels": labels})
+        return int(bool(damaged or labels))
     console = out()
     console.print(f"{folder.name}: {records} records, {len(damaged)} damaged lines")
     for damage in damaged[:_SHOWN]:
@@ -171,7 +173,11 @@ def check_run(*, run: str, results: Path, as_json: bool) -> int:
         console.print(f"  the last process did not finish; continue with `bakeoff resume {folder.name}`")
     if damaged:
         console.print("  reports leave damaged lines out; `bakeoff resume` runs their trials again")
-    return int(bool(damaged))
+    if labels:
+        console.print(
+            f"  {labels} damaged lines of {folder.labels_file.name} are left out: those answers are labelled again"
+        )
+    return int(bool(damaged or labels))
 
 
 def delete_run(*, run: str, results: Path, yes: bool) -> None:
