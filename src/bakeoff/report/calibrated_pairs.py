@@ -54,6 +54,8 @@ def by_labels(compared: Comparison, pairs: Sequence[CalibratedPair]) -> Comparis
         return compared
     return compared.model_copy(
         update={
+            "baseline": corrected.baseline,
+            "candidate": corrected.candidate,
             "difference": corrected.difference,
             "interval": corrected.interval,
             "inner": corrected.inner,

@@ -77,6 +77,8 @@ class CorrectedDifference(FrozenModel):
     """The difference of two corrected scores: candidate minus baseline."""
 
     raw: float
+    baseline: float
+    candidate: float
     difference: float
     interval: Interval | None
     inner: Interval | None  # at twice the error, for equivalence
@@ -140,6 +142,8 @@ def corrected_difference(
     difference, method = new.value - old.value, _method([*baseline, *candidate])
     return CorrectedDifference(
         raw=new.raw - old.raw,
+        baseline=old.value,
+        candidate=new.value,
         difference=difference,
         interval=spread and spread.interval(difference, 1 - alpha, -1.0, method),
         inner=spread and spread.interval(difference, 1 - 2 * alpha, -1.0, method),
