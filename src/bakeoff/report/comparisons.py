@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from bakeoff.report.blocks import Column, Datum, Difference, ForestPlot, Phrase, Quote, Section, Table, Tone, Value
-from bakeoff.report.formatting import UNKNOWN, cost, percent, sentence, visible
+from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, Value
+from bakeoff.report.formatting import UNKNOWN, cost, percent, sentence
 from bakeoff.report.summary import Comparisons
 from bakeoff.stats.decisions import PairDecision
 from bakeoff.stats.sequential import Decision
@@ -12,62 +12,53 @@ STOPPED_NOTE = (
     "The intervals of single scores assume that the number of cases was fixed in advance. This run ends when its "
     "comparisons are decided, so they promise less than 95 %: compare subjects by the anytime-valid intervals."
 )
-_TONES: dict[Decision, Tone] = {Decision.UNDECIDED: "lost"}
-_MOST_DRAWN = 60
-_NAME = 40
 
 
 def describe_comparisons(compared: Comparisons) -> Section:
     """Return the verdict and the anytime-valid interval of every pair."""
-    level = f"{100 * (1 - compared.alpha):g} % interval"
+    level = f"{100 * (1 - compared.alpha):g} %"
     titles = (
-        Column("Pair"),
         Column("Verdict"),
-        Column("Difference", align="end", short="Diff.", help="the second minus the first, in points"),
-        Column(level, align="end", help="anytime-valid, in points"),
+        Column(
+            "Difference", align="end", short="Diff.", help="the subject that is named first minus the other, in points"
+        ),
+        Column(f"{level} interval", align="end", short=f"{level}\ninterval", help="anytime-valid, in points"),
         Column("Cases", align="end", help="compared, in the random order of the plan's seed"),
     )
     rows = tuple(map(_row, compared.pairs))
-    table = Table(titles, rows, "Comparisons, decided case by case", tuple(_notes(compared)))
-    drawn = tuple(_drawn(pair) for pair in compared.pairs[:_MOST_DRAWN] if pair.interval is not None)
-    plot = ForestPlot("Differences", drawn, compared.margin, f"Anytime-valid {level}s, in points")
-    return Section("comparisons", "Comparisons", (table, plot) if drawn else (table,))
-
-
-def _verdict(pair: PairDecision) -> Phrase:
-    match pair.decision:
-        case Decision.IMPROVED:
-            return (Quote(pair.second), " is better")
-        case Decision.REGRESSED:
-            return (Quote(pair.first), " is better")
-        case Decision.EQUIVALENT:
-            return "equivalent"
-    return "undecided"
-
-
-def _points(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{100 * share:+.1f}"
+    table = Table(titles, rows, "Subjects in pairs, compared after every case", tuple(_notes(compared)))
+    return Section("comparisons", "Comparisons", (table,))
 
 
 def _row(pair: PairDecision) -> tuple[Value, ...]:
-    interval = pair.interval
+    ahead = pair.difference is not None and pair.difference > 0
+    turned = pair.decision is Decision.IMPROVED or (ahead and pair.decision is not Decision.REGRESSED)
+    first, second = (pair.second, pair.first) if turned else (pair.first, pair.second)
+    sign = 1 if turned else -1  # the difference of a pair is its second subject minus its first
+    bounds = sorted((sign * pair.interval.low, sign * pair.interval.high)) if pair.interval else None
+    difference = None if pair.difference is None else sign * pair.difference
     return (
-        Datum((Quote(pair.first), " → ", Quote(pair.second)), sort=pair.first, tone="strong"),
-        Datum(_verdict(pair), sort=pair.decision, tone=_TONES.get(pair.decision, "plain")),
-        Datum(_points(pair.difference), sort=pair.difference),
+        _verdict(pair.decision, Quote(first), Quote(second)),
+        Datum(_points(difference), sort=difference),
         Datum(
-            "undefined" if interval is None else f"{_points(interval.low)} to {_points(interval.high)}",
-            sort=interval.low if interval else None,
-            note=interval.method if interval else "no case was compared",
+            f"{_points(bounds[0])} to {_points(bounds[1])}" if bounds else "undefined",
+            sort=bounds[0] if bounds else None,
+            note=pair.interval.method if pair.interval else "no case was compared",
         ),
         pair.cases,
     )
 
 
-def _drawn(pair: PairDecision) -> Difference:
-    bounds = (pair.interval.low, pair.interval.high) if pair.interval else None
-    label = f"{visible(pair.first, _NAME)} → {visible(pair.second, _NAME)}"
-    return Difference(label, pair.difference, bounds, None, pair.decision)
+def _verdict(decision: Decision, first: Quote, second: Quote) -> Datum:
+    if decision is Decision.UNDECIDED:
+        return Datum(("undecided: ", first, " and ", second), sort=decision, tone="muted")
+    if decision is Decision.EQUIVALENT:
+        return Datum((first, " and ", second, " are equivalent"), sort=decision, tone="strong")
+    return Datum((first, " is better than ", second), sort=decision, tone="strong")
+
+
+def _points(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{100 * share:+.1f}"
 
 
 def _notes(compared: Comparisons) -> Iterator[Phrase]:
@@ -83,8 +74,9 @@ def _notes(compared: Comparisons) -> Iterator[Phrase]:
         yield f"Equivalent: the interval lies within ±{100 * compared.margin:g} points."
     every = "" if count == 1 else f", all {count} pairs together"
     yield (
-        "Differences are the second subject minus the first. Their intervals are anytime-valid: looking after every "
-        "case and stopping because of what was seen do not make them wrong in more than "
+        "Differences are the subject that is named first minus the other, in points. Their intervals are "
+        "anytime-valid: looking after every case and stopping because of what was seen do not make them wrong in more "
+        "than "
         f"{100 * compared.alpha:g} % of runs{every}."
     )
     for reason in sorted({pair.refused for pair in compared.pairs if pair.refused is not None}):

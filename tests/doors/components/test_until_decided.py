@@ -19,7 +19,7 @@ def test_a_run_stops_when_one_model_is_better_and_says_what_it_saved(bakeoff: Ba
     done = bakeoff("run", *words, "--until-decided", "--no-open", "--jobs", "2")
     assert done.returncode == 1, done.stderr
     told = " ".join(done.stdout.split())
-    assert "good.json is better" in told
+    assert "scripted:good.json is better than scripted:bad.json" in told
     assert "trials (" in told
     assert "were not needed" in told
     assert "anytime-valid" in told

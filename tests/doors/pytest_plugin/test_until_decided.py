@@ -50,7 +50,7 @@ def test_what_is_not_needed_is_skipped_and_the_report_says_what_was_saved(projec
     assert seen.counts() == {"passed": len(made) + 1, "skipped": 80 - len(made)}
     assert "not needed: every comparison of it is decided" in seen.text
     text = " ".join(seen.text.split())
-    assert "test_models[good] is better" in text
+    assert "test_models[good] is better than test_models[bad]" in text
     assert f"{80 - len(made)} of 80 trials" in text
     assert "were not needed" in text
     assert "anytime-valid" in text
@@ -73,7 +73,7 @@ def test_a_case_that_is_skipped_or_broken_holds_up_no_decision(project: SmallPro
     broken = COMPARED.replace('    noted(f"{model} {case.input}")', '    if case.input % 20 == 3: pytest.skip("no")')
     project.write(broken)
     seen = project.run("--eval-until-decided")
-    assert "test_models[good] is better" in " ".join(seen.text.split())
+    assert "test_models[good] is better than test_models[bad]" in " ".join(seen.text.split())
 
 
 def test_suites_are_compared_with_the_baseline(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,13 +81,13 @@ def test_suites_are_compared_with_the_baseline(project: SmallProject, monkeypatc
     monkeypatch.setenv("RIGHT", "1")
     project.run("--eval-json", "base.json")
     same = project.run("--eval-until-decided", "--eval-margin", "0.2", "--eval-baseline", "base.json")
-    assert "baseline → test_alone equivalent" in " ".join(same.text.split())
+    assert "baseline and test_alone are equivalent" in " ".join(same.text.split())
     assert "Equivalent: the interval lies within ±20 points." in same.text
     assert same.result.ret == 0
     assert same.counts()["skipped"] > 0
     monkeypatch.delenv("RIGHT")
     worse = project.run("--eval-until-decided", "--eval-baseline", "base.json")
-    assert "baseline is better" in " ".join(worse.text.split())
+    assert "baseline is better than test_alone" in " ".join(worse.text.split())
     assert worse.result.ret == 1
     assert "regressed: -100.0 points, anytime-valid interval" in worse.text
     assert worse.counts()["skipped"] >= 25

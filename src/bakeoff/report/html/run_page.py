@@ -14,7 +14,16 @@ from bakeoff.report.html.detail import case_detail, is_replayed, record_detail
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME, PAGE_NAME, ChunkWriter, Page, Served, chunk, menu, write_page
 from bakeoff.report.html.run_data import RunData, Sink, read_run, read_source, readable_errors
-from bakeoff.report.html.run_sections import costs, failures, headline, overview, settings, tone_of, tradeoffs
+from bakeoff.report.html.run_sections import (
+    comparisons,
+    costs,
+    failures,
+    headline,
+    overview,
+    settings,
+    tone_of,
+    tradeoffs,
+)
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
 from bakeoff.storage.run_folder import RunFolder
@@ -145,7 +154,7 @@ def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
         "state": run.state,
         "headline": headline(run.summary),
         "tiles": _tiles(run),
-        "before": [section for section in (overview(run), tradeoffs(run)) if section],
+        "before": [section for section in (overview(run), comparisons(run), tradeoffs(run)) if section],
         "after": [section for section in (costs(run), failures(run)) if section],
         "matrix": _matrix(run, trials),
         "settings": settings(run),

@@ -12,11 +12,12 @@ from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.record import Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Quote, Section, Table, Text, Tone, Value, columns
 from bakeoff.report.calibration import calibration_table
+from bakeoff.report.comparisons import describe_comparisons
 from bakeoff.report.formatting import UNKNOWN, cost, percent, shown, span, visible
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME
 from bakeoff.report.html.run_data import Bill, FailureClass, FailureCount, RunData
-from bakeoff.report.run_summary import summary_blocks
+from bakeoff.report.run_summary import summary_table
 from bakeoff.report.scores import tradeoff_plots
 from bakeoff.report.summary import SubjectSummary, Summary
 
@@ -42,8 +43,14 @@ def tone_of(verdict: Verdict) -> Tone:
 
 def overview(data: RunData) -> Section:
     corrected = calibration_table(data.judgements.calibrations(), data.name)
-    tables = (*summary_blocks(data.summary), *([corrected] if corrected else []))
+    tables = (summary_table(data.summary), *([corrected] if corrected else []))
     return Section("overview", "Overview", (*_warnings(data), *tables))
+
+
+def comparisons(data: RunData) -> Section | None:
+    """Describe the comparisons of a run that ends when they are decided."""
+    compared = data.summary.comparisons
+    return None if compared is None else describe_comparisons(compared)
 
 
 def _warnings(data: RunData) -> list[Block]:
