@@ -19,7 +19,7 @@ from tests.toolchains.candidates import CANDIDATES, Candidate
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.grades import grade_answer
 from bakeoff.grading.references import OpenReferences, reference_of
-from bakeoff.grading.twin_runs import FEW
+from bakeoff.grading.twins import FEW
 from bakeoff.plan import Case, Grading
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains import OpenVitest, TestRun, VitestToolchain

@@ -1,12 +1,12 @@
 """Solutions in Python that make their run claim what is not so. Twins show that the claim is worth nothing."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
 
 from bakeoff.grading.references import as_reference
-from bakeoff.grading.twin_runs import run_with_twins
+from bakeoff.grading.twin_runs import RunAnswer, run_with_twins
 from bakeoff.grading.twin_search import find_twins
 from bakeoff.grading.twins import Twins
 from bakeoff.sandbox import choose_sandbox
@@ -71,7 +71,7 @@ Run = Callable[[str], Awaitable[TestRun]]
 async def graded() -> Run:
     python = OpenPytest(choose_sandbox("auto"), pytest_folders())
 
-    def on(solution: str) -> Callable[[Mapping[str, str]], Awaitable[TestRun]]:
+    def on(solution: str) -> RunAnswer:
         return lambda tests: python.run({**TESTS, **tests, "solution.py": solution}, seconds=60.0)
 
     plain = await on(RIGHT)({})

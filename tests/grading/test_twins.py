@@ -1,14 +1,15 @@
 """Perturbed twins: what is proposed, what is found on a reference, and what a pair of runs shows."""
 
+import hashlib
 import random
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from bakeoff.errors import InfraError
 from bakeoff.grading.syntax import ASSERTED, EXPECTED, GIVEN, Edit, find_tests, with_edits
-from bakeoff.grading.twin_runs import run_with_twins
+from bakeoff.grading.twin_runs import RunAnswer, run_with_twins
 from bakeoff.grading.twin_search import find_twins
 from bakeoff.grading.twins import Proposals, Twin, Twins
 from bakeoff.toolchains.outcome import TestOutcome, TestRun
@@ -143,7 +144,7 @@ def honest(number: int) -> object:
     return number
 
 
-def runs_of(solution: Solution, seen: list[str] | None = None) -> Callable[[Mapping[str, str]], Awaitable[TestRun]]:
+def runs_of(solution: Solution, seen: list[str] | None = None) -> RunAnswer:
     """Run test files in this process: enough to see what is done with the results."""
 
     async def run(files: Mapping[str, str]) -> TestRun:
@@ -372,26 +373,84 @@ async def test_an_answer_that_passes_an_unsound_twin_is_tried_with_a_sound_one()
 async def test_a_twin_with_another_input_that_never_ends_is_left_out() -> None:
     """No new form of it is tried: an answer that can tell a form it has not seen would know the twins by that."""
     other_input = Twin(file="a", edits=((Edit(0, 1, "2"),), (Edit(0, 1, "3"),)), tests=(0,), sound=False)
-    expected = Twin(file="a", edits=((Edit(1, 2, "2"),),), tests=(1,))
-    twins = Twins(twins=(other_input, expected), halves=(frozenset({0}),))
+    expected = [Twin(file="a", edits=((Edit(at, at + 1, "2"),),), tests=(at,)) for at in (1, 2, 3)]
+    twins = Twins(twins=(other_input, *expected), halves=(frozenset({0, 1}),))
     seen: list[str] = []
 
     async def run(files: Mapping[str, str]) -> TestRun:
-        text = files.get("a", "11")
+        text = files.get("a", "1111")
         seen.append(text)
-        if text[0] == "2":
-            return TestRun(stop="timeout", error="it never ends")
-        states = ["passed" if letter == "1" else "failed" for letter in text]
-        return TestRun.model_validate(
-            {"tests": [{"name": name, "state": state} for name, state in zip("ab", states, strict=True)]}
-        )
+        return TestRun(stop="timeout", error="it never ends") if text[0] == "2" else passing_where_1(text)
 
-    found = await run_with_twins(["a", "b"], twins, {"a": "11"}, run)
-    assert [test.state for test in found.tests] == ["passed", "passed"]
-    assert set(seen) == {"21", "12", "11"}
+    found = await run_with_twins("abcd", twins, {"a": "1111"}, run)
+    assert [test.state for test in found.tests] == ["passed"] * 4
+    assert sorted(seen) == ["1122", "1122", "1211", "2211"]
 
 
-def broken_by(breaks: Callable[[str], bool]) -> Callable[[Mapping[str, str]], Awaitable[TestRun]]:
+def passing_where_1(text: str) -> TestRun:
+    states = ["passed" if letter == "1" else "failed" for letter in text]
+    named = zip("abcdefghijkl"[: len(text)], states, strict=True)
+    return TestRun.model_validate({"tests": [{"name": name, "state": state} for name, state in named]})
+
+
+def many_twins(forms: int = 2) -> Twins:
+    """Twelve tests in a file of twelve letters, whose twins have other digits."""
+    edits = [tuple((Edit(at, at + 1, str(form + 2)),) for form in range(forms)) for at in range(12)]
+    halves = (frozenset(range(0, 12, 2)), frozenset(range(6)), frozenset((0, 1, 4, 5, 8, 9)))
+    return Twins(twins=tuple(Twin(file="a", edits=edits[at], tests=(at,)) for at in range(12)), halves=halves)
+
+
+@pytest.mark.parametrize("claims", ["one run", "a form"])
+async def test_claims_that_are_right_about_half_of_the_tests_are_found_out(claims: str) -> None:
+    """One run claims everything and the other nothing, or both agree which of two forms they take for the true one."""
+    runs = 0
+
+    async def forge(files: Mapping[str, str]) -> TestRun:
+        nonlocal runs
+        runs += 1
+        text = files.get("a", "1" * 12)
+        if claims == "one run":
+            return passing_where_1("1" * 12 if runs % 2 else "0" * 12)
+        twin = "2" if runs <= 2 else "3"
+        believed = [("1", twin)[hashlib.sha256(f"{at} {twin}".encode()).digest()[0] % 2] for at in range(12)]
+        return passing_where_1("".join("1" if text[at] == believed[at] else "0" for at in range(12)))
+
+    found = await run_with_twins("abcdefghijkl", many_twins(), {"a": "1" * 12}, forge)
+    assert found.tampered is not None
+
+
+async def test_a_wrong_answer_that_happens_to_give_what_twins_expect_keeps_the_tests_that_it_passes() -> None:
+    async def wrong(files: Mapping[str, str]) -> TestRun:
+        text = files.get("a", "1" * 12)
+        right = [letter != "1" if at < 4 else letter == "1" for at, letter in enumerate(text)]
+        return passing_where_1("".join("1" if each else "0" for each in right))
+
+    found = await run_with_twins("abcdefghijkl", many_twins(), {"a": "1" * 12}, wrong)
+    assert (found.tampered, [test.state for test in found.tests]) == (None, ["failed"] * 4 + ["passed"] * 8)
+
+
+async def test_what_goes_wrong_beside_a_twin_only_is_not_held_against_an_answer() -> None:
+    async def run(files: Mapping[str, str]) -> TestRun:
+        text = files.get("a", "1" * 12)
+        rejection = "an unhandled rejection" if text[0] != "1" else None
+        return passing_where_1(text).model_copy(update={"error": rejection})
+
+    found = await run_with_twins("abcdefghijkl", many_twins(), {"a": "1" * 12}, run)
+    assert found.error is None
+    assert {test.state for test in found.tests} == {"passed"}
+
+
+async def test_what_goes_wrong_beside_a_test_is() -> None:
+    async def run(files: Mapping[str, str]) -> TestRun:
+        text = files.get("a", "1" * 12)
+        rejection = "an unhandled rejection" if text[0] == "1" else None
+        return passing_where_1(text).model_copy(update={"error": rejection})
+
+    found = await run_with_twins("abcdefghijkl", many_twins(), {"a": "1" * 12}, run)
+    assert found.error == "an unhandled rejection"
+
+
+def broken_by(breaks: Callable[[str], bool]) -> RunAnswer:
     """Run the suite, which does not end if its text is like this."""
 
     async def run(files: Mapping[str, str]) -> TestRun:

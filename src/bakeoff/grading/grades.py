@@ -1,6 +1,5 @@
 """Compare the tests of an answer with those of its reference: the grade of the answer."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.tasks import both
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
 from bakeoff.grading.runners import run_tests, run_validator, type_errors
@@ -91,7 +91,7 @@ async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: M
     validation = await run_validator(case, answer, resources)
     # An answer is not held to types that the reference itself gets wrong, by settings or packages that are not here.
     typed = reference is None or reference.type_errors is None
-    run, types = await asyncio.gather(
+    run, types = await both(
         run_answer(case, reference, answer, resources),
         type_errors(case, answer, resources) if typed else _nothing(),
     )

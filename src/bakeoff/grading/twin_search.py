@@ -1,22 +1,24 @@
 """Find the twins of a suite by trying perturbations on its reference, and prove halves of them."""
 
-import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from bakeoff._kernel.tasks import both
 from bakeoff.errors import InfraError
 from bakeoff.grading.syntax import Edit, TestSource, with_edits
-from bakeoff.grading.twins import Perturbation, Proposals, Twin, Twins
+from bakeoff.grading.twins import FEW, Perturbation, Proposals, Twin, Twins
 from bakeoff.toolchains.outcome import TestRun
 
-RunReference = Callable[[Mapping[str, str]], Awaitable[TestRun]]
+RunReference = Callable[[Mapping[str, str]], Coroutine[Any, Any, TestRun]]
 """Run the reference with these test files in place of the suite's own."""
 
 _MOST_ROUNDS = 16
-_MOST_TIMEOUTS = 2  # another input may never end; which of them it is is not worth many waits
+_MOST_TIMEOUTS = 2  # another input may never end; finding out which one is not worth more waits
 _SLOW_SECONDS = 0.5  # a twin that waits for something that never comes; another one may fail at once
-_HALVES = 2
+_HALVES = 3
+_FORMS, _FORMS_OF_FEW = 2, 4  # perturbations of a test; few tests need more of them to show something
 _MOST_MENDINGS = 10
 _OPEN, _CLOSE = "\u2039", "\u203a"
 _NOTHING = Perturbation((), sound=False)
@@ -37,21 +39,21 @@ class _Search:
     slow: list[Perturbation] = field(default_factory=list)
     tried: Perturbation = _NOTHING
 
-    def wants(self, *, second: bool) -> bool:
-        """Tell whether to go on: until there is a sound perturbation, and a second one if it is cheap."""
-        return bool(self.places) and (not self.is_sound or (second and len(self.found) < 2))
+    def wants(self, forms: int) -> bool:
+        """Tell whether to go on: until there is a sound perturbation, and so many in all."""
+        return bool(self.places) and (not self.is_sound or len(self.found) < forms)
 
     def keep(self, seconds: float) -> None:
-        """Keep what was tried, which made the tests take so much longer. A second one is kept only if it is sound.
+        """Keep what was tried, and made the tests so much slower. Further ones are kept only if they are sound.
 
-        If it changed a query, say, an answer that makes every assertion pass would fail it, and look right.
+        If one changed a query, say, an answer that makes every assertion pass would fail it, and look right.
         """
         if seconds >= _SLOW_SECONDS:
             self.slow.append(self.tried)
         elif self.tried.sound and not self.is_sound:
-            self.found, self.is_sound = [self.tried.edits, *self.found], True
+            self.found, self.is_sound = [self.tried.edits], True
         elif self.tried.sound or not self.found:
-            self.found = [*self.found[:1], self.tried.edits]
+            self.found.append(self.tried.edits)
 
     def settle(self) -> None:
         """Take slow perturbations if nothing better was found."""
@@ -88,8 +90,11 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
         return Twins()
     await _locate(searches, files, plain, run)
     trial = _Trials(files, plain, run)
+    forms = _FORMS_OF_FEW if len(searches) < FEW else _FORMS
     for attempt in range(_MOST_ROUNDS):
-        open_searches = [search for search in searches if search.wants(second=attempt < 2) and _next(search)]
+        # Further perturbations are only looked for in the first rounds, while most tests still need one.
+        wanted = forms if attempt < forms else 1
+        open_searches = [search for search in searches if search.wants(wanted) and _next(search)]
         if not open_searches:
             break
         await trial.of(open_searches)
@@ -188,29 +193,38 @@ async def _prove(
     A twin that makes another test fail, because it ends before it cleans up, is left out.
     """
     usable = [twin for search in searches for twin in search.twins()]
-    if not usable:
-        return Twins()
+    was_broken = False
     for _ in range(_MOST_MENDINGS):
+        if not usable:
+            break
         halves = tuple(_half(len(usable), draw) for _ in range(_HALVES))
         twins = Twins(twins=tuple(usable), halves=halves)
-        unfit = await _unfit(twins, files, plain, run)
-        if not unfit and usable:
+        unfit, is_broken = await _unfit(twins, files, plain, run)
+        if not unfit:
             return twins
+        was_broken |= is_broken
         usable = [twin for index, twin in enumerate(usable) if index not in unfit]
+    if not usable and not was_broken:
+        return Twins()  # each of the tests, when it fails, makes others fail
     raise InfraError(
         "no half of the tests could be perturbed so that the reference passes the other half; "
-        "tests that depend on each other or on time do that, and so does a busy machine"
+        "tests that depend on time do that, and so does a busy machine"
     )
 
 
-async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: RunReference) -> set[int]:
-    """Return the twins that break the run, that the reference passes, or that stand before a true test that fails."""
-    for half in twins.halves:
+async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: RunReference) -> tuple[set[int], bool]:
+    """Return the twins that the reference passes or that stand before a true test that fails, or that break the run.
+
+    The second value is true if they break it.
+    """
+    forms = _FORMS_OF_FEW if len(twins.twins) < FEW else 1
+    for number, half in enumerate(twins.halves * forms):
+        form = dict.fromkeys(range(len(twins.twins)), number // len(twins.halves))
         halves = (half, twins.complement(half))
-        runs = await asyncio.gather(*(run(twins.perturb(files, each)) for each in halves))
+        runs = await both(*(run(twins.perturb(files, each, form)) for each in halves))
         for perturbed, found in zip(halves, runs, strict=True):
             if not _is_like(found, plain):
-                return await _breaking(twins, sorted(perturbed), files, plain, run)
+                return await _breaking(twins, sorted(perturbed), files, plain, run), True
             unfit = set[int]()
             wrong = {place for index in perturbed for place in twins.twins[index].tests}
             for place, (test, known) in enumerate(zip(found.tests, plain.tests, strict=True)):
@@ -219,8 +233,8 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
                 elif place not in wrong and test.state != known.state:
                     unfit |= _nearest(twins, perturbed, place)
             if unfit:
-                return unfit
-    return set()
+                return unfit, False
+    return set(), False
 
 
 async def _breaking(

@@ -12,12 +12,15 @@ passes a test may honestly pass it with another input too, so such a twin shows 
 
 import random
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.grading.syntax import ASSERTED, EXPECTED, GIVEN, Edit, TestSource, Value, find_tests, to_bytes, with_edits
 
+FEW = 4
+"""A suite with fewer twins than this is run in several pairs: with one pair, a guess would be right too often."""
 _MOST_VALUES = 4  # of one rank that are tried
 _QUOTED = re.compile(r"""([a-zA-Z]*)('{3}|"{3}|['"`])(.*)\2""", re.DOTALL)
 _CHANGEABLE = re.compile(r"(?<!\\)[a-zA-Z0-9]")
@@ -38,7 +41,7 @@ class Perturbation(NamedTuple):
 
 
 class Twin(FrozenModel):
-    """The perturbations of one test that the reference fails. There may be a second one, for another try."""
+    """The perturbations of one test that the reference fails. There may be further ones, for other tries."""
 
     file: str
     sound: bool = True
@@ -61,15 +64,29 @@ class Twins(FrozenModel):
         return frozenset(place for twin in self.twins for place in twin.tests)
 
     @property
+    def sound(self) -> frozenset[int]:
+        """Return the places of the tests that have a sound twin."""
+        return frozenset(place for twin in self.twins if twin.sound for place in twin.tests)
+
+    @property
     def mostly_sound(self) -> bool:
         return 2 * sum(twin.sound for twin in self.twins) >= len(self.twins)
 
-    def perturb(self, files: Mapping[str, str], perturbed: Collection[int], attempt: int = 0) -> dict[str, str]:
-        """Return the test files with some of the twins in place of their tests."""
+    def perturb(
+        self, files: Mapping[str, str], perturbed: Collection[int], forms: Mapping[int, int] | None = None
+    ) -> dict[str, str]:
+        """Return the test files with some of the twins in place of their tests.
+
+        Args:
+            files: The test files.
+            perturbed: Indices of the twins.
+            forms: Which perturbation of a twin to use, by its index, if not the first. Of fewer, it is the last.
+        """
         edits: dict[str, list[Edit]] = {}
         for index in perturbed:
             twin = self.twins[index]
-            edits.setdefault(twin.file, []).extend(twin.edits[min(attempt, len(twin.edits) - 1)])
+            form = min((forms or {}).get(index, 0), len(twin.edits) - 1)
+            edits.setdefault(twin.file, []).extend(twin.edits[form])
         return {name: with_edits(files[name], each) for name, each in edits.items()}
 
     def complement(self, half: Collection[int]) -> frozenset[int]:
@@ -80,9 +97,7 @@ class Proposals:
     """Propose perturbations of the tests of a suite."""
 
     def __init__(self, files: Mapping[str, str], draw: random.Random) -> None:
-        self.tests: list[tuple[str, TestSource]] = [
-            (name, test) for name, text in files.items() for test in find_tests(name, text)
-        ]
+        self.tests = [(name, test) for name, text in files.items() for test in _apart(find_tests(name, text))]
         self._draw = draw
         self._forms = {
             to_bytes(files[name])[flip.start : flip.end].decode().strip()
@@ -174,6 +189,15 @@ class Proposals:
         return _with(text, place, self._draw.choice([letter for letter in letters if letter != old]))
 
 
+def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
+    """Yield tests, and leave a table that several of them share to the first one."""
+    taken = set[int]()
+    for test in tests:
+        starts = {value.start for row in test.rows for value in row}
+        yield replace(test, rows=()) if starts & taken else test
+        taken |= starts
+
+
 def _is_sound(value: Value, *, borrowed: bool) -> bool:
     """Tell whether no answer can satisfy both the assertion of a value and the one with another value."""
     if value.comparison == "part":  # a text may hold two words; it hardly holds one and its misspelling
@@ -183,6 +207,8 @@ def _is_sound(value: Value, *, borrowed: bool) -> bool:
 
 def _changed_number(text: str, *, far: bool) -> str | None:
     """Return a number with its last digit changed, or with its first if it must be far off."""
+    if text[:1] == "0" and text[1:2].isalpha():
+        return None  # hexadecimal and the like
     digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
     if not digits:
         return "5" if far else None
