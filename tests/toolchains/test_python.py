@@ -12,6 +12,7 @@ from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains import JunitToolchain, OpenPytest, PytestToolchain, TestOutcome, TestRun, read_junit
 from bakeoff.toolchains.install import pytest_folders
+from bakeoff.toolchains.skips import undo_later_skips
 
 SECONDS = 60.0
 TEST = """
@@ -48,6 +49,18 @@ async def test_a_right_solution_passes_under_the_names_of_its_tests(python: Open
     assert found.ok, found
     assert [test.name for test in found.tests] == NAMES
     assert [test.state for test in found.tests] == ["passed", "passed", "passed", "skipped"]
+
+
+async def test_a_message_that_is_no_valid_text_is_told_all_the_same(python: OpenPytest) -> None:
+    found = await run(python, "def add(a, b):\n    raise ValueError('half \\ud800 of a pair')\n")
+    assert found.tampered is None
+    assert [test.state for test in found.tests] == ["failed", "failed", "failed", "skipped"]
+    assert "half ? of a pair" in found.tests[0].message
+
+
+def test_lines_are_counted_as_python_counts_them() -> None:
+    source = 'WORDS = "a\x0cb"\n\ndef test_a(): ...\n\n@unittest.skip("later")\ndef test_b(): ...\n'
+    assert undo_later_skips(source) == source.replace('@unittest.skip("later")', "")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from bakeoff.cli.components import gradable_suites
 from bakeoff.cli.console import err, out, say, warn
 from bakeoff.cli.exercises import gradable
 from bakeoff.cli.flags import AuditFlags, VerifyFlags
-from bakeoff.cli.run_plan import FAILED, PASSED
+from bakeoff.cli.run_plan import FAILED, PASSED, UNDECIDED
 from bakeoff.doors.components import plan as components
 from bakeoff.doors.components import suites as suite_files
 from bakeoff.doors.exercises import plan as exercises
@@ -24,7 +24,7 @@ from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.engine.resources import open_resources
 from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import UsageError
-from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, audit_cases
+from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, audit_cases, audit_digest
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
@@ -43,7 +43,7 @@ _ALL = ("999999999",)  # a number of exercises: without one, a published track g
 def run_audit(
     *, paths: Sequence[Path] | None, wanted: AuditFlags, flags: VerifyFlags, as_json: bool, markdown: bool
 ) -> int:
-    """Audit cases, write the certificate, and return 1 if a case is not fit for use."""
+    """Audit cases and write the certificate. Return 1 if a case is not fit for use, 3 if one could not be audited."""
     settings = AuditSettings(**{name: vars(wanted)[name] for name in AuditSettings.model_fields})
     if as_json and markdown:
         raise UsageError("--json and --markdown both print to stdout: use only one of them")
@@ -60,7 +60,9 @@ def run_audit(
         print_blocks(out(), describe_audit(audit))
     for path in files:
         say(f"wrote {path}")
-    return FAILED if audit.excluded else PASSED
+    if any(case.audited for case in audit.excluded):
+        return FAILED
+    return UNDECIDED if audit.excluded else PASSED
 
 
 def _found(paths: Sequence[Path] | None) -> Iterator[Case]:
@@ -109,7 +111,7 @@ async def _audit(
 ) -> list[CaseAudit]:
     """Audit cases with a bar on a terminal, or a line for each case elsewhere. Keep their order."""
     runs = Counter[str]()
-    done: dict[str, CaseAudit] = {}
+    done: list[CaseAudit] = []
     columns = TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn()
     toolchains = toolchains_for(cases, sandbox_of(options), options.jobs)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
@@ -121,13 +123,13 @@ async def _audit(
 
         async with open_resources((References("bakeoff verify --suite"), *toolchains)) as resources:
             async for found in audit_cases(cases, settings, resources, options.jobs, on_run):
-                done[found.digest] = found
+                done.append(found)
                 bars.advance(bar)
                 if not console.is_terminal:
                     state = "fit" if found.ok else "not fit"
                     say(f"{len(done)}/{len(cases)} {found.case}: {state}, {found.seconds:.0f} s")
-    order = [case.id for case in cases]
-    return sorted(done.values(), key=lambda each: order.index(each.case))
+    order = [(case.id, audit_digest(case)) for case in cases]
+    return sorted(done, key=lambda each: order.index((each.case, each.digest)))
 
 
 def _write(audit: Audit, folder: Path) -> tuple[Path, ...]:

@@ -5,6 +5,7 @@ every cheat must fail, and the tests must notice small faults in the reference (
 """
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from pydantic import Field, ValidationError
 from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError, UsageError
-from bakeoff.grading.attacks import SAMPLE, HostileSolution, attack_on, solution_in_turn
+from bakeoff.grading.attacks import SAMPLE, SLOW, HostileSolution, attacks_on
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.grades import Grade, compare_runs, run_answer
 from bakeoff.grading.mutants import Mutant, choose_mutants, find_mutants
@@ -67,6 +68,7 @@ class CaseAudit(FrozenModel):
     mutants: tuple[TriedMutant, ...] = ()
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
+    audited: bool = Field(default=True, description="false if the machine was in the way, so that nothing is known")
 
     @property
     def ok(self) -> bool:
@@ -156,10 +158,15 @@ def unaudited(cases: Iterable[Case], audit: Audit) -> dict[str, str]:
     return reasons
 
 
-def cheats_for(case: GradedCase) -> dict[str, dict[str, str]]:
-    """Return the answers of a few cheats by name: the same ones for every case, and one more that changes with it."""
-    chosen = [*(attack_on(case, name) for name in SAMPLE), solution_in_turn(case)]
-    return {attack.name: attack.files(case) for attack in chosen if isinstance(attack, HostileSolution)}
+def cheats_for(case: GradedCase, most: int, seed: int) -> dict[str, dict[str, str]]:
+    """Return the answers of so many cheats by name: first those of the sample, then others, which the seed chooses.
+
+    What an agent can do to the files around its solution is not among them.
+    """
+    known = [each for each in attacks_on(case) if isinstance(each, HostileSolution) and each.name not in SLOW]
+    random.Random(f"{seed} {case.name}").shuffle(known)  # noqa: S311 - reproducible, and no secret
+    known.sort(key=lambda attack: attack.name not in SAMPLE)
+    return {attack.name: attack.files(case) for attack in known[:most]}
 
 
 async def audit_cases(
@@ -184,8 +191,11 @@ async def audit_cases(
         async with free:
             try:
                 return await _CaseAuditor(graded_case(case), settings, resources, slots, on_run).audit()
-            except (GraderError, InfraError) as error:
+            except GraderError as error:
                 return CaseAudit(case=case.id, digest=audit_digest(case), problems=(str(error),))
+            except InfraError as error:
+                why = f"it could not be audited: {error}"
+                return CaseAudit(case=case.id, digest=audit_digest(case), problems=(why,), audited=False)
 
     tasks = [asyncio.create_task(audit(case)) for case in cases]
     try:
@@ -223,7 +233,7 @@ class _CaseAuditor:
         rounds = range(self.settings.rounds)
         oracle = await asyncio.gather(*(self._grade(reference, case.reference) for _ in rounds))
         nop = await asyncio.gather(*(quick._run(reference, quick._nothing) for _ in rounds))
-        names = sorted(cheats := cheats_for(case))[: self.settings.cheats]
+        names = list(cheats := cheats_for(case, self.settings.cheats, self.settings.seed))
         cheated = await asyncio.gather(*(quick._grade(reference, cheats[name]) for name in names))
         seed = f"{self.settings.seed} {case.name}"
         mutants = choose_mutants(find_mutants(case.reference), self.settings.mutants, seed)
@@ -231,7 +241,7 @@ class _CaseAuditor:
         found = blank.model_copy(
             update={
                 "tests": len(reference.counted),
-                "without_twin": _without_twin(reference),
+                "without_twin": reference.unproven,
                 "rounds": self.settings.rounds,
                 "oracle_failures": tuple(grade.summary() for grade in oracle if not grade.ok),
                 "nop_solved": sum(grade.ok for grade in nop),
@@ -274,11 +284,6 @@ def _tried(mutant: Mutant, fate: Fate, why: str = "") -> TriedMutant:
     return TriedMutant(
         kind=mutant.kind, place=mutant.place, before=mutant.before, after=mutant.after, fate=fate, why=why
     )
-
-
-def _without_twin(reference: ReferenceRun) -> tuple[str, ...]:
-    proven, counted = reference.twins.proven, set(reference.counted)
-    return tuple(name for place, name in enumerate(reference.names) if place not in proven and name in counted)
 
 
 def _problems(found: CaseAudit, settings: AuditSettings) -> Iterable[str]:

@@ -24,7 +24,7 @@ import pytest  # noqa: E402 - the path of the host's pytest has just been added
 
 
 def tell(**what: object) -> None:
-    line = json.dumps(what).encode() + b"\n"
+    line = json.dumps(what, ensure_ascii=False).encode(errors="replace") + b"\n"  # half of a pair is no valid text
     while line:
         line = line[os.write(results, line) :]
 

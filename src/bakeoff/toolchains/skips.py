@@ -26,7 +26,7 @@ def undo_later_skips(source: str) -> str:
     except (SyntaxError, ValueError, RecursionError):
         return source
     later = {mark for marks in takewhile(bool, reversed(tests)) for mark in marks}
-    lines = source.splitlines(keepends=True)
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", source)  # as Python counts lines: not at form feeds
     for mark in later:
         for number in range(mark.lineno - 1, mark.end_lineno or mark.lineno):
             lines[number] = "\n"

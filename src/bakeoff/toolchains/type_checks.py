@@ -27,23 +27,28 @@ class TypeChecker:
         """Return the type errors in these files as one text, or None if there are none.
 
         Types can be written that take forever. Such a check ends with an error, and the next answer gets a new process.
+        A process that ended had served others before, so the answer is checked once more, by a new one.
         """
         async with self._asking:
-            if self._peer is None:
-                argv = ("node", str(self._toolchain / "types.cjs"))
-                self._peer = Peer(self._sandbox, argv, readable=(self._toolchain,), limits=COMPILER_LIMITS)
-            try:
-                found = parse_answer(await self._peer.ask(dict(files), seconds=seconds))
-            except TimeoutError:
-                await self._end()
-                return f"type errors: its types were not checked within {seconds:g} s"
-            except PeerGone:
-                await self._end()
-                return "type errors: TypeScript ended while it checked the types"
-            except BaseException:
-                await self._end()
-                raise
-        return _told(found["errors"], found["count"])
+            for _ in range(2):
+                try:
+                    found = parse_answer(await self._started().ask(dict(files), seconds=seconds))
+                    return _told(found["errors"], found["count"])
+                except TimeoutError:
+                    await self._end()
+                    return f"type errors: its types were not checked within {seconds:g} s"
+                except PeerGone:
+                    await self._end()
+                except BaseException:
+                    await self._end()
+                    raise
+        return "type errors: TypeScript ended while it checked the types"
+
+    def _started(self) -> Peer:
+        if self._peer is None:
+            argv = ("node", str(self._toolchain / "types.cjs"))
+            self._peer = Peer(self._sandbox, argv, readable=(self._toolchain,), limits=COMPILER_LIMITS)
+        return self._peer
 
     async def _end(self) -> None:
         if self._peer is not None:

@@ -41,6 +41,7 @@ _LIFETIME_SECONDS = 7 * 24 * 3600.0  # each question has a limit of its own
 _READY_SECONDS = 60.0
 _ENDING_SECONDS = 5.0  # between the end of the connection and the end of its process
 _TAIL = 2000
+_NOT_COMPILED = "it was not compiled"
 _FIRST_SIGNAL = 128  # a shell adds the number of a signal to this for the exit code
 
 
@@ -205,7 +206,7 @@ class WorkerPool:
 
     async def _try(self, question: dict[str, Any], seconds: float) -> tuple[TestRun | None, bool]:
         """Return the run, and whether another one may end differently."""
-        started, step, limit = time.monotonic(), "it was not compiled", min(seconds, COMPILE_SECONDS)
+        started, step, limit = time.monotonic(), _NOT_COMPILED, min(seconds, COMPILE_SECONDS)
         try:
             prepared = await self.compile(question, seconds)
             if "whole" in prepared:
@@ -221,7 +222,9 @@ class WorkerPool:
         except PeerGone as gone:
             run = ended_without_answer(gone.completed, time.monotonic() - started)
             code = gone.completed.exit_code if gone.completed else 0
-            return run, run.stop == "crashed" and (code < 0 or code > _FIRST_SIGNAL)  # a signal that we did not send
+            # A compiler that served many, or a signal that we did not send: that need not be the candidate's fault.
+            is_doubtful = step == _NOT_COMPILED or (run.stop == "crashed" and (code < 0 or code > _FIRST_SIGNAL))
+            return run, is_doubtful
         return None if "whole" in answer else read_report(answer, time.monotonic() - started), False
 
     @contextlib.asynccontextmanager
