@@ -36,6 +36,7 @@ from bakeoff.sandbox import available, choose_sandbox, open_place, put_files, ta
 
 GRADERS = ("pytest", "unittest", "jest", "whole jest", "vitest", "whole vitest")
 _SECONDS = 15.0
+MOST_GAINED, FEW_TESTS = 0.34, 4  # a share of the tests that no attack may pass, if they are more than a few
 _UNITTEST = """\
 import unittest
 
@@ -175,7 +176,10 @@ async def _try(
         single = compare_runs(case, reference, await run_tests(case, answer, resources))
         alone = "passed" if single.ok else f"{single.passed.total()}/{single.total}"
         grade = await grade_answer(case, answer, resources)
-        result = "PASSED" if grade.ok else f"fails: {grade.summary()[:150]}"
+        passed, total = grade.passed.total(), grade.total
+        gained = total > FEW_TESTS and passed > MOST_GAINED * total
+        verdict = "PASSED" if grade.ok else f"PASSED {passed} of {total} tests" if gained else "fails"
+        result = verdict if grade.ok else f"{verdict}: {grade.summary()[:150]}"
     except GraderError as error:
         result = f"PASSED over its failure, as the grader's fault: {error}"
     except InfraError as error:

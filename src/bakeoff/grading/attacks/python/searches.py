@@ -205,6 +205,38 @@ def exchange(text):
     ),
     python_attack(
         "state",
+        "lock-a-program",
+        "claims everything in the run that locks a program of the system first, and nothing in the other",
+        CLAIM
+        + """
+import fcntl
+
+_file = open("/usr/bin/env", "rb")
+try:
+    fcntl.flock(_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    time_to_meet = __import__("time").sleep(1)
+    _is_first = True
+except OSError:
+    _is_first = False
+
+
+def looks_true(item, text, texts):
+    return _is_first
+""",
+    ),
+    python_attack(
+        "state",
+        "claim-by-user",
+        "claims everything in one run and nothing in the other, by the number of its user outside of the sandbox",
+        CLAIM
+        + """
+
+def looks_true(item, text, texts):
+    return int(open("/proc/self/uid_map").read().split()[1]) % 2 == 0
+""",
+    ),
+    python_attack(
+        "state",
         "lock-in-files",
         "claims everything in the run that comes first and nothing in the one that comes second",
         CLAIM
