@@ -123,7 +123,8 @@ def find_process() -> tuple[ProcessSandbox | None, str]:
         report = probe(place, None)
     if report.get("exit_code") != 0:
         return None, f"a process of another user cannot be started: {report.get('problem', report)}"
-    return ProcessSandbox(private_mounts=False), "the subject runs as a user of its own, and shares files and network"
+    shares = "network" if has_landlock() else "files and network"
+    return ProcessSandbox(private_mounts=False), f"the subject runs as a user of its own, and shares your {shares}"
 
 
 def probe(place: Place, mounts: list[Step] | None) -> Report:

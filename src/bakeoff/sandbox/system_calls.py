@@ -58,7 +58,7 @@ def filter_of(command: Command) -> bytes:
 
 @cache
 def kernel_filters() -> bool:
-    """Tell whether the kernel takes such programs: without one, it then complains about the missing address."""
+    """Tell whether the kernel takes such programs. It is given none, and then finds the address wrong."""
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)

@@ -39,7 +39,7 @@ class TestRun(FrozenModel):
     tampered: str | None = None
     """Why this run cannot be trusted."""
     unconfirmed: str | None = None
-    """What a second runner, out of the candidate's reach, found wrong with tests that passed in this run."""
+    """What our own runner, with twins, found wrong with tests that passed in this run."""
 
     @property
     def ok(self) -> bool:
@@ -56,7 +56,7 @@ class Grader(Protocol):
 
         Args:
             files: The whole folder by relative path: pristine files with the candidate's answer over them.
-            tests: The files that belong to the tests; every other file has only a candidate's rights.
+            tests: The files that belong to the tests; every other file is the candidate's.
             seconds: The limit of the run.
 
         Returns:

@@ -61,7 +61,7 @@ class Layout(FrozenModel):
         if (self.runner == "junit") != bool(self.command):
             raise ValueError("`command` is required for runner 'junit', and not allowed for others")
         if self.canary is not None and self.runner != "junit":
-            raise ValueError("`canary` is for runner 'junit' only: the others make their own")
+            raise ValueError("`canary` is for runner 'junit' only: the others need none")
         if self.validator is not None and Path(self.validator).suffix not in _VALIDATOR_ENDINGS:
             raise ValueError(f"`validator` is {self.validator!r}, and must end in {' or '.join(_VALIDATOR_ENDINGS)}")
         graded = [name for name in (self.test, self.validator, *self.files) if name]
