@@ -70,13 +70,32 @@ def test_subjects_that_know_the_answers_are_left_out_by_name(tmp_path: Path) -> 
     assert board.left_out == ("oracle",)
 
 
-def test_runs_of_different_cases_are_marked_as_strangers(tmp_path: Path) -> None:
-    others = tuple(Case(id=f"other-{n}", prompt="?") for n in range(5))
-    one = run_of(tmp_path / "one", plan_of(5, ["a"]), {"a": lambda c, r: 1.0})
-    two = run_of(tmp_path / "two", plan_of(0, ["b"], case_list=others), {"b": lambda c, r: 0.0})
-    board = rank_sources([source(one), source(two)])
-    assert board.strangers
-    assert "not tried on the same cases" in to_markdown(describe_leaderboard(board))
+def test_each_set_of_cases_has_a_board_of_its_own(tmp_path: Path) -> None:
+    hard = plan_of(0, ["strong", "weak"], case_list=tuple(Case(id=f"hard-{n}", prompt="?") for n in range(20)))
+    easy = plan_of(20, ["weak", "nop"], name="easy")
+    write_run(tmp_path / "easy", easy, [record_of(trial, 1.0, started=2e9) for trial in easy.trials()])
+    scores = {"strong": 0.8, "weak": 0.1}
+    write_run(tmp_path / "hard", hard, [record_of(t, scores[t.subject.name], started=1e9) for t in hard.trials()])
+    board = rank_sources([source(run) for run in _runs(tmp_path)])
+    assert [(one.name, one.cases) for one in board.boards] == [("easy", 20), ("suite", 20)]
+    found = [(entry.board, entry.standing.subject, entry.rank, entry.history) for entry in board.entries]
+    assert found == [(1, "weak", "1", (1.0,)), (2, "strong", "1", (0.8,)), (2, "weak", "2", (0.1,))]
+    text = to_markdown(describe_leaderboard(board))
+    assert "2 rankings, one for each set of cases: scores on different cases are not comparable." in text
+    assert text.index("### `easy`, 20 cases") < text.index("### `suite`, 20 cases")
+    assert text.count("cannot be told apart; the rank is") == 1
+    page = write_report_page(tmp_path / "board.html", describe_leaderboard(board)).read_text()
+    assert 'id="ranking-2"' in page
+
+
+def test_an_edited_or_added_case_makes_another_board(tmp_path: Path) -> None:
+    cases = [tuple(Case(id=f"case-{n}", prompt=words) for n in range(count)) for count, words in ((5, "?"), (5, "!"))]
+    cases.append((*cases[1], Case(id="more", prompt="?")))
+    runs = [
+        run_of(tmp_path / name, plan_of(0, [name], case_list=mine), {name: lambda c, r: 1.0})
+        for name, mine in zip("abc", cases, strict=True)
+    ]
+    assert sorted(entry.board for entry in rank_sources(map(source, runs)).entries) == [1, 2, 3]
 
 
 def test_nothing_to_rank_is_a_sentence(tmp_path: Path) -> None:
@@ -130,37 +149,18 @@ def test_a_journal_without_a_plan_is_paired_with_a_run_by_the_names_of_cases(tmp
     alone = tmp_path / "alone.jsonl"
     alone.write_bytes(other.journal_file.read_bytes())
     board = rank_sources([source(run), open_source(alone)])
-    assert not board.strangers
+    assert len(board.boards) == 1
     assert [(entry.standing.subject, entry.rank) for entry in board.entries] == [("a", "1"), ("b", "2")]
     assert "paired by their ids only" in to_markdown(describe_leaderboard(board))
 
 
-def test_strangers_are_found_who_do_not_stand_next_to_each_other(tmp_path: Path) -> None:
-    cases = [
-        tuple(Case(id=f"case-{n}", prompt="?") for n in numbers) for numbers in (range(5), range(10), range(5, 10))
-    ]
-    runs = [
-        run_of(tmp_path / name, plan_of(0, [name], case_list=mine), {name: lambda c, r: 1.0})
-        for name, mine in zip("abc", cases, strict=True)
-    ]
-    assert rank_sources(map(source, runs)).strangers
-    assert not rank_sources(map(source, runs[:2])).strangers
-
-
-def test_a_subject_that_can_be_compared_with_nobody_has_no_rank(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", plan_of(10, ["a", "b"]), {"a": lambda c, r: 1.0, "b": lambda c, r: 1.0})
-    lonely = run_of(tmp_path / "lonely", plan_of(1, ["c"]), {"c": lambda c, r: 1.0})
-    board = rank_sources([source(run), source(lonely)])
-    assert {entry.standing.subject: entry.rank for entry in board.entries} == {"a": "1–2", "b": "1–2", "c": "–"}
-    assert "| `c` | – | – |" in to_markdown(describe_leaderboard(board))
-    page = write_report_page(
-        tmp_path / "board.html", describe_leaderboard(rank_sources([source(lonely), source(_alone(tmp_path))]))
-    )
+def test_subjects_that_can_be_compared_with_nobody_have_no_rank(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", plan_of(1, ["a", "b"]), {"a": lambda c, r: 1.0, "b": lambda c, r: 1.0})
+    board = rank_sources([source(run)])
+    assert {entry.standing.subject: entry.rank for entry in board.entries} == {"a": "–", "b": "–"}
+    assert "| `a` | – | – |" in to_markdown(describe_leaderboard(board))
+    page = write_report_page(tmp_path / "board.html", describe_leaderboard(board))
     assert "No two subjects could be compared" in page.read_text()
-
-
-def _alone(tmp_path: Path) -> RunFolder:
-    return run_of(tmp_path / "alone", plan_of(1, ["d"]), {"d": lambda c, r: 1.0})
 
 
 def test_without_a_threshold_nothing_is_said_to_have_passed(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
-"""Rank subjects over many runs: the latest result of each, with groups that cannot be told apart."""
+"""Rank subjects over many runs: the latest result of each, with groups that cannot be told apart.
+
+Scores on different cases are not comparable, so each set of cases has a board of its own.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 from bakeoff._kernel.model import FrozenModel
@@ -26,6 +28,7 @@ _ENOUGH = 0.95
 class Entry(FrozenModel):
     """One subject of the leaderboard."""
 
+    board: int  # the number of its board, from 1
     standing: Standing
     summary: SubjectSummary
     model: str | None
@@ -34,7 +37,7 @@ class Entry(FrozenModel):
     threshold: float | None  # None: nothing passes or fails
     whole: bool  # enough of its trials were scored
     updated: float | None  # when its last trial began, in seconds since 1970
-    history: tuple[float, ...]  # its scores in all complete sources, oldest first
+    history: tuple[float, ...]  # its scores on the same cases in all complete sources, oldest first
     cost_interval: Range | None = None  # of the mean cost of a trial
     time_interval: Range | None = None
 
@@ -46,13 +49,24 @@ class Entry(FrozenModel):
         return str(best) if best == worst else f"{best}–{worst}"
 
 
+class Board(FrozenModel):
+    """One set of cases; the subjects that were tried on it are ranked among themselves."""
+
+    name: str  # of the plan of the latest run
+    cases: int
+
+
 class Leaderboard(FrozenModel):
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...]  # of all boards; a subject has one on each board
+    boards: tuple[Board, ...]  # that with the latest run first
     left_out: tuple[str, ...]  # controls, and subjects without a scored trial
-    strangers: bool  # at least two subjects share no case
     by_id_alone: bool = False  # cases were paired by id only, because the content of a source's cases is unknown
     selfchecks: int = 0  # the number of self-check runs that were left out
     unreadable: tuple[FileName, ...] = ()  # sources that could not be read, and why
+
+    def on_board(self, number: int) -> tuple[Entry, ...]:
+        """Return the entries of one board, best first."""
+        return tuple(entry for entry in self.entries if entry.board == number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,7 @@ class _Found:
     source: Source
     summary: SubjectSummary
     cells: Cells
+    planned: frozenset[CaseKey]  # the cases that it was to be tried on
     updated: float
     model: str | None
     cost_and_time: CostAndTime
@@ -98,58 +113,71 @@ def _read(source: Source) -> list[_Found]:
 
 
 def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: int = 0) -> Leaderboard:
-    histories: dict[str, list[_Found]] = {}
+    counted: list[_Found] = []
     left_out: dict[str, None] = {}
     for run in runs:
         if run.summary.control or not run.cells:
             left_out[run.summary.subject] = None
         else:
-            histories.setdefault(run.summary.subject, []).append(run)
-    if not histories:
+            counted.append(run)
+    if not counted:
         found = f" (left out: {visible(', '.join([*left_out][:5]), 200)})" if left_out else ""
         first = f"; not read: {unreadable[0]}" if unreadable else ""
         raise UsageError(
             f"nothing to rank: no subject besides controls has a scored trial{found}; "
             f"`bakeoff runs list` lists all runs{first}"
         )
-    # A run that was killed says less than the complete run before it.
-    chosen = {name: [run for run in runs if run.whole] or runs for name, runs in histories.items()}
-    for found_runs in chosen.values():
-        found_runs.sort(key=lambda found: found.updated)
-    # Of subjects with the same score, the one that costs less comes first, then the one that takes less time.
-    latest = sorted((runs[-1] for runs in chosen.values()), key=_price_and_time)
-    cells = _paired({found.summary.subject: found for found in latest})
+    boards = _by_cases(counted)
+    names = {run.summary.subject for run in counted}
     return Leaderboard(
-        entries=tuple(_entry(standing, chosen[standing.subject]) for standing in leaderboard(cells)),
-        left_out=tuple(name for name in left_out if name not in chosen),
-        # Many subjects have few different sets of cases.
-        strangers=any(one.isdisjoint(other) for one, other in combinations({*map(frozenset, cells.values())}, 2)),
-        by_id_alone=any(not found.source.description.content_known for found in latest) and len(chosen) > 1,
+        entries=tuple(entry for number, runs in enumerate(boards, 1) for entry in _ranked(runs, number)),
+        boards=tuple(Board(name=runs[-1].source.plan.name, cases=len(runs[-1].planned)) for runs in boards),
+        left_out=tuple(name for name in left_out if name not in names),
+        by_id_alone=any(not run.source.description.content_known for run in counted) and len(names) > 1,
         selfchecks=selfchecks,
         unreadable=unreadable,
     )
+
+
+def _by_cases(runs: Sequence[_Found]) -> list[list[_Found]]:
+    """Return the runs with the same cases together, oldest first; those with the latest run come first."""
+    likely = _likely_contents(runs)
+    groups: dict[frozenset[CaseKey], list[_Found]] = {}
+    for run in sorted(runs, key=lambda found: found.updated):
+        known = run.source.description.content_known
+        cases = run.planned if known else frozenset(likely.get(key.id, key) for key in run.planned)
+        cells = run.cells if known else {likely.get(key.id, key): cell for key, cell in run.cells.items()}
+        groups.setdefault(cases, []).append(replace(run, planned=cases, cells=cells))
+    return sorted(groups.values(), key=lambda group: -group[-1].updated)
+
+
+def _likely_contents(runs: Iterable[_Found]) -> dict[str, CaseKey]:
+    """Return, for each id of a case, the content that most runs have for it."""
+    contents: dict[str, Counter[CaseKey]] = {}
+    for run in runs:
+        if run.source.description.content_known:
+            for key in run.planned:
+                contents.setdefault(key.id, Counter())[key] += 1
+    return {name: keys.most_common(1)[0][0] for name, keys in contents.items()}
+
+
+def _ranked(runs: Sequence[_Found], board: int) -> list[Entry]:
+    """Rank the subjects of runs of the same cases, which come oldest first."""
+    histories: dict[str, list[_Found]] = {}
+    for run in runs:
+        histories.setdefault(run.summary.subject, []).append(run)
+    # A run that was killed says less than the complete run before it.
+    chosen = {name: [run for run in found if run.whole] or found for name, found in histories.items()}
+    # Of subjects with the same score, the one that costs less comes first, then the one that takes less time.
+    latest = sorted((found[-1] for found in chosen.values()), key=_price_and_time)
+    ranked = leaderboard({found.summary.subject: found.cells for found in latest})
+    return [_entry(board, standing, chosen[standing.subject]) for standing in ranked]
 
 
 def _price_and_time(found: _Found) -> tuple[float, float, str]:
     """Return a sort key: cost and time of a trial, unknown ones last, and the name."""
     paid, seconds = found.summary.cost_per_trial, found.summary.seconds
     return inf if paid is None else paid, inf if seconds is None else seconds, found.summary.subject
-
-
-def _paired(latest: dict[str, _Found]) -> dict[str, Cells]:
-    """Return the cells of each subject. Cases of unknown content get the content that most others have for that id."""
-    contents: dict[str, Counter[CaseKey]] = {}
-    for found in latest.values():
-        if found.source.description.content_known:
-            for key in found.cells:
-                contents.setdefault(key.id, Counter())[key] += 1
-    likely = {name: keys.most_common(1)[0][0] for name, keys in contents.items()}
-    return {
-        name: found.cells
-        if found.source.description.content_known
-        else {likely.get(key.id, key): cell for key, cell in found.cells.items()}
-        for name, found in latest.items()
-    }
 
 
 def _subjects_of(source: Source) -> Iterator[_Found]:
@@ -161,21 +189,25 @@ def _subjects_of(source: Source) -> Iterator[_Found]:
         costs_and_times.add(record)
         updated[record.subject] = max(updated.get(record.subject, 0.0), record.started)
     keys = case_keys(source, plan)
+    planned = frozenset(keys.values())
     for spec, summary in zip(plan.subjects, tally.summary().subjects, strict=True):
         model = spec.options.get("model")
+        cells = {keys[case]: cell for case, cell in tally.cells(spec.name).items()}
         yield _Found(
             source=source,
             summary=summary,
-            cells={keys[case]: cell for case, cell in tally.cells(spec.name).items()},
+            cells=cells,
+            planned=frozenset(cells) if plan.sparse else planned,  # it did not miss the cases of other subjects
             updated=updated.get(spec.name, 0.0),
             model=model if isinstance(model, str) else None,
             cost_and_time=costs_and_times.by_subject[spec.name],
         )
 
 
-def _entry(standing: Standing, runs: list[_Found]) -> Entry:
+def _entry(board: int, standing: Standing, runs: list[_Found]) -> Entry:
     found = runs[-1]
     return Entry(
+        board=board,
         standing=standing,
         summary=found.summary,
         model=found.model,

@@ -1,6 +1,7 @@
 """Describe a leaderboard: ranks and tied groups, score against cost and time, and the run of each number."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
 from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc, visible
@@ -13,16 +14,45 @@ _MOST_NAMED = 20
 
 
 def describe_leaderboard(board: Leaderboard) -> Report:
-    """Describe the ranking and the runs behind it; tied groups and plots are on the page only."""
-    plots = tradeoff_plots((entry.summary, entry.cost_interval, entry.time_interval) for entry in board.entries)
-    sections = (_ranking(board), _groups(board), plots, _provenance(board), _left_out(board))
+    """Describe the rankings and the runs behind them; tied groups and plots are on the page only."""
+    chapters = [section for number in range(1, len(board.boards) + 1) for section in _chapter(board, number)]
+    sections = (*chapters, _provenance(board), _left_out(board))
     return Report(
         "Leaderboard", tuple(section for section in sections if section), headline=_headline(board), tiles=_tiles(board)
     )
 
 
+def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
+    """Describe one board; its name is in the titles where there are several."""
+    entries, board = whole.on_board(number), whole.boards[number - 1]
+    plots = tradeoff_plots((entry.summary, entry.cost_interval, entry.time_interval) for entry in entries)
+    notes = [*_notes(entries), *(_common_notes(whole) if number == len(whole.boards) else ())]
+    found = [section for section in (_ranking(entries, notes), _groups(entries), plots) if section]
+    if len(whole.boards) == 1:
+        yield from found
+        return
+    ranking, *others = found
+    cases = f"{board.cases:,} {'case' if board.cases == 1 else 'cases'}"
+    yield replace(ranking, id=f"{ranking.id}-{number}", title=(Quote(board.name), f", {cases}"), lead=_first(entries))
+    for section in others:
+        title = f"{section.title}: {visible(board.name, 60)}, {cases}"
+        yield replace(section, id=f"{section.id}-{number}", title=title, in_menu=False)
+
+
 def _headline(board: Leaderboard) -> str:
-    first = [entry.standing for entry in board.entries if entry.standing.best == 1 and not entry.standing.undefined]
+    if len(board.boards) == 1:
+        return _first(board.entries)
+    return (
+        f"{len(board.boards):,} rankings, one for each set of cases: scores on different cases are not comparable. "
+        "The latest comes first."
+    )
+
+
+def _first(entries: Sequence[Entry]) -> str:
+    if len(entries) == 1:
+        standing = entries[0].standing
+        return f"Only {visible(standing.subject, 60)} was tried: {percent(standing.score)} ({span(standing.interval)})."
+    first = [entry.standing for entry in entries if entry.standing.best == 1 and not entry.standing.undefined]
     if not first:
         return "No two subjects could be compared: they share too few cases."
     if len(first) == 1:
@@ -34,9 +64,10 @@ def _headline(board: Leaderboard) -> str:
 def _tiles(board: Leaderboard) -> tuple[tuple[str, str, str], ...]:
     entries = board.entries
     spent = [entry.summary.spent.cost for entry in entries if entry.summary.spent.cost is not None]
-    groups = {group for entry in entries for group in entry.standing.groups}
+    groups = {(entry.board, group) for entry in entries for group in entry.standing.groups}
+    subjects = {entry.standing.subject for entry in entries}
     return (
-        ("Subjects", f"{len(entries):,}", f"{len(board.left_out):,} left out"),
+        ("Subjects", f"{len(subjects):,}", f"{len(board.left_out):,} left out"),
         ("Groups", f"{len(groups):,}", "of tied subjects"),
         ("Runs", f"{len({entry.path for entry in entries}):,}", "the latest of each subject"),
         ("Scored", f"{sum(entry.summary.scored for entry in entries):,}", "trials"),
@@ -50,7 +81,7 @@ def _names(names: list[str]) -> str:
     return ", ".join(visible(name, 60) for name in names[:_MOST_NAMED]) + more
 
 
-def _ranking(board: Leaderboard) -> Section:
+def _ranking(entries: Sequence[Entry], notes: Sequence[Phrase]) -> Section:
     titles = (
         Column("Subject"),
         Column("Rank", align="end", help="every place that is consistent with the data"),
@@ -58,8 +89,8 @@ def _ranking(board: Leaderboard) -> Section:
         *SCORE_COLUMNS,
         Column("Per trial", align="end", help="the mean cost of a finished trial", short="Per\ntrial", drop=7),
     )
-    rows = tuple(_row(entry) for entry in board.entries)
-    table = Table(titles, rows, "Subjects, best first", tuple(_notes(board)))
+    rows = tuple(_row(entry) for entry in entries)
+    table = Table(titles, rows, "Subjects, best first", tuple(notes))
     return Section("ranking", "Ranking", (table,))
 
 
@@ -86,25 +117,26 @@ def letter(number: int) -> str:
     return _LETTERS[number - 1] if number <= len(_LETTERS) else f"({number})"
 
 
-def _notes(board: Leaderboard) -> Iterator[Phrase]:
-    yield "Subjects that share a letter cannot be told apart; the rank is every place that is consistent with the data."
-    skipped = f" ({board.selfchecks:,} self-check{'s' * (board.selfchecks != 1)} left out)" if board.selfchecks else ""
-    yield f"The latest complete run of each subject counts{skipped}."
-    if any(entry.standing.undefined for entry in board.entries):
+def _notes(entries: Sequence[Entry]) -> Iterator[Phrase]:
+    if any(entry.standing.undefined for entry in entries):
         yield "A subject without rank and group shares fewer than two cases with every other subject."
-    if board.strangers:
-        yield "Some subjects were not tried on the same cases: their scores are hardly comparable."
-    if board.by_id_alone:
-        yield "Some cases were paired by their ids only, because a journal without a plan does not have their content."
-    if any(entry.summary.not_needed for entry in board.entries):
+    if any(entry.summary.not_needed for entry in entries):
         yield "Some runs ended when they were decided: intervals and groups assume a fixed number of cases."
-    for entry in board.entries:
+    for entry in entries:
         if not entry.whole:
             counts = f"{entry.summary.scored:,} of {entry.summary.planned:,} trials of the latest one count"
             yield Quote(entry.standing.subject), f" has no complete run: {counts}."
-    if replayed := sum(entry.summary.replayed for entry in board.entries):
-        note = replay_note(replayed, sum(entry.summary.finished for entry in board.entries))
+    if replayed := sum(entry.summary.replayed for entry in entries):
+        note = replay_note(replayed, sum(entry.summary.finished for entry in entries))
         yield f"{note}: their cost and time are those of the recording."
+
+
+def _common_notes(board: Leaderboard) -> Iterator[Phrase]:
+    yield "Subjects that share a letter cannot be told apart; the rank is every place that is consistent with the data."
+    skipped = f" ({board.selfchecks:,} self-check{'s' * (board.selfchecks != 1)} left out)" if board.selfchecks else ""
+    yield f"The latest complete run of each subject counts{skipped}."
+    if board.by_id_alone:
+        yield "Some cases were paired by their ids only, because a journal without a plan does not have their content."
     if board.left_out:
         names = [part for name in board.left_out[:10] for part in (Quote(name), ", ")][:-1]
         yield (f"Left out ({_WHY_LEFT_OUT}): ", *names)
@@ -112,13 +144,13 @@ def _notes(board: Leaderboard) -> Iterator[Phrase]:
         yield ("Not read: ", Quote(problem))
 
 
-def _groups(board: Leaderboard) -> Section | None:
+def _groups(entries: Sequence[Entry]) -> Section | None:
     """List the members of each group, unless there is only one subject."""
     members: dict[int, list[Entry]] = {}
-    for entry in board.entries:
+    for entry in entries:
         for group in entry.standing.groups:
             members.setdefault(group, []).append(entry)
-    if len(board.entries) < 2 or not members:
+    if len(entries) < 2 or not members:
         return None
     rows = tuple(_group_row(group, members[group]) for group in sorted(members))
     titles = columns("Group", "Cannot be told apart", "Subjects>", "Ranks>", "Scores>")

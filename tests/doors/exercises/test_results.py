@@ -260,6 +260,16 @@ def test_the_board_has_the_latest_of_each_and_ties_are_ties() -> None:
     assert board["entries"][0]["cost"] == 20.0
 
 
+def test_agents_are_ranked_among_those_that_tried_the_same_exercises() -> None:
+    board = board_of([file_of("strong", 20, 40), file_of("weak", 5, 40), file_of("weak", 10, 10, day=2)])
+    assert [(entry["board"], entry["rank"], entry["agent"]) for entry in board["entries"]] == [
+        (1, 1, "weak"),
+        (2, 1, "strong"),
+        (2, 2, "weak"),
+    ]
+    assert board["results"]["weak-default"]["summary"]["totalCount"] == 10, "the latest"
+
+
 def test_a_later_run_in_which_everything_was_lost_does_not_take_an_agents_place() -> None:
     nothing = {"agent": "good", "provider": "p", "timestamp": "2026-01-09T00:00:00.000Z"}
     board = board_of([file_of("good", 3, 4), ResultFile.model_validate({"metadata": nothing})])

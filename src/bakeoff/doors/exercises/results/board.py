@@ -6,8 +6,9 @@ which knows the content of the exercises; any other file gives its own numbers.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -103,19 +104,25 @@ def _split_cells(one: Ranked) -> tuple[Value, ...]:
 
 
 def rank_agents(files: Iterable[AgentResult]) -> tuple[Ranked, ...]:
-    """Rank agents, best first. A rank is one more than the number of agents that are better."""
+    """Rank agents, best first, apart for each set of exercises. A rank is one more than the number of better agents."""
     tried = {str(file.path): file for file in files if file.result.results or file.result.summary.total_count}
     keys = _keys(file.result for file in tried.values())
     board = rank_sources(Source(file.path, _reader(keys[_identity(file.result)], file)) for file in tried.values())
-    standings = [entry.standing for entry in board.entries]
     return tuple(
         Ranked(
             tried[entry.path],
             entry,
-            tuple(other.subject for other in standings if _tied(entry.standing, other)),
+            tuple(other.standing.subject for other in peers if _tied(entry.standing, other.standing)),
         )
-        for entry in board.entries
+        for number in range(1, len(board.boards) + 1)
+        for peers in [board.on_board(number)]
+        for entry in peers
     )
+
+
+def _by_exercises(board: Sequence[Ranked]) -> list[list[Ranked]]:
+    """Return the agents that were tried on the same exercises together."""
+    return [list(group) for _, group in groupby(board, key=lambda one: one.entry.board)]
 
 
 def _tied(one: Standing, other: Standing) -> bool:
@@ -196,10 +203,10 @@ def last_updated(board: Iterable[Ranked]) -> str | None:
 
 
 def leaderboard_json(board: Sequence[Ranked]) -> dict[str, Any]:
-    """Return `lastUpdated`, the `results` by agent and model, and the ranked `entries`."""
+    """Return `lastUpdated`, the latest `results` by agent and model, and the `entries`, ranked within their `board`."""
     return {
         "lastUpdated": last_updated(board),
-        "results": {one.key: one.result.as_json() for one in board},
+        "results": {one.key: one.result.as_json() for one in reversed(board)},  # the first board has the latest
         "entries": [_entry(one) for one in board],
     }
 
@@ -207,6 +214,7 @@ def leaderboard_json(board: Sequence[Ranked]) -> dict[str, Any]:
 def _entry(one: Ranked) -> dict[str, Any]:
     about, summary, interval = one.result.metadata, one.result.summary, one.standing.interval
     return {
+        "board": one.entry.board,
         "rank": one.standing.best,
         "tied": bool(one.tied_with),
         "tiedWith": list(one.tied_with),
@@ -228,9 +236,13 @@ def _entry(one: Ranked) -> dict[str, Any]:
 def describe_board(board: Sequence[Ranked]) -> Report:
     """Describe the ranking, score against cost and time, and the exercise × agent matrix."""
     exercises = _exercises(board)
-    sections = (_ranking(board), _tradeoffs(board), _matrix(board, exercises))
+    boards = _by_exercises(board)
+    sections: list[Section | None] = []
+    for number, agents in enumerate(boards, 1):
+        found = [_ranking(agents), _tradeoffs(agents), _matrix(agents, _exercises(agents))]
+        sections += found if len(boards) == 1 else [_numbered(section, agents, number) for section in found]
     tiles = (
-        ("Agents", f"{len(board):,}", "with each model and provider"),
+        ("Agents", f"{len({one.key for one in board}):,}", "with each model and provider"),
         ("Exercises", f"{len(exercises):,}", "known by name"),
         ("Updated", visible((last_updated(board) or UNKNOWN)[:10]), "UTC"),
     )
@@ -238,7 +250,18 @@ def describe_board(board: Sequence[Ranked]) -> Report:
     return Report("Leaderboard of agents", shown, headline=_headline(board), tiles=tiles)
 
 
+def _numbered(section: Section | None, agents: Sequence[Ranked], number: int) -> Section | None:
+    """Name the exercises in the title of a section, where there are several boards."""
+    if section is None:
+        return None
+    count = agents[0].entry.summary.cases
+    title = f"{section.title}: {count:,} exercise{'s' * (count != 1)} (board {number})"
+    return replace(section, id=f"{section.id}-{number}", title=title, in_menu=section.id == "ranking")
+
+
 def _headline(board: Sequence[Ranked]) -> str:
+    if len(boards := _by_exercises(board)) > 1:
+        return f"{len(boards):,} rankings, one for each set of exercises: scores on different ones are not comparable."
     first = [one for one in board if one.standing.best == 1]
     names = _named([one.key for one in first])
     if len(first) == 1:
