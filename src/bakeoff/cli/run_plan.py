@@ -25,11 +25,13 @@ from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
+from bakeoff.report.answer import answer
+from bakeoff.report.by_tag import scores_by_tag
 from bakeoff.report.ci import CiRun, write_ci_outputs
 from bakeoff.report.comparisons import describe_comparisons
 from bakeoff.report.formatting import cost
-from bakeoff.report.run_summary import summary_table
-from bakeoff.report.summary import Summary, summarise
+from bakeoff.report.run_summary import summary_blocks
+from bakeoff.report.summary import RunTally, Summary, tallied
 from bakeoff.report.terminal import print_blocks
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 
@@ -74,6 +76,7 @@ class EndedRun:
     run: FinishedRun
     door: Door
     results: DoorResults
+    tally: RunTally
     interrupted: bool
 
     def exit_code(self, ending: EndingFlags) -> int:
@@ -102,12 +105,16 @@ def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder 
     options = replace(checked.options, folder=folder.path)
     interrupted = asyncio.run(watch(checked, options, err()))
     folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
-    finished = FinishedRun(folder, plan, options, summarise(plan, folder.latest_records(plan)))
-    ended = EndedRun(finished, checked.door, checked.door.finish(finished), interrupted)
+    tally = tallied(plan, folder.latest_records(plan))
+    finished = FinishedRun(folder, plan, options, tally.summary())
+    ended = EndedRun(finished, checked.door, checked.door.finish(finished), tally, interrupted)
     if not ending.as_json:
         text, compared = ended.results.text, finished.summary.comparisons
-        print_blocks(out(), [summary_table(finished.summary)] if text is None else text)
-        print_blocks(out(), [] if compared is None else [describe_comparisons(compared)])
+        if text is None:
+            text = summary_blocks(plan, finished.summary, tally.cells)
+        elif compared is not None:
+            text = (*text, describe_comparisons(compared))
+        print_blocks(out(), text)
         print_spending(err(), finished.summary, folder)
     if interrupted:
         say(f"interrupted; continue with `{_command('resume', finished)}`")
@@ -155,12 +162,19 @@ def conclude(
 def _json(ended: EndedRun) -> object:
     if ended.results.report is not None:
         return ended.results.report.model_dump(mode="json", by_alias=True)
-    return summary_json(ended.run.summary, ended.run.folder)
+    return summary_json(ended.run.plan, ended.run.summary, ended.tally, ended.run.folder)
 
 
-def summary_json(summary: Summary, folder: RunFolder) -> dict[str, object]:
+def summary_json(plan: Plan, summary: Summary, tally: RunTally, folder: RunFolder) -> dict[str, object]:
     """Return the summary of a run as `--json` prints it."""
-    return {"run": folder.name, "spent": folder.spent().model_dump(), "summary": summary.model_dump(mode="json")}
+    judged = [one.subject for one in summary.judged]
+    return {
+        "run": folder.name,
+        "spent": folder.spent().model_dump(),
+        "answer": answer(summary, tally.cells),
+        "summary": summary.model_dump(mode="json"),
+        "by_tag": [one.model_dump(mode="json") for one in scores_by_tag(plan, tally.cells, judged)],
+    }
 
 
 def print_spending(console: Console, summary: Summary, folder: RunFolder) -> None:

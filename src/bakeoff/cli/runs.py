@@ -104,13 +104,14 @@ def show_run(*, run: str, results: Path, as_json: bool) -> None:
     tell_of_damage(len(damaged), folder.label)
     if as_json:
         corrected = [one.model_dump(mode="json") for one in judgements.calibrations()]
-        print_json({**summary_json(summary, folder), "calibrations": corrected})
+        print_json({**summary_json(plan, summary, tally, folder), "calibrations": corrected})
         return
     console = out()
     state = "running" if folder.is_being_written() else "complete" if summary.complete else "incomplete"
     console.print(f"{folder.label}: {state}")
     corrections = calibration_table(judgements.calibrations(), folder.label)
-    print_blocks(console, [*summary_blocks(summary), *([corrections] if corrections else [])])
+    blocks = summary_blocks(plan, summary, tally.cells)
+    print_blocks(console, [*blocks, *([corrections] if corrections else [])])
     print_spending(console, summary, folder)
     _print_failures(_first_not_passed(plan, folder, tally.cases))
 

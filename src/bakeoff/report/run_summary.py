@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from itertools import islice
 
+from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Verdict
+from bakeoff.report.answer import CellsOf, answer
 from bakeoff.report.blocks import Block, Column, Datum, Quote, Section, Table, Text, columns, heading, paragraph
+from bakeoff.report.by_tag import tag_section
 from bakeoff.report.comparisons import STOPPED_NOTE, describe_comparisons
-from bakeoff.report.formatting import judging_note, replay_note, sentence, visible
+from bakeoff.report.formatting import UNKNOWN, judging_note, percent, replay_note, sentence, span, visible
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.scores import (
@@ -19,9 +22,11 @@ from bakeoff.report.scores import (
     share_cells,
 )
 from bakeoff.report.summary import SubjectSummary, Summary
+from bakeoff.stats.rounds import PassK
 
 MOST_FAILURES = 20
 _FEW_ROUNDS = 2  # so few rounds show no more than the score
+_MOST_NAMED = 8
 
 
 def describe_run(name: str, records: RunRecords) -> tuple[Block, ...]:
@@ -29,12 +34,18 @@ def describe_run(name: str, records: RunRecords) -> tuple[Block, ...]:
     failures = [*islice(failed_records(records), MOST_FAILURES + 1)]
     return (
         heading("Bakeoff: ", Quote(name)),
-        *summary_blocks(records.summary),
+        *summary_blocks(records.plan, records.summary, records.cells),
         _failures(failures) if failures else paragraph(_without_failures(records.summary)),
     )
 
 
-def summary_blocks(summary: Summary) -> tuple[Block, ...]:
+def summary_blocks(plan: Plan, summary: Summary, cells_of: CellsOf) -> tuple[Block, ...]:
+    """Return the answer in one sentence, the tables of scores, and the scores by tag."""
+    tags = tag_section(plan, cells_of, [one.subject for one in summary.judged])
+    return paragraph(answer(summary, cells_of)), *score_blocks(summary), *((tags,) if tags else ())
+
+
+def score_blocks(summary: Summary) -> tuple[Block, ...]:
     """Return the table of scores, and the comparisons of a run that ends when they are decided."""
     compared = () if summary.comparisons is None else (describe_comparisons(summary.comparisons),)
     return (summary_table(summary), *compared)
@@ -45,6 +56,7 @@ def summary_table(summary: Summary) -> Table:
     by_round = summary.rounds > _FEW_ROUNDS and any(one.by_round for one in summary.subjects)
     rounds = (Column("By round", drop=7, optional=True),) if by_round else ()
     split = any(one.tests for one in summary.subjects)
+    repeated = any(one.pass_at_k for one in summary.subjects)
     missing = Column("Not run", align="end", short="Not\nrun", drop=4)
     tokens = Column("Tokens", align="end", drop=10, optional=True)
     rows = tuple(
@@ -52,6 +64,7 @@ def summary_table(summary: Summary) -> Table:
             name_datum(one),
             *score_cells(one, summary.threshold),
             *(share_cells(one) if split else ()),
+            *((_pass_k(one.pass_at_k), _pass_k(one.pass_hat_k)) if repeated else ()),
             counted(one.missing),
             *((_by_round(one),) if by_round else ()),
             Datum(f"{one.spent.tokens:,}", sort=min(one.spent.tokens, 2**53)),
@@ -59,8 +72,41 @@ def summary_table(summary: Summary) -> Table:
         for one in summary.subjects
     )
     caption = "Score, interval and every denominator, by subject"
-    titles = (Column("Subject"), *SCORE_COLUMNS, *(SHARE_COLUMNS if split else ()), missing, *rounds, tokens)
+    titles = (Column("Subject"), *SCORE_COLUMNS, *(SHARE_COLUMNS if split else ()))
+    titles = (*titles, *(_pass_k_columns(summary.rounds) if repeated else ()), missing, *rounds, tokens)
     return Table(titles, rows, caption, tuple(_notes(summary)))
+
+
+def _pass_k_columns(rounds: int) -> tuple[Column, ...]:
+    """Return columns for the page only: text has these numbers with their intervals below the table."""
+    meanings = (
+        (f"pass@{rounds}", f"one of {rounds:,} rounds passes"),
+        (f"pass^{rounds}", f"all {rounds:,} rounds pass"),
+    )
+    return tuple(Column(name, align="end", help=meaning, page_only=True) for name, meaning in meanings)
+
+
+def _pass_k(estimate: PassK | None) -> Datum:
+    if estimate is None:
+        return Datum(UNKNOWN, note="every case lost a round")
+    note = f"{span(estimate.interval)} over {_count(estimate.cases, 'case')}"
+    return Datum(percent(estimate.value), sort=estimate.value, note=note)
+
+
+def _estimate(found: PassK | None) -> str:
+    return f"{found.name} {percent(found.value)} ({span(found.interval)})" if found else UNKNOWN
+
+
+def _pass_k_note(summary: Summary) -> Iterator[str]:
+    """Yield pass@k and pass^k of each subject, with intervals."""
+    known = [one for one in summary.subjects if one.pass_at_k and one.pass_hat_k and not one.control]
+    told = "; ".join(
+        f"{visible(one.subject, 40)} {_estimate(one.pass_at_k)}, {_estimate(one.pass_hat_k)}"
+        for one in known[:_MOST_NAMED]
+    )
+    more = "; …" if len(known) > _MOST_NAMED else ""
+    if known:
+        yield f"One of {summary.rounds:,} rounds passes (pass@k), all pass (pass^k): {told}{more}."
 
 
 def _by_round(summary: SubjectSummary) -> Datum:
@@ -73,6 +119,7 @@ def _notes(summary: Summary) -> Iterator[str]:
     yield f"{' × '.join(size)}; {_pass_rule(summary)}."
     yield "The score is the mean over cases; lost trials and trials that were not run are not in it."
     yield from _interval_notes(summary)
+    yield from _pass_k_note(summary)
     if any(one.verdicts.get(Verdict.TIMEOUT) for one in subjects):
         yield "A timeout counts against the subject: it scores 0."
     if any(one.bound for one in subjects):

@@ -19,9 +19,10 @@ from bakeoff.record import (
     case_values,
     case_verdict,
 )
-from bakeoff.stats.cells import CLUSTER_TAG, Cell
+from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
 from bakeoff.stats.decisions import PairDecision, PairDecisions
 from bakeoff.stats.intervals import Interval, score_interval
+from bakeoff.stats.rounds import PassK, pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import Decision
 
 MOST_ROUNDS = 100
@@ -60,6 +61,8 @@ class SubjectSummary(FrozenModel):
     hidden_difference: float | None = None  # visible minus hidden: what hard-coded answers gain
     by_round: tuple[float | None, ...] = ()  # the mean over the cases of each round; empty where there are too many
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
+    pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
+    pass_hat_k: PassK | None = None  # all rounds pass
 
     @property
     def finished(self) -> int:
@@ -214,6 +217,8 @@ class _Tally:
         self.totals = array("d", bytes(8 * cases))  # of the scores of each case that has no rule of its own
         self.squares = array("d", bytes(8 * cases))  # of the same scores, squared
         self.counts = array("L", bytes(array("L").itemsize * cases))
+        self.tried = array("L", self.counts)  # the rounds of each case that passed or failed
+        self.passes = array("L", self.counts)
         self.rounds = [[0.0, 0] for _ in range(rounds if rounds <= MOST_ROUNDS else 0)]  # total and count of each
         self.verdicts: Counter[Verdict] = Counter()
         self.judged: Counter[Verdict] = Counter()  # of trials, and of cases with a rule of their own
@@ -234,6 +239,9 @@ class _Tally:
         self.judging.add(record.judging)
         if record.transcript is not None and record.transcript.metadata.get("replayed") is True:
             self.replayed += 1
+        if verdict.counts and verdict is not Verdict.RECORDED:
+            self.tried[place] += 1
+            self.passes[place] += verdict is Verdict.PASS
         scored = value is not None and verdict.counts
         if verdict.counts and (shares := record.test_shares) is not None:
             self.tests = shares if self.tests is None else self.tests + shares
@@ -280,6 +288,16 @@ class RunTally:
                 cells[case.id] = Cell(int(sums[0]), sums[1], sums[2], cluster)
         return cells
 
+    def _passes(self, subject: str) -> Cells:
+        """Return the passes of the cases of which every round passed or failed."""
+        tally, rounds = self._tallies[subject], self._plan.rounds
+        counts = zip(self._plan.cases, tally.tried, tally.passes, strict=True)
+        return {
+            CaseKey(case.id): Cell(rounds, float(passed), float(passed), case.tags.get(CLUSTER_TAG))
+            for case, tried, passed in counts
+            if tried == rounds
+        }
+
     def summary(self) -> Summary:
         """Return the numbers so far."""
         plan = self._plan
@@ -316,6 +334,8 @@ class RunTally:
         judged = tally.judged + Counter(verdict for _, verdict, _ in ruled if verdict and verdict != Verdict.RECORDED)
         planned = self._plan.rounds * len(self._plan.cases)
         settled = self._decisions is not None and not self._decisions.needs(spec.name)
+        rounds = self._plan.rounds
+        passes = self._passes(spec.name) if rounds > 1 else {}
         return SubjectSummary(
             subject=spec.name,
             bound=tally.bound,
@@ -339,12 +359,19 @@ class RunTally:
             hidden_difference=tally.tests and tally.tests.difference,
             by_round=tuple(total / count if count else None for total, count in tally.rounds),
             not_needed=planned - tally.verdicts.total() if settled else 0,
+            pass_at_k=pass_at_k(passes, rounds) if passes else None,
+            pass_hat_k=pass_hat_k(passes, rounds) if passes else None,
         )
 
 
 def summarise(plan: Plan, records: Iterable[Record]) -> Summary:
     """Return the numbers of a run. `records` has each trial's latest record once, in any order."""
+    return tallied(plan, records).summary()
+
+
+def tallied(plan: Plan, records: Iterable[Record]) -> RunTally:
+    """Return a tally of all records."""
     tally = RunTally(plan)
     for record in records:
         tally.add(record)
-    return tally.summary()
+    return tally

@@ -108,10 +108,10 @@ def several_page(two_runs: tuple[Path, Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def leaderboard_page(two_runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Over two suites, so that some subjects' numbers come from elsewhere, and one run that is only a journal."""
+    """Over two runs of the same cases, so that some subjects' numbers come from elsewhere; one has no page."""
     folder = tmp_path_factory.mktemp("board")
-    wide = plan_of(16, rounds=2, subjects=7, name="wide")
+    wide = _with_cases(plan_of(16, rounds=2, subjects=7, name="wide"), RunFolder(two_runs[1]).read_plan().cases)
     wide = wide.model_copy(update={"subjects": wide.subjects[2:]})
     more = write_run(folder / "2026-09-23T12-00-00-wide", wide, seed=3)
-    sources = [open_source(path) for path in (*two_runs, more.path)]
+    sources = [open_source(path) for path in (two_runs[1], more.path)]
     return write_report_page(folder / "leaderboard.html", describe_leaderboard(rank_sources(sources)))

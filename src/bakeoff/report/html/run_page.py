@@ -8,22 +8,15 @@ from typing import Any
 
 from bakeoff._kernel.files import PRIVATE
 from bakeoff.record import Record, Verdict
+from bakeoff.report.answer import answer
 from bakeoff.report.blocks import Matrix, MatrixCell, Section
+from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
 from bakeoff.report.formatting import cost, duration, visible
 from bakeoff.report.html.detail import case_detail, is_replayed, record_detail
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME, PAGE_NAME, ChunkWriter, Page, Served, chunk, menu, write_page
 from bakeoff.report.html.run_data import RunData, Sink, read_run, read_source, readable_errors
-from bakeoff.report.html.run_sections import (
-    comparisons,
-    costs,
-    failures,
-    headline,
-    overview,
-    settings,
-    tone_of,
-    tradeoffs,
-)
+from bakeoff.report.html.run_sections import comparisons, costs, failures, overview, settings, tone_of, tradeoffs
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
 from bakeoff.storage.run_folder import RunFolder
@@ -132,6 +125,7 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
         "verdicts": VERDICTS,
         "case_scores": _case_scores(run),
         "case_verdicts": _case_verdicts(run) if run.summary.own_rules else None,
+        **_case_tags(run),
         "case_chunk": [chunk for chunk, _ in places],
         "case_place": [place for _, place in places],
         **trials.columns(),
@@ -152,13 +146,25 @@ def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
         "title": f"{name} · {visible(run.name, NAME)}",
         "heading": name,
         "state": run.state,
-        "headline": headline(run.summary),
+        "headline": answer(run.summary, run.cells.__getitem__),
         "tiles": _tiles(run),
-        "before": [section for section in (overview(run), comparisons(run), tradeoffs(run)) if section],
+        "before": [section for section in (overview(run), comparisons(run), tradeoffs(run), _tags(run)) if section],
+        "tagged": bool(useful_tags(run.plan)),
         "after": [section for section in (costs(run), failures(run)) if section],
         "matrix": _matrix(run, trials),
         "settings": settings(run),
     }
+
+
+def _tags(run: RunData) -> Section | None:
+    return tag_section(run.plan, run.cells.__getitem__, [one.subject for one in run.summary.judged])
+
+
+def _case_tags(run: RunData) -> dict[str, Any]:
+    """Return the tags to filter by, and those of each case as places in that list."""
+    places = {tag: place for place, tag in enumerate(useful_tags(run.plan))}
+    found = [[places[tag] for tag in tags_of(case) if tag in places] for case in run.plan.cases] if places else []
+    return {"tags": [visible(tag, NAME) for tag in places], "case_tags": found}
 
 
 def _tiles(run: RunData) -> list[tuple[str, str, str]]:

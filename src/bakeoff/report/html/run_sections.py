@@ -13,13 +13,13 @@ from bakeoff.record import Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Quote, Section, Table, Text, Tone, Value, columns
 from bakeoff.report.calibration import calibration_table
 from bakeoff.report.comparisons import describe_comparisons
-from bakeoff.report.formatting import UNKNOWN, cost, percent, shown, span, visible
+from bakeoff.report.formatting import UNKNOWN, cost, shown, visible
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME
 from bakeoff.report.html.run_data import Bill, FailureClass, FailureCount, RunData
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.scores import tradeoff_plots
-from bakeoff.report.summary import SubjectSummary, Summary
+from bakeoff.report.summary import SubjectSummary
 
 _LONG_OPTIONS = 20_000
 _TONES: Mapping[Verdict, Tone] = {
@@ -191,14 +191,3 @@ def _spec(what: str, spec: SubjectSpec | ScorerSpec) -> Block:
     if not facts:
         return Code("no options", "text", title)
     return Code(shown(json.dumps(facts, ensure_ascii=False, indent=2)[:_LONG_OPTIONS]), "json", title)
-
-
-def headline(summary: Summary) -> str:
-    """Return the sentence below the title."""
-    scores = [subject for subject in summary.judged if subject.score is not None and not subject.bound]
-    if not scores:
-        return "Nothing has been scored yet."
-    best = max(scores, key=lambda subject: subject.score or 0.0)
-    interval = f" ({span(best.interval)})" if best.interval else ", interval undefined"
-    more = "" if len(summary.judged) == 1 else f" of {len(summary.judged):,} subjects"
-    return f"Highest score{more}: {visible(best.subject, 60)} with {percent(best.score)}{interval}."

@@ -44,9 +44,10 @@ function trialColumns(run) {
 function setUpTrials(run) {
   const table = new WindowedTable(byId("trial-table"), trialColumns(run), "Trials");
   const form = byId("trial-filters");
-  const { text, subject, verdict } = form.elements;
+  const { text, subject, verdict, tag } = form.elements;
   run.subjects.forEach((name, place) => subject.append(h("option", { value: place }, name)));
   run.verdicts.forEach((name, place) => { if (run.verdict.includes(place)) verdict.append(h("option", { value: place }, name)); });
+  if (tag) run.tags.forEach((name, place) => tag.append(h("option", { value: place }, name)));
   const all = run.trial.map((_, row) => row);
   const words = all.map((row) => `${run.cases[run.caseOf(run.trial[row])]} ${run.why[row]}`.toLowerCase());
   const filter = () => {
@@ -54,6 +55,7 @@ function setUpTrials(run) {
     const rows = all.filter((row) =>
       (verdict.value === "" || run.verdict[row] === Number(verdict.value)) &&
       (subject.value === "" || run.subjectOf(run.trial[row]) === Number(subject.value)) &&
+      (!tag || tag.value === "" || run.case_tags[run.caseOf(run.trial[row])].includes(Number(tag.value))) &&
       (wanted === "" || words[row].includes(wanted)));
     byId("trial-count").textContent = `${count(rows.length)} of ${count(all.length)} recorded trials`;
     table.show(rows);

@@ -1,0 +1,123 @@
+"""Answer the question of a run in one sentence: which subject is better, by how much, and at what cost."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bakeoff.report.formatting import percent, span, visible
+from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import compare
+from bakeoff.stats.gates import chance_of
+from bakeoff.stats.ranking import leaderboard
+from bakeoff.stats.sequential import Decision
+
+_NAME = 60
+_MOST_NAMED = 4
+_MOST_CELLS = 200_000  # comparing more would hold up a page
+_SAME_COST = 1.05  # a ratio that is not worth a word
+
+CellsOf = Callable[[str], Mapping[str, Cell]]
+
+
+def answer(summary: Summary, cells_of: CellsOf) -> str:
+    """Say which subjects can be told apart. Controls are no candidates; `cells_of` gives a subject's cells by case."""
+    scored = [one for one in summary.subjects if not one.control and one.score is not None]
+    if not scored:
+        controls = [one for one in summary.subjects if one.score is not None]
+        return f"Only controls were scored: {_scores(controls)}." if controls else "Nothing has been scored yet."
+    scored.sort(key=lambda one: -(one.score or 0.0))
+    if len(scored) == 1:
+        [one] = scored
+        interval = f" ({span(one.interval)})" if one.interval else ", interval undefined"
+        return f"{_name(one)} scored {percent(one.score)}{interval}."
+    if summary.comparisons is not None:
+        return f"{_decided(scored, summary.comparisons)}{_costs(scored) if len(scored) == 2 else ''}."
+    if summary.cases * len(scored) > _MOST_CELLS:
+        return f"{len(scored):,} subjects were scored: {_scores(scored)}."
+    cells = {one.subject: {CaseKey(case): cell for case, cell in cells_of(one.subject).items()} for one in scored}
+    found = _of_two(scored, cells) if len(scored) == 2 else _of_many(scored, cells)
+    return f"{found}{_costs(scored if len(scored) == 2 else _first(scored, cells))}."
+
+
+def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
+    """Answer for a run that ends when it is decided: a p-value for a fixed number of cases would not hold."""
+    lost = {Decision.IMPROVED: "first", Decision.REGRESSED: "second"}
+    worse = {getattr(pair, lost[pair.decision]) for pair in compared.pairs if pair.decision in lost}
+    first = [one for one in scored if one.subject not in worse]
+    if len(scored) == 2 and len(first) == 2:
+        same = any(pair.decision is Decision.EQUIVALENT for pair in compared.pairs)
+        verdict = f"are equivalent within ±{100 * (compared.margin or 0.0):g} points" if same else "are not told apart"
+        return f"{_names(first)} {verdict} ({_scores_only(first)}, anytime-valid)"
+    if len(first) == 1:
+        [other, *more] = [one for one in scored if one is not first[0]]
+        others = f"all {len(more) + 1:,} others" if more else _name(other)
+        return f"{_name(first[0])} is better than {others} ({_scores(scored)}, anytime-valid)"
+    return f"{_names(first)} are not told apart, of {len(scored):,} subjects ({_scores_only(first)}, anytime-valid)"
+
+
+def _of_two(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str:
+    better, other = scored
+    compared = compare(cells[other.subject], cells[better.subject])
+    chance = chance_of(compared)
+    p_value = "" if chance is None else f", p = {chance:.2g}"
+    unpaired = "" if compared.paired else ", on different cases"
+    same = f"both {percent(better.score)}" if better.score == other.score else _scores_only(scored)
+    if chance is None or chance > compared.alpha or not compared.difference:
+        return f"{_name(better)} and {_name(other)} cannot be told apart ({same}{p_value}{unpaired})"
+    points = f"+{100 * abs(compared.difference):.1f} points"
+    return f"{_name(better)} is better than {_name(other)} ({same}, {points}{p_value}{unpaired})"
+
+
+def _of_many(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str:
+    first = _first(scored, cells)
+    if len(first) == 1:
+        return f"{_name(first[0])} is better than all {len(scored) - 1:,} others ({_scores(scored)})"
+    if not first:
+        return f"{len(scored):,} subjects cannot be compared: they share too few cases ({_scores(scored)})"
+    if len(first) == len(scored):
+        return f"{_names(first)} cannot be told apart ({_scores_only(first)})"
+    return f"{_names(first)} are the best of {len(scored):,} and cannot be told apart ({_scores_only(first)})"
+
+
+def _first(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> list[SubjectSummary]:
+    """Return the subjects that no other is better than, best score first."""
+    standings = {standing.subject: standing for standing in leaderboard(cells)}
+    found = [one for one in scored if standings[one.subject].best == 1]
+    return [one for one in found if not standings[one.subject].undefined]
+
+
+def _costs(scored: Sequence[SubjectSummary]) -> str:
+    """Compare the cost of a trial of the dearest subject with that of the cheapest."""
+    known = [(one.cost_per_trial, one) for one in scored if one.cost_per_trial is not None]
+    if len(known) < 2 or len(known) < len(scored):
+        return ""
+    (least, cheap), (most, dear) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
+    if not least:
+        return f"; {_name(cheap)} costs nothing" if most else ""
+    if most / least < _SAME_COST:
+        return ""
+    than = "" if len(scored) == 2 else f" as much as {_name(cheap)}"
+    times = most / least
+    return f"; {_name(dear)} costs {f'{times:.1f}' if times < 10 else f'{times:,.0f}'}×{than}"
+
+
+def _name(one: SubjectSummary) -> str:
+    return visible(one.subject, _NAME)
+
+
+def _names(subjects: Sequence[SubjectSummary]) -> str:
+    names = [_name(one) for one in subjects[:_MOST_NAMED]]
+    if len(subjects) > _MOST_NAMED:
+        return f"{', '.join(names)} and {len(subjects) - _MOST_NAMED:,} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _scores(subjects: Sequence[SubjectSummary]) -> str:
+    more = ", …" if len(subjects) > _MOST_NAMED else ""
+    return ", ".join(f"{_name(one)} {percent(one.score)}" for one in subjects[:_MOST_NAMED]) + more
+
+
+def _scores_only(subjects: Sequence[SubjectSummary]) -> str:
+    if len(subjects) == 2:
+        return " and ".join(percent(one.score) for one in subjects)
+    more = ", …" if len(subjects) > _MOST_NAMED else ""
+    return ", ".join(percent(one.score) for one in subjects[:_MOST_NAMED]) + more
