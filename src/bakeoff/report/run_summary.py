@@ -100,13 +100,10 @@ def _estimate(found: PassK | None) -> str:
 def _pass_k_note(summary: Summary) -> Iterator[str]:
     """Yield pass@k and pass^k of each subject, with intervals."""
     known = [one for one in summary.subjects if one.pass_at_k and one.pass_hat_k and not one.control]
-    told = "; ".join(
-        f"{visible(one.subject, 40)} {_estimate(one.pass_at_k)}, {_estimate(one.pass_hat_k)}"
-        for one in known[:_MOST_NAMED]
-    )
-    more = "; …" if len(known) > _MOST_NAMED else ""
     if known:
-        yield f"One of {summary.rounds:,} rounds passes (pass@k), all pass (pass^k): {told}{more}."
+        yield f"pass@{summary.rounds}: one of {summary.rounds:,} rounds passes; pass^{summary.rounds}: all pass."
+    for one in known[:_MOST_NAMED]:
+        yield f"{visible(one.subject, 200)}: {_estimate(one.pass_at_k)}, {_estimate(one.pass_hat_k)}."
 
 
 def _by_round(summary: SubjectSummary) -> Datum:
