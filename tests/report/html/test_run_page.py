@@ -53,7 +53,9 @@ def test_every_denominator_is_printed(chromium: Chromium, run_page: Path) -> Non
         await opened(page, run_page)
         return await page.locator("#overview tbody tr").first.locator("th, td").all_inner_texts()
 
-    name, score, interval, passed, lost, spent, seconds, missing, tokens = chromium(look)
+    name, score, interval, passed, lost, spent, seconds, at_k, hat_k, missing, tokens = chromium(look)
+    assert at_k.endswith(" %")
+    assert hat_k.endswith(" %")
     assert name == "opus"
     assert re.fullmatch(r"\d+\.\d %", score)
     assert re.search(r"\d+\.\d–\d+\.\d", interval)
