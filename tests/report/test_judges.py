@@ -8,7 +8,7 @@ import pytest
 
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec, SubjectSpec
-from bakeoff.record import Failure, Phase, Score
+from bakeoff.record import Failure, Phase, Record, Score
 from bakeoff.report.calibration import settled
 from bakeoff.report.html.entries import page_is_current, write_current_page
 from bakeoff.report.judge_audit import audit_judge
@@ -233,3 +233,42 @@ def test_damaged_labels_are_found_by_the_check(bakeoff: Bakeoff, labelled: RunFo
     assert checked.returncode == 1
     assert "1 damaged lines of labels.jsonl are left out" in checked.stdout
     assert "1 lines of labels.jsonl cannot be read" in bakeoff("judge", "audit").stdout
+
+
+def test_labels_hold_for_a_judge_that_was_changed_after_they_were_drawn(labelled: RunFolder) -> None:
+    plan = labelled.read_plan()
+
+    def judged_again(record: Record) -> Record:
+        assert record.transcript is not None
+        value = float("good" in str(record.transcript.output))
+        score = Score(name="judge", value=value, metadata={"judge": "scripted:better"})
+        return record.model_copy(update={"scores": (score,)})
+
+    better = write_run(labelled.path.parent / "better", plan, map(judged_again, labelled.latest_records(plan)))
+    better.labels_file.write_bytes(labelled.labels_file.read_bytes())
+    audit = audit_judge("better", plan, judgements_of(better), "judge")
+    assert audit.labels == 60
+    for estimate in (audit.quality.sensitivity, audit.quality.specificity):
+        assert estimate is not None
+        assert estimate.value == 1
+    for one in audit.subjects:
+        assert one.corrected is not None
+        assert one.corrected.value == pytest.approx(one.corrected.raw)
+
+
+def test_names_from_a_plan_stay_text_in_every_report(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    name = "<img src=x>`![x](http://evil.example)"
+    plan = plan_of(30).with_changes(scorers=(ScorerSpec(kind="judge", name=name, options={"criteria": "?"}),))
+    score = Score(name=name, value=1.0, metadata={"judge": f"{name}\x1b[31m"})
+    records = (record_of(trial, output="the good sum", scores=(score,)) for trial in plan.trials())
+    run = write_run(tmp_path / "results" / "runs" / NAME, plan, records)
+    refused = bakeoff("compare", NAME, "--require-calibrated-judge", "--markdown")
+    label_all(run, draw(run, plan, None, None), "<b>ann</b>\u202e")
+    for said in (refused, bakeoff("judge", "audit", "--markdown"), bakeoff("compare", NAME, "--markdown")):
+        assert said.stdout
+        escaped = re.sub(r"\\.", "", said.stdout)
+        outside = re.sub(r"(`+)(?!`).*?[^`]\1(?!`)", "", escaped)
+        assert "<img" not in outside
+        assert "![x]" not in outside
+        assert "\x1b" not in said.stdout
+        assert "\u202e" not in said.stdout

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.report.calibration import Calibration, Judgements
+from bakeoff.report.formatting import visible
 from bakeoff.stats.calibration import CorrectedDifference, corrected_difference
 from bakeoff.stats.comparison import Comparison
 
@@ -70,5 +71,6 @@ def refusal(pairs: Sequence[CalibratedPair], sources: Sequence[str]) -> str | No
     missing = next((pair for pair in pairs if pair.lacking), None)
     if missing is None:
         return None
-    commands = " and ".join(f"`bakeoff label {name}`" for name in dict.fromkeys(sources))
-    return f"refused: the judge {missing.scorer!r} is not calibrated: {missing.lacking}. Label answers with {commands}"
+    commands = " and ".join(f"`bakeoff label {visible(name, 100)}`" for name in dict.fromkeys(sources))
+    judge = f"the judge {visible(repr(missing.scorer), 60)}"
+    return f"refused: {judge} is not calibrated: {missing.lacking}. Label answers with {commands}"

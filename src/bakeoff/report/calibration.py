@@ -224,4 +224,4 @@ def _notes(calibrations: Sequence[Calibration], run: str) -> Iterable[Phrase]:
         yield f"Corrected by labels of people; {', '.join(methods)}. The interval includes the judge's own error."
     for one in calibrations:
         if one.lacking:
-            yield (Quote(one.subject), f": {one.lacking}. Label more with `bakeoff label ", Quote(run), "`.")
+            yield (Quote(one.subject), f": {one.lacking}. Label more with ", Quote(f"bakeoff label {run}"), ".")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import fsum
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import Plan
@@ -15,6 +16,7 @@ from bakeoff.stats.agreement import (
     judge_quality,
     krippendorff_alpha,
 )
+from bakeoff.stats.calibration import JudgedTrial
 from bakeoff.stats.cells import CaseKey, Cell
 from bakeoff.stats.rounds import FlipRate, flip_rate_within
 from bakeoff.storage.labels import Labels
@@ -119,20 +121,21 @@ def usual_cut(plan: Plan) -> float:
 
 def _groups(found: Judgements, scorer: str, cut: float) -> list[LabelledGroup]:
     """Return the trials of each subject, stratum and verdict, with their labels."""
-    sums: dict[tuple[str, int | None, bool], list[float]] = {}
+    groups: dict[tuple[str, int, bool], list[JudgedTrial]] = {}
     for subject in found.of(scorer):
         for trial in found.trials(scorer, subject):
-            if trial.stratum is None:
-                continue
-            group = sums.setdefault((subject, trial.stratum, trial.score >= cut - 1e-9), [0.0, 0.0, 0.0])
-            group[0] += 1
-            if trial.label is not None:
-                group[1] += 1
-                group[2] += trial.label
-    return [
-        LabelledGroup(passed=passed, trials=trials, labels=labels, label_passes=passes)
-        for (_, _, passed), (trials, labels, passes) in sums.items()
-    ]
+            if trial.stratum is not None:
+                groups.setdefault((subject, trial.stratum, trial.score >= cut - 1e-9), []).append(trial)
+    return [_group(passed, trials) for (_, _, passed), trials in groups.items()]
+
+
+def _group(passed: bool, trials: Sequence[JudgedTrial]) -> LabelledGroup:
+    """Count labels by their weights; they count for fewer where the weights are unequal (Kish)."""
+    labelled = [(trial.label, trial.weight) for trial in trials if trial.label is not None]
+    total, squares = fsum(weight for _, weight in labelled), fsum(weight**2 for _, weight in labelled)
+    size = total**2 / squares if labelled else 0.0
+    share = fsum(label * weight for label, weight in labelled) / total if labelled else 0.0
+    return LabelledGroup(passed=passed, trials=len(trials), labels=size, label_passes=size * share)
 
 
 def _errors(found: Judgements, scorer: str) -> list[tuple[Judgement, float, float]]:

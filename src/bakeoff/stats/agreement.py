@@ -98,8 +98,8 @@ def _qualities(verdicts: "NDArray[Any]", weights: "NDArray[Any]", good: "NDArray
     chance = truly * passed + (1 - truly) * (1 - passed)
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
-            "sensitivity": right_pass / truly,
-            "specificity": right_fail / (1 - truly),
+            "sensitivity": np.minimum(1, right_pass / truly),  # rounding must not lead beyond 1
+            "specificity": np.minimum(1, right_fail / (1 - truly)),
             "accuracy": accuracy,
             "kappa": (accuracy - chance) / (1 - chance),
         }
