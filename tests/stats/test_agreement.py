@@ -42,6 +42,13 @@ def test_a_group_without_labels_takes_those_of_the_same_verdict() -> None:
     assert nothing.accuracy is None
 
 
+def test_without_bad_answers_there_is_no_specificity() -> None:
+    found = judge_quality([group(True, 50, 10, 10)])
+    assert (found.specificity, found.kappa) == (None, None)
+    assert found.sensitivity is not None
+    assert found.sensitivity.value == 1
+
+
 def test_intervals_of_sensitivity_and_specificity_hold_the_truth() -> None:
     sensitivity, specificity = quality_held(Judged(100, 60, 0.6, LENIENT), 200)
     assert sensitivity > 0.9

@@ -66,13 +66,15 @@ def judge_quality(groups: Sequence[LabelledGroup], *, confidence: float = CONFID
     found = _qualities(verdicts, weights[None, :], (passes / labels)[None, :])
     ranges = _qualities(verdicts, random.gamma(weights, size=drawn.shape), drawn)
     tails = [50 * (1 - confidence), 50 * (1 + confidence)]
-    estimates: dict[str, Estimate | None] = {}
-    for name, value in found.items():
-        point = float(value[0])
-        low, high = np.nanpercentile(ranges[name], tails)
-        spread = Interval(low=min(point, float(low)), high=max(point, float(high)), method="Beta draws")
-        estimates[name] = None if np.isnan(point) else Estimate(value=point, interval=spread)
-    return JudgeQuality(**estimates)
+
+    def estimate(name: str) -> Estimate | None:
+        point = float(found[name][0])
+        if np.isnan(point):  # there is no good answer, or no bad one
+            return None
+        low, high = (float(bound) for bound in np.nanpercentile(ranges[name], tails))
+        return Estimate(value=point, interval=Interval(low=min(point, low), high=max(point, high), method="Beta draws"))
+
+    return JudgeQuality(**{name: estimate(name) for name in found})
 
 
 def _filled(groups: Sequence[LabelledGroup]) -> Callable[[LabelledGroup], LabelledGroup]:
