@@ -15,12 +15,15 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
+from bakeoff.stats.bootstrap import BayesianBootstrap
 from bakeoff.stats.cells import CaseKey, Cell, Cells, cells_of, moments_of_means
 from bakeoff.stats.comparison import compare, newcombe, unpaired_test
-from bakeoff.stats.gates import holm
 from bakeoff.stats.intervals import rule_of_three, student_t, wilson
 from bakeoff.stats.permutation import mcnemar_exact, sign_flip_p_values, sign_flip_test, tail_bounds
 from bakeoff.stats.power import Noise, minimum_detectable
+from bakeoff.stats.several import holm
+
+from .simulation import Array
 
 pytestmark = pytest.mark.unwatched
 
@@ -73,14 +76,45 @@ def test_t() -> None:
     assert (found.low, found.high) == to_nine_digits(expected)
 
 
+def bell_mccaffrey(values: Array, owner: Array) -> tuple[float, float]:
+    """The interval of a mean by the matrices of Bell and McCaffrey (2002), as R's clubSandwich computes it.
+
+    CR2 multiplies the residuals of each cluster by (I − H)^−½; the degrees of freedom are Satterthwaite's for
+    independent cases.
+    """
+    n, ones = len(values), np.ones(len(values))
+    residual_maker = np.eye(n) - np.outer(ones, ones) / n
+    parts = []
+    for name in np.unique(owner):
+        inside = np.flatnonzero(owner == name)
+        block = residual_maker[np.ix_(inside, inside)]
+        values_, vectors = np.linalg.eigh(block)
+        adjustment = vectors @ np.diag(values_**-0.5) @ vectors.T
+        parts.append(residual_maker[:, inside] @ adjustment @ ones[inside] / n)
+    variance = sum((part @ values) ** 2 for part in parts)
+    products = np.array([[one @ other for other in parts] for one in parts])
+    freedom = np.trace(products) ** 2 / (products**2).sum()
+    half = scipy_stats.t.ppf(0.975, freedom) * variance**0.5
+    return float(values.mean() - half), float(values.mean() + half)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_clustered_t(seed: int) -> None:
     random = np.random.default_rng(seed)
     owner = random.integers(0, 12, 80)
     values = np.clip(0.5 + 0.2 * random.normal(size=12)[owner] + 0.1 * random.normal(size=80), 0, 1)
-    fit = sm.OLS(values, np.ones(80)).fit(cov_type="cluster", cov_kwds={"groups": owner}, use_t=True)
     found = student_t(moments_of_means(values.tolist(), [str(name) for name in owner]))
     assert found.method == "clustered t"
+    assert (found.low, found.high) == to_nine_digits(bell_mccaffrey(values, owner))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_of_one_size_have_the_interval_of_statsmodels(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    owner = np.arange(80) % 16
+    values = np.clip(0.5 + 0.2 * random.normal(size=16)[owner] + 0.1 * random.normal(size=80), 0, 1)
+    fit = sm.OLS(values, np.ones(80)).fit(cov_type="cluster", cov_kwds={"groups": owner}, use_t=True)
+    found = student_t(moments_of_means(values.tolist(), [str(name) for name in owner]))
     assert (found.low, found.high) == to_nine_digits(tuple(fit.conf_int()[0]))
 
 
@@ -89,12 +123,29 @@ def test_the_clustered_interval_of_a_paired_difference(seed: int) -> None:
     random = np.random.default_rng(seed)
     owner = random.integers(0, 90, 200)
     before, after = random.random(200), random.random(200)
-    fit = sm.OLS(after - before, np.ones(200)).fit(cov_type="cluster", cov_kwds={"groups": owner}, use_t=True)
     names = [str(name) for name in owner]
     found = compare(run(before.tolist(), names), run(after.tolist(), names))
     assert found.interval is not None
     assert found.interval.method == "clustered paired t"
-    assert (found.interval.low, found.interval.high) == to_nine_digits(tuple(fit.conf_int()[0]))
+    assert (found.interval.low, found.interval.high) == to_nine_digits(bell_mccaffrey(after - before, owner))
+
+
+@pytest.mark.parametrize(("passed", "n"), [(1, 10), (5, 10), (3, 40), (38, 40), (25, 50)])
+def test_the_bayesian_bootstrap_of_passes_and_failures_is_the_jeffreys_interval(passed: int, n: int) -> None:
+    found = BayesianBootstrap.of([1.0] * passed + [0.0] * (n - passed), lowest=0.0, extra=0.5)
+    expected = proportion_confint(passed, n, method="jeffreys")
+    assert found.bounds(0.95) == pytest.approx(expected, abs=0.001)
+    for bound in found.bounds(0.95):
+        assert found.two_sided(bound) == pytest.approx(0.05, abs=1e-6)
+
+
+def test_the_bayesian_bootstrap_is_that_of_drawn_weights() -> None:
+    random = np.random.default_rng(31)
+    values = random.beta(0.5, 2, 15)
+    weights = random.dirichlet([*np.ones(15), 0.25, 0.25], 400_000)
+    means = weights @ np.append(values, (-1.0, 1.0))
+    found = BayesianBootstrap.of(values, lowest=-1.0, extra=0.25).bounds(0.9)
+    assert found == pytest.approx(tuple(np.quantile(means, (0.05, 0.95))), abs=0.004)
 
 
 def test_the_interval_of_a_paired_difference() -> None:
@@ -205,7 +256,7 @@ def test_drawn_sign_flips_are_near_the_exact_ones_and_the_same_every_time() -> N
     assert found.p_value == pytest.approx(scipy_stats.ttest_1samp(differences, 0).pvalue, abs=0.02)
 
 
-@pytest.mark.parametrize("cases", [5, 20, 300])
+@pytest.mark.parametrize("cases", [20, 60, 300])
 def test_the_minimum_detectable_difference(cases: int) -> None:
     noise = Noise(0.1, 0.3)
     found = minimum_detectable(cases, 4, noise)
@@ -218,9 +269,13 @@ def test_pairs_of_many_rounds_are_tested_on_case_means() -> None:
     random = np.random.default_rng(9)
     before, after = random.integers(0, 2, (12, 5)), random.integers(0, 2, (12, 5))
     keys = [CaseKey(str(place)) for place in range(12)]
-    found = compare(cells_of(dict(zip(keys, before, strict=True))), cells_of(dict(zip(keys, after, strict=True))))
+    arms = [cells_of(dict(zip(keys, arm, strict=True))) for arm in (before, after)]
     means = after.mean(axis=1) - before.mean(axis=1)
     expected = scipy_stats.permutation_test(
         (np.rint(5 * means),), np.sum, permutation_type="samples", n_resamples=np.inf
     )
-    assert found.p_value == to_nine_digits(expected.pvalue)
+    assert sign_flip_test(means.tolist()).p_value == to_nine_digits(expected.pvalue)
+    found = compare(*arms)  # with so few cases the interval is stricter
+    assert found.test == "the interval, inverted"
+    assert found.p_value is not None
+    assert found.p_value > expected.pvalue

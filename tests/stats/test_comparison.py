@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.intervals import TOO_SMALL
 from bakeoff.stats.permutation import sign_flip_test
 
 quick = settings(max_examples=60, deadline=None)
@@ -31,7 +32,7 @@ def test_a_difference_is_candidate_minus_baseline_over_the_common_cases() -> Non
     assert (found.wins, found.ties, found.losses) == (1, 2, 1)
     assert found.test == "exact sign-flip permutation"
     assert found.interval is not None
-    assert found.interval.method == "Tango with effective n"
+    assert found.interval.method == f"Tango with effective n, {TOO_SMALL}"
 
 
 def test_cases_that_only_one_run_has_are_listed_and_left_out() -> None:
@@ -62,10 +63,12 @@ def test_without_a_common_case_the_comparison_is_labelled_unpaired() -> None:
 
 
 def test_unpaired_arms_of_several_rounds_are_compared_by_their_case_means() -> None:
-    found = compare(run([[0, 1], [0, 0]] * 10), run([[1, 1], [0, 1]] * 10, first=100))
-    assert found.test == "unpaired Welch's t"
-    assert found.p_value is not None
-    assert found.p_value < 0.001
+    clear = compare(run([[0, 1], [0, 0]] * 10), run([[1, 1], [0, 1]] * 10, first=100))
+    assert clear.test == "the interval, inverted"  # it is stricter here
+    assert clear.p_value is not None
+    assert clear.p_value < 0.001
+    close = compare(run([[0, 1], [0, 0]] * 10), run([[0, 1], [0, 0], [0, 1]] * 7, first=100))
+    assert close.test == "unpaired Welch's t"
 
 
 def test_unpaired_arms_without_any_spread_are_still_compared() -> None:

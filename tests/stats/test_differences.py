@@ -20,8 +20,9 @@ from .simulation_differences import EDGE, INNER, SPREAD, Apart, changes_of_rows,
 
 pytestmark = pytest.mark.unwatched
 
-LOW, MOST_WRONG = 0.92, 0.057
-DRAWS = 2_500
+LOW = 0.92
+MOST_WRONG = 0.057  # of sums that are exact
+DRAWS = 1_200
 
 few = settings(max_examples=40, deadline=None)
 counts = st.integers(0, 30)
@@ -54,9 +55,9 @@ def test_nor_is_it_with_several_rounds_whatever_their_spread(apart: Apart) -> No
 
 @pytest.mark.parametrize("apart", INNER, ids=str)
 def test_differences_of_all_kinds_are_covered(apart: Apart) -> None:
-    found = measured(apart, 1_500)
-    assert LOW <= found.covered <= 0.985
-    assert found.not_worse <= 0.05 + 3 * sqrt(0.05 * 0.95 / 1_500)
+    found = measured(apart, 800)
+    assert LOW <= found.covered <= 0.99
+    assert found.not_worse <= 0.05 + 3 * sqrt(0.05 * 0.95 / 800)
 
 
 def test_plain_t_would_grant_the_margin_three_times_too_often() -> None:
@@ -68,7 +69,8 @@ def test_plain_t_would_grant_the_margin_three_times_too_often() -> None:
 def test_each_interval_of_a_difference_is_used_where_it_covers() -> None:
     assert set(measured(Apart(200, 1, 0.05, "own"), 50).methods) == {"Tango"}
     assert set(measured(Apart(200, 5, 0.05, "own"), 50).methods) == {"paired t"}
-    assert set(measured(Apart(100, 5, 0.05, "edge"), 50).methods) == {"Tango with effective n"}
+    near_the_edge = measured(Apart(100, 5, 0.05, "edge"), 50).methods
+    assert {method.split(",")[0] for method in near_the_edge} == {"Tango with effective n", "Bayesian bootstrap"}
 
 
 @few

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from bakeoff.stats.cells import CaseKey, Cell, cells_of
-from bakeoff.stats.intervals import Interval, rule_of_three, score_interval, wilson
+from bakeoff.stats.intervals import TOO_SMALL, Interval, rule_of_three, score_interval, wilson
 
 unhurried = settings(deadline=None)  # the first call imports scipy
 
@@ -43,7 +43,30 @@ def test_one_cluster_has_no_interval_however_many_cases_it_has() -> None:
 
 
 def test_passes_and_failures_of_one_round_get_wilson() -> None:
-    assert method([[1.0], [0.0], [1.0]]) == "Wilson"
+    assert method([[1.0], [0.0], [1.0]] * 10) == "Wilson"
+
+
+def test_few_cases_are_marked_as_too_small_to_promise() -> None:
+    few = interval([[1.0], [0.0], [1.0]])
+    assert few is not None
+    assert few.method == f"Wilson, {TOO_SMALL}"
+    assert not few.promised
+    assert method([[1.0], [0.0]] * 9) == f"Wilson, {TOO_SMALL}"
+    assert method([[1.0], [0.0]] * 10) == "Wilson"
+    assert method([[1.0, 0.0], [0.5, 1.0]] * 5) == "Bayesian bootstrap"
+    assert method([[1.0, 0.0], [0.5, 1.0], [1.0, 1.0]] * 3) == f"Bayesian bootstrap, {TOO_SMALL}"
+    assert method([[1.0, 1.0]] * 9) == f"rule of three, {TOO_SMALL}"
+
+
+def test_a_cluster_that_outweighs_the_others_is_too_small_to_promise() -> None:
+    names = ["large"] * 30 + [str(place) for place in range(20)]
+    found = interval([[1.0, 0.0], [1.0, 1.0]] * 25, names)
+    assert found is not None
+    assert not found.promised
+    equal = interval([[1.0, 0.0], [1.0, 1.0]] * 25, [str(place // 2) for place in range(50)])
+    assert equal is not None
+    assert equal.promised
+    assert found.width > 2 * equal.width
 
 
 def test_all_passed_and_all_failed_get_the_rule_of_three() -> None:
@@ -68,9 +91,10 @@ def test_clusters_whose_cases_cancel_out_are_not_certain() -> None:
     assert found.width > 0.2
 
 
-def test_t_is_used_away_from_the_edges_and_the_effective_size_near_them() -> None:
+def test_t_is_used_away_from_the_edges_and_the_bootstrap_near_them_or_where_scores_are_skewed() -> None:
     assert method([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 20) == "t"
-    assert method([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]] * 5) == "Wilson with effective n"
+    assert method([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]] * 5) == "Bayesian bootstrap"
+    assert method([[0.9]] * 95 + [[0.1]] * 5) == "Bayesian bootstrap"
 
 
 def test_clusters_are_named_in_the_method() -> None:

@@ -100,7 +100,7 @@ def test_the_only_subject_with_an_interval_stands_alone() -> None:
 def test_sixty_graded_subjects_are_told_apart_where_every_case_says_so() -> None:
     random = np.random.default_rng(14)
     levels = np.linspace(0.1, 0.9, 60)
-    board = leaderboard({f"s{n}": graded(level + random.normal(0, 0.002, 30)) for n, level in enumerate(levels)})
+    board = leaderboard({f"s{n}": graded(level + random.normal(0, 0.002, 100)) for n, level in enumerate(levels)})
     assert [(row.best, row.worst) for row in board] == [(place, place) for place in range(1, 61)]
 
 

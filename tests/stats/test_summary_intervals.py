@@ -45,10 +45,10 @@ def summary_of(plan: Plan, value: object) -> SubjectSummary:
     ("plan", "value", "method"),
     [
         (plan_of(20, 1), lambda case, _: case % 2, "Wilson"),
-        (plan_of(20, 1), lambda case, _: (case % 3) / 2, "Wilson with effective n"),
+        (plan_of(20, 1), lambda case, _: (case % 3) / 2, "t"),
         (plan_of(60, 2), lambda case, round_: (case + round_) % 3 == 0, "t"),
         (plan_of(60, 2, clusters=30), lambda case, _: case % 3 == 0, "clustered t"),
-        (plan_of(20, 3), lambda case, _: case < 1, "Wilson with effective n"),
+        (plan_of(20, 3), lambda case, _: case < 1, "Bayesian bootstrap"),
         (plan_of(20, 3), lambda case, _: 1, "rule of three"),
     ],
 )

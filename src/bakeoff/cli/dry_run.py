@@ -12,7 +12,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.formatting import cost, visible
-from bakeoff.stats.power import Noise, minimum_detectable
+from bakeoff.stats.power import Noise, minimum_detectable, too_few
 from bakeoff.storage.run_folder import run_folders
 
 _CASES_SHOWN = 20
@@ -106,6 +106,8 @@ def _detectable(plan: Plan) -> str:
     size = f"{len(plan.cases):,} cases × {plan.rounds} rounds"
     if least is None:
         return "a single case cannot tell two subjects apart"
+    if few := too_few(len(plan.cases)):
+        return few
     if least > 1:
         return f"{size} are too few to tell any two subjects apart"
     return f"{size} find a difference of {100 * least:.0f} points between two subjects 4 times in 5, at usual noise"

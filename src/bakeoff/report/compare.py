@@ -30,6 +30,7 @@ from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
 from bakeoff.stats.gates import GateVerdict, Losses, Ruling, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.power import detectable_between, difference_split
+from bakeoff.stats.several import compare_all
 from bakeoff.storage.labels import Labels, read_labels
 from bakeoff.storage.run_folder import RunFolder
 
@@ -344,15 +345,16 @@ class _Rule(NamedTuple):
 
 
 def _report(pairs: Sequence[_Pair], rule: _Rule, most_details: int, *, require_calibrated: bool) -> CompareReport:
-    compared = [compare(*pair.cells) for pair in pairs]
-    if require_calibrated:
-        compared = [by_labels(one, pair.calibrated()) for one, pair in zip(compared, pairs, strict=True)]
     losses = {place: (pair.old.losses, pair.new.losses) for place, pair in enumerate(pairs)}
     controls = [place for place, pair in enumerate(pairs) if pair.control]
     if len(controls) == len(pairs):  # then they are what is compared
         controls = []
-    others = {place: found for place, found in enumerate(compared) if place not in controls}
     # Controls must not make the correction for the other subjects stricter.
+    others = compare_all({place: pair.cells for place, pair in enumerate(pairs) if place not in controls})
+    compared = others | {place: compare(*pairs[place].cells) for place in controls}
+    if require_calibrated:
+        compared = {place: by_labels(compare(*pair.cells), pair.calibrated()) for place, pair in enumerate(pairs)}
+        others = {place: compared[place] for place in others}
     rulings = judge_all(others, margin=rule.margin, losses=losses)
     rulings |= {place: judge(compared[place], margin=rule.margin, losses=losses[place]) for place in controls}
     reports = [

@@ -2,10 +2,12 @@
 
     cells         the rounds of a case as sums; their mean over cases and its variance
     intervals     confidence intervals of one score
+    bootstrap     Bayesian bootstrap, for few or skewed scores
     differences   intervals of paired differences
     permutation   sign-flip test, McNemar's test
     comparison    of two runs: case by case, or as two samples; circumstances that must be alike
-    gates         verdicts on comparisons, Holm's correction, refusals
+    several       Holm's correction of p-values and intervals alike
+    gates         verdicts on comparisons, refusals
     ranking       leaderboards: ranks with ties, from every pairwise comparison
     sequential    comparison after every case, with intervals that hold however often one looks
     decisions     which pairs of a run that ends when it is decided are decided

@@ -13,7 +13,10 @@ from typing import NamedTuple
 CLUSTER_TAG = "cluster"
 """The case tag that names the cluster of a case: cases of one cluster are not independent of each other."""
 
-_ROUNDING = 1e-24  # a variance that is nothing but rounding
+ROUNDING = 1e-24
+"""A variance that is nothing but rounding."""
+
+_COCHRAN = 25
 
 
 class CaseKey(NamedTuple):
@@ -83,7 +86,23 @@ class Moments:
     mean: float
     variance: float  # of the mean; 0 for a single unit
     informative: int  # units that are not wholly at 0, or not wholly at 1: the fewer of the two
+    freedom: float  # degrees of freedom of the variance: units − 1, or fewer where clusters are unequal
+    skewness: float  # of the units
+    values: tuple[float, ...] = ()  # the means of the cases; empty where they are clustered
     single: bool = False  # one round each, passed or failed
+
+    @property
+    def weight(self) -> float:
+        """Return the number of equal units that would hold as much information as these."""
+        return self.freedom + 1
+
+    @property
+    def skewed(self) -> bool:
+        """Tell whether there are too few units for t, given their skewness.
+
+        The rule n ≥ 25 × skewness² is Cochran's (Sampling Techniques, 1977, §2.15).
+        """
+        return self.units < _COCHRAN * self.skewness**2
 
     @property
     def clustered(self) -> bool:
@@ -93,7 +112,7 @@ class Moments:
     @property
     def constant(self) -> bool:
         """Tell whether all units have the same mean, so that the data do not show how far it may be off."""
-        return self.variance <= _ROUNDING
+        return self.variance <= ROUNDING
 
     @property
     def error(self) -> float:
@@ -114,10 +133,21 @@ def moments_of_means(
     """Return the moments of a mean over cases, each already averaged over its rounds."""
     groups = grouped(means, clusters)
     middle = fmean(means)
-    above_0 = sum(any(value > 0 for value in group) for group in groups)
-    below_1 = sum(any(value < 1 for value in group) for group in groups)
-    variance = clustered_variance(groups, middle)
-    return Moments(len(means), len(groups), middle, variance, min(above_0, below_1), single)
+    spread = spread_of([len(group) for group in groups], [fsum(v - middle for v in group) for group in groups])
+    return Moments(
+        cases=len(means),
+        units=len(groups),
+        mean=middle,
+        variance=spread.variance,
+        informative=min(
+            sum(any(value > 0 for value in group) for group in groups),
+            sum(any(value < 1 for value in group) for group in groups),
+        ),
+        freedom=spread.freedom,
+        skewness=spread.skewness,
+        values=tuple(means) if len(groups) == len(means) else (),
+        single=single,
+    )
 
 
 def grouped(values: Sequence[float], clusters: Sequence[str | None] | None) -> list[list[float]]:
@@ -130,13 +160,36 @@ def grouped(values: Sequence[float], clusters: Sequence[str | None] | None) -> l
     return list(groups.values())
 
 
-def clustered_variance(groups: Sequence[Sequence[float]], middle: float) -> float:
-    """Return the variance of the mean, robust to correlation of the cases within a cluster.
+class Spread(NamedTuple):
+    """The variance of a mean, its degrees of freedom, and the skewness of the units."""
 
-    Liang and Zeger, Biometrika 73 (1986), with the factor C/(C−1) for few clusters (as in statsmodels); for language
-    model evaluations see Miller, arXiv:2411.00640, §2.2. Without clusters it is s²/n.
+    variance: float
+    freedom: float
+    skewness: float
+
+
+def spread_of(sizes: Sequence[int], sums: Sequence[float]) -> Spread:
+    """Return the spread of the mean over cases, robust to correlation of the cases within a unit.
+
+    `sizes` has the number of cases in each unit, `sums` the sums of their distances from the mean. The variance is CR2
+    of Bell and McCaffrey (Survey Methodology 28, 2002) for a mean: unbiased if cases are independent, however unequal
+    the clusters. Without clusters it is s²/n.
     """
-    units, cases = len(groups), sum(map(len, groups))
+    cases, units = sum(sizes), len(sizes)
     if units < 2:
-        return 0.0
-    return units / (units - 1) * fsum(fsum(value - middle for value in group) ** 2 for group in groups) / cases**2
+        return Spread(0.0, 0.0, 0.0)
+    variance = fsum(part * part / (1 - size / cases) for part, size in zip(sums, sizes, strict=True)) / cases**2
+    freedom = units - 1.0 if len(set(sizes)) == 1 else satterthwaite([size / cases for size in sizes])
+    second, third = (fsum(part**power for part in sums) / units for power in (2, 3))
+    return Spread(variance, freedom, third / second**1.5 if second > ROUNDING else 0.0)
+
+
+def satterthwaite(shares: Sequence[float]) -> float:
+    """Return the degrees of freedom of CR2 for units with these shares of all cases.
+
+    F. E. Satterthwaite, Biometrics Bulletin 2 (1946): 2 E(V)²/Var(V), if cases are independent. Twenty equal clusters
+    have 19; one with 30 cases beside twenty single cases has 2.6.
+    """
+    odds = [share / (1 - share) for share in shares]
+    first, second = (fsum(s * odd**power for s, odd in zip(shares, odds, strict=True)) for power in (1, 2))
+    return 1 / (first + first * first - second)

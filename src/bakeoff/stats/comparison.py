@@ -1,21 +1,30 @@
 """Compare two runs: case by case where they share cases, otherwise as two samples, which is labelled unpaired."""
 
-from collections.abc import Sequence
-from math import comb, hypot
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import comb, hypot, sqrt
 from statistics import fmean
 from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.cells import CaseKey, Cell, Cells, Moments, grouped, moments_of, single_pass_or_fail
-from bakeoff.stats.differences import UNCHANGED, Change, change_of, difference_interval
+from bakeoff.stats.differences import UNCHANGED, Change, change_of, difference_interval, zero_p_value
 from bakeoff.stats.intervals import ALPHA, Interval, score_interval, wilson
 from bakeoff.stats.permutation import mcnemar_exact, sign_flip_test
+
+_INVERTED = "the interval, inverted"
+"""The name of the test where the interval is stricter than the exact one."""
+
+_LEAST_LEVEL = 1e-12
+_LEVEL_STEP = 1.001  # precise enough for a p-value
 
 
 class Comparison(FrozenModel):
     """Candidate minus baseline.
 
-    `interval` is at 1 − alpha; equivalence is read from `inner`, at 1 − 2 alpha.
+    `interval` is at 1 − level, and excludes 0 exactly if `p_value` is at most that level. Equivalence is read from
+    `inner`, at 1 − 2 alpha.
     """
 
     paired: bool
@@ -28,6 +37,7 @@ class Comparison(FrozenModel):
     p_value: float | None
     test: str
     alpha: float
+    level: float  # alpha, or less where several subjects are compared
     wins: int = 0  # cases in which the candidate did better
     ties: int = 0
     losses: int = 0
@@ -36,18 +46,10 @@ class Comparison(FrozenModel):
     changed: tuple[str, ...] = ()  # ids that both runs have, with different content: not the same case
 
 
-class _Test(NamedTuple):
-    """The result of a test of pairs, or of two separate samples."""
-
-    difference: float | None
-    interval: Interval | None = None
-    inner: Interval | None = None
-    p_value: float | None = None
-    name: str = "none"
-
-
-def compare(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: int = 0) -> Comparison:
-    """Estimate how much better the candidate is, with an interval and a test."""
+def compare(
+    baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, level: float | None = None, seed: int = 0
+) -> Comparison:
+    """Estimate how much better the candidate is, with an interval and a test; `level` is that of the interval."""
     before, after = pairs_of(baseline, candidate)
     paired = bool(before)
     if not paired:
@@ -55,21 +57,23 @@ def compare(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: in
     baseline_only = tuple(key for key in baseline if key not in candidate)
     candidate_only = tuple(key for key in candidate if key not in baseline)
     here = {key.id for key in baseline_only}
-    found = _paired(before, after, alpha, seed) if paired else _unpaired(before, after, alpha)
+    rule = rule_of(baseline, candidate, alpha=alpha, seed=seed)
     differences = [new.mean - old.mean for old, new in zip(before, after, strict=True)] if paired else []
     wins = sum(difference > UNCHANGED for difference in differences)
     losses = sum(difference < -UNCHANGED for difference in differences)
+    means = [fmean(cell.mean for cell in cells) if cells else None for cells in (before, after)]
     return Comparison(
         paired=paired,
         cases=len(before) if paired else len(before) + len(after),
-        baseline=fmean(cell.mean for cell in before) if before else None,
-        candidate=fmean(cell.mean for cell in after) if after else None,
-        difference=found.difference,
-        interval=found.interval,
-        inner=found.inner,
-        p_value=found.p_value,
-        test=found.name,
+        baseline=means[0],
+        candidate=means[1],
+        difference=None if means[0] is None or means[1] is None else means[1] - means[0],
+        interval=rule and rule.interval(alpha if level is None else level),
+        inner=rule and rule.interval(2 * alpha),
+        p_value=rule and rule.p_value,
+        test=rule.name if rule else "none",
         alpha=alpha,
+        level=alpha if level is None else level,
         wins=wins,
         ties=len(differences) - wins - losses,
         losses=losses,
@@ -96,30 +100,76 @@ def _differences(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[list[fl
     return [new.mean - old.mean for old, new in pairs], [new.cluster or old.cluster for old, new in pairs]
 
 
-def _paired(before: Sequence[Cell], after: Sequence[Cell], alpha: float, seed: int) -> _Test:
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Decide which true differences fit the data: the p-value is that of 0, the interval holds all that fit.
+
+    A difference fits if an interval method does not rule it out. For 0 there is an exact test too, and 0 fits as well
+    if that test does not rule it out; the interval then reaches 0.
+    """
+
+    p_value: float
+    name: str
+    method: Callable[[float], Interval]  # takes the confidence
+
+    def interval(self, level: float) -> Interval:
+        """Return the differences that fit at this level."""
+        found = self.method(1 - level)
+        if self.p_value <= level:
+            return found
+        return found.model_copy(update={"low": min(0.0, found.low), "high": max(0.0, found.high)})
+
+
+def rule_of(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: int = 0) -> Rule | None:
+    """Return the rule that these two arms allow; None where fewer than two independent cases can be compared."""
+    before, after = pairs_of(baseline, candidate)
+    if before:
+        return _paired(before, after, seed)
+    return _unpaired(list(baseline.values()), list(candidate.values()), alpha)
+
+
+def _paired(before: Sequence[Cell], after: Sequence[Cell], seed: int) -> Rule | None:
     differences, clusters = _differences(before, after)
     change = paired_change(before, after)
     moments = change.moments
     if moments.units < 2:
-        return _Test(moments.mean)
+        return None
     if moments.single and not moments.clustered:
-        name, p_value = "exact McNemar", mcnemar_exact(differences.count(1.0), differences.count(-1.0))
+        name, exact = "exact McNemar", mcnemar_exact(differences.count(1.0), differences.count(-1.0))
     else:
         flip = sign_flip_test([sum(group) for group in grouped(differences, clusters)], seed=seed)
-        name, p_value = flip.method, flip.p_value
-    interval = difference_interval(change, confidence=1 - alpha)
-    return _Test(moments.mean, interval, difference_interval(change, confidence=1 - 2 * alpha), p_value, name)
+        name, exact = flip.method, flip.p_value
+    method = partial(_difference_interval, change)
+    inverted = zero_p_value(change)
+    return Rule(exact, name, method) if exact >= inverted else Rule(inverted, _INVERTED, method)
 
 
-def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> _Test:
-    if not before or not after:
-        return _Test(None)
-    difference = fmean(cell.mean for cell in after) - fmean(cell.mean for cell in before)
-    interval = newcombe(before, after, confidence=1 - alpha)
-    if interval is None:
-        return _Test(difference)
-    name, p_value = unpaired_test(before, after)
-    return _Test(difference, interval, newcombe(before, after, confidence=1 - 2 * alpha), p_value, name)
+def _difference_interval(change: Change, confidence: float) -> Interval:
+    return difference_interval(change, confidence=confidence)
+
+
+def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> Rule | None:
+    def interval(confidence: float) -> Interval:
+        found = newcombe(before, after, confidence=confidence)
+        assert found is not None
+        return found
+
+    if not before or not after or newcombe(before, after, confidence=1 - alpha) is None:
+        return None
+    name, exact = unpaired_test(before, after)
+    # Above alpha, the interval reaches 0 in any case.
+    inverted = _excluding_level(interval) if exact <= alpha else 0.0
+    return Rule(exact, name, interval) if exact >= inverted else Rule(inverted, _INVERTED, interval)
+
+
+def _excluding_level(interval: Callable[[float], Interval]) -> float:
+    """Return the lowest level at which the interval excludes 0, by bisection, since no formula inverts Newcombe's."""
+    low, high = _LEAST_LEVEL, 1.0
+    while high > _LEVEL_STEP * low:
+        level = sqrt(low * high)
+        found = interval(1 - level)
+        low, high = (low, level) if found.low > 0 or found.high < 0 else (level, high)
+    return high
 
 
 def newcombe(before: Sequence[Cell], after: Sequence[Cell], *, confidence: float) -> Interval | None:
@@ -171,7 +221,7 @@ def _welch(old: Moments, new: Moments) -> float:
     from scipy.special import stdtr
 
     together = old.variance + new.variance
-    freedom = together**2 / (old.variance**2 / (old.units - 1) + new.variance**2 / (new.units - 1))
+    freedom = together**2 / (old.variance**2 / old.freedom + new.variance**2 / new.freedom)
     return float(2 * stdtr(freedom, -abs(new.mean - old.mean) / together**0.5))
 
 

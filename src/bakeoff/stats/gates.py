@@ -4,22 +4,21 @@ A gate is shut (1) if a regression is shown, and open (0) otherwise; `undecidabl
 regression nor its absence is shown. It refuses (3) if too much is missing to compare.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.comparison import Comparison
+from bakeoff.stats.several import Key, holm
 
 MOST_LOST = 0.05
 """The share of an arm's trials that may be lost before the rest is no longer a fair sample."""
 
 MOST_UNEQUAL = 0.01
 """The difference between the losses of the arms that is allowed where it is more than chance."""
-
-Key = TypeVar("Key")
 
 
 class GateVerdict(StrEnum):
@@ -64,16 +63,6 @@ class Losses:
         return f"{self.lost} of {self.trials} trials ({100 * self.share:.1f} %)"
 
 
-def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return adjusted p-values in the order given (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
-    adjusted = [0.0] * len(p_values)
-    highest = 0.0
-    for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (len(p_values) - done) * p_values[place]))
-        adjusted[place] = highest
-    return tuple(adjusted)
-
-
 def judge(
     comparison: Comparison,
     *,
@@ -83,9 +72,9 @@ def judge(
 ) -> Ruling:
     """Judge one comparison; `losses` are those of baseline and candidate, `p_value` is one that is already adjusted.
 
-    Improved and regressed need both the test and the interval. Equivalent needs the 1 − 2α interval within ±margin,
-    which is two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). It is checked first, since a
-    difference within the margin does not matter to the user.
+    Improved and regressed need a p-value of at most alpha; the interval then excludes 0. Equivalent needs the 1 − 2α
+    interval within ±margin, which is two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). It is
+    checked first, since a difference within the margin does not matter to the user.
     """
     refusal = losses and refusal_of(*losses)
     if refusal is None and comparison.difference is None:
@@ -226,7 +215,7 @@ def _sentence(verdict: GateVerdict, comparison: Comparison, chance: float, margi
     assert comparison.difference is not None
     assert comparison.interval is not None
     low, high = 100 * comparison.interval.low, 100 * comparison.interval.high
-    level = f"{100 * (1 - comparison.alpha):g} % interval"
+    level = f"{100 * (1 - comparison.level):.4g} % interval"
     facts = f"{100 * comparison.difference:+.1f} points, {level} {low:+.1f} to {high:+.1f}, p = {chance:.2g}"
     if _reversed(comparison) and verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED):
         way = "from fail to pass" if comparison.candidate else "from pass to fail"

@@ -1,19 +1,23 @@
 """Sources of noise, and the smallest true difference that a comparison would find, before and after a run."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil, isnan, log2, sqrt
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import Literal
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.stats.cells import Cell, Cells
+from bakeoff.stats.cells import Cell, Cells, Moments
 from bakeoff.stats.comparison import paired_change, pairs_of
-from bakeoff.stats.differences import standard_error
+from bakeoff.stats.differences import Change, standard_error, zero_p_value
 from bakeoff.stats.intervals import ALPHA, t_quantile
 
 POWER = 0.8
+UNDETECTABLE = 2.0
+"""The minimum detectable difference of a design that can show none: more than scores can differ."""
+
 _WORTH_HALF = 0.5  # share of the variance of the mean from which more rounds help nearly as much as more cases
+_MOST = 0.999  # a mean difference; at 1 nothing varies
 
 
 class VarianceSplit(FrozenModel):
@@ -50,8 +54,8 @@ class VarianceSplit(FrozenModel):
 
     @property
     def advice(self) -> Literal["more cases", "more clusters", "more rounds"]:
-        """Name what narrows the interval; more cases are never worse at the same price per trial."""
-        if self.share_within >= _WORTH_HALF:
+        """Name what helps most; more cases are never worse at the same price per trial."""
+        if self.share_within >= _WORTH_HALF and not too_few(self.clusters or self.cases):
             return "more rounds"
         return "more clusters" if self.clusters else "more cases"
 
@@ -60,6 +64,8 @@ class VarianceSplit(FrozenModel):
         """Explain the split and the advice in one sentence."""
         share = 100 * self.share_within
         units = "clusters of cases" if self.clusters else "cases"
+        if few := too_few(self.clusters or self.cases, units):
+            return few
         return (
             f"{100 - share:.0f} % of the uncertainty is between {units}, {share:.0f} % between rounds of one case: "
             f"{self.advice} would help; twice the {units} narrow the interval by 29 %, "
@@ -115,6 +121,23 @@ class Noise:
         return cls(2 * (1 - agreement) * spread * whole, 2 * (1 - spread) * whole)
 
 
+def too_few(units: int, name: str = "cases", *, alpha: float = ALPHA) -> str | None:
+    """Say that so few cases or clusters cannot show a difference, or return None if they can.
+
+    If all change in the same way, the p-value is 2/2^units: 0.125 for four. Gates know one exception, see
+    `gates.chance_of`.
+    """
+    fewest = ceil(log2(2 / alpha))
+    if units >= fewest:
+        return None
+    least = min(1.0, 2 * 0.5**units)
+    return (
+        f"{units} {name} show no difference short of a complete reversal, however many rounds: "
+        f"their p-value is never below {least:.3g}; "
+        f"use more {name}, at least {fewest}"
+    )
+
+
 def minimum_detectable(
     cases: int,
     rounds: float,
@@ -126,13 +149,16 @@ def minimum_detectable(
 ) -> float | None:
     """Return the true difference that is found with probability `power`; above 1, nothing is.
 
-    None ("cannot be estimated") for one case or cluster, and where nothing varied. The two-sided paired t test under
-    the noncentral t distribution (J. Cohen, Statistical Power Analysis, 1988, ch. 2), with clusters as the units where
-    cases are tagged.
+    None ("cannot be estimated") for one case or cluster, and where nothing varied. It is that of the rule which decides
+    (see `comparison.Rule`). One round is taken to pass or fail; the differences of several rounds as normal.
     """
     units = clusters or cases
-    error = sqrt(noise.between / units + noise.within / rounds / cases)
-    return error * _noncentrality(units - 1, alpha, power) if units > 1 and error > 0 else None
+    variance = units * (noise.between / units + noise.within / rounds / cases)
+    if units < 2 or not variance:
+        return None
+    if rounds == 1 and clusters is None:
+        return _least_by_mcnemar(cases, variance, alpha, power)
+    return _least_by_interval(units - 1.0, variance, lambda mean: _folded_normal(mean, sqrt(variance)), alpha, power)
 
 
 def detectable_between(
@@ -148,12 +174,69 @@ def detectable_between(
     if not before:
         return None
     change = paired_change(before, after)
-    units = change.moments.units
-    if units < 2 or change.moments.constant:
+    moments = change.moments
+    if moments.units < 2 or moments.constant:
         return None
+    variance = moments.weight * standard_error(change) ** 2
+    if moments.single and not moments.clustered:
+        return _least_by_mcnemar(moments.cases, variance, alpha, power)
     size = (change.gained + change.lost) / change.changed  # of a unit's change, as a share of all units' together
-    spread = standard_error(change) * _noncentrality(units - 1, alpha, power)
+    share = (change.gained + change.lost) / (variance + moments.mean**2)  # of a squared change
+    spread = _least_by_interval(moments.freedom, variance, lambda mean: share * (variance + mean * mean), alpha, power)
     return max(spread, _changes_needed(alpha, power) * size)
+
+
+def _least_by_interval(
+    freedom: float, variance: float, distance: Callable[[float], float], alpha: float, power: float
+) -> float:
+    """Return the least true difference whose interval excludes 0 with that probability.
+
+    `variance` is that of one unit, and `distance` gives the mean absolute difference of the units for their mean
+    difference. The least mean that excludes 0 follows from the rule, and the truth must lie as far above it as the
+    noncentral t distribution says (J. Cohen, Statistical Power Analysis, 1988, ch. 2).
+    """
+    from scipy.optimize import brentq
+
+    units = freedom + 1
+    error = sqrt(variance / units)
+
+    def change(mean: float) -> Change:
+        apart = max(mean, min(1.0, distance(mean)))
+        moments = Moments(round(units), round(units), mean, error * error, 0, freedom, 0.0)
+        return Change(moments, (apart + mean) / 2, (apart - mean) / 2, round(units))
+
+    if too_few(round(units), alpha=alpha) or zero_p_value(change(_MOST)) > alpha:
+        return UNDETECTABLE
+    least = float(brentq(lambda mean: zero_p_value(change(mean)) - alpha, 1e-9, _MOST, xtol=1e-12))
+    return least + error * (_noncentrality(freedom, alpha, power) - t_quantile(1 - alpha / 2, freedom))
+
+
+def _folded_normal(mean: float, deviation: float) -> float:
+    """Return the mean distance from 0 of a normal variable."""
+    normal = NormalDist(mean, deviation)
+    return 2 * deviation**2 * normal.pdf(0.0) + mean * (1 - 2 * normal.cdf(0.0))
+
+
+def _least_by_mcnemar(cases: int, variance: float, alpha: float, power: float) -> float:
+    """Return the least true difference that McNemar's exact test finds with that probability, by summing over results.
+
+    `variance` is that of one pair, whatever the difference: cases change with the probability variance + difference².
+    """
+    import numpy as np
+    from scipy.optimize import brentq
+    from scipy.stats import binom
+
+    if too_few(cases, alpha=alpha):
+        return UNDETECTABLE
+    changed = np.arange(cases + 1)
+    needed = binom.isf(alpha / 2, changed, 0.5) + 1  # gains from which the p-value is at most alpha
+
+    def found(difference: float) -> float:
+        share = min(1.0, max(difference, variance + difference * difference))
+        gains = binom.sf(needed - 1, changed, (1 + difference / share) / 2)
+        return float(binom.pmf(changed, cases, share) @ gains)
+
+    return float(brentq(lambda difference: found(difference) - power, 0.0, 1.0, xtol=1e-9))
 
 
 def _changes_needed(alpha: float, power: float) -> float:
@@ -163,12 +246,12 @@ def _changes_needed(alpha: float, power: float) -> float:
     return float(gammaincinv(ceil(log2(2 / alpha)), power))
 
 
-def _power(noncentrality: float, freedom: int, alpha: float) -> float:
+def _power(noncentrality: float, freedom: float, alpha: float) -> float:
     critical = t_quantile(1 - alpha / 2, freedom)
     return 1 - _below(critical, freedom, noncentrality) + _below(-critical, freedom, noncentrality)
 
 
-def _below(value: float, freedom: int, noncentrality: float) -> float:
+def _below(value: float, freedom: float, noncentrality: float) -> float:
     """Return the noncentral t distribution function; scipy gives NaN for results below about 1e-15."""
     from scipy.special import nctdtr
 
@@ -176,7 +259,7 @@ def _below(value: float, freedom: int, noncentrality: float) -> float:
     return 0.0 if isnan(chance) else chance
 
 
-def _noncentrality(freedom: int, alpha: float, power: float) -> float:
+def _noncentrality(freedom: float, alpha: float, power: float) -> float:
     """Return how many standard errors away the truth must lie."""
     from scipy.optimize import brentq
 

@@ -5,7 +5,7 @@ import pytest
 from bakeoff.doors.pytest_plugin.reporting.numbers import cell_of
 from bakeoff.record import Failure, Phase, Score, Verdict
 from bakeoff.stats.cells import Cell
-from bakeoff.stats.intervals import score_interval
+from bakeoff.stats.intervals import TOO_SMALL, score_interval
 
 from .evals import broken, numbers_of, outcome, priced, record, suite
 
@@ -16,7 +16,7 @@ def test_mean_and_rate_are_over_cases_with_their_denominators() -> None:
     assert numbers.score == pytest.approx(0.5)
     assert numbers.pass_rate == 0.5
     assert numbers.pass_interval is not None
-    assert numbers.pass_interval.method == "Wilson"
+    assert numbers.pass_interval.method == f"Wilson, {TOO_SMALL}"
     assert numbers.lost == {Verdict.GRADER: 1}
     assert (numbers.grader_errors, numbers.unscored) == (1, 0)
 

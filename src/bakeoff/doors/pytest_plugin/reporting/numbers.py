@@ -14,7 +14,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
 from bakeoff.stats.cells import Cell
-from bakeoff.stats.intervals import Interval, rule_of_three, score_interval, wilson
+from bakeoff.stats.intervals import Interval, interval_of_passes, score_interval
 
 MOST_WORST = 50
 """Cases of a suite that are kept by name."""
@@ -124,7 +124,7 @@ class Tally:
             score=fmean(cell.mean for cell in cells) if cells else None,
             interval=score_interval(cells),
             pass_rate=kinds["passed"] / judged if judged else None,
-            pass_interval=_pass_interval(kinds["passed"], judged),
+            pass_interval=interval_of_passes(kinds["passed"], judged),
             rounds=rounds,
             lost={verdict: self.verdicts[verdict] for verdict in sorted(LOST) if self.verdicts[verdict]},
             timeouts=self.verdicts[Verdict.TIMEOUT],
@@ -135,13 +135,6 @@ class Tally:
             usage=self.usage,
             judging=self.judging,
         )
-
-
-def _pass_interval(passed: int, judged: int) -> Interval | None:
-    """Return what `score_interval` would for so many passes and failures, without a cell for each."""
-    if judged < 2:
-        return None
-    return rule_of_three(passed / judged, judged) if passed in (0, judged) else wilson(passed / judged, judged)
 
 
 class SuiteName(NamedTuple):
