@@ -169,14 +169,14 @@ class _Spread:
         moments = moments_of_means(means, clusters)
         if moments.units < 2:
             return None
-        return cls._from(moments.mean, [(moments.variance, moments.units - 1.0), *parts])
+        return cls._from(moments.mean, [(moments.variance, moments.freedom), *parts])
 
     @classmethod
     def unpaired(cls, old: _Estimate, new: _Estimate, parts: Iterable[tuple[float, float]]) -> "_Spread | None":
         arms = [moments_of_means(list(arm.by_case.values()), list(arm.clusters.values())) for arm in (old, new)]
         if any(arm.units < 2 for arm in arms):
             return None
-        between = [(arm.variance, arm.units - 1.0) for arm in arms]
+        between = [(arm.variance, arm.freedom) for arm in arms]
         return cls._from(arms[1].mean - arms[0].mean, [*between, *parts])
 
     @classmethod
