@@ -15,7 +15,7 @@ from .simulation import REQUIRED, Array, Coverage, Setting, chances, coverage, m
 pytestmark = pytest.mark.unwatched
 
 LOW, HIGH = 0.92, 0.98
-DRAWS = 2_000  # the standard error of a coverage near 95 % is then half a point
+DRAWS = 1_200  # the standard error of a coverage near 95 % is then 0.6 points
 ONE_ROUND = [setting for setting in REQUIRED if setting.rounds == 1]
 MORE_ROUNDS = [setting for setting in REQUIRED if setting.rounds > 1]
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unwatched
 
 LOW = 0.92
 MOST_WRONG = 0.057  # of sums that are exact
-DRAWS = 1_200
+DRAWS = 600
 
 few = settings(max_examples=40, deadline=None)
 counts = st.integers(0, 30)
@@ -49,15 +49,15 @@ def test_a_loss_as_large_as_the_margin_is_rarely_called_equivalent(apart: Apart)
 @pytest.mark.parametrize("apart", SPREAD, ids=str)
 def test_nor_is_it_with_several_rounds_whatever_their_spread(apart: Apart) -> None:
     found = measured(apart, DRAWS)
-    assert found.equivalent <= found.not_worse <= MOST_WRONG
+    assert found.equivalent <= found.not_worse <= 0.05 + 3 * sqrt(0.05 * 0.95 / DRAWS)
     assert found.covered >= LOW
 
 
 @pytest.mark.parametrize("apart", INNER, ids=str)
 def test_differences_of_all_kinds_are_covered(apart: Apart) -> None:
-    found = measured(apart, 800)
+    found = measured(apart, 500)
     assert LOW <= found.covered <= 0.99
-    assert found.not_worse <= 0.05 + 3 * sqrt(0.05 * 0.95 / 800)
+    assert found.not_worse <= 0.05 + 3 * sqrt(0.05 * 0.95 / 500)
 
 
 def test_plain_t_would_grant_the_margin_three_times_too_often() -> None:

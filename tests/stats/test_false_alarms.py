@@ -13,7 +13,7 @@ from .simulation_pairs import detectable, false_alarms, found_at_twice_the_detec
 
 pytestmark = pytest.mark.unwatched
 
-PAIRS = 4_000
+PAIRS = 3_000
 MOST = 0.05 + 3 * (0.05 * 0.95 / PAIRS) ** 0.5
 
 

@@ -24,7 +24,7 @@ from bakeoff.stats.rounds import flip_rate, flip_rate_within
 from .simulation import cells_from_passes
 
 unhurried = settings(deadline=None)  # the first call imports scipy
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=12, deadline=None)
 
 
 def run(values: list[list[float]]) -> Cells:

@@ -42,7 +42,7 @@ class BayesianBootstrap:
         """Return the p-value of a true mean: twice the chance that the mean lies on the rarer side of it."""
         from scipy.special import ndtr
 
-        return 2 * float(ndtr(-abs(self._quantile(point))))
+        return 2 * float(ndtr(-abs(self._quantile(point)[0])))
 
     def bounds(self, confidence: float) -> tuple[float, float]:
         """Return the ends of the interval; each leaves half of the rest on its far side."""
@@ -53,29 +53,39 @@ class BayesianBootstrap:
         """Return the point whose normal quantile this is, between the middle and one end of the range."""
         from scipy.optimize import brentq
 
-        near = float(self.places @ self.weights / self.weights.sum())
-        far = near
-        while abs(self._quantile(far)) < abs(quantile) or far == near:
-            near, far = far, (far + end) / 2
-        return float(brentq(lambda point: self._quantile(point) - quantile, near, far, xtol=1e-9))
+        tilt = 0.0
 
-    def _quantile(self, point: float) -> float:
-        """Return the normal quantile of the chance that the mean lies below a point within the range."""
+        def beyond(point: float) -> float:
+            nonlocal tilt
+            found, tilt = self._quantile(point, tilt)  # the last saddlepoint is close to the next
+            return found - quantile
+
+        near = float(self.places @ self.weights / self.weights.sum())
+        side = copysign(1.0, quantile)
+        if side * beyond(near) >= 0:
+            return near
+        far = (near + end) / 2
+        while side * beyond(far) < 0:
+            near, far = far, (far + end) / 2
+        return float(brentq(beyond, near, far, xtol=1e-9))
+
+    def _quantile(self, point: float, start: float = 0.0) -> tuple[float, float]:
+        """Return the normal quantile of the chance that the mean lies below a point, and the saddlepoint."""
         import numpy as np
 
         apart = self.places - point
-        tilt = self._saddlepoint(apart)
+        tilt = self._saddlepoint(apart, start)
         root = copysign(sqrt(max(0.0, 2 * float(self.weights @ np.log1p(-tilt * apart)))), tilt)
         if abs(root) < _CLOSE:
             second, third = (float(self.weights @ apart**power) for power in (2, 3))
-            return root + third / (3 * second * sqrt(second))
+            return root + third / (3 * second * sqrt(second)), tilt
         scaled = tilt * sqrt(float(self.weights @ (apart / (1 - tilt * apart)) ** 2))
-        return root + log(scaled / root) / root
+        return root + log(scaled / root) / root, tilt
 
-    def _saddlepoint(self, apart: "Floats") -> float:
+    def _saddlepoint(self, apart: "Floats", start: float) -> float:
         """Return where the cumulant function of the sum is least: Newton's steps, or bisection where they leave."""
         low, high = 1 / float(apart.min()), 1 / float(apart.max())
-        tilt = 0.0
+        tilt = start if low < start < high else 0.0
         for _ in range(_MOST_STEPS):
             shrunk = apart / (1 - tilt * apart)
             slope, curve = float(self.weights @ shrunk), float(self.weights @ shrunk**2)
