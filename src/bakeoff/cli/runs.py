@@ -96,7 +96,7 @@ def show_run(*, run: str, results: Path, as_json: bool) -> None:
     plan = folder.read_plan()
     damaged: list[Damage] = []
     tally = RunTally(plan)
-    judgements = Judgements(plan, read_labels(folder.labels_file))
+    judgements = Judgements(plan, read_labels(folder.labels_file), only_labelled=True)
     for record in folder.latest_records(plan, damaged):
         tally.add(record)
         judgements.add(record)

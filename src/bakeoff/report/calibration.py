@@ -67,8 +67,10 @@ class Judgements:
         *,
         keys: Mapping[str, CaseKey] | None = None,
         also: str | None = None,  # a scorer that does not say that it is a judge
+        only_labelled: bool = False,  # collects nothing where nothing is labelled
     ) -> None:
         self.labels = labels
+        self._idle = only_labelled and not labels.by_labeller
         self._judges = labels.scorers | ({also} if also else set())
         self._keys = keys or {}
         self._clusters = {case.id: case.tags.get(CLUSTER_TAG) for case in plan.cases}
@@ -79,7 +81,7 @@ class Judgements:
 
     def add(self, record: Record) -> None:
         """Take the judges' scores of one trial; trials that say nothing about the subject are left out."""
-        if record.value is None or not record.verdict.counts:
+        if self._idle or record.value is None or not record.verdict.counts:
             return
         about = (record.attempt_key, record.case, record.round)
         if record.failure is not None or record.transcript is None:

@@ -109,7 +109,8 @@ class RunData:
         self.first_damage = ""
         self.foreign = 0  # records of an earlier version of the plan
         self.unscored = 0  # trials that the plan's current scorers have not scored yet
-        self.judgements = Judgements(plan, read_labels(folder.labels_file) if folder else NO_LABELS)
+        labels = read_labels(folder.labels_file) if folder else NO_LABELS
+        self.judgements = Judgements(plan, labels, only_labelled=True)
         self._tally = RunTally(plan)
         self.cases = self._tally.cases  # those with a pass rule of their own
         self._ruled = {case.id for case in plan.cases if case.pass_rule is not None}
