@@ -245,6 +245,11 @@ class Plan(FrozenModel):
         return self.trial_of(self.cases[case_at], self.subjects[subject_at], round_, index)
 
     @property
+    def ends_when_decided(self) -> bool:
+        """Tell whether a run of the plan can end early. In a sparse plan, which pytest makes, its sessions did."""
+        return self.until_decided is not None and not self.sparse
+
+    @property
     def compared(self) -> tuple[str, ...]:
         """Return the names of the subjects that are not controls."""
         return tuple(spec.name for spec in self.subjects if spec.kind not in CONTROLS)
@@ -266,7 +271,7 @@ class Plan(FrozenModel):
         ):
             twice = [name for name, count in Counter(names).items() if count > 1]
             found += [f"{what} {name!r} is used more than once in plan {self.name!r}: rename one" for name in twice]
-        if self.until_decided is not None and len(self.compared) < 2:
+        if self.ends_when_decided and len(self.compared) < 2:
             found.append(
                 f"plan {self.name!r} is to run until decided, which compares subjects in pairs, and has "
                 f"{len(self.compared)} subjects to compare (controls do not count): add one, or run every trial"

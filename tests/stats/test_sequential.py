@@ -55,6 +55,15 @@ def test_a_decision_stays_and_the_interval_only_narrows() -> None:
     assert before.low <= after.low <= after.high <= before.high
 
 
+def test_where_no_difference_fits_all_that_was_seen_the_interval_is_a_point() -> None:
+    test = SequentialTest()
+    for number in range(80):
+        test.add(1.0 if number < 20 else -1.0)
+    interval = test.interval()
+    assert interval is not None
+    assert interval.low == interval.high
+
+
 def test_the_interval_and_the_decision_agree_at_every_look() -> None:
     test = SequentialTest(margin=0.3)
     for number in range(60):

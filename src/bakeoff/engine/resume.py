@@ -29,7 +29,7 @@ class Progress:
 
         While a pair is open, lost trials are left out: they are tried again.
         """
-        if plan.until_decided is None:
+        if not plan.ends_when_decided:
             return None
         every, finished = PairDecisions(plan), PairDecisions(plan)
         for index, result in self.rounds.items():
@@ -65,7 +65,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> Progres
                 progress.attempted.pop(trial.index, None)
             if finished or entry.attempted:
                 progress.spent_on.pop(entry.attempt_key, None)
-            if plan.until_decided is not None and (scored or not entry.attempted):
+            if plan.ends_when_decided and (scored or not entry.attempted):
                 progress.rounds[trial.index] = Round.of(entry)
     return progress
 
@@ -81,7 +81,7 @@ def trials_left(plan: Plan, progress: Progress) -> int:
 
 def pending_jobs(plan: Plan, progress: Progress, folder: RunFolder, options: RunOptions) -> Iterator[Job]:
     """Yield a job for each unfinished trial: in the plan's order, or case by case in random order until decided."""
-    for index in range(plan.size) if plan.until_decided is None else _case_by_case(plan):
+    for index in _case_by_case(plan) if plan.ends_when_decided else range(plan.size):
         if progress.finished[index]:
             continue
         place = progress.attempted.get(index)

@@ -136,7 +136,7 @@ def _notes(summary: Summary) -> Iterator[str]:
 def _interval_notes(summary: Summary) -> Iterator[str]:
     if methods := sorted({one.interval.method for one in summary.subjects if one.interval}):
         yield f"Interval: {', '.join(methods)}."
-    if summary.comparisons is not None:
+    if summary.until_decided:
         yield STOPPED_NOTE
     if any(one.interval is None for one in summary.subjects):
         yield "Undefined: fewer than two cases were scored."

@@ -109,7 +109,8 @@ class Summary(FrozenModel):
     threshold: float | None
     own_rules: bool = False  # cases say in the plan when they pass
     subjects: tuple[SubjectSummary, ...]
-    comparisons: Comparisons | None = None  # of a run that ends when they are decided
+    until_decided: bool = False  # the run could end early, so that intervals for a fixed number of cases promise less
+    comparisons: Comparisons | None = None  # of such a run; None for a pytest session, whose own reports have them
 
     @property
     def planned(self) -> int:
@@ -267,7 +268,7 @@ class RunTally:
         self._places = {case.id: place for place, case in enumerate(plan.cases)}
         self._tallies = {spec.name: _Tally(len(plan.cases), plan.rounds) for spec in plan.subjects}
         self.cases = CaseVerdicts(plan, ruled_only=True)
-        self._decisions = PairDecisions(plan) if plan.until_decided is not None else None
+        self._decisions = PairDecisions(plan) if plan.ends_when_decided else None
 
     def add(self, record: Record) -> None:
         if self._decisions is not None:
@@ -309,6 +310,7 @@ class RunTally:
             threshold=plan.threshold,
             own_rules=any(case.pass_rule is not None for case in plan.cases),
             subjects=subjects,
+            until_decided=plan.until_decided is not None,
             comparisons=self._comparisons(subjects),
         )
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from ...warm_bakeoff import Bakeoff
 from .small_project import SmallProject, project
 
 pytest_plugins = ["pytester"]
@@ -67,6 +68,15 @@ def test_the_subjects_of_a_case_run_next_to_each_other_in_random_order(project: 
     inputs = [line.split()[1] for line in calls(project)]
     assert inputs[:16:2] == inputs[1:16:2]
     assert inputs[:16:2] != [str(number) for number in range(8)]
+
+
+def test_the_kept_run_says_that_its_intervals_promise_less(project: SmallProject, bakeoff: Bakeoff) -> None:
+    project.write(COMPARED)
+    project.run("--eval-until-decided")
+    shown = bakeoff("runs", "show", "latest", "--results", str(project.path / ".bakeoff"))
+    assert shown.returncode == 0, shown.stderr
+    assert "complete" in shown.stdout
+    assert "assume that the number of cases was fixed in advance" in " ".join(shown.stdout.split())
 
 
 def test_a_case_that_is_skipped_or_broken_holds_up_no_decision(project: SmallProject) -> None:

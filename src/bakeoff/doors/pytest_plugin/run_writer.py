@@ -12,7 +12,7 @@ from bakeoff.doors.pytest_plugin.parallel import EMPTY_PLAN
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, PassRule, SubjectSpec
+from bakeoff.plan import Case, PassRule, SubjectSpec, UntilDecided
 from bakeoff.record import Record
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 
@@ -32,6 +32,7 @@ class RunWriter:
         self._cases: dict[str, bytes] = {}  # by id, as JSON: a thousand cases take less memory than as objects
         self._subjects: dict[str, SubjectSpec] = {}
         self._rounds = 1
+        self._until_decided = UntilDecided() if config.getoption("eval_until_decided") else None
         self.problem: str | None = None
 
     @property
@@ -88,7 +89,8 @@ class RunWriter:
             rule = rules.setdefault(case.pass_rule, case.pass_rule)  # thousands of cases share a few
             cases.append(case.model_copy(update={"pass_rule": rule}))
         subjects = tuple(self._subjects.values()) or EMPTY_PLAN.subjects
-        plan = EMPTY_PLAN.model_copy(update={"cases": tuple(cases), "subjects": subjects, "rounds": self._rounds})
+        known = {"cases": tuple(cases), "subjects": subjects, "rounds": self._rounds}
+        plan = EMPTY_PLAN.model_copy(update={**known, "until_decided": self._until_decided})
         try:
             with self._journal as journal:
                 journal.end("interrupted" if interrupted else "finished")

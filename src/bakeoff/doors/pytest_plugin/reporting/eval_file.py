@@ -223,11 +223,12 @@ def merge_files(paths: Sequence[Path]) -> Merged:
     """
     whole: dict[str, list[EvalOutcome]] = {}
     origin: dict[str, Path] = {}
-    twice, shards, stopped = 0, 0, []
+    twice, shards, stopped, decided = 0, 0, [], []
     for path in paths:
         file = read_eval_file(path)
         shards += file.shards
         stopped += [] if file.complete else [path]
+        decided += [] if file.comparisons is None else [path]
         by_test: dict[str, list[EvalOutcome]] = {}  # a test may hold several evals
         for outcome in file.outcomes:
             by_test.setdefault(outcome.nodeid, []).append(outcome)
@@ -243,5 +244,6 @@ def merge_files(paths: Sequence[Path]) -> Merged:
                 )
     notes = [f"{twice} tests are in more than one file, with the same result: each counts once"] if twice else []
     notes += [f"{path}: this run was stopped before its end" for path in stopped]
+    notes += [f"{path}: this run ended when it was decided; intervals assume a fixed number" for path in decided]
     outcomes = [outcome for found in whole.values() for outcome in found]
     return Merged(outcomes, complete=not stopped, shards=shards, notes=tuple(notes))
