@@ -293,6 +293,16 @@ def test_b():
 BODY = "def test_a():\n    {}\n"
 
 
+def sound_proposals(name: str, text: str) -> set[str]:
+    """Return the sound twins of a test that several draws give."""
+    found = set[str]()
+    for seed in range(30):
+        proposals = Proposals({name: text}, random.Random(seed))
+        ((_, test),) = proposals.tests
+        found |= {with_edits(text, each.edits) for each in proposals.candidates(test) if each.sound}
+    return found
+
+
 @pytest.mark.parametrize(
     ("source", "twins"),
     [
@@ -308,11 +318,8 @@ BODY = "def test_a():\n    {}\n"
     ],
 )
 def test_sound_twins_fail_whatever_passes_the_test(source: str, twins: list[str]) -> None:
-    text = BODY.format(source)
-    proposals = Proposals({"test_a.py": text}, random.Random(1))
-    ((_, test),) = proposals.tests
-    sound = [with_edits(text, each.edits) for each in proposals.candidates(test) if each.sound]
-    assert [BODY.format(twin) for twin in twins] == [each for each in sound if each in map(BODY.format, twins)]
+    sound = sound_proposals("test_a.py", BODY.format(source))
+    assert {BODY.format(twin) for twin in twins} <= sound
     assert not [
         each for each in sound if "abs=0.02" in each or "places=3" in each or "range(4" in each or ", 3)" in each
     ]
@@ -324,15 +331,14 @@ def test_sound_twins_fail_whatever_passes_the_test(source: str, twins: list[str]
         ("expect(f(2)).toBeCloseTo(3.14, 1)", "expect(f(2)).toBeCloseTo(7.14, 1)", "expect(f(2)).toBeCloseTo(3.14, 2)"),
         ("expect(f(2)).toBeLessThan(9)", "expect(f(2)).toBeGreaterThanOrEqual(9)", "expect(f(2)).toBeLessThan(1)"),
         ("expect(f).toThrow(new Error('5'))", "expect(f).toThrow(new Error('6'))", "-"),
-        ("expect(f(2)).toEqual(new F(5))", "expect(f(2)).not.toEqual(new F(5))", "expect(f(2)).toEqual(new F(6))"),
+        ("expect(f(2)).toEqual(new F(5))", "expect(f(2)).toEqual(new F(6))", "-"),
+        ("expect(f(2)).toEqual([made(5, list)])", "expect(f(2)).toEqual([made(6, list)])", "-"),
         ("expect(f(2)).toMatch(/^a[a-z]/)", "expect(f(2)).not.toMatch(/^a[a-z]/)", "-"),
     ],
 )
 def test_sound_twins_in_javascript(source: str, sound: str, unsound: str) -> None:
     text = f"it('a', () => {{ {source}; }});"
-    proposals = Proposals({"a.test.ts": text}, random.Random(1))
-    ((_, test),) = proposals.tests
-    found = [with_edits(text, each.edits) for each in proposals.candidates(test) if each.sound]
+    found = sound_proposals("a.test.ts", text)
     assert text.replace(source, sound) in found
     assert text.replace(source, unsound) not in found
 

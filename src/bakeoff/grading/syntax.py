@@ -141,7 +141,7 @@ _OPPOSITE_MATCHERS = {
 }
 _OPPOSITE_MATCHERS |= {there: here for here, there in _OPPOSITE_MATCHERS.items()}
 _EXCEPTIONS = ("TypeError", "KeyError", "ValueError")
-_BUILT_IN = re.compile(r"(\w*Error|Date|Map|Set|RegExp|\w+Array)$")
+_BUILDS = re.compile(r"(approx|[A-Z]\w*|date|time|datetime|timedelta)$")  # calls that make an expected value
 _UNUSUAL = "ZeroDivisionError"  # hardly an exception of a solution derives from it
 # A right answer may satisfy two bounds, two collections or two precisions, so these values are never changed.
 _TOLERANCES = frozenset({"places", "delta", "rel", "abs", "rel_tol", "abs_tol", "tolerance", "timeout"})
@@ -409,7 +409,7 @@ class _Reader:
             if parent.type == "call":
                 if _called(parent).startswith("assert") or _called(parent) == "raises":
                     return ASSERTED if calls else EXPECTED
-                calls += _called(parent) != "approx"
+                calls += not _BUILDS.match(_called(parent))
             if not calls and _names_expected(parent.child_by_field_name("left")):
                 return EXPECTED
             child, parent = parent, parent.parent
@@ -425,8 +425,7 @@ class _Reader:
                     if callee is not None and callee.type == "identifier" and base == "expect":
                         return ASSERTED
                     if child == parent.child_by_field_name("arguments"):
-                        nested = calls and _called(parent) not in ("objectContaining", "arrayContaining")
-                        return ASSERTED if nested else EXPECTED
+                        return EXPECTED  # also if a helper makes what is expected out of it
                 calls += 1
             if not calls and _names_expected(parent.child_by_field_name("name")):
                 return EXPECTED
@@ -439,10 +438,6 @@ class _Reader:
         while parent is not None and parent != self.node:
             if parent.type == "keyword_argument" and _text(parent.child_by_field_name("name")) in _TOLERANCES:
                 return None
-            if parent.type == "new_expression" and not _BUILT_IN.match(
-                _text(parent.child_by_field_name("constructor"))
-            ):
-                return "none"  # the answer itself makes what is expected
             if rank == EXPECTED and parent.type == "comparison_operator":
                 return _compared_by_operator(parent, child)
             if parent.type == self.dialect.calls and (found := _compared_by_call(parent, node, child)) != "none":

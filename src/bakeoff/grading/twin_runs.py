@@ -13,7 +13,7 @@ RunAnswer = Callable[[Mapping[str, str]], Coroutine[Any, Any, TestRun]]
 """Run an answer with these test files in place of the suite's own."""
 
 PASSES_ANYHOW = "it passes whatever is expected: its twin, which a right answer fails, passed too"
-_UNTRUSTED = "nothing shows that it can fail, and other tests pass whatever is expected"
+_UNTRUSTED = "nothing shows that it can fail, and the answer is not trusted"
 _ACCIDENTS = 0.1
 """One strange result, or this share of the tests, may be an accident. More of them are none."""
 _NAMED = 5
@@ -82,8 +82,8 @@ class _Grading:
         while len(self.pairs) * len(self.twins.twins) < FEW:
             await self._add_pair(dict.fromkeys(range(len(self.twins.twins)), len(self.pairs)))
         doubted = frozenset(place for pair in self.pairs for place in pair.doubted)
-        if doubted and not self._too_many(doubted):
-            second = {index: 1 for index, twin in enumerate(self.twins.twins) if doubted & set(twin.tests)}
+        second = {index: 1 for index, twin in enumerate(self.twins.twins) if doubted & set(twin.tests)}
+        if len(second) == 1:
             doubted = (await self._add_pair(second)).doubted
         if any(self._too_many(pair.inverted & self.twins.sound) for pair in self.pairs):
             # Whoever forges results, or guesses, does not give the same ones for other forms of the twins.
@@ -162,11 +162,12 @@ class _Grading:
 
     def _combined(self, doubted: Collection[int]) -> Iterator[TestOutcome]:
         proven = frozenset(place for pair in self.pairs for place in pair.perturbed)
+        left_out = self.twins.proven - proven  # of a run that did not end; an answer may have seen to that
         for place, name in enumerate(self.names):
             shown = [pair.tests[place] for pair in self.pairs]
             test = next((each for each in shown if each.state != "passed"), shown[0])
             if test.state == "passed" and place in doubted:
                 test = TestOutcome(name=name, state="failed", message=PASSES_ANYHOW)
-            elif test.state == "passed" and doubted and place not in proven:
+            elif test.state == "passed" and place not in proven and (doubted or self._too_many(left_out)):
                 test = TestOutcome(name=name, state="failed", message=_UNTRUSTED)
             yield test.model_copy(update={"name": name})

@@ -65,9 +65,10 @@ class _Search:
     def twins(self) -> Iterator[Twin]:
         """Yield the twins that were found: one for each row of a table, so that each row is perturbed by itself."""
         rows = len(self.source.rows)
-        if self.found and len(self.places) == rows and all(len(each) == rows for each in self.found):
+        if self.found and len(self.places) == rows == len(self.found[0]):
+            by_row = [each for each in self.found if len(each) == rows]
             for row, place in enumerate(self.places):
-                edits = tuple((each[row],) for each in self.found)
+                edits = tuple((each[row],) for each in by_row)
                 yield Twin(file=self.file, sound=self.is_sound, edits=edits, tests=(place,))
         elif self.found:
             yield Twin(file=self.file, sound=self.is_sound, edits=tuple(self.found), tests=tuple(self.places))

@@ -153,7 +153,7 @@ class Proposals:
         if value.kind == "boolean":
             return {"true": "false", "false": "true", "True": "False", "False": "True"}[text]
         if value.kind == "number":
-            return _changed_number(text, far=value.comparison == "close")
+            return self._changed_number(text, far=value.comparison == "close")
         if value.kind == "text" and (found := _QUOTED.fullmatch(text)) is not None:
             pattern = value.comparison == "part" and value.role.startswith(_PATTERNS)
             other = None if pattern else self._with_other_word(value, found.start(3), found.end(3))
@@ -176,6 +176,20 @@ class Proposals:
         changed = f"{value.text[: old.start()]}{cased}{value.text[old.end() :]}"
         return None if changed in self._by_role[value.role] else changed  # another test expects it: already proposed
 
+    def _changed_number(self, text: str, *, far: bool) -> str | None:
+        """Return a number with its last digit changed, or with its first if it must be far off."""
+        if text[:1] == "0" and text[1:2].isalpha():
+            return None  # hexadecimal and the like
+        digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
+        if not digits:
+            return "5" if far else None
+        place = digits[0 if far else -1]
+        return _with(text, place, str((int(text[place]) + 3) % 9 + 1) if far else self._other_digit(text[place]))
+
+    def _other_digit(self, digit: str) -> str:
+        """Return one of the digits beside this one, so that two forms do not tell which of them was changed."""
+        return self._draw.choice([other for other in "123456789" if abs(int(other) - int(digit)) in (1, 2)])
+
     def _changed_text(self, text: str, start: int, end: int, *, pattern: bool = False) -> str | None:
         searched = _SPECIAL.sub(lambda found: " " * len(found[0]), text) if pattern else text
         places = [found.start() for found in _CHANGEABLE.finditer(searched, start, end)]
@@ -184,7 +198,7 @@ class Proposals:
         place = self._draw.choice(places)
         old = text[place]
         if old.isdigit():
-            return _with(text, place, _next_digit(old))
+            return _with(text, place, self._other_digit(old))
         letters = "abcdefghilmnoprstu" if old.islower() else "ABCDEFGHILMNOPRSTU"
         return _with(text, place, self._draw.choice([letter for letter in letters if letter != old]))
 
@@ -205,20 +219,5 @@ def _is_sound(value: Value, *, borrowed: bool) -> bool:
     return value.comparison in ("equal", "close")
 
 
-def _changed_number(text: str, *, far: bool) -> str | None:
-    """Return a number with its last digit changed, or with its first if it must be far off."""
-    if text[:1] == "0" and text[1:2].isalpha():
-        return None  # hexadecimal and the like
-    digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
-    if not digits:
-        return "5" if far else None
-    place = digits[0 if far else -1]
-    return _with(text, place, str((int(text[place]) + 3) % 9 + 1) if far else _next_digit(text[place]))
-
-
 def _with(text: str, place: int, letter: str) -> str:
     return f"{text[:place]}{letter}{text[place + 1 :]}"
-
-
-def _next_digit(digit: str) -> str:
-    return str(int(digit) % 9 + 1)
