@@ -105,6 +105,29 @@ def test_the_first_proposal_is_a_value_that_another_test_expects_in_the_same_pla
     assert with_edits(text, edits[2]).splitlines()[1] == '    assert f(1) != "one"'
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "test_a.py",
+            "def test_a():\n    c = [('1', 12), ('2', 3)]\n    for a, b in c:\n        assert f(a) == b\n",
+        ),
+        ("test_a.py", "def test_a():\n    for a, b in [('1', 12), ('2', 3)]:\n        assert f(a) == b\n"),
+        (
+            "a.ts",
+            "it('', () => { const c = [['1', 12], ['2', 3]]; for (const [a, b] of c) expect(f(a)).toBe(b) })",
+        ),
+        ("a.ts", "it('', () => { for (const [a, b] of [['1', 12], ['2', 3]]) expect(f(a)).toBe(b) })"),
+    ],
+)
+def test_the_last_column_of_a_table_inside_of_a_test_is_expected(name: str, text: str) -> None:
+    (test,) = find_tests(name, text)
+    assert [(each.text, each.comparison) for each in test.values if each.rank == EXPECTED] == [
+        ("12", "equal"),
+        ("3", "equal"),
+    ]
+
+
 def test_a_changed_sentence_is_made_of_words_of_the_suite() -> None:
     text = 'def test_a():\n    assert f(1) == "One fern was watered"\n\ndef test_b():\n    assert g(2) == "cactus"\n'
     proposals = Proposals({"test_a.py": text}, random.Random(1))

@@ -36,6 +36,9 @@ def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str]) -> 
         if check.reference and check.reference.unproven:
             names = ", ".join(visible(name) for name in check.reference.unproven)
             out().print(Text(f"{visible(check.case.id)}: no perturbed twin, so an answer could forge: {names}"))
+        if check.reference and check.reference.flipped:
+            names = ", ".join(visible(name) for name in check.reference.flipped)
+            out().print(Text(f"{visible(check.case.id)}: twins that only negate, which an answer could tell: {names}"))
     unfit = sum(not check.ok for check in checks)
     out().print(f"{len(checks) - unfit} of {len(checks)} {noun}s are fit for use")
     return int(unfit > 0)

@@ -54,6 +54,13 @@ class ReferenceRun(FrozenModel):
         return tuple(name for place, name in enumerate(run.names) if place not in proven and name in counted)
 
     @property
+    def flipped(self) -> tuple[str, ...]:
+        """Return the tests whose twin is the opposite assertion, which an answer could recognise."""
+        run = self.confirming or self
+        places = sorted(place for twin in run.twins.twins if twin.flipped for place in twin.tests)
+        return tuple(run.names[place] for place in places)
+
+    @property
     def hidden(self) -> Counter[str]:
         """Return the tests that count and are hidden from the subject."""
         return Counter(self.counted) - Counter(self.shown) if self.shown else Counter()

@@ -141,6 +141,7 @@ _OPPOSITE_MATCHERS = {
 }
 _OPPOSITE_MATCHERS |= {there: here for here, there in _OPPOSITE_MATCHERS.items()}
 _EXCEPTIONS = ("TypeError", "KeyError", "ValueError")
+_WRAPPED = ("parenthesized_expression", "as_expression", "satisfies_expression")
 _BUILDS = re.compile(r"(approx|[A-Z]\w*|date|time|datetime|timedelta)$")  # calls that make an expected value
 _UNUSUAL = "ZeroDivisionError"  # hardly an exception of a solution derives from it
 # A right answer may satisfy two bounds, two collections or two precisions, so these values are never changed.
@@ -260,6 +261,30 @@ class _Reader:
     def __init__(self, node: "Node", dialect: Dialect) -> None:
         self.node, self.dialect = node, dialect
         self.is_python = dialect is _PYTHON
+        self.tables = {_text(table) if table.type == "identifier" else table.start_byte for table in self._loops(node)}
+        """The tables inside of the test that a loop runs over, by name or place, if their last column is expected."""
+
+    def _loops(self, node: "Node") -> Iterator["Node"]:
+        if node.type in ("for_statement", "for_in_statement"):
+            table, body = node.child_by_field_name("right"), node.child_by_field_name("body")
+            names = _names_in(node.child_by_field_name("left"))
+            if table is not None and body is not None and len(names) > 1 and self._expects_last_of(names, body):
+                yield _bare(table)
+        for child in node.named_children:
+            yield from self._loops(child)
+
+    def _in_last_column(self, node: "Node") -> bool:
+        """Tell whether a value stands in the last column of a table that a loop in the test runs over."""
+        row, table, holder = None, node, node.parent
+        while holder is not None and (holder.type in self.dialect.containers or holder.type in _WRAPPED):
+            if holder.type not in _WRAPPED:
+                row = table if table.type in self.dialect.containers else None
+            table, holder = holder, holder.parent
+        if row is None or holder is None or not row.named_children:
+            return False
+        name = holder.child_by_field_name("left" if self.is_python else "name")
+        looped = table.start_byte in self.tables or (name is not None and _text(name) in self.tables)
+        return looped and row.named_children[-1].start_byte <= node.start_byte
 
     def read_python(self, name: str) -> TestSource:
         tables = [
@@ -395,6 +420,8 @@ class _Reader:
 
     def _python_rank(self, node: "Node") -> int | None:
         calls, child, parent = 0, node, node.parent
+        if self._in_last_column(node):
+            return EXPECTED
         if (
             parent is not None
             and any(each.type in ("is", "is not") for each in parent.children)
@@ -417,6 +444,8 @@ class _Reader:
 
     def _javascript_rank(self, node: "Node") -> int:
         calls, child, parent = 0, node, node.parent
+        if self._in_last_column(node):
+            return EXPECTED
         while parent is not None and parent != self.node:
             if parent.type == "call_expression":
                 base = called_base(parent)
@@ -594,6 +623,6 @@ def _called(call: "Node") -> str:
 
 def _bare(node: "Node") -> "Node":
     """Return what stands inside `(…)` and before `as const`."""
-    while node.type in ("parenthesized_expression", "as_expression", "satisfies_expression") and node.named_children:
+    while node.type in _WRAPPED and node.named_children:
         node = node.named_children[0]
     return node

@@ -33,11 +33,14 @@ class _Search:
     source: TestSource
     untried: Iterator[Perturbation]
     places: list[int] = field(default_factory=list)
-    found: list[tuple[Edit, ...]] = field(default_factory=list)
-    is_sound: bool = False
-    """True if the first perturbation that was found is a sound one."""
+    found: list[Perturbation] = field(default_factory=list)
     slow: list[Perturbation] = field(default_factory=list)
     tried: Perturbation = _NOTHING
+
+    @property
+    def is_sound(self) -> bool:
+        """Tell whether the first perturbation that was found is a sound one."""
+        return bool(self.found) and self.found[0].sound
 
     def wants(self, forms: int) -> bool:
         """Tell whether to go on: until there is a sound perturbation, and so many in all."""
@@ -51,27 +54,34 @@ class _Search:
         if seconds >= _SLOW_SECONDS:
             self.slow.append(self.tried)
         elif self.tried.sound and not self.is_sound:
-            self.found, self.is_sound = [self.tried.edits], True
+            self.found = [self.tried]
         elif self.tried.sound or not self.found:
-            self.found.append(self.tried.edits)
+            self.found.append(self.tried)
 
     def settle(self) -> None:
         """Take slow perturbations if nothing better was found."""
         if not self.is_sound:
-            sound = [each.edits for each in self.slow if each.sound]
-            self.found = sound[:2] or self.found or [each.edits for each in self.slow[:1]]
-            self.is_sound = bool(sound)
+            sound = [each for each in self.slow if each.sound]
+            self.found = sound[:2] or self.found or self.slow[:1]
 
     def twins(self) -> Iterator[Twin]:
         """Yield the twins that were found: one for each row of a table, so that each row is perturbed by itself."""
-        rows = len(self.source.rows)
-        if self.found and len(self.places) == rows == len(self.found[0]):
-            by_row = [each for each in self.found if len(each) == rows]
-            for row, place in enumerate(self.places):
-                edits = tuple((each[row],) for each in by_row)
-                yield Twin(file=self.file, sound=self.is_sound, edits=edits, tests=(place,))
-        elif self.found:
-            yield Twin(file=self.file, sound=self.is_sound, edits=tuple(self.found), tests=tuple(self.places))
+        forms, rows = [each.edits for each in self.found], len(self.source.rows)
+        if not forms:
+            return
+        first = Twin(
+            file=self.file,
+            sound=self.is_sound,
+            flipped=self.found[0].flipped,
+            edits=tuple(forms),
+            tests=tuple(self.places),
+        )
+        if len(self.places) != rows or len(forms[0]) != rows:
+            yield first
+            return
+        for row, place in enumerate(self.places):
+            edits = tuple((form[row],) for form in forms if len(form) == rows)
+            yield first.model_copy(update={"edits": edits, "tests": (place,)})
 
 
 async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference) -> Twins:

@@ -38,6 +38,8 @@ class Perturbation(NamedTuple):
 
     edits: tuple[Edit, ...]
     sound: bool
+    flipped: bool = False
+    """True if it is the opposite assertion, in a form that no test of the suite has."""
 
 
 class Twin(FrozenModel):
@@ -46,6 +48,8 @@ class Twin(FrozenModel):
     file: str
     sound: bool = True
     """True if no answer passes the test together with the first perturbation, right or wrong."""
+    flipped: bool = False
+    """True if the first perturbation is an opposite assertion that stands out in the suite."""
     edits: tuple[tuple[Edit, ...], ...]
     tests: tuple[int, ...]
     """The places of its tests in a run. A table makes several tests out of one."""
@@ -119,7 +123,8 @@ class Proposals:
         yield from self._of_values(test, EXPECTED)
         natural = [flip for flip in test.flips if flip.text.strip() in self._forms]
         yield from (Perturbation((flip,), sound=True) for flip in reversed(natural))
-        yield from (Perturbation((flip,), sound=True) for flip in reversed(test.flips) if flip not in natural)
+        others = (flip for flip in reversed(test.flips) if flip not in natural)
+        yield from (Perturbation((flip,), sound=True, flipped=True) for flip in others)
         for column in range(1, _TABLE_COLUMNS + 1):
             yield from self._of_rows(test.rows, column, sound=False)
         yield from self._of_values(test, ASSERTED)
