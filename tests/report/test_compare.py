@@ -407,3 +407,36 @@ def test_a_run_whose_name_is_no_text_can_be_told_in_json(tmp_path: Path, capsys:
     told = json.loads(capsys.readouterr().out)
     assert told["pairs"][0]["baseline"]["source"] == r"a\udcff b"
     assert told["pairs"][0]["baseline"]["path"].endswith(r"a\udcff b")
+
+
+def test_settings_that_differ_between_two_subjects_of_one_run_are_listed(tmp_path: Path) -> None:
+    specs = tuple(
+        SubjectSpec(kind="scripted", name=name, options={"temperature": heat, "top_p": 1})
+        for name, heat in (("cold", 0), ("hot", 1.5))
+    )
+    plan = plan_of(5, ["cold", "hot"]).model_copy(update={"subjects": specs})
+    here = source(run_of(tmp_path / "run", plan, {"cold": lambda c, r: 1.0, "hot": lambda c, r: 0.0}))
+    [pair] = compare_sources(here, here).pairs
+    assert [(found.field, found.baseline, found.candidate) for found in pair.mismatches] == [
+        ("temperature", "0", "1.5")
+    ]
+    assert "| temperature | `0` | `1.5` |" in to_markdown(describe_comparison(compare_sources(here, here)))
+
+
+def test_several_subjects_have_their_table_first_and_one_exit_code(tmp_path: Path) -> None:
+    old: Values = {name: lambda case, round_: float(case < 18) for name in ("a", "b")}
+    new: Values = {"a": lambda case, round_: float(case < 17), "b": lambda case, round_: float(case < 6)}
+    report = compared(tmp_path, old, new)
+    assert report.exit_code == 1
+    text = to_markdown(describe_comparison(report))
+    assert "1 undecidable, 1 regressed. The gate is shut: exit code 1." in text
+    assert text.count("xit code") == 1
+    assert text.index("| Subject | Verdict |") < text.index("### Undecidable: `a`")
+
+
+def test_very_few_cases_are_advised_to_be_more_cases(tmp_path: Path) -> None:
+    flaky: Values = {"s": lambda case, round_: float((case + round_) % 2)}
+    report = compared(tmp_path, flaky, {"s": lambda case, round_: float(round_ == 0)}, cases=4)
+    advice = report.pairs[0].advice
+    assert advice is not None
+    assert "their p-value is never below 0.125; use more cases, at least 6" in advice

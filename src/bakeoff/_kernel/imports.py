@@ -3,7 +3,9 @@
 import hashlib
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import UsageError
@@ -18,10 +20,12 @@ def import_target(target: str, who: str) -> Any:
 
 
 def import_object(target: str, who: str) -> Any:
-    """Return the object that `module:attribute` names."""
+    """Return the object that `module:attribute` names; modules are also looked for in the current folder."""
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute or module_name.startswith("."):
         raise UsageError(f"{who}: {target!r} does not name a function: write it as `module:function`")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # a console script does not look there; installed modules come first
     try:
         found: Any = importlib.import_module(module_name)
     except (ImportError, SyntaxError) as error:

@@ -59,9 +59,9 @@ def show(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> 
         console.file.write(harmless_json(to_json(indent=2)) + "\n")
     elif shown_as.markdown:
         console.file.write(harmless_in_logs(to_markdown(report)))
-    elif not shown_as.html:
-        with console.capture() as printed:
-            print_blocks(console, report)
+    else:
+        with console.capture() as printed:  # a page has everything else
+            print_blocks(console, replace(report, sections=()) if shown_as.html else report)
         console.file.write(harmless_in_logs(printed.get()))
 
 

@@ -7,12 +7,13 @@ from rich.console import Console
 from rich.text import Text
 
 from bakeoff.cli.console import add_row, out, table
+from bakeoff.cli.power import verdict_on
 from bakeoff.cli.run_plan import CheckedPlan
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.formatting import cost, visible
-from bakeoff.stats.power import Noise, minimum_detectable, too_few
+from bakeoff.stats.design import design_of
 from bakeoff.storage.run_folder import run_folders
 
 _CASES_SHOWN = 20
@@ -50,7 +51,7 @@ def print_plan(console: Console, checked: CheckedPlan) -> None:
     if len(plan.cases) > _CASES_SHOWN:
         console.print(f"… and {len(plan.cases) - _CASES_SHOWN:,} more cases")
     _print_estimates(console, plan, checked.options.results)
-    console.print(_detectable(plan))
+    console.print(verdict_on(design_of(len(plan.cases), plan.rounds)))
 
 
 def _print_estimates(console: Console, plan: Plan, results: Path) -> None:
@@ -99,15 +100,3 @@ def _mean_usage(records: Iterable[Record], subjects: set[str]) -> dict[str, Usag
         counted = sum(usages, NO_USAGE).model_dump(exclude={"cost"})
         means[subject] = Usage(**{name: round(count / len(usages)) for name, count in counted.items()})
     return means
-
-
-def _detectable(plan: Plan) -> str:
-    least = minimum_detectable(len(plan.cases), plan.rounds, Noise.guessed())
-    size = f"{len(plan.cases):,} cases × {plan.rounds} rounds"
-    if least is None:
-        return "a single case cannot tell two subjects apart"
-    if few := too_few(len(plan.cases)):
-        return few
-    if least > 1:
-        return f"{size} are too few to tell any two subjects apart"
-    return f"{size} find a difference of {100 * least:.0f} points between two subjects 4 times in 5, at usual noise"

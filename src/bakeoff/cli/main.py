@@ -166,8 +166,19 @@ def run_compare(
 ) -> None:
     """Compare two runs, or two subjects of one run, case by case.
 
-    Exit codes: 0 not worse, 1 worse, 3 undecidable.
+    Exit codes: 0 no regression is shown, 1 a regression is shown, 3 too much is missing to compare.
     """
+
+
+@command(app, "power", "bakeoff.cli.power")
+def run_power(
+    *,
+    cases: int = flag(30, "How many cases there are.", min=1),
+    rounds: int = flag(1, "How often each case is tried.", min=1),
+    score: float = flag(0.5, "The score that subjects are expected to have, about.", min=0.01, max=0.99),
+    shown_as: ReportFlags,
+) -> None:
+    """Show how small a difference a design can find, before any money is spent."""
 
 
 @command(app, "selfcheck", "bakeoff.cli.compare")

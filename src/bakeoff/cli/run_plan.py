@@ -54,7 +54,8 @@ def check_plan(plan: Plan, options: RunOptions, door: Door | None = None) -> Che
     """Build everything that a plan names; raise one error that lists all problems."""
     door = door or door_of(plan)
     options = door.options(plan, options)
-    resolved = door.registry(plan, options).resolve(plan, offline=options.replay == "strict")
+    registry = door.registry(plan, options)
+    resolved = registry.resolve(plan, offline=options.replay == "strict", attempts=not options.rescore_only)
     return CheckedPlan(plan, door, options, resolved)
 
 

@@ -19,8 +19,10 @@ from bakeoff.protocols import (
     Scorer,
     SelectiveScorer,
     Subject,
+    Task,
     Tool,
 )
+from bakeoff.record import Transcript
 
 if TYPE_CHECKING:
     from bakeoff.subjects.controls import Attack
@@ -114,22 +116,25 @@ class Registry:
 
         return self.with_subject("cheat", partial(Cheat.from_spec, attacks={**ATTACKS, **attacks}))
 
-    def resolve(self, plan: Plan, *, offline: bool = False) -> ResolvedPlan:
+    def resolve(self, plan: Plan, *, offline: bool = False, attempts: bool = True) -> ResolvedPlan:
         """Build everything that the plan names, or raise one `PlanError` that lists all its problems.
 
         Args:
             plan: the plan to check.
             offline: build subjects and scorers that answer from recordings alone, and so need no keys.
+            attempts: subjects will be asked; without it, one that cannot be built is no problem.
         """
         problems = plan.problems()
-        free: dict[str, Subject] = {}
-        bound: dict[str, BoundSubject] = {}
-        for spec in plan.subjects:
-            subject = _build(self.subjects, spec, problems, offline=offline)
-            if isinstance(subject, BoundSubject):
-                bound[spec.name] = subject
-            elif subject is not None:
-                free[spec.name] = subject
+        built = {
+            spec.name: _build(self.subjects, spec, problems if attempts else [], offline=offline)
+            for spec in plan.subjects
+        }
+        bound = {name: subject for name, subject in built.items() if isinstance(subject, BoundSubject)}
+        free = {
+            name: _Absent(name) if subject is None else subject
+            for name, subject in built.items()
+            if not isinstance(subject, BoundSubject) and (subject is not None or not attempts)
+        }
         judges: dict[str, Scorer] = {}
         for scorer_spec in plan.scorers:
             scorer = _build(self.scorers, scorer_spec, problems, offline=offline)
@@ -146,6 +151,16 @@ class Registry:
         if problems:
             raise PlanError(problems)
         return ResolvedPlan(plan, free, bound, judges, self.tools)
+
+
+@dataclass(frozen=True, slots=True)
+class _Absent:
+    """Stands for a subject that cannot be built, where only its recorded attempts are needed."""
+
+    name: str
+
+    async def attempt(self, task: Task) -> Transcript:  # noqa: ARG002 - the signature of a subject
+        raise UsageError(f"subject {self.name!r} cannot be built, so that nothing but its recorded attempts is known")
 
 
 def default_registry() -> Registry:

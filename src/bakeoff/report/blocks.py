@@ -160,6 +160,7 @@ class Difference:
     interval: tuple[float, float] | None = None
     inner: tuple[float, float] | None = None
     verdict: str = ""
+    shown: bool | None = None  # whether the verdict is that there is a difference; None: the interval tells
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ compare_sources   chooses the subjects, compares each pair, and judges all pairs
 CompareReport     all findings as data; `compare_report` describes them as blocks
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from bakeoff.storage.run_folder import RunFolder
 
 OPEN, REFUSED = 0, 3
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
+_STAMPED = {"model", "system", "timeout"}  # options of a subject that its stamp holds
 _MOST_VALUES = 3  # of one condition that are listed
 _LONGEST = 120
 
@@ -432,8 +434,21 @@ def _other_mismatches(pair: _Pair) -> Iterator[Mismatch]:
     for name, (was, now) in both.items():
         if was != now:
             yield Mismatch(name, was or None, now or None)
+    yield from _settings(old.spec, new.spec)
     if pair.content_known and old.spec.name == new.spec.name and old.spec.digest != new.spec.digest:
         yield Mismatch("subject's settings", old.spec.digest[:12], new.spec.digest[:12])
+
+
+def _settings(old: SubjectSpec, new: SubjectSpec) -> Iterator[Mismatch]:
+    """Yield the options of the subjects that differ and are not in the stamp."""
+    for name in sorted((old.options.keys() | new.options.keys()) - _STAMPED):
+        if old.options.get(name) != new.options.get(name):
+            was, now = (_short(spec.options[name]) if name in spec.options else None for spec in (old, new))
+            yield Mismatch(name, was, now)
+
+
+def _short(value: JsonValue) -> str:
+    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONGEST)
 
 
 def _scorers(arm: Arm) -> str:

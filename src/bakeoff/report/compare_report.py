@@ -100,7 +100,8 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
     title: Phrase = (Quote(new.subject), " against ", Quote(old.subject))
     if old.subject == new.subject:
         title = (Quote(new.subject), " in ", Quote(new.source), " against ", Quote(old.source))
-    return Report(title, sections, _verdict(pair), _TONES[pair.ruling.verdict], _ruling(pair, adjusted=False), tiles)
+    headline = f"{_ruling(pair, adjusted=False)} Exit code {pair.exit_code}."
+    return Report(title, sections, _verdict(pair), _TONES[pair.ruling.verdict], headline, tiles)
 
 
 def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
@@ -112,6 +113,8 @@ def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
         headline = f"{len(judged):,} subjects are in both; p-values are adjusted by Holm's method."
     if controls := len(report.pairs) - len(judged):
         headline += f" {controls:,} more are controls, which do not influence the gate."
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.items())
+    headline = f"{sentence(counts)} The gate is {_GATES[report.exit_code]}: exit code {report.exit_code}. {headline}"
     tiles = [(verdict.value.capitalize(), f"{verdicts[verdict]:,}", "") for verdict in GateVerdict]
     tiles.append(("Gate", _GATES[report.exit_code], f"exit {report.exit_code}"))
     title = (Quote(first.candidate.source), " against ", Quote(first.baseline.source))
@@ -129,8 +132,7 @@ def _verdict(pair: PairReport) -> str:
 def _ruling(pair: PairReport, *, adjusted: bool) -> str:
     holm = " (p adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
     gate = sentence(pair.gate)
-    exit_code = "" if pair.control else f" Exit code {pair.exit_code}."
-    return f"{sentence(pair.ruling.sentence + holm)} {gate}{exit_code}"
+    return f"{sentence(pair.ruling.sentence + holm)} {gate}"
 
 
 def _ends_text(interval: Interval) -> str:
@@ -165,7 +167,7 @@ def _differences(report: CompareReport) -> Section:
     rows = tuple(_pair_row(pair, number) for number, pair in enumerate(report.pairs, 1))
     plot = _forest(report, [(pair, pair.candidate.subject) for pair in report.pairs])
     table = Table(titles, rows, "Every subject that both have")
-    return Section("differences", "Differences", (plot, table))
+    return Section("differences", "Differences", (table, plot))
 
 
 def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
@@ -193,6 +195,7 @@ def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> Fores
                 interval=_ends(pair.comparison.interval),
                 inner=_ends(pair.comparison.inner),
                 verdict=_verdict(pair),
+                shown=pair.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
             )
             for pair, label in pairs
         ),

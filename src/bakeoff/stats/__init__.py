@@ -14,6 +14,7 @@
     calibration   scores of a judge, corrected by labels of people
     agreement     sensitivity, specificity and kappa of a judge; agreement of labellers
     power         sources of noise, and what a run of this size can find
+    design        what so many cases and rounds can show, before a run
     rounds        pass@k, pass^k, and how often one subject contradicts itself
 
 scipy and numpy are imported when they are needed.

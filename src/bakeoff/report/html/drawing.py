@@ -317,10 +317,11 @@ def _forest_ticks(reach: float) -> list[float]:
 
 
 def _kind(row: Difference) -> str:
-    """Return the side of zero that the whole interval lies on."""
-    if row.interval is None or row.interval[0] <= 0 <= row.interval[1]:
+    """Return the side of zero on which the difference is shown to lie, by its verdict or else by its interval."""
+    excluded = row.interval is not None and not row.interval[0] <= 0 <= row.interval[1]
+    if not (excluded if row.shown is None else row.shown):
         return "open"
-    return "better" if row.interval[0] > 0 else "worse"
+    return "better" if (row.value or 0.0) > 0 else "worse"
 
 
 def _points(share: float | None) -> str:
