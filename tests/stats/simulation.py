@@ -39,6 +39,7 @@ REQUIRED = [Setting(*values) for values in product((20, 100, 500), (0.05, 0.5, 0
 class Coverage:
     share: float
     width: float
+    marked: float  # how often they were too small to promise
     methods: dict[str, float]  # how often each was chosen
 
 
@@ -55,6 +56,7 @@ def coverage(setting: Setting, draws: int) -> Coverage:
     return Coverage(
         share=float(np.mean([interval.low <= setting.p <= interval.high for interval in intervals])),
         width=float(np.mean([interval.width for interval in intervals])),
+        marked=float(np.mean([not interval.promised for interval in intervals])),
         methods={name: names.count(name) / draws for name in sorted(set(names))},
     )
 

@@ -53,6 +53,7 @@ class Found:
     covered: float  # how often the 95 % interval holds the truth
     equivalent: float  # how often a margin as wide as the loss is granted, which is wrong
     not_worse: float  # how often a loss of as much is ruled out, which is wrong
+    marked: float  # how often the 95 % interval was too small to promise
     methods: dict[str, float]
 
 
@@ -67,6 +68,7 @@ def measured(apart: Apart, draws: int) -> Found:
         covered=float(np.mean([interval.low <= -apart.loss <= interval.high for interval in outer])),
         equivalent=float(np.mean([a and i.high < apart.loss for a, i in zip(above, inner, strict=True)])),
         not_worse=float(np.mean(above)),
+        marked=float(np.mean([not interval.promised for interval in outer])),
         methods={name: names.count(name) / draws for name in sorted(set(names))},
     )
 

@@ -34,13 +34,13 @@ def false_alarms(cases: int, rounds: int, pairs: int, *, clusters: int | None = 
     return sum(judge(compare(before, after)).verdict in DECIDED for before, after in drawn) / pairs
 
 
-def found_at_twice_the_detectable(cases: int, rounds: int, pairs: int) -> float:
-    """How often a true difference is found that is twice what a pilot of the same size says can be found.
+def found_at_the_detectable(cases: int, rounds: int, pairs: int, *, times: float = 1) -> float:
+    """How often a true difference is found that is so many times what a pilot of the same size says can be found.
 
     The baseline passes each case with chance 0.3; the pilot compares it with itself.
     """
     random = np.random.default_rng([7, cases, rounds])
-    difference = 2 * detectable(cases, rounds, random)
+    difference = times * detectable(cases, rounds, random)
     found = 0
     for _ in range(pairs):
         before = cells_from_passes(random.binomial(rounds, np.full(cases, 0.3)), rounds)

@@ -11,6 +11,7 @@ from bakeoff.stats.cells import Cell, moments_of, moments_of_means
 from bakeoff.stats.intervals import Interval, interval_of, score_interval, student_t
 
 from .simulation import REQUIRED, Array, Coverage, Setting, chances, coverage, moments_of_rows
+from .simulation_small import CLUSTERS, clustered, clustered_apart, pass_k
 
 pytestmark = pytest.mark.unwatched
 
@@ -97,6 +98,27 @@ def test_cases_that_hang_together_are_covered_too_and_pooling_them_would_not_be(
         pooled += covers(interval_of(moments_of_means(means)), p)
     assert LOW <= held / draws <= HIGH
     assert pooled / draws < 0.85
+
+
+@pytest.mark.parametrize("sizes", CLUSTERS)
+def test_unequal_clusters_are_covered_or_too_small_to_promise(sizes: str) -> None:
+    for simulate in (clustered, clustered_apart):
+        found = simulate(sizes, 0.5, True, 500)
+        assert found.covered >= LOW
+        assert found.covered <= 0.99 or found.marked == 1
+
+
+@pytest.mark.parametrize("sizes", ["30, and 20 of 1", "40, 20, 10, 6 of 5"])
+def test_clusters_that_outweigh_the_others_are_marked(sizes: str) -> None:
+    assert clustered(sizes, 0.5, True, 20).marked == 1
+    assert clustered_apart(sizes, 0.5, True, 20).marked == 1
+
+
+@pytest.mark.parametrize("name", ["pass@", "pass^"])
+@pytest.mark.parametrize(("cases", "p"), [(10, 0.5), (50, 0.05), (50, 0.95)])
+def test_pass_k_is_covered(name: str, cases: int, p: float) -> None:
+    for k, spread in ((2, "none"), (5, "strong")):
+        assert 0.91 <= pass_k(name, cases, p, k, spread, 600).covered <= 0.992
 
 
 def covers(interval: Interval | None, truth: float) -> bool:

@@ -7,7 +7,15 @@ from statistics import NormalDist, fmean
 
 from bakeoff.stats.bootstrap import BayesianBootstrap
 from bakeoff.stats.cells import Moments, grouped, moments_of_means
-from bakeoff.stats.intervals import ENOUGH_FOR_T, Interval, normal_quantile, rule_of_three, student_t, t_quantile
+from bakeoff.stats.intervals import (
+    ENOUGH_FOR_T,
+    FEWEST,
+    Interval,
+    normal_quantile,
+    rule_of_three,
+    student_t,
+    t_quantile,
+)
 
 UNCHANGED = 1e-12
 """Means closer than this are a tie."""
@@ -26,12 +34,7 @@ cases, 20 rounds, a loss of 0.02 with strong spread).
 _EXTRA = 0.25
 """The part of a case that the Bayesian bootstrap of skewed differences adds at −1 and at 1."""
 
-_FEWEST = 20
-"""Units from which intervals of differences held in simulations; with fewer they are mostly too wide."""
-
-_CLEARLY_SKEWED = 10
-"""Times the squared skewness: with fewer units, intervals are mostly too wide. Where cases that passed now fail, about
-ten of them must do so."""
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,7 @@ def difference_interval(change: Change, *, confidence: float) -> Interval:
         low, high = robust.bounds(confidence)
         method = "Bayesian bootstrap" if high - low > found.width else found.method
         found = Interval(low=min(low, found.low), high=max(high, found.high), method=method)
-    few = moments.units < _CLEARLY_SKEWED * moments.skewness**2 and not moments.constant
-    return found.unpromised() if few or moments.weight < _FEWEST else found
+    return found.unpromised() if moments.skewed or moments.weight < FEWEST - _ROUNDING else found
 
 
 def zero_p_value(change: Change) -> float:
@@ -102,7 +104,7 @@ def _enough_for_t(change: Change) -> bool:
     """Tell whether t holds: symmetric enough, and no handful of changes among many ties carries the mean."""
     moments = change.moments
     both_ways = moments.weight * min(change.gained, change.lost) >= ENOUGH_FOR_T
-    few_ties = moments.weight >= _FEWEST and 2 * change.changed >= moments.units
+    few_ties = moments.weight >= FEWEST - _ROUNDING and 2 * change.changed >= moments.units
     return (both_ways or few_ties) and not moments.skewed
 
 
