@@ -110,7 +110,7 @@ def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
     verdicts = Counter(pair.ruling.verdict for pair in judged)
     headline = "1 subject is in both."
     if len(judged) != 1:
-        headline = f"{len(judged):,} subjects are in both; p-values are adjusted by Holm's method."
+        headline = f"{len(judged):,} subjects are in both; p-values and intervals are adjusted by Holm's method."
     if controls := len(report.pairs) - len(judged):
         headline += f" {controls:,} more are controls, which do not influence the gate."
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.items())
@@ -130,7 +130,7 @@ def _verdict(pair: PairReport) -> str:
 
 
 def _ruling(pair: PairReport, *, adjusted: bool) -> str:
-    holm = " (p adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
+    holm = " (adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
     gate = sentence(pair.gate)
     return f"{sentence(pair.ruling.sentence + holm)} {gate}"
 
@@ -157,7 +157,7 @@ def _differences(report: CompareReport) -> Section:
         Column("Subject"),
         Column("Verdict"),
         Column("Points", align="end"),
-        Column("95 % interval", align="end", drop=5),
+        Column("Interval", align="end", help="95 % over all subjects, adjusted by Holm's method", drop=5),
         Column("p", align="end", help="adjusted by Holm's method"),
         Column("Better", align="end", drop=3),
         Column("Same", align="end", drop=2),
