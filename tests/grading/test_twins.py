@@ -128,6 +128,23 @@ def test_the_last_column_of_a_table_inside_of_a_test_is_expected(name: str, text
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "made"),
+    [
+        ("test_a.py", "from solution import Bag", True),
+        ("test_a.py", "from decimal import Bag", False),
+        ("test_a.py", "class Bag: ...", False),
+        ("a.test.ts", "import { Bag } from './bag'", True),
+        ("a.test.ts", "const Bag = () => 1", False),
+    ],
+)
+def test_what_the_answer_makes_is_told_from_what_the_test_makes(name: str, head: str, made: bool) -> None:
+    python = "def test_a():\n    assert f() == Bag(12)"
+    text = f"{head}\n{python if name.endswith('.py') else 'it(`a`, () => expect(f()).toEqual(Bag(12)))'}\n"
+    (test,) = find_tests(name, text)
+    assert [each.comparison for each in test.values if each.text == "12"] == ["made" if made else "equal"]
+
+
 def test_a_changed_sentence_is_made_of_words_of_the_suite() -> None:
     text = 'def test_a():\n    assert f(1) == "One fern was watered"\n\ndef test_b():\n    assert g(2) == "cactus"\n'
     proposals = Proposals({"test_a.py": text}, random.Random(1))

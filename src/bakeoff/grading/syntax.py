@@ -5,6 +5,7 @@ Python, JavaScript and TypeScript share one walk. A `Dialect` names what differs
 
 import builtins
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +28,8 @@ class Edit(NamedTuple):
     text: str
 
 
-Comparison: TypeAlias = Literal["equal", "close", "part", "none"]
+Comparison: TypeAlias = Literal["equal", "made", "close", "part", "none"]
+"""How a value is compared. With "made", it is an input of what the answer itself makes, which is expected."""
 """How an assertion compares a value: exactly, within a tolerance, as a part of a text, or not at all."""
 
 
@@ -141,6 +143,8 @@ _OPPOSITE_MATCHERS = {
 }
 _OPPOSITE_MATCHERS |= {there: here for here, there in _OPPOSITE_MATCHERS.items()}
 _EXCEPTIONS = ("TypeError", "KeyError", "ValueError")
+_FROM_IMPORT = re.compile(r"^[ \t]*from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]+)", re.MULTILINE)
+_RELATIVE_IMPORT = re.compile(r"import\b([^;'\"]*?)\bfrom\s*['\"]\.")
 _WRAPPED = ("parenthesized_expression", "as_expression", "satisfies_expression")
 _BUILDS = re.compile(r"(approx|[A-Z]\w*|date|time|datetime|timedelta)$")  # calls that make an expected value
 _UNUSUAL = "ZeroDivisionError"  # hardly an exception of a solution derives from it
@@ -164,8 +168,17 @@ def find_tests(path: str, text: str) -> list[TestSource]:
         return []
     if dialect is _PYTHON:
         root = parse(path, text)
-        return [_Reader(node, dialect).read_python(name) for name, node in _python_tests(root, "")]
-    return [_Reader(node, dialect).read_javascript() for node in nodes_of_tests(path, text)]
+        own = frozenset(_imported_by_python(text))
+        return [_Reader(node, dialect, own).read_python(name) for name, node in _python_tests(root, "")]
+    own = frozenset(name for names in _RELATIVE_IMPORT.findall(text) for name in re.findall(r"[\w$]+", names))
+    return [_Reader(node, dialect, own).read_javascript() for node in nodes_of_tests(path, text)]
+
+
+def _imported_by_python(text: str) -> Iterator[str]:
+    """Yield the names that a test file imports from the answer, or from any other module that Python does not bring."""
+    for module, names in _FROM_IMPORT.findall(text):
+        if module.partition(".")[0] not in sys.stdlib_module_names | {"pytest"}:
+            yield from re.findall(r"\w+", names)
 
 
 def nodes_of_tests(path: str, text: str) -> list["Node"]:
@@ -258,8 +271,8 @@ def _text(node: "Node | None") -> str:
 class _Reader:
     """Read one test."""
 
-    def __init__(self, node: "Node", dialect: Dialect) -> None:
-        self.node, self.dialect = node, dialect
+    def __init__(self, node: "Node", dialect: Dialect, own: frozenset[str]) -> None:
+        self.node, self.dialect, self.own = node, dialect, own
         self.is_python = dialect is _PYTHON
         self.tables = {_text(table) if table.type == "identifier" else table.start_byte for table in self._loops(node)}
         """The tables inside of the test that a loop runs over, by name or place, if their last column is expected."""
@@ -369,6 +382,8 @@ class _Reader:
             role, rank = (self._role(node), EXPECTED) if table else self._place(node)
             if rank is not None:
                 comparison = "equal" if table else self._comparison(node, rank)
+                if comparison == "equal" and rank == EXPECTED and self._is_made_by_answer(node):
+                    comparison = "made"
                 if comparison is not None:
                     yield Value(node.start_byte, node.end_byte, _text(node), kind, role, rank, comparison)
         if kind in (None, "container") or node.type == "concatenated_string":
@@ -473,6 +488,15 @@ class _Reader:
                 return found if rank == EXPECTED else "none"
             child, parent = parent, parent.parent
         return "equal" if rank == EXPECTED else "none"
+
+    def _is_made_by_answer(self, node: "Node") -> bool:
+        around = node.parent
+        while around is not None and around != self.node:
+            callee = around.child_by_field_name("constructor") or around.child_by_field_name("function")
+            if callee is not None and _text(callee) in self.own:
+                return True
+            around = around.parent
+        return False
 
     def _expects_last_of(self, names: list[str], body: "Node") -> bool:
         """Tell whether an assertion in the body expects the last of these names."""

@@ -85,7 +85,7 @@ class _Grading:
         second = {index: 1 for index, twin in enumerate(self.twins.twins) if doubted & set(twin.tests)}
         if len(second) == 1:
             doubted = (await self._add_pair(second)).doubted
-        if any(self._too_many(pair.inverted & self.twins.sound) for pair in self.pairs):
+        if any(self._too_many(pair.inverted) for pair in self.pairs):
             # Whoever forges results, or guesses, does not give the same ones for other forms of the twins.
             doubted |= (await self._add_pair(dict.fromkeys(range(len(self.twins.twins)), 1))).doubted
         tests = tuple(self._combined(doubted))

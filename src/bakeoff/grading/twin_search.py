@@ -73,6 +73,7 @@ class _Search:
             file=self.file,
             sound=self.is_sound,
             flipped=self.found[0].flipped,
+            made=self.found[0].made,
             edits=tuple(forms),
             tests=tuple(self.places),
         )

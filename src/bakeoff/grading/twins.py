@@ -40,6 +40,8 @@ class Perturbation(NamedTuple):
     sound: bool
     flipped: bool = False
     """True if it is the opposite assertion, in a form that no test of the suite has."""
+    made: bool = False
+    """True if the answer itself makes what is expected. If it does that wrongly, it passes the twin honestly."""
 
 
 class Twin(FrozenModel):
@@ -50,6 +52,8 @@ class Twin(FrozenModel):
     """True if no answer passes the test together with the first perturbation, right or wrong."""
     flipped: bool = False
     """True if the first perturbation is an opposite assertion that stands out in the suite."""
+    made: bool = False
+    """True if the answer itself makes what the first perturbation expects."""
     edits: tuple[tuple[Edit, ...], ...]
     tests: tuple[int, ...]
     """The places of its tests in a run. A table makes several tests out of one."""
@@ -69,8 +73,8 @@ class Twins(FrozenModel):
 
     @property
     def sound(self) -> frozenset[int]:
-        """Return the places of the tests that have a sound twin."""
-        return frozenset(place for twin in self.twins if twin.sound for place in twin.tests)
+        """Return the places of the tests whose twins no honest answer passes together with them, right or wrong."""
+        return frozenset(place for twin in self.twins if twin.sound and not twin.made for place in twin.tests)
 
     @property
     def mostly_sound(self) -> bool:
@@ -134,7 +138,7 @@ class Proposals:
         values = [value for value in test.values if value.rank == rank]
         for value in values[: -_MOST_VALUES - 1 : -1]:
             for edit, borrowed in self._replacements(value):
-                yield Perturbation((edit,), sound=_is_sound(value, borrowed=borrowed))
+                yield Perturbation((edit,), _is_sound(value, borrowed=borrowed), made=value.comparison == "made")
 
     def _of_rows(self, rows: Sequence[Sequence[Value]], column: int, *, sound: bool) -> Iterator[Perturbation]:
         """Yield perturbations of a whole table: in each row the last value is another one, or one before it."""
@@ -221,7 +225,7 @@ def _is_sound(value: Value, *, borrowed: bool) -> bool:
     """Tell whether no answer can satisfy both the assertion of a value and the one with another value."""
     if value.comparison == "part":  # a text may hold two words; it hardly holds one and its misspelling
         return not borrowed and len(value.text) > _SHORT
-    return value.comparison in ("equal", "close")
+    return value.comparison in ("equal", "made", "close")
 
 
 def _with(text: str, place: int, letter: str) -> str:
