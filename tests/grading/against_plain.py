@@ -10,6 +10,7 @@ from bakeoff.engine.resources import open_resources
 from bakeoff.grading.grades import Grade, compare_runs, run_answer
 from bakeoff.grading.references import References, reference_of
 from bakeoff.grading.runners import toolchains_for
+from bakeoff.grading.twin_runs import PASSES_ANYHOW
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.install import install_jest, install_vitest, quiet
 
@@ -30,9 +31,19 @@ class Compared:
         return bool(self.plain) and "failed" not in self.plain.values()
 
     @property
+    def doubted(self) -> set[str]:
+        """Return the tests of a wrong answer that fail here only because they pass whatever they expect."""
+        if self.passes_plainly:
+            return set()
+        return {test.name for test in self.grade.run.tests if test.message == PASSES_ANYHOW}
+
+    @property
     def difference(self) -> str | None:
-        """Return which tests one passes and the other does not, or that only the verdicts differ."""
-        plainly = {name for name, state in self.plain.items() if state == "passed"}
+        """Return which tests one passes and the other does not, or that only the verdicts differ.
+
+        Tests of a wrong answer that pass whatever they expect are meant to differ: `doubted` has them.
+        """
+        plainly = {name for name, state in self.plain.items() if state == "passed"} - self.doubted
         ours = set(self.grade.passed)
         messages = {test.name: f"{test.state} {test.message[:200]}".strip() for test in self.grade.run.tests}
         differing = [f"{name}: {messages.get(name, 'it did not run')}" for name in sorted(plainly ^ ours)]
