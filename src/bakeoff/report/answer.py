@@ -6,7 +6,6 @@ from bakeoff.report.formatting import percent, span, visible
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import compare
-from bakeoff.stats.gates import chance_of
 from bakeoff.stats.ranking import leaderboard
 from bakeoff.stats.sequential import Decision
 
@@ -57,7 +56,7 @@ def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
 def _of_two(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str:
     better, other = scored
     compared = compare(cells[other.subject], cells[better.subject])
-    chance = chance_of(compared)
+    chance = compared.p_value
     p_value = "" if chance is None else f", p = {chance:.2g}"
     unpaired = "" if compared.paired else ", on different cases"
     same = f"both {percent(better.score)}" if better.score == other.score else _scores_only(scored)

@@ -13,6 +13,8 @@ from bakeoff.stats.differences import UNCHANGED, Change, change_of, difference_i
 from bakeoff.stats.intervals import ALPHA, Interval, score_interval, wilson
 from bakeoff.stats.permutation import mcnemar_exact, sign_flip_test
 
+REVERSAL = "complete reversal"
+"""The test where every case went from pass to fail, or every one from fail to pass."""
 _INVERTED = "the interval, inverted"
 """The name of the test where the interval is stricter than the exact one."""
 
@@ -134,6 +136,8 @@ def _paired(before: Sequence[Cell], after: Sequence[Cell], seed: int) -> Rule | 
     moments = change.moments
     if moments.units < 2:
         return None
+    if abs(moments.mean) == 1:
+        return Rule(reversal_p_value(moments.units), REVERSAL, partial(_reversal_interval, change))
     if moments.single and not moments.clustered:
         name, exact = "exact McNemar", mcnemar_exact(differences.count(1.0), differences.count(-1.0))
     else:
@@ -142,6 +146,26 @@ def _paired(before: Sequence[Cell], after: Sequence[Cell], seed: int) -> Rule | 
     method = partial(_difference_interval, change)
     inverted = zero_p_value(change)
     return Rule(exact, name, method) if exact >= inverted else Rule(inverted, _INVERTED, method)
+
+
+def reversal_p_value(units: int) -> float:
+    """Return the p-value of so many cases that all went from pass to fail, or all from fail to pass.
+
+    A case that passes with probability p passes in one arm and fails in the other with probability p(1 − p), at most
+    1/4. Tests of pairs do not use that: five cases that all fell from pass to fail have p = 0.06 by McNemar's test.
+    """
+    return float(2 * 0.25**units)
+
+
+def _reversal_interval(change: Change, confidence: float) -> Interval:
+    """Return the interval of a complete reversal.
+
+    With a true difference d, a case is reversed with probability ((1 + d)/2)² at most.
+    """
+    moments = change.moments
+    least = 2 * ((1 - confidence) / 2) ** (1 / (2 * moments.units)) - 1
+    low, high = (least, 1.0) if moments.mean > 0 else (-1.0, -least)
+    return Interval(low=low, high=high, method=REVERSAL)
 
 
 def _difference_interval(change: Change, confidence: float) -> Interval:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.stats.comparison import Comparison
+from bakeoff.stats.comparison import REVERSAL, Comparison
 from bakeoff.stats.several import Key, holm
 
 MOST_LOST = 0.05
@@ -82,7 +82,7 @@ def judge(
         refusal = f"refused: no trial of the {' and the '.join(empty)} was scored, so there is nothing to compare"
     if refusal:
         return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=refusal, refused=True)
-    chance = chance_of(comparison) if p_value is None else p_value
+    chance = comparison.p_value if p_value is None else p_value
     if comparison.interval is None or chance is None:
         why = "fewer than two independent cases can be compared"
         return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=f"undecidable: {nothing_shown(comparison)}; {why}")
@@ -100,7 +100,7 @@ def judge_all(
 
     Equivalence needs no correction: a gate opens only if all its parts do (Berger, Technometrics 24, 1982).
     """
-    tested = {name: chance for name, compared in comparisons.items() if (chance := chance_of(compared)) is not None}
+    tested = {name: chance for name, compared in comparisons.items() if (chance := compared.p_value) is not None}
     adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
     return {
         name: judge(compared, margin=margin, losses=(losses or {}).get(name), p_value=adjusted.get(name))
@@ -165,22 +165,6 @@ def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
     return None
 
 
-def chance_of(comparison: Comparison) -> float | None:
-    """Return the p-value of a comparison, which is lower than that of its test if all cases were reversed.
-
-    A case that passes with probability p passes in one arm and fails in the other with probability p(1 − p), at most
-    1/4. Tests of pairs do not use that: five cases that all fell from pass to fail have p = 0.06 by McNemar's test.
-    """
-    if comparison.p_value is None or not _reversed(comparison):
-        return comparison.p_value
-    return min(comparison.p_value, 2 * 0.25**comparison.cases)
-
-
-def _reversed(comparison: Comparison) -> bool:
-    """Tell whether every case went from pass to fail, or every case from fail to pass."""
-    return comparison.paired and {comparison.baseline, comparison.candidate} == {0.0, 1.0}
-
-
 def could_miss(comparison: Comparison) -> float:
     """Return the largest loss that the interval of a comparison does not rule out, from 0 to 1."""
     return 1.0 if comparison.interval is None else min(1.0, max(0.0, -comparison.interval.low))
@@ -204,8 +188,6 @@ def _verdict(comparison: Comparison, chance: float, margin: float | None) -> Gat
         return GateVerdict.EQUIVALENT
     if chance > comparison.alpha:
         return GateVerdict.UNDECIDABLE
-    if _reversed(comparison):
-        return GateVerdict.IMPROVED if comparison.candidate else GateVerdict.REGRESSED
     if interval.low > 0:
         return GateVerdict.IMPROVED
     return GateVerdict.REGRESSED if interval.high < 0 else GateVerdict.UNDECIDABLE
@@ -217,7 +199,7 @@ def _sentence(verdict: GateVerdict, comparison: Comparison, chance: float, margi
     low, high = 100 * comparison.interval.low, 100 * comparison.interval.high
     level = f"{100 * (1 - comparison.level):.4g} % interval"
     facts = f"{100 * comparison.difference:+.1f} points, {level} {low:+.1f} to {high:+.1f}, p = {chance:.2g}"
-    if _reversed(comparison) and verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED):
+    if comparison.test == REVERSAL and verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED):
         way = "from fail to pass" if comparison.candidate else "from pass to fail"
         return f"{verdict}: all {comparison.cases} cases went {way}, which chance does with p ≤ {chance:.2g}"
     if verdict is GateVerdict.EQUIVALENT and margin is not None:

@@ -124,8 +124,7 @@ class Noise:
 def too_few(units: int, name: str = "cases", *, alpha: float = ALPHA) -> str | None:
     """Say that so few cases or clusters cannot show a difference, or return None if they can.
 
-    If all change in the same way, the p-value is 2/2^units: 0.125 for four. Gates know one exception, see
-    `gates.chance_of`.
+    If all change in the same way, the p-value is 2/2^units: 0.125 for four. A complete reversal is the exception.
     """
     fewest = ceil(log2(2 / alpha))
     if units >= fewest:

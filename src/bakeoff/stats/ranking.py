@@ -163,7 +163,8 @@ def _compare_pairs(subjects: Mapping[str, Cells], order: Sequence[str], alpha: f
     differences = {}
     for pair in [pair for pair, chance in chances.items() if chance <= alpha]:  # no other can be told apart
         change = _change(table, pair)
-        chances[pair] = max(chances[pair], zero_p_value(change))
+        if abs(change.moments.mean) < 1:
+            chances[pair] = max(chances[pair], zero_p_value(change))
         differences[pair] = change.moments.mean
     strangers = [pair for pair in pairs if pair not in chances and not (subjects[pair[0]].keys() & subjects[pair[1]])]
     unpaired = {(upper, lower): compare(subjects[lower], subjects[upper], alpha=alpha) for upper, lower in strangers}
@@ -213,9 +214,12 @@ def _p_values(table: _Table, pairs: Sequence[Pair], seed: int) -> dict[Pair, flo
         common = table.tried[upper] & table.tried[lower]
         differences = np.where(common, table.scores[upper] - table.scores[lower], 0.0)
         sums = np.add.reduceat(differences[:, order], starts, axis=1)
-        enough = np.logical_or.reduceat(common[:, order], starts, axis=1).sum(axis=1) >= 2
-        chances = sign_flip_p_values(sums[enough], seed=seed).tolist()
-        found.update(zip((some[row] for row in np.flatnonzero(enough).tolist()), chances, strict=True))
+        units = np.logical_or.reduceat(common[:, order], starts, axis=1).sum(axis=1)
+        enough = units >= 2
+        chances = sign_flip_p_values(sums[enough], seed=seed)
+        is_reversed = np.abs(differences).sum(axis=1) == common.sum(axis=1)
+        chances = np.where(is_reversed[enough], 2 * 0.25 ** units[enough], chances)
+        found.update(zip((some[row] for row in np.flatnonzero(enough).tolist()), chances.tolist(), strict=True))
     return found
 
 
