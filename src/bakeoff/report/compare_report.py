@@ -186,6 +186,9 @@ def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
 def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> ForestPlot:
     paired = all(pair.comparison.paired for pair in report.pairs)
     shaded = f" Shaded: within ±{100 * report.margin:g} points." if report.margin else ""
+    several = (
+        " over all subjects, adjusted by Holm's method" if sum(not pair.control for pair in report.pairs) > 1 else ""
+    )
     return ForestPlot(
         f"{'Paired difference' if paired else 'Difference'}, candidate minus baseline",
         tuple(
@@ -200,7 +203,7 @@ def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> Fores
             for pair, label in pairs
         ),
         report.margin,
-        f"The line is the 95 % interval; its thick part is the 90 % interval that decides on equivalence.{shaded}",
+        f"The line is the 95 % interval{several}; its thick part is the 90 % interval that decides on equivalence.{shaded}",
     )
 
 
