@@ -203,7 +203,7 @@ def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> Fores
             for pair, label in pairs
         ),
         report.margin,
-        f"The line is the 95 % interval{several}; its thick part is the 90 % interval that decides on equivalence.{shaded}",
+        f"The line is the 95 % interval{several}; its thick part, at 90 %, decides on equivalence.{shaded}",
     )
 
 
