@@ -129,6 +129,9 @@ def too_few(units: int, name: str = "cases", *, alpha: float = ALPHA) -> str | N
     fewest = ceil(log2(2 / alpha))
     if units >= fewest:
         return None
+    if units == 1:
+        single = f"a single {name.removesuffix('s')} cannot tell two subjects apart, however many rounds"
+        return f"{single}: use more {name}, at least {fewest}"
     least = min(1.0, 2 * 0.5**units)
     return (
         f"{units} {name} show no difference short of a complete reversal, however many rounds: "

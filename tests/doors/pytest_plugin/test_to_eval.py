@@ -103,4 +103,4 @@ async def test_it(to_eval, number):
     monkeypatch.setenv("SAID", "wrong")
     worse = project.run("--eval-baseline=before.json")
     assert "--eval-baseline NOT MET" in worse.text
-    assert "regressed: -100.0 points" in worse.text
+    assert "regressed: all 20 cases went from pass to fail" in worse.text

@@ -204,9 +204,12 @@ def last_updated(board: Iterable[Ranked]) -> str | None:
 
 def leaderboard_json(board: Sequence[Ranked]) -> dict[str, Any]:
     """Return `lastUpdated`, the latest `results` by agent and model, and the `entries`, ranked within their `board`."""
+    results: dict[str, Any] = {}
+    for one in board:
+        results.setdefault(one.key, one.result.as_json())  # the first board has the latest
     return {
         "lastUpdated": last_updated(board),
-        "results": {one.key: one.result.as_json() for one in reversed(board)},  # the first board has the latest
+        "results": results,
         "entries": [_entry(one) for one in board],
     }
 
