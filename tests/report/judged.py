@@ -8,6 +8,7 @@ from typing import Any
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Record, Score
 from bakeoff.report.calibration import Judgements
+from bakeoff.report.labelling import Drawn
 from bakeoff.storage.labels import Choice, Label, append_label
 from bakeoff.storage.run_folder import RunFolder
 
@@ -71,21 +72,8 @@ def label_all(
         append_label(run.labels_file, label_of(one, labeller, label))
 
 
-def label_of(one: Any, labeller: str, label: Choice | None) -> Label:
-    return Label(
-        time=1.0,
-        labeller=labeller,
-        scorer=one.scorer,
-        case=one.record.case,
-        subject=one.record.subject,
-        round=one.record.round,
-        attempt_key=one.record.attempt_key,
-        answer=one.answer,
-        judged=one.judged,
-        stratum=one.stratum,
-        size=one.size,
-        label=label,
-    )
+def label_of(one: Drawn, labeller: str, label: Choice | None) -> Label:
+    return one.labelled(1.0, labeller, label)
 
 
 def judgements_of(run: RunFolder) -> Judgements:

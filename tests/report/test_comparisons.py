@@ -1,4 +1,4 @@
-"""What reports say of a run that ends when it is decided."""
+"""Check the reports of a run that ends when it is decided."""
 
 from typing import Any
 

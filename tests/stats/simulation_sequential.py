@@ -31,7 +31,7 @@ class Apart:
 
 @dataclass(frozen=True)
 class Simulated:
-    """What many runs of one setting came to."""
+    """Sum up many runs of one setting."""
 
     decided: dict[Decision, float]  # shares of the runs
     wrong: float

@@ -113,6 +113,12 @@ def test_a_board_says_of_two_what_their_comparison_says() -> None:
         assert (better.groups != worse.groups) == (judge(found).verdict is GateVerdict.IMPROVED)
 
 
+def test_cases_that_all_changed_in_both_directions_are_no_reversal() -> None:
+    better = {CaseKey(str(n)): Cell.of([n < 7]) for n in range(10)}
+    worse = {CaseKey(str(n)): Cell.of([n >= 7]) for n in range(10)}
+    assert {row.groups for row in leaderboard({"a": better, "b": worse})} == {(1,)}
+
+
 def test_cases_of_one_cluster_are_one_word_on_a_board_too() -> None:
     def tagged(count: int) -> Cells:
         return {CaseKey(str(n)): Cell.of([n < count], str(n // 10)) for n in range(40)}

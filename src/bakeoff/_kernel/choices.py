@@ -11,7 +11,7 @@ SandboxName: TypeAlias = Literal["auto", "process", "bwrap", "docker"]
 """`auto` is the strongest sandbox that works on this machine."""
 
 ComparisonGate: TypeAlias = Literal["verdict", "regression"]
-"""What must be ruled out to be decided: `verdict` any difference beyond the margin, `regression` only a loss."""
+"""A gate is decided once this is ruled out: `verdict` any difference beyond the margin, `regression` only a loss."""
 
 UndecidableRule: TypeAlias = Literal["pass", "fail"]
 """The result of a gate where neither a regression nor its absence is shown."""

@@ -34,7 +34,6 @@ class _Pair(NamedTuple):
     twins_passed: frozenset[int]
     perturbed: frozenset[int]
     error: str | None
-    seconds: float
 
     @property
     def doubted(self) -> frozenset[int]:
@@ -141,7 +140,7 @@ class _Grading:
                 passed.add(place)
             tests.append(true)
         perturbed = frozenset(first | second)
-        return _Pair(tests, frozenset(passed) & perturbed, perturbed, error, sum(run.seconds for run in runs))
+        return _Pair(tests, frozenset(passed) & perturbed, perturbed, error)
 
     def _tampered(self, doubted: frozenset[int]) -> str | None:
         sound = sorted(doubted & self.twins.sound)

@@ -339,7 +339,7 @@ class _Pair:
 
 
 class _Rule(NamedTuple):
-    """What a user asked of the gate."""
+    """Hold what the user asked of the gate."""
 
     gate: ComparisonGate
     margin: float | None

@@ -12,7 +12,7 @@ from bakeoff.record import Record
 from bakeoff.report.calibration import Judgement, Judgements
 from bakeoff.report.formatting import visible
 from bakeoff.report.summary import is_control
-from bakeoff.storage.labels import answer_digest, read_labels
+from bakeoff.storage.labels import Choice, Label, answer_digest, read_labels
 from bakeoff.storage.run_folder import RunFolder
 
 LABELS_PER_SUBJECT = 30
@@ -34,6 +34,24 @@ class Drawn:
     def output(self) -> JsonValue:
         """Return what the subject answered."""
         return self.record.transcript.output if self.record.transcript else None
+
+    def labelled(self, time: float, labeller: str, label: Choice | None, note: str = "") -> Label:
+        """Return what one person says of it; None takes an earlier label back."""
+        return Label(
+            time=time,
+            labeller=labeller,
+            scorer=self.scorer,
+            case=self.record.case,
+            subject=self.record.subject,
+            round=self.record.round,
+            attempt_key=self.record.attempt_key,
+            answer=self.answer,
+            judged=self.judged,
+            stratum=self.stratum,
+            size=self.size,
+            label=label,
+            note=note,
+        )
 
 
 def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) -> Judgements:

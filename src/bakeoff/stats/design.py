@@ -1,4 +1,4 @@
-"""What a design of so many cases and rounds can show, before any money is spent."""
+"""Compute what a design of so many cases and rounds can show, before any money is spent."""
 
 from math import sqrt
 

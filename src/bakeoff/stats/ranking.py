@@ -22,7 +22,7 @@ from bakeoff.stats.cells import (
     satterthwaite,
     single_pass_or_fail,
 )
-from bakeoff.stats.comparison import compare
+from bakeoff.stats.comparison import compare, reversal_p_value
 from bakeoff.stats.differences import UNCHANGED, Change, zero_p_value
 from bakeoff.stats.intervals import ALPHA, Interval, score_interval
 from bakeoff.stats.permutation import sign_flip_p_values
@@ -216,10 +216,10 @@ def _p_values(table: _Table, pairs: Sequence[Pair], seed: int) -> dict[Pair, flo
         sums = np.add.reduceat(differences[:, order], starts, axis=1)
         units = np.logical_or.reduceat(common[:, order], starts, axis=1).sum(axis=1)
         enough = units >= 2
-        chances = sign_flip_p_values(sums[enough], seed=seed)
-        is_reversed = np.abs(differences).sum(axis=1) == common.sum(axis=1)
-        chances = np.where(is_reversed[enough], 2 * 0.25 ** units[enough], chances)
-        found.update(zip((some[row] for row in np.flatnonzero(enough).tolist()), chances.tolist(), strict=True))
+        chances = sign_flip_p_values(sums[enough], seed=seed).tolist()
+        found.update(zip((some[row] for row in np.flatnonzero(enough).tolist()), chances, strict=True))
+        reversals = enough & (np.abs(differences.sum(axis=1)) == common.sum(axis=1))
+        found.update({some[row]: reversal_p_value(int(units[row])) for row in np.flatnonzero(reversals).tolist()})
     return found
 
 

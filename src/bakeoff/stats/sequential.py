@@ -31,7 +31,7 @@ _PRECISION = 1e-6
 
 
 class Decision(StrEnum):
-    """What is known of the second of two subjects, compared with the first."""
+    """Hold what is known of the second of two subjects, compared with the first."""
 
     IMPROVED = "improved"
     REGRESSED = "regressed"

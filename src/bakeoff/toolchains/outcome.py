@@ -39,7 +39,7 @@ class TestRun(FrozenModel):
     tampered: str | None = None
     """Why this run cannot be trusted."""
     unconfirmed: str | None = None
-    """What our own runner, with twins, found wrong with tests that passed in this run."""
+    """The fault that our own runner, with twins, found in tests that passed in this run."""
 
     @property
     def ok(self) -> bool:

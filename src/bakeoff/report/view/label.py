@@ -22,7 +22,7 @@ from bakeoff.report.formatting import as_text, shown, visible
 from bakeoff.report.html.render import NAME, Page, Served
 from bakeoff.report.labelling import Drawn
 from bakeoff.report.view.guard import Guard
-from bakeoff.storage.labels import LONGEST_NOTE, Choice, Label, append_label, read_labels
+from bakeoff.storage.labels import LONGEST_NOTE, Choice, append_label, read_labels
 
 _LONGEST_REQUEST = 8 * LONGEST_NOTE  # bytes
 
@@ -94,22 +94,7 @@ class Labelling:
         }
 
     def _write(self, place: int, choice: Choice | None, note: str) -> None:
-        one = self._drawn[place]
-        label = Label(
-            time=time.time(),
-            labeller=self._labeller,
-            scorer=one.scorer,
-            case=one.record.case,
-            subject=one.record.subject,
-            round=one.record.round,
-            attempt_key=one.record.attempt_key,
-            answer=one.answer,
-            judged=one.judged,
-            stratum=one.stratum,
-            size=one.size,
-            label=choice,
-            note=note,
-        )
+        label = self._drawn[place].labelled(time.time(), self._labeller, choice, note)
         append_label(self._file, label)
 
     def _trial(self, one: Drawn) -> tuple[str, str, str]:

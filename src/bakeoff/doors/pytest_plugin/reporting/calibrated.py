@@ -1,4 +1,4 @@
-"""Whether people have labelled enough answers of the judges that a session uses. Labels are those of earlier runs."""
+"""Find out whether people have labelled enough answers of a session's judges. Labels are those of earlier runs."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
