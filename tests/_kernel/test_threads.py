@@ -81,7 +81,7 @@ async def test_giving_up_on_a_sync_function_does_not_wait_for_it() -> None:
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(call(lambda: go.wait(30)), 0.02)
     go.set()
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 25
     await call(now, 1)  # lets the late answer come in: nobody minds
 
 

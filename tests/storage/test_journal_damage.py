@@ -134,7 +134,7 @@ def test_a_very_long_line_is_read_backwards_in_time_that_grows_with_its_length_o
     started = time.process_time()
     kinds = [entry.kind for entry in read_journal_backwards(path, step=1024) if isinstance(entry, Mark)]
     assert kinds == ["end", "start"]
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize(
