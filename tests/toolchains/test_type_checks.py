@@ -17,7 +17,8 @@ FILES = {
         "import { expect, it, xit } from '@jest/globals'\nimport { double } from './double'\n"
         "it('one', () => { expect(double(1)).toBe(2) })\nxit('two', () => { expect(double(2)).toBe(4) })\n"
     ),
-    "__typetests__/double.tst.ts": "import { expect } from 'tstyche'\nexpect<string>().type.toBe<number>()\n",
+    "__typetests__/double.tst.ts": "import { expect, test } from 'tstyche'\nimport { double } from '../double'\n"
+    "test('a number', () => { expect(double(1)).type.toBe<number>() })\n",
 }
 
 
@@ -45,6 +46,8 @@ async def test_types_are_checked_as_the_compiler_of_the_track_does(checker: Type
     loose = json.dumps({"compilerOptions": {"strict": False, "module": "esnext", "moduleResolution": "bundler"}})
     assert await found(tsconfig_json=loose, double_ts="export const double = (x) => 2 * x\n") == ""
     assert "TS" in await found(tsconfig_json=json.dumps({"extends": "@tsconfig/nowhere/tsconfig.json"}))
+    wide = "export const double = (x: number): number | string => 2 * x\n"
+    assert "type errors: __typetests__/double.tst.ts:3:54 ❭ a number: Type 'str" in await found(double_ts=wide)
     many = "".join(f"export const n{number}: string = {number}\n" for number in range(9))
     assert "and 6 more" in await found(helper_ts=many)
 

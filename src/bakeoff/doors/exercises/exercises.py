@@ -21,7 +21,7 @@ from bakeoff.doors.exercises.shown_files import (
 )
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.subjects.folder_changes import read_matching
-from bakeoff.toolchains.tracks import EXAMPLE_STEMS, Track, matches, track_of
+from bakeoff.toolchains.tracks import EXAMPLE_STEMS, Track, track_of
 
 STANDARD = (
     *("acronym", "anagram", "bank-account", "binary-search", "binary-search-tree", "bowling", "complex-numbers"),
@@ -202,10 +202,6 @@ def _read(known: Sequence[_Entry], chosen: Sequence[_Entry]) -> FoundExercises:
         except (_Unusable, InfraError) as why:
             warnings.append(f"exercise {entry.name!r} is left out: {why}")
             continue
-        if any(matches(name, ("*.tst.*",)) for name in exercise.tests):
-            warnings.append(
-                f"exercise {entry.name!r}: its type tests (*.tst.*) run only with the track's --test-command"
-            )
         unique = f"{exercise.track.slug}/{exercise.name}" if entry.name in twice else exercise.name
         exercises.append(replace(exercise, name=unique))
     if not exercises:

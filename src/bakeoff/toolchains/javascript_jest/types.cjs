@@ -71,7 +71,7 @@ function entriesOf(host, folder) {
 function check(files) {
   const host = new Host(files);
   const { options, fileNames, errors } = settingsOf(host, files);
-  // Type tests have a runner of their own, which is not here.
+  // Type tests have a runner of their own.
   const program = ts.createProgram(fileNames.filter((name) => !/\.tst\.tsx?$/.test(name)), { ...options, ...OURS }, host);
   const found = [...errors, ...ts.getPreEmitDiagnostics(program)].filter((each) => each.category === ts.DiagnosticCategory.Error);
   return { errors: found.slice(0, MOST).map(describe), count: found.length };
