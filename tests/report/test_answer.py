@@ -10,7 +10,9 @@ from bakeoff.record import Record, Usage
 from bakeoff.report.answer import answer
 from bakeoff.report.by_tag import scores_by_tag, useful_tags
 from bakeoff.report.html.run_page import write_run_page
-from bakeoff.report.summary import RunTally, tallied
+from bakeoff.report.summary import Comparisons, RunTally, tallied
+from bakeoff.stats.decisions import PairDecision
+from bakeoff.stats.sequential import Decision
 
 from .runs import plan_of, record_of, write_run
 
@@ -66,6 +68,67 @@ def test_of_many_subjects_those_that_may_be_first_are_named() -> None:
     alike = told(plan, {name: under(20) for name in "abcd"}, {"a": 0.01, "b": 0.01, "c": 0.01, "d": 0.2})
     assert alike.startswith("a, b, c and d cannot be told apart (50.0 %, 50.0 %, 50.0 %, 50.0 %)")
     assert alike.endswith("; d costs 20× as much as a.")
+
+
+def told_of(passed: dict[str, tuple[range, set[int]]]) -> str:
+    """The answer where each subject has tried the cases of a range, and passed some of them."""
+    plan = plan_of(60, list(passed))
+    numbers = {case.id: place for place, case in enumerate(plan.cases)}
+    records = [
+        record_of(trial, float(numbers[trial.case.id] in passed[trial.subject.name][1]))
+        for trial in plan.trials()
+        if numbers[trial.case.id] in passed[trial.subject.name][0]
+    ]
+    tally = tallied(plan, records)
+    return answer(tally.summary(), tally.cells)
+
+
+def test_a_leader_is_not_said_to_be_better_than_a_subject_that_it_is_not_told_apart_from() -> None:
+    b = {0, 1, 2, *range(25, 60)}
+    sentence = told_of({"a": (range(20), {*range(13)}), "b": (range(60), b), "c": (range(20, 60), {*range(25, 45)})})
+    assert sentence == (
+        "No subject is better than a, which is better than 1 of 2 others (a 65.0 %, b 63.3 %, c 50.0 %)."
+    )
+
+
+def test_the_cases_that_both_have_decide_whatever_the_others_make_of_the_scores() -> None:
+    sentence = told_of({"a": (range(60), {*range(10), *range(40, 60)}), "b": (range(40), {*range(20)})})
+    assert sentence == "b is better than a (+25.0 points over the 40 cases that both have, p = 0.002)."
+
+
+def decided(*pairs: tuple[str, str, Decision], margin: float | None = None) -> str:
+    """The sentence of a run until decided whose pairs were decided like this."""
+    names = sorted({name for first, second, _ in pairs for name in (first, second)})
+    tally = tally_of(plan_of(20, names), {name: under(10 + place) for place, name in enumerate(names)})
+    found = [
+        PairDecision(first=first, second=second, decision=one, cases=20, difference=None, interval=None)
+        for first, second, one in pairs
+    ]
+    numbers = {"trials_planned": 60, "trials_saved": 0, "trials_left": 0, "cost_saved": None}
+    compared = Comparisons(alpha=0.05, margin=margin, pairs=tuple(found), **numbers)
+    return answer(tally.summary().model_copy(update={"comparisons": compared}), tally.cells)
+
+
+def test_a_run_until_decided_is_answered_by_its_own_comparisons() -> None:
+    worse, same, open_ = Decision.REGRESSED, Decision.EQUIVALENT, Decision.UNDECIDED
+    scores = "(c 60.0 %, b 55.0 %, a 50.0 %, anytime-valid)"
+    assert decided(("a", "b", worse)) == "a is better than b (b 55.0 %, a 50.0 %, anytime-valid)."
+    assert decided(("a", "b", open_)) == "b and a are not told apart (55.0 % and 50.0 %, anytime-valid)."
+    assert decided(("a", "b", worse), ("a", "c", worse), ("b", "c", same), margin=0.1) == (
+        f"a is better than all 2 others {scores}."
+    )
+    assert decided(("a", "b", same), ("a", "c", same), ("b", "c", same), margin=0.1) == (
+        "c, b and a are equivalent within ±10 points (60.0 %, 55.0 %, 50.0 %, anytime-valid)."
+    )
+    assert decided(("a", "b", open_), ("a", "c", worse), ("b", "c", worse)) == (
+        "b and a are the best of 3 and not told apart (55.0 % and 50.0 %, anytime-valid)."
+    )
+    assert decided(("a", "b", worse), ("a", "c", open_), ("b", "c", worse)) == (
+        f"No subject is better than a, which is better than 1 of 2 others {scores}."
+    )
+    assert decided(("a", "b", worse), ("a", "c", Decision.IMPROVED), ("b", "c", worse)) == (
+        f"None of 3 subjects is the best {scores}."
+    )
 
 
 def test_one_subject_controls_and_nothing_have_their_own_sentences() -> None:

@@ -6,7 +6,8 @@ from bakeoff.report.formatting import percent, span, visible
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import compare
-from bakeoff.stats.ranking import leaderboard
+from bakeoff.stats.decisions import PairDecision
+from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import Decision
 
 _NAME = 60
@@ -33,24 +34,46 @@ def answer(summary: Summary, cells_of: CellsOf) -> str:
     if summary.cases * len(scored) > _MOST_CELLS:
         return f"{len(scored):,} subjects were scored: {_scores(scored)}."
     cells = {one.subject: {CaseKey(case): cell for case, cell in cells_of(one.subject).items()} for one in scored}
-    found = _of_two(scored, cells) if len(scored) == 2 else _of_many(scored, cells)
-    return f"{found}{_costs(scored if len(scored) == 2 else _first(scored, cells))}."
+    if len(scored) == 2:
+        return f"{_of_two(scored, cells)}{_costs(scored)}."
+    standings = {standing.subject: standing for standing in leaderboard(cells)}
+    # The subjects that no other is better than, best score first.
+    first = [one for one in scored if standings[one.subject].best == 1 and not standings[one.subject].undefined]
+    return f"{_of_many(scored, first, standings)}{_costs(first)}."
 
 
 def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
     """Answer for a run that ends when it is decided: a p-value for a fixed number of cases would not hold."""
-    lost = {Decision.IMPROVED: "first", Decision.REGRESSED: "second"}
-    worse = {getattr(pair, lost[pair.decision]) for pair in compared.pairs if pair.decision in lost}
+    told = [sides for pair in compared.pairs if (sides := _better_and_worse(pair))]
+    worse = {lower for _, lower in told}
     first = [one for one in scored if one.subject not in worse]
-    if len(scored) == 2 and len(first) == 2:
-        same = any(pair.decision is Decision.EQUIVALENT for pair in compared.pairs)
-        verdict = f"are equivalent within ±{100 * (compared.margin or 0.0):g} points" if same else "are not told apart"
-        return f"{_names(first)} {verdict} ({_scores_only(first)}, anytime-valid)"
-    if len(first) == 1:
-        [other, *more] = [one for one in scored if one is not first[0]]
-        others = f"all {len(more) + 1:,} others" if more else _name(other)
-        return f"{_name(first[0])} is better than {others} ({_scores(scored)}, anytime-valid)"
-    return f"{_names(first)} are not told apart, of {len(scored):,} subjects ({_scores_only(first)}, anytime-valid)"
+    if len(first) < 2:
+        wins = sum(upper == first[0].subject for upper, _ in told) if first else 0
+        return _leader(first, wins, scored, ", anytime-valid")
+    verdict = "are not told apart"
+    if all(pair.decision is Decision.EQUIVALENT for pair in compared.pairs):
+        verdict = f"are equivalent within ±{100 * (compared.margin or 0.0):g} points"
+    elif len(first) < len(scored):
+        verdict = f"are the best of {len(scored):,} and not told apart"
+    return f"{_names(first)} {verdict} ({_scores_only(first)}, anytime-valid)"
+
+
+def _better_and_worse(pair: PairDecision) -> tuple[str, str] | None:
+    if pair.decision is Decision.IMPROVED:
+        return pair.second, pair.first
+    return (pair.first, pair.second) if pair.decision is Decision.REGRESSED else None
+
+
+def _leader(first: Sequence[SubjectSummary], wins: int, scored: Sequence[SubjectSummary], how: str = "") -> str:
+    """Answer where at most one subject is left that no other is better than; `wins` counts those that it beats."""
+    others = len(scored) - 1
+    if not first:  # each is worse than some other
+        return f"None of {len(scored):,} subjects is the best ({_scores(scored)}{how})"
+    if wins < others:
+        beaten = f"which is better than {wins:,} of {others:,} others"
+        return f"No subject is better than {_name(first[0])}, {beaten} ({_scores(scored)}{how})"
+    than = f"all {others:,} others" if others > 1 else _name(next(one for one in scored if one is not first[0]))
+    return f"{_name(first[0])} is better than {than} ({_scores(scored)}{how})"
 
 
 def _of_two(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str:
@@ -63,25 +86,23 @@ def _of_two(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str
     if chance is None or chance > compared.alpha or not compared.difference:
         return f"{_name(better)} and {_name(other)} cannot be told apart ({same}{p_value}{unpaired})"
     points = f"+{100 * abs(compared.difference):.1f} points"
+    if compared.difference < 0:  # each also has cases that the other has not
+        common = f"{points} over the {compared.cases:,} cases that both have"
+        return f"{_name(other)} is better than {_name(better)} ({common}{p_value})"
     return f"{_name(better)} is better than {_name(other)} ({same}, {points}{p_value}{unpaired})"
 
 
-def _of_many(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str:
-    first = _first(scored, cells)
-    if len(first) == 1:
-        return f"{_name(first[0])} is better than all {len(scored) - 1:,} others ({_scores(scored)})"
-    if not first:
+def _of_many(
+    scored: Sequence[SubjectSummary], first: Sequence[SubjectSummary], standings: Mapping[str, Standing]
+) -> str:
+    ranked = sum(not standing.undefined for standing in standings.values())
+    if not ranked:
         return f"{len(scored):,} subjects cannot be compared: they share too few cases ({_scores(scored)})"
+    if len(first) < 2:
+        return _leader(first, ranked - standings[first[0].subject].worst if first else 0, scored)
     if len(first) == len(scored):
         return f"{_names(first)} cannot be told apart ({_scores_only(first)})"
     return f"{_names(first)} are the best of {len(scored):,} and cannot be told apart ({_scores_only(first)})"
-
-
-def _first(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> list[SubjectSummary]:
-    """Return the subjects that no other is better than, best score first."""
-    standings = {standing.subject: standing for standing in leaderboard(cells)}
-    found = [one for one in scored if standings[one.subject].best == 1]
-    return [one for one in found if not standings[one.subject].undefined]
 
 
 def _costs(scored: Sequence[SubjectSummary]) -> str:
