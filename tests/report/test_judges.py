@@ -192,6 +192,25 @@ def test_a_gate_that_needs_a_calibrated_judge_decides_by_labels_or_refuses(bakeo
     assert decided["comparison"]["difference"] == decided["calibrated"][0]["corrected"]["difference"]
 
 
+def test_several_subjects_have_corrected_intervals_that_are_adjusted_with_their_p_values(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results" / "runs"
+    for name, share in (("before", 0.9), ("after", 0.6)):
+        made = judged_run(folder / name, good=share, seed=len(name))
+        label_all(made, draw(made, made.read_plan(), None, None))
+    found = json.loads(bakeoff("compare", "before", "after", "--require-calibrated-judge", "--json").stdout)
+    levels = [pair["comparison"]["level"] for pair in found["pairs"]]
+    assert min(levels) == 0.025
+    for pair in found["pairs"]:
+        interval, ruling = pair["comparison"]["interval"], pair["ruling"]
+        assert pair["comparison"]["test"] == "t of the corrected scores"
+        assert (interval["high"] < 0 or interval["low"] > 0) == (ruling["p_value"] <= 0.05)
+    wider = found["pairs"][levels.index(0.025)]
+    [alone] = wider["calibrated"]
+    assert wider["comparison"]["interval"]["low"] < alone["corrected"]["interval"]["low"]
+
+
 def test_a_gate_without_judged_scores_needs_no_labels(bakeoff: Bakeoff, tmp_path: Path) -> None:
     plan = unjudged_plan(20, ["s", "t"])
     run_of(tmp_path / "results" / "runs" / NAME, plan, {"s": lambda c, r: 1.0, "t": lambda c, r: 0.0})

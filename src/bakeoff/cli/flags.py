@@ -239,6 +239,10 @@ class MergeFlags(Flags):
     baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
     margin: float | None = MARGIN
     undecidable: UndecidableRule = UNDECIDABLE
+    require_calibrated_judge: bool = flag(False, "Refuse (exit 3) if a judge has too few labels in the kept runs.")
+    results: Path = flag(
+        Path(".bakeoff"), "The folder of runs that --require-calibrated-judge looks for labels in.", metavar="DIR"
+    )
 
 
 class SuiteFlags(Flags):

@@ -35,6 +35,7 @@ def run_merge(*, files: Sequence[Path], wanted: MergeFlags) -> int:
         before,
         margin=wanted.margin,
         undecidable=wanted.undecidable,
+        labelled=wanted.results if wanted.require_calibrated_judge else None,
         prefix="--",
     )
     gates = judge_gates(asked, merged.outcomes, summary.numbers)

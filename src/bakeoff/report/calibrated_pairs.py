@@ -7,6 +7,7 @@ from bakeoff.report.calibration import Calibration, Judgements
 from bakeoff.report.formatting import visible
 from bakeoff.stats.calibration import CorrectedDifference, corrected_difference
 from bakeoff.stats.comparison import Comparison
+from bakeoff.stats.intervals import ALPHA
 
 
 class CalibratedPair(FrozenModel):
@@ -27,15 +28,23 @@ class CalibratedPair(FrozenModel):
 
 
 def calibrated_pairs(
-    old: Judgements, new: Judgements, subjects: tuple[str, str], *, unlabelled: bool = False
+    old: Judgements,
+    new: Judgements,
+    subjects: tuple[str, str],
+    *,
+    unlabelled: bool = False,
+    level: float = ALPHA,
 ) -> tuple[CalibratedPair, ...]:
-    """Return every judge that scored both; those without any label only if `unlabelled` asks for them."""
+    """Return every judge that scored both; those without any label only if `unlabelled` asks for them.
+
+    `level` is that of the intervals, less than 5 % where several subjects are compared.
+    """
     judges = [scorer for scorer in old.scorers if subjects[0] in old.of(scorer) and subjects[1] in new.of(scorer)]
     known = old.labels.scorers | new.labels.scorers
-    return tuple(_pair(old, new, subjects, scorer) for scorer in judges if unlabelled or scorer in known)
+    return tuple(_pair(old, new, subjects, scorer, level) for scorer in judges if unlabelled or scorer in known)
 
 
-def _pair(old: Judgements, new: Judgements, subjects: tuple[str, str], scorer: str) -> CalibratedPair:
+def _pair(old: Judgements, new: Judgements, subjects: tuple[str, str], scorer: str, level: float) -> CalibratedPair:
     found = CalibratedPair(
         scorer=scorer,
         baseline=old.calibration(scorer, subjects[0]),
@@ -44,7 +53,8 @@ def _pair(old: Judgements, new: Judgements, subjects: tuple[str, str], scorer: s
     )
     if found.lacking:
         return found
-    difference = corrected_difference(old.trials(scorer, subjects[0]), new.trials(scorer, subjects[1]))
+    trials = (old.trials(scorer, subjects[0]), new.trials(scorer, subjects[1]))
+    difference = corrected_difference(*trials, level=level)
     return found.model_copy(update={"corrected": difference})
 
 

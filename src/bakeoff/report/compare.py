@@ -30,8 +30,9 @@ from bakeoff.report.summary import SubjectSummary
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
 from bakeoff.stats.gates import GateVerdict, Losses, Ruling, decide, exit_code_of, judge, judge_all
+from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
-from bakeoff.stats.several import compare_all
+from bakeoff.stats.several import at_holm_levels
 from bakeoff.storage.labels import Labels, read_labels
 from bakeoff.storage.run_folder import RunFolder
 
@@ -328,10 +329,16 @@ class _Pair:
         old, new = ({CaseKey(key.id): cell for key, cell in arm.cells.items()} for arm in (self.old, self.new))
         return old, new
 
-    def calibrated(self, *, unlabelled: bool = False) -> tuple[CalibratedPair, ...]:
+    def compared(self, level: float, *, by_label: bool) -> Comparison:
+        """Return the comparison with its interval at a level; `by_label`: of corrected scores, if a judge gave them."""
+        found = compare(*self.cells, level=level)
+        return by_labels(found, self.calibrated(level=level)) if by_label else found
+
+    def calibrated(self, *, unlabelled: bool = False, level: float = ALPHA) -> tuple[CalibratedPair, ...]:
         """Return the difference by each judge, corrected by labels."""
         subjects = (self.old.spec.name, self.new.spec.name)
-        return calibrated_pairs(self.old.judgements, self.new.judgements, subjects, unlabelled=unlabelled)
+        judges = (self.old.judgements, self.new.judgements)
+        return calibrated_pairs(*judges, subjects, unlabelled=unlabelled, level=level)
 
     @property
     def control(self) -> bool:
@@ -352,11 +359,11 @@ def _report(pairs: Sequence[_Pair], rule: _Rule, most_details: int, *, require_c
     if len(controls) == len(pairs):  # then they are what is compared
         controls = []
     # Controls must not make the correction for the other subjects stricter.
-    others = compare_all({place: pair.cells for place, pair in enumerate(pairs) if place not in controls})
-    compared = others | {place: compare(*pairs[place].cells) for place in controls}
-    if require_calibrated:
-        compared = {place: by_labels(compare(*pair.cells), pair.calibrated()) for place, pair in enumerate(pairs)}
-        others = {place: compared[place] for place in others}
+    others = at_holm_levels(
+        [place for place in range(len(pairs)) if place not in controls],
+        lambda place, level: pairs[place].compared(level, by_label=require_calibrated),
+    )
+    compared = others | {place: pairs[place].compared(ALPHA, by_label=require_calibrated) for place in controls}
     rulings = judge_all(others, margin=rule.margin, losses=losses)
     rulings |= {place: judge(compared[place], margin=rule.margin, losses=losses[place]) for place in controls}
     reports = [

@@ -82,7 +82,7 @@ class CorrectedDifference(FrozenModel):
     difference: float
     interval: Interval | None
     inner: Interval | None  # at twice the error, for equivalence
-    p_value: float | None  # below 5 % exactly where the interval excludes 0
+    p_value: float | None  # at most the level exactly where the interval excludes 0
     paired: bool
     cases: int
 
@@ -125,9 +125,13 @@ def corrected_score(trials: Sequence[JudgedTrial], *, confidence: float = CONFID
 
 
 def corrected_difference(
-    baseline: Sequence[JudgedTrial], candidate: Sequence[JudgedTrial], *, alpha: float = ALPHA
+    baseline: Sequence[JudgedTrial],
+    candidate: Sequence[JudgedTrial],
+    *,
+    alpha: float = ALPHA,
+    level: float | None = None,
 ) -> CorrectedDifference:
-    """Correct the difference of two subjects, in pairs of cases if they share any."""
+    """Correct the difference of two subjects, in pairs of cases if they share any; `level` is that of the interval."""
     common = {trial.case for trial in baseline} & {trial.case for trial in candidate}
     if paired := bool(common):
         baseline, candidate = _only(common, baseline), _only(common, candidate)
@@ -145,9 +149,9 @@ def corrected_difference(
         baseline=old.value,
         candidate=new.value,
         difference=difference,
-        interval=spread and spread.interval(difference, 1 - alpha, -1.0, method),
+        interval=spread and spread.interval(difference, 1 - (alpha if level is None else level), -1.0, method),
         inner=spread and spread.interval(difference, 1 - 2 * alpha, -1.0, method),
-        p_value=spread and spread.p_value(),
+        p_value=spread and spread.p_value(difference),
         paired=paired,
         cases=len(common) or len(old.by_case) + len(new.by_case),
     )
@@ -190,10 +194,13 @@ class _Spread:
         low, high = max(lowest, self.middle - half), min(1.0, self.middle + half)
         return Interval(low=min(point, low), high=max(point, high), method=method)
 
-    def p_value(self) -> float:
+    def p_value(self, point: float) -> float:
+        """Return the level at which `interval` begins to exclude 0: never if that lies between middle and point."""
         from scipy.special import stdtr
 
-        return float(2 * stdtr(self.freedom, -abs(self.middle) / self.error)) if self.error else 1.0
+        if not self.error or self.middle * point <= 0:
+            return 1.0
+        return float(2 * stdtr(self.freedom, -abs(self.middle) / self.error))
 
 
 def _estimate(trials: Sequence[JudgedTrial]) -> _Estimate:

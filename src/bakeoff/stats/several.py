@@ -1,6 +1,6 @@
 """Compare several subjects at once: p-values and intervals are adjusted by the same rule, so that they agree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from bakeoff.stats.cells import Cells
@@ -42,13 +42,17 @@ def compare_all(pairs: Mapping[Key, tuple[Cells, Cells]], *, alpha: float = ALPH
     The p-values are those before the adjustment; `gates.judge_all` adjusts them. Afterwards, an interval excludes 0
     exactly if its adjusted p-value is at most alpha.
     """
-    found = {key: compare(*cells, alpha=alpha) for key, cells in pairs.items()}
+    return at_holm_levels(pairs, lambda key, level: compare(*pairs[key], alpha=alpha, level=level), alpha=alpha)
+
+
+def at_holm_levels(
+    keys: Iterable[Key], compared: Callable[[Key, float], Comparison], *, alpha: float = ALPHA
+) -> dict[Key, Comparison]:
+    """Make each comparison with its interval at the level of Holm's method; `compared` takes a key and a level."""
+    found = {key: compared(key, alpha) for key in keys}
     tested = {key: one.p_value for key, one in found.items() if one.p_value is not None}
     levels = dict(zip(tested, holm_levels(list(tested.values()), alpha=alpha), strict=True))
-    return {
-        key: one if levels.get(key, alpha) == alpha else compare(*pairs[key], alpha=alpha, level=levels[key])
-        for key, one in found.items()
-    }
+    return {key: one if levels.get(key, alpha) == alpha else compared(key, levels[key]) for key, one in found.items()}
 
 
 def _ascending(p_values: Sequence[float]) -> list[int]:

@@ -1,5 +1,6 @@
 """Whole pytest sessions with evals: a project of one file is run, here or in a process of its own."""
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,3 +71,9 @@ def run(
 def properties(case: Any) -> dict[str, str]:
     found = case.child(junitparser.Properties)
     return {each.name: each.value for each in found} if found is not None else {}
+
+
+def bakeoff(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    """Run a command of bakeoff in the folder of a session."""
+    command = "import sys; from bakeoff.cli.main import main; sys.exit(main())"
+    return pytester.run(sys.executable, "-c", command, *arguments)

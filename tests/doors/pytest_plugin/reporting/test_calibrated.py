@@ -12,7 +12,7 @@ from bakeoff.storage.run_folder import find_run
 
 from ....report.judged import judged_run, label_all
 from .evals import numbers_of, outcome, record
-from .sessions import REAL, run
+from .sessions import REAL, bakeoff, run
 
 pytest_plugins = ["pytester"]
 JUDGED = [outcome(records=(record(scores=(Score(name="judge", value=1.0, metadata={"judge": "scripted:judge"}),)),))]
@@ -22,9 +22,9 @@ OTHER = [outcome(records=(record(scores=(Score(name="judge", value=1.0, metadata
 def test_a_judge_needs_labels_in_a_kept_run(tmp_path: Path) -> None:
     run = judged_run(tmp_path / "runs" / "2026-01-01-evals")
     met, why = judges_calibrated(JUDGED, tmp_path)
-    assert not met
+    assert met is None
     assert why == (
-        f"refused: the judge 'judge' (scripted:judge) has too few labels in the runs of {tmp_path}: "
+        f"the judge 'judge' (scripted:judge) has too few labels in the runs of {tmp_path}: "
         f"make some with `bakeoff label latest --results {tmp_path}`"
     )
     drawn = draw(run, run.read_plan(), None, 60)
@@ -37,7 +37,7 @@ def test_a_judge_needs_labels_in_a_kept_run(tmp_path: Path) -> None:
     assert why.endswith("labels in 2026-01-01-evals")
     assert not judges_calibrated(OTHER, tmp_path)[0]  # another model judges now
     [gate] = judge_gates(Gates(labelled=tmp_path), OTHER, numbers_of(OTHER))
-    assert (gate.option, gate.met) == ("--eval-require-calibrated-judge", False)
+    assert (gate.option, gate.met) == ("--eval-require-calibrated-judge", None)
 
 
 def test_scores_that_no_model_gave_need_none(tmp_path: Path) -> None:
@@ -63,8 +63,12 @@ async def test_answers(case):
 
 @pytest.mark.usefixtures("neutral_environment")
 def test_a_session_is_refused_and_its_run_can_be_labelled(pytester: pytest.Pytester) -> None:
-    done = run(pytester, "--eval-require-calibrated-judge", test=EVALS, apart=True, plugin=REAL)
+    words = ("--eval-require-calibrated-judge", "--eval-json", "evals.json")
+    done = run(pytester, *words, test=EVALS, apart=True, plugin=REAL)
     assert done.ret == 1
-    done.stdout.fnmatch_lines(["--eval-require-calibrated-judge NOT MET: refused: the judge *house:strict* too few*"])
+    done.stdout.fnmatch_lines(["--eval-require-calibrated-judge refused: the judge *house:strict* too few*"])
+    merged = bakeoff(pytester, "merge", "evals.json", "--require-calibrated-judge")
+    assert merged.ret == 3
+    merged.stderr.fnmatch_lines(["*refused --require-calibrated-judge: the judge 'judge' (house:strict) has too few*"])
     folder = find_run(pytester.path / ".bakeoff", "latest")
     assert len(draw(folder, folder.read_plan(), None, None)) == 2

@@ -103,6 +103,16 @@ def test_many_suites_do_not_find_a_regression_by_chance() -> None:
     assert judged(Gates(baseline=before), after).met is True, "among ten it is what chance gives"
 
 
+def test_intervals_of_several_suites_are_adjusted_with_their_p_values() -> None:
+    worse = [0.0] * 6 + [1.0] * 14
+    before = [case for name in ("test_a", "test_b") for case in suite([1.0] * 20, name=name)]
+    after = [*suite(worse, name="test_a"), *suite([0.0] + [1.0] * 19, name="test_b")]
+    found = judged(Gates(baseline=before), after)
+    assert found.met is True
+    assert "test_a: undecidable: no regression shown" in found.sentence
+    assert "97.5 % interval -55.7 to +0.0, p = 0.062" in found.sentence, "neither rules out that nothing changed"
+
+
 def test_an_edited_case_is_another_case() -> None:
     before = suite([1.0] * 20)
     after = [case.model_copy(update={"input": "something else"}) for case in suite([0.0] * 10 + [1.0] * 10)]

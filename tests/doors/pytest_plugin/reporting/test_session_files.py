@@ -2,13 +2,12 @@
 
 import json
 import signal
-import sys
 from pathlib import Path
 
 import junitparser
 import pytest
 from tests.doors.pytest_plugin.reporting.evals import file_bytes, suite
-from tests.doors.pytest_plugin.reporting.sessions import REAL, SPEC, properties, run
+from tests.doors.pytest_plugin.reporting.sessions import REAL, SPEC, bakeoff, properties, run
 
 from bakeoff.doors.pytest_plugin.reporting.eval_file import read_eval_file
 
@@ -195,11 +194,6 @@ def test_merging_judges_all_shards_and_writes_file_and_page(tmp_path: Path, pyte
     refused = bakeoff(pytester, "merge", "a.json", "nowhere.json")
     assert refused.ret == 2
     refused.stderr.fnmatch_lines(["error: nowhere.json cannot be read: No such file*"])
-
-
-def bakeoff(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    command = "import sys; from bakeoff.cli.main import main; sys.exit(main())"
-    return pytester.run(sys.executable, "-c", command, *arguments)
 
 
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n2")], ids=["alone", "xdist"])

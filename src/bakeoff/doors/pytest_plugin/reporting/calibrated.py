@@ -14,8 +14,11 @@ Judge = tuple[str, str]
 """The name of a scorer, and its model."""
 
 
-def judges_calibrated(outcomes: Iterable[EvalOutcome], results: Path) -> tuple[bool, str]:
-    """Tell whether every judge has enough labels in some run of the folder, and say in which, or how to label."""
+def judges_calibrated(outcomes: Iterable[EvalOutcome], results: Path) -> tuple[bool | None, str]:
+    """Tell whether every judge has enough labels in some run of the folder, and say in which.
+
+    Otherwise None, since the gate refuses, and how to label.
+    """
     judges = {
         (score.name, judge)
         for outcome in outcomes
@@ -28,8 +31,8 @@ def judges_calibrated(outcomes: Iterable[EvalOutcome], results: Path) -> tuple[b
     known = dict(_labelled(results, judges))
     if missing := sorted(judges - known.keys()):
         folder = visible(str(results), 200)
-        return False, (
-            f"refused: {_name(missing[0])} has too few labels in the runs of {folder}: "
+        return None, (
+            f"{_name(missing[0])} has too few labels in the runs of {folder}: "
             f"make some with `bakeoff label latest --results {folder}`"
         )
     return True, "; ".join(f"{_name(judge)}: {known[judge]}" for judge in sorted(judges))

@@ -18,6 +18,7 @@ from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.decisions import PairDecision
 from bakeoff.stats.gates import GateVerdict, Losses, Ruling, decide, exit_code_of, judge_all, nothing_shown
 from bakeoff.stats.sequential import Decision
+from bakeoff.stats.several import compare_all
 
 _MOST_NAMED = 5
 _WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)
@@ -78,19 +79,18 @@ def _min_score(wanted: float, numbers: Numbers) -> tuple[bool, str]:
 def _against_baseline(
     gates: Gates, before: Iterable[EvalOutcome], after: Iterable[EvalOutcome]
 ) -> tuple[bool | None, str]:
-    """Compare suite by suite, case by case. Holm's correction keeps many suites from finding a regression by chance.
+    """Compare suite by suite, case by case. Holm's method keeps many suites from finding a regression by chance.
 
     The rule is that of `bakeoff compare`. None: the gate refuses, because too much is missing.
     """
     was, now = _by_suite(before), _by_suite(after)
     common = [name for name in now if name in was]
-    compared = {str(name): compare(_cells(was[name]), _cells(now[name])) for name in common}
+    cells = {str(name): (_cells(was[name]), _cells(now[name])) for name in common}
+    compared = compare_all({name: both for name, both in cells.items() if name not in gates.decided})
     losses = {str(name): (_losses(was[name]), _losses(now[name])) for name in common}
-    rulings = judge_all(
-        {name: one for name, one in compared.items() if name not in gates.decided}, margin=gates.margin, losses=losses
-    )
-    for name in [name for name in compared if name in gates.decided]:
-        compared[name] = _anytime(compared[name], gates.decided[name])
+    rulings = judge_all(compared, margin=gates.margin, losses=losses)
+    for name in [name for name in cells if name in gates.decided]:
+        compared[name] = _anytime(compare(*cells[name]), gates.decided[name])
         rulings[name] = _anytime_ruling(compared[name], gates.decided[name])
     decisions = [
         decide(compared[name], ruling, margin=gates.margin, undecidable=gates.undecidable)
