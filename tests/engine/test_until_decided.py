@@ -1,5 +1,6 @@
 """A run that ends when its comparisons are decided, and is resumed without losing its validity."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,26 @@ async def test_trials_in_flight_are_finished_and_no_more_are_started(carry_out: 
     records = await carry_out(plan, jobs=6)
     assert 16 <= len(records) <= 16 + 6
     assert summary_of(plan, tmp_path).complete
+
+
+async def test_few_trials_start_while_a_slow_one_holds_up_the_decision(carry_out: CarryOut, tmp_path: Path) -> None:
+    plan = plan_of(SubjectSpec(kind="probe", name="a"), scripted("b", "no"), cases=100)
+    asked: list[int] = []
+    probe = Probe()
+
+    async def answer(task: Any) -> str:
+        if task.case_id == in_order(plan)[0]:
+            while len(probe.asked) < 9:  # of `a`, every other of 16 later trials
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)  # enough for many more
+            asked.append(len(probe.asked))
+        return "yes"
+
+    probe.do = answer
+    records = await carry_out(plan, registry=registry_of(probe), jobs=2)
+    assert asked == [9]
+    assert len(records) <= 17 + 2
+    assert end_reason(tmp_path) == "decided"
 
 
 async def test_a_subject_whose_pairs_are_decided_is_tried_no_more(carry_out: CarryOut, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ class TrialPool:
         commit: awaited with each record; the worker takes no further job until it returns.
         journal: where spending is written as it arrives.
         needed: asked before each trial; one that is no longer needed is dropped without a record.
+        most_ahead: how many trials may start after one that is not finished; None sets no limit.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class TrialPool:
         commit: Callable[[Record], Awaitable[None]],
         journal: RunJournal | None = None,
         needed: Callable[[Job], bool] = lambda _: True,
+        most_ahead: int | None = None,
     ) -> None:
         self._runner = runner
         self._budget = budget
@@ -46,6 +48,10 @@ class TrialPool:
         self._commit = commit
         self._journal = journal
         self._needed = needed
+        self._most_ahead = most_ahead
+        self._started = 0
+        self._unfinished: set[int] = set()  # the numbers of trials, in the order in which they were taken
+        self._one_finished = asyncio.Event()
         self._queue: asyncio.Queue[Job | None] = asyncio.Queue(max(width, _LEAST_QUEUE))
         self.limit_reached: str | None = None
 
@@ -67,15 +73,32 @@ class TrialPool:
 
     async def _work(self) -> None:
         while (job := await self._queue.get()) is not None:
-            if not self._needed(job):
-                continue
-            self.limit_reached = self._budget.exceeded()
-            if self.limit_reached:
-                if job.prior is None:  # the record of an attempt is never replaced by one without
-                    await self._commit(self._runner.not_started(job, self.limit_reached))
-            elif not self._runner.control.draining:
-                await self._commit(await self._runner.run(job, partial(self._spend, job)))
+            async with self._in_turn():
+                await self._run(job)
         await self._queue.put(None)  # for the next worker
+
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncIterator[None]:
+        """Wait while too many trials that were taken later than an unfinished one have started."""
+        self._started += 1
+        number = self._started
+        self._unfinished.add(number)
+        while self._most_ahead is not None and number - min(self._unfinished) > self._most_ahead:
+            await self._one_finished.wait()
+        yield
+        self._unfinished.remove(number)
+        self._one_finished.set()
+        self._one_finished = asyncio.Event()
+
+    async def _run(self, job: Job) -> None:
+        if not self._needed(job):
+            return
+        self.limit_reached = self._budget.exceeded()
+        if self.limit_reached:
+            if job.prior is None:  # the record of an attempt is never replaced by one without
+                await self._commit(self._runner.not_started(job, self.limit_reached))
+        elif not self._runner.control.draining:
+            await self._commit(await self._runner.run(job, partial(self._spend, job)))
 
     def _spend(self, job: Job, usage: Usage) -> None:
         self._budget.add(usage)

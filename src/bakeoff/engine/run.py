@@ -27,6 +27,10 @@ from bakeoff.replay.store import recordings_resource
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
+_AHEAD = 8
+"""How many times as many trials as run side by side may start while an earlier one is not finished, in a run until
+decided: the comparisons wait for that one, and what starts meanwhile may not be needed."""
+
 
 async def run(
     plan: Plan | ResolvedPlan,
@@ -135,6 +139,7 @@ class _Work:
                 commit=self._commit,
                 journal=self.journal,
                 needed=self._is_needed,
+                most_ahead=None if self.control.decisions is None else _AHEAD * width,
             )
             self._pool = pool
             self._trials = asyncio.create_task(self._submit_all(jobs, pool))
