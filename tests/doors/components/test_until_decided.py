@@ -38,6 +38,19 @@ def test_a_run_stops_when_one_model_is_better_and_says_what_it_saved(bakeoff: Ba
     assert "p and interval assume a fixed number of cases" in " ".join(compared.stdout.split())
 
 
+def test_a_pair_that_is_not_decided_does_not_change_the_exit_code(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", one=ADDER, two=ADDER)
+    for name in ("a.json", "b.json"):
+        scripted(tmp_path / name, [calling("ResultWrite", ADDER["reference.py"])])
+    words = ("run", "--model", "scripted:a.json", "--model", "scripted:b.json", "--until-decided", "--no-open")
+    done = bakeoff(*words)
+    assert done.returncode == 0, done.stderr
+    assert "Not decided; all cases were tried." in done.stdout
+    limited = bakeoff(*words, "--max-seconds", "0.000001")
+    assert limited.returncode == 3, "trials that were needed are missing"
+    assert "Not decided; the run is not finished." in limited.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
