@@ -162,6 +162,11 @@ def test_reports_show_the_corrected_scores_beside_the_judges(bakeoff: Bakeoff, l
     shown = bakeoff("runs", "show")
     assert re.search(r"Judge's score\s+Corrected\s+95 % interval\s+Labels", shown.stdout), shown.stderr
     assert "Rogan–Gladen. The interval includes the judge's own error." in shown.stdout
+    told = json.loads(bakeoff("runs", "show", "--json").stdout)["answer"]
+    assert re.match(
+        r"Corrected by labels, \w+ and \w+ cannot be told apart \([\d.]+ % and [\d.]+ %, p = 0\.\d+\)\. ", told
+    )
+    assert "As the judge scored: verbose is better than terse (" in told
     found = json.loads(bakeoff("runs", "show", "--json").stdout)["calibrations"]
     assert [(one["subject"], one["lacking"]) for one in found] == [("terse", None), ("verbose", None)]
     compared = bakeoff("compare", NAME)
@@ -172,6 +177,7 @@ def test_reports_show_the_corrected_scores_beside_the_judges(bakeoff: Bakeoff, l
     assert calibrated["corrected"]["interval"]["low"] < 0 < calibrated["corrected"]["interval"]["high"]
     page = write_current_page(labelled)
     assert "Scores of judges, corrected by labels" in page.read_text()
+    assert "Corrected by labels, " in page.read_text()
     assert page_is_current(labelled)
     label_all(labelled, draw(labelled, labelled.read_plan(), None, 1), "bob")
     assert not page_is_current(labelled)

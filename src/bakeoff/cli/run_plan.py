@@ -27,6 +27,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.report.answer import answer
 from bakeoff.report.by_tag import scores_by_tag
+from bakeoff.report.calibration import Judgements
 from bakeoff.report.ci import CiRun, write_ci_outputs
 from bakeoff.report.comparisons import describe_comparisons
 from bakeoff.report.formatting import cost
@@ -166,13 +167,15 @@ def _json(ended: EndedRun) -> object:
     return summary_json(ended.run.plan, ended.run.summary, ended.tally, ended.run.folder)
 
 
-def summary_json(plan: Plan, summary: Summary, tally: RunTally, folder: RunFolder) -> dict[str, object]:
+def summary_json(
+    plan: Plan, summary: Summary, tally: RunTally, folder: RunFolder, judgements: Judgements | None = None
+) -> dict[str, object]:
     """Return the summary of a run as `--json` prints it."""
     judged = [one.subject for one in summary.judged]
     return {
         "run": folder.name,
         "spent": folder.spent().model_dump(),
-        "answer": answer(summary, tally.cells),
+        "answer": answer(summary, tally.cells, judgements),
         "summary": summary.model_dump(mode="json"),
         "by_tag": [one.model_dump(mode="json") for one in scores_by_tag(plan, tally.cells, judged)],
     }

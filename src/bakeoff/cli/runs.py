@@ -104,13 +104,13 @@ def show_run(*, run: str, results: Path, as_json: bool) -> None:
     tell_of_damage(len(damaged), folder.label)
     if as_json:
         corrected = [one.model_dump(mode="json") for one in judgements.calibrations()]
-        print_json({**summary_json(plan, summary, tally, folder), "calibrations": corrected})
+        print_json({**summary_json(plan, summary, tally, folder, judgements), "calibrations": corrected})
         return
     console = out()
     state = "running" if folder.is_being_written() else "complete" if summary.complete else "incomplete"
     console.print(f"{folder.label}: {state}")
     corrections = calibration_table(judgements.calibrations(), folder.label)
-    blocks = summary_blocks(plan, summary, tally.cells)
+    blocks = summary_blocks(plan, summary, tally.cells, judgements)
     print_blocks(console, [*blocks, *([corrections] if corrections else [])])
     print_spending(console, summary, folder)
     _print_failures(_first_not_passed(plan, folder, tally.cases))

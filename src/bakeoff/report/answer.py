@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from bakeoff.report.calibrated_pairs import calibrated_pairs
+from bakeoff.report.calibration import Judgements
 from bakeoff.report.formatting import percent, span, visible
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import compare
 from bakeoff.stats.decisions import PairDecision
+from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import Decision
 
@@ -18,8 +21,48 @@ _SAME_COST = 1.05  # a ratio that is not worth a word
 CellsOf = Callable[[str], Mapping[str, Cell]]
 
 
-def answer(summary: Summary, cells_of: CellsOf) -> str:
-    """Say which subjects can be told apart. Controls are no candidates; `cells_of` gives a subject's cells by case."""
+def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None) -> str:
+    """Say which subjects can be told apart. Controls are no candidates; `cells_of` gives a subject's cells by case.
+
+    If a judge alone gave the scores and labels correct them, the corrected ones come first.
+    """
+    found = _as_scored(summary, cells_of)
+    corrected = None if judgements is None else _corrected(summary, judgements)
+    return found if corrected is None else f"{corrected} As the judge scored: {found}"
+
+
+def _corrected(summary: Summary, judgements: Judgements) -> str | None:
+    """Answer by the scores that labels correct; None where they do not correct the score of every subject."""
+    scored = [one.subject for one in summary.subjects if not one.control and one.score is not None]
+    judges = [scorer for scorer in judgements.scorers if scorer in judgements.labels.scorers]
+    if summary.comparisons is not None or len(judges) != 1 or judgements.names != {judges[0]}:
+        return None
+    found = {subject: judgements.calibration(judges[0], subject).corrected for subject in scored}
+    known = {subject: one for subject, one in found.items() if one is not None}
+    if not known or len(known) < len(found):
+        return None
+    names = sorted(known, key=lambda name: -known[name].value)
+    if len(names) == 2:
+        return f"Corrected by labels, {_corrected_pair(names, [known[name].value for name in names], judgements)}."
+    around = f" ({span(known[names[0]].interval)})" if len(names) == 1 else ""
+    more = ", …" if len(names) > _MOST_NAMED else ""
+    scores = ", ".join(f"{visible(name, _NAME)} {percent(known[name].value)}" for name in names[:_MOST_NAMED])
+    return f"Corrected by labels: {scores}{around}{more}."
+
+
+def _corrected_pair(names: Sequence[str], values: Sequence[float], judgements: Judgements) -> str:
+    """Compare two subjects by corrected scores, the higher first."""
+    [found] = [pair.corrected for pair in calibrated_pairs(judgements, judgements, (names[1], names[0]))]
+    better, other = (visible(name, _NAME) for name in names)
+    scores = " and ".join(map(percent, values))
+    if found is None or found.p_value is None:
+        return f"{better} and {other} cannot be told apart ({scores})"
+    certain = found.p_value <= ALPHA and found.difference > 0
+    verdict = f"{better} is better than {other}" if certain else f"{better} and {other} cannot be told apart"
+    return f"{verdict} ({scores}, p = {found.p_value:.2g})"
+
+
+def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
     scored = [one for one in summary.subjects if not one.control and one.score is not None]
     if not scored:
         controls = [one for one in summary.subjects if one.score is not None]

@@ -8,6 +8,7 @@ from bakeoff.record import NO_USAGE, Record, Verdict
 from bakeoff.report.answer import CellsOf, answer
 from bakeoff.report.blocks import Block, Column, Datum, Quote, Section, Table, Text, columns, heading, paragraph
 from bakeoff.report.by_tag import tag_section
+from bakeoff.report.calibration import Judgements
 from bakeoff.report.comparisons import STOPPED_NOTE, describe_comparisons
 from bakeoff.report.formatting import UNKNOWN, judging_note, percent, replay_note, sentence, span, visible
 from bakeoff.report.reasons import why
@@ -39,10 +40,12 @@ def describe_run(name: str, records: RunRecords) -> tuple[Block, ...]:
     )
 
 
-def summary_blocks(plan: Plan, summary: Summary, cells_of: CellsOf) -> tuple[Block, ...]:
+def summary_blocks(
+    plan: Plan, summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None
+) -> tuple[Block, ...]:
     """Return the answer in one sentence, the tables of scores, and the scores by tag."""
     tags = tag_section(plan, cells_of, [one.subject for one in summary.judged])
-    return paragraph(answer(summary, cells_of)), *score_blocks(summary), *((tags,) if tags else ())
+    return paragraph(answer(summary, cells_of, judgements)), *score_blocks(summary), *((tags,) if tags else ())
 
 
 def score_blocks(summary: Summary) -> tuple[Block, ...]:

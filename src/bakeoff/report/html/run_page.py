@@ -146,7 +146,7 @@ def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
         "title": f"{name} · {visible(run.name, NAME)}",
         "heading": name,
         "state": run.state,
-        "headline": answer(run.summary, run.cells.__getitem__),
+        "headline": answer(run.summary, run.cells.__getitem__, run.judgements),
         "tiles": _tiles(run),
         "before": [section for section in (overview(run), comparisons(run), tradeoffs(run), _tags(run)) if section],
         "tagged": bool(useful_tags(run.plan)),
