@@ -29,20 +29,22 @@ def main() -> int:
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else DRAWS
     print(f"Scores of one subject, {draws:,} draws each:\n")
     good = show(PROMISED, draws)
-    print("\nFew bad answers, for which only 92 % are promised:\n")
-    wide = show(EDGE, draws, highest=1.0)
+    print("\nFew bad answers: too wide, and marked as too small to promise if fewer than 5 are among the labels:\n")
+    wide = show(EDGE, draws, highest=1.0, marks=True)
     print("\nDifferences of two subjects that the judge treats differently:\n")
     apart = show_pairs(draws)
     print("\nThe judge's own sensitivity and specificity (100 cases, 60 labels; a quarter of the draws):\n")
     return 0 if good and wide and apart and show_quality(draws // 4) else 1
 
 
-def show(settings: Sequence[Judged], draws: int, highest: float = HIGH) -> bool:
-    print("| cases × rounds | labels | true score | judge | corrected | the judge's own |\n|---|---|---|---|---|---|")
+def show(settings: Sequence[Judged], draws: int, highest: float = HIGH, *, marks: bool = False) -> bool:
+    titles = "| cases × rounds | labels | true score | judge | corrected | the judge's own |"
+    print(f"{titles}{' marked |' if marks else ''}\n|---|---|---|---|---|---|{'---|' if marks else ''}")
     found = [(setting, held(setting, draws)) for setting in settings]
     for setting, shares in found:
         size = f"{setting.cases} × {setting.rounds} | {setting.labels} | {setting.truth:g}"
-        print(f"| {size} | {setting.judge} | {_shares(shares)} |")
+        marked = f" {100 * shares.marked:.0f} % |" if marks else ""
+        print(f"| {size} | {setting.judge} | {_shares(shares)} |{marked}", flush=True)
     return all(LOW - SLACK <= shares.corrected <= highest + SLACK for _, shares in found)
 
 
@@ -52,7 +54,7 @@ def show_pairs(draws: int) -> bool:
     found = [(old, new, held_by_difference(old, new, draws)) for old, new in PAIRS]
     for old, new, shares in found:
         who = f"{old.truth:g} and {new.truth:g} | {old.labels} | {old.judge} | {new.judge}"
-        print(f"| {who} | {_shares(shares)} |")
+        print(f"| {who} | {_shares(shares)} |", flush=True)
     return all(shares.corrected >= LOW - SLACK for *_, shares in found)
 
 

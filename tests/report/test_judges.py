@@ -217,6 +217,20 @@ def test_several_subjects_have_corrected_intervals_that_are_adjusted_with_their_
     assert wider["comparison"]["interval"]["low"] < alone["corrected"]["interval"]["low"]
 
 
+def test_labels_of_other_cases_do_not_correct_a_difference(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "runs"
+    plan = plan_of()
+    parts = {"before": plan.cases[:40], "after": plan.cases[30:]}
+    for name, cases in parts.items():
+        made = judged_run(folder / name, plan.with_changes(cases=cases, subjects=plan.subjects[:1]))
+        others = {case.id for case in cases} - {case.id for case in plan.cases[30:40]}
+        label_all(made, [one for one in draw(made, made.read_plan(), None, 40) if one.record.case in others])
+    refused = bakeoff("compare", "before", "after", "--require-calibrated-judge")
+    assert refused.returncode == 3, refused.stderr
+    said = " ".join(refused.stdout.split())
+    assert "is not calibrated: among the cases that both have, 0 of 10 answers are labelled, 10 are needed" in said
+
+
 def test_a_gate_without_judged_scores_needs_no_labels(bakeoff: Bakeoff, tmp_path: Path) -> None:
     plan = unjudged_plan(20, ["s", "t"])
     run_of(tmp_path / "results" / "runs" / NAME, plan, {"s": lambda c, r: 1.0, "t": lambda c, r: 0.0})

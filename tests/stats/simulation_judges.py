@@ -39,10 +39,11 @@ class Judged(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The share of draws in which an interval held the truth."""
+    """The share of draws in which an interval held the truth, and in which it was marked as too small to promise."""
 
     corrected: float
     naive: float
+    marked: float
 
 
 LENIENT = JudgeModel(0.95, 0.4)
@@ -107,22 +108,26 @@ def _sample(strata: list[int], wanted: int, random: Random) -> set[int]:
 
 def held(setting: Judged, draws: int, seed: int = 1) -> Held:
     """Return how often the corrected interval of a score holds the truth, and how often the judge's own does."""
-    random, corrected, naive = Random(seed), 0, 0
+    random, corrected, naive, marked = Random(seed), 0, 0, 0
     for _ in range(draws):
         trials = draw(setting, random)
-        corrected += _holds(corrected_score(trials).interval, setting.truth)
+        interval = corrected_score(trials).interval
+        corrected += _holds(interval, setting.truth)
         naive += _holds(score_interval(list(_cells(trials).values())), setting.truth)
-    return Held(corrected / draws, naive / draws)
+        marked += interval is not None and not interval.promised
+    return Held(corrected / draws, naive / draws, marked / draws)
 
 
 def held_by_difference(old: Judged, new: Judged, draws: int, seed: int = 1) -> Held:
     """Return the same for the difference of two subjects."""
-    random, corrected, naive = Random(seed), 0, 0
+    random, corrected, naive, marked = Random(seed), 0, 0, 0
     for _ in range(draws):
         before, after = draw(old, random), draw(new, random)
-        corrected += _holds(corrected_difference(before, after).interval, new.truth - old.truth)
+        interval = corrected_difference(before, after).interval
+        corrected += _holds(interval, new.truth - old.truth)
         naive += _holds(compare(_cells(before), _cells(after)).interval, new.truth - old.truth)
-    return Held(corrected / draws, naive / draws)
+        marked += interval is not None and not interval.promised
+    return Held(corrected / draws, naive / draws, marked / draws)
 
 
 def quality_held(setting: Judged, draws: int, seed: int = 1) -> tuple[float, float]:

@@ -7,11 +7,13 @@ import pytest
 from bakeoff.stats.calibration import (
     JudgedTrial,
     Strata,
+    compared_trials,
     corrected_difference,
     corrected_score,
     missing_labels,
 )
 from bakeoff.stats.cells import CaseKey
+from bakeoff.stats.intervals import TOO_SMALL
 
 from .simulation_judges import FAIR, GRADED, LENIENT, Judged, draw, held, held_by_difference
 
@@ -81,6 +83,18 @@ def test_a_right_judge_keeps_its_score_and_some_doubt() -> None:
     assert found.interval.high > 0.68
 
 
+def test_labels_that_are_nearly_all_alike_promise_nothing() -> None:
+    found = corrected_score(trials((56, 1.0, 1.0), (4, 1.0, 0.0), (40, 1.0, None)))
+    assert found.interval is not None
+    assert found.interval.method == f"Rogan–Gladen, {TOO_SMALL}"
+    enough = corrected_score(trials((55, 1.0, 1.0), (5, 1.0, 0.0), (40, 1.0, None)))
+    assert enough.interval is not None
+    assert enough.interval.promised
+    apart = corrected_difference(PASSES, trials((60, 1.0, 1.0), (40, 1.0, None)))
+    assert apart.interval is not None
+    assert not apart.interval.promised, "one side is enough"
+
+
 def test_a_trial_without_an_answer_scores_0_and_needs_no_label() -> None:
     lost = [JudgedTrial(CaseKey(f"lost {place}"), 0.0) for place in range(100)]
     assert corrected_score([*PASSES, *lost]).value == pytest.approx(corrected_score(PASSES).value / 2)
@@ -109,6 +123,14 @@ def test_the_difference_is_paired_by_case() -> None:
     assert same.interval is not None
     assert paired.interval is not None
     assert same.interval.width < paired.interval.width
+
+
+def test_only_the_cases_that_both_have_are_compared() -> None:
+    before, after = trials((30, 1.0, 1.0), (30, 0.0, 0.0)), trials((45, 1.0, 1.0), (45, 0.0, 0.0))
+    old, new = compared_trials(before, after)
+    assert (len(old), len(new)) == (60, 60)
+    assert corrected_difference(before, after).cases == 60
+    assert compared_trials(before[:10], after[10:]) == (before[:10], after[10:]), "they share no case"
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.1, 0.2, 0.3, 0.4])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.report.calibration import Calibration, Judgements
 from bakeoff.report.formatting import visible
-from bakeoff.stats.calibration import CorrectedDifference, corrected_difference
+from bakeoff.stats.calibration import CorrectedDifference, compared_trials, corrected_difference, missing_labels
 from bakeoff.stats.comparison import Comparison
 from bakeoff.stats.intervals import ALPHA
 
@@ -18,13 +18,14 @@ class CalibratedPair(FrozenModel):
     candidate: Calibration
     corrected: CorrectedDifference | None = None
     alone: bool  # nothing but this judge scored the two, so that its score is the score
+    lacking_in_common: str | None = None  # which labels are missing among the cases that both have
 
     @property
     def lacking(self) -> str | None:
         """Say which labels are missing, or return None where both scores are corrected."""
         sides = (("baseline", self.baseline), ("candidate", self.candidate))
         missing = [f"in the {side}, {one.lacking}" for side, one in sides if one.lacking]
-        return "; ".join(missing) or None
+        return "; ".join(missing) or self.lacking_in_common
 
 
 def calibrated_pairs(
@@ -53,7 +54,9 @@ def _pair(old: Judgements, new: Judgements, subjects: tuple[str, str], scorer: s
     )
     if found.lacking:
         return found
-    trials = (old.trials(scorer, subjects[0]), new.trials(scorer, subjects[1]))
+    trials = compared_trials(old.trials(scorer, subjects[0]), new.trials(scorer, subjects[1]))
+    if missing := next(filter(None, map(missing_labels, trials)), None):
+        return found.model_copy(update={"lacking_in_common": f"among the cases that both have, {missing}"})
     difference = corrected_difference(*trials, level=level)
     return found.model_copy(update={"corrected": difference})
 

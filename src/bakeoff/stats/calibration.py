@@ -15,13 +15,16 @@ from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.cells import CaseKey, moments_of_means
-from bakeoff.stats.intervals import ALPHA, CONFIDENCE, Interval, t_quantile
+from bakeoff.stats.intervals import ALPHA, CONFIDENCE, TOO_SMALL, Interval, t_quantile
 
 ENOUGH_LABELS = 20
 """The labels of a subject's trials from which its score is corrected."""
 
 ENOUGH_IN_STRATUM = 5
 """The labels that each stratum needs, unless all its trials are labelled."""
+
+ENOUGH_OF_A_KIND = 5
+"""The good and the bad answers among the labels from which coverage is promised: with fewer, it is up to 100 %."""
 
 MOST_STRATA = 3
 _PRIOR = 0.5
@@ -131,11 +134,13 @@ def corrected_difference(
     alpha: float = ALPHA,
     level: float | None = None,
 ) -> CorrectedDifference:
-    """Correct the difference of two subjects, in pairs of cases if they share any; `level` is that of the interval."""
-    common = {trial.case for trial in baseline} & {trial.case for trial in candidate}
-    if paired := bool(common):
-        baseline, candidate = _only(common, baseline), _only(common, candidate)
+    """Correct the difference of two subjects, in pairs of cases if they share any; `level` is that of the interval.
+
+    Every stratum of the `compared_trials` needs a label.
+    """
+    baseline, candidate = compared_trials(baseline, candidate)
     old, new = _estimate(baseline), _estimate(candidate)
+    paired = old.by_case.keys() == new.by_case.keys()
     parts = old.parts + new.parts
     if paired:
         cases = list(old.by_case)
@@ -143,7 +148,7 @@ def corrected_difference(
         spread = _Spread.of(changes, [new.clusters[case] or old.clusters[case] for case in cases], parts)
     else:
         spread = _Spread.unpaired(old, new, parts)
-    difference, method = new.value - old.value, _method([*baseline, *candidate])
+    difference, method = new.value - old.value, _method(baseline, candidate)
     return CorrectedDifference(
         raw=new.raw - old.raw,
         baseline=old.value,
@@ -153,8 +158,16 @@ def corrected_difference(
         inner=spread and spread.interval(difference, 1 - 2 * alpha, -1.0, method),
         p_value=spread and spread.p_value(difference),
         paired=paired,
-        cases=len(common) or len(old.by_case) + len(new.by_case),
+        cases=len(old.by_case) if paired else len(old.by_case) + len(new.by_case),
     )
+
+
+def compared_trials(
+    baseline: Sequence[JudgedTrial], candidate: Sequence[JudgedTrial]
+) -> tuple[Sequence[JudgedTrial], Sequence[JudgedTrial]]:
+    """Return the trials of the cases that both have, or all where they share none."""
+    common = {trial.case for trial in baseline} & {trial.case for trial in candidate}
+    return (_only(common, baseline), _only(common, candidate)) if common else (baseline, candidate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,5 +285,14 @@ def _only(cases: Collection[CaseKey], trials: Iterable[JudgedTrial]) -> list[Jud
     return [trial for trial in trials if trial.case in cases]
 
 
-def _method(trials: Iterable[JudgedTrial]) -> str:
-    return "Rogan–Gladen" if all(trial.score in (0, 1) for trial in trials) else "prediction-powered"
+def _method(*arms: Sequence[JudgedTrial]) -> str:
+    """Return the name of the method, marked if the labels of an arm are nearly all alike."""
+    binary = all(trial.score in (0, 1) for arm in arms for trial in arm)
+    name = "Rogan–Gladen" if binary else "prediction-powered"
+    return f"{name}, {TOO_SMALL}" if any(map(_nearly_all_alike, arms)) else name
+
+
+def _nearly_all_alike(trials: Iterable[JudgedTrial]) -> bool:
+    """Tell whether labels say too little about good or about bad answers: the interval is then rather too wide."""
+    labels = [trial.label or 0.0 for trial in _labelled(trials)]
+    return min(fsum(labels), len(labels) - fsum(labels)) < ENOUGH_OF_A_KIND
