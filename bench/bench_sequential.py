@@ -5,7 +5,7 @@
 
 import sys
 
-from tests.stats.simulation_sequential import Apart, any_wrong, simulated
+from tests.stats.simulation_sequential import EQUAL, Apart, any_wrong, simulated
 
 from bakeoff.stats.sequential import Decision
 
@@ -13,11 +13,7 @@ RUNS = 1_000
 MOST_WRONG, LEAST_COVERED, LEAST_SAVED = 0.05, 0.95, 0.5
 
 PEEKED = [
-    Apart(200, 0.7, 0.7),
-    Apart(200, 0.95, 0.95),
-    Apart(100, 0.5, 0.5, rounds=3, kind="beta"),
-    Apart(200, 0.5, 0.5, kind="fixed"),
-    Apart(200, 0.1, 0.1, kind="graded"),
+    *EQUAL,
     Apart(200, 0.7, 0.7, margin=0.1),
     Apart(200, 0.8, 0.7, margin=0.1),
     Apart(200, 0.9, 0.8),

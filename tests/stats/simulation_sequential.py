@@ -29,6 +29,16 @@ class Apart:
         return self.second - self.first
 
 
+EQUAL = [
+    Apart(200, 0.7, 0.7),
+    Apart(200, 0.95, 0.95),
+    Apart(100, 0.5, 0.5, rounds=3, kind="beta"),
+    Apart(200, 0.5, 0.5, kind="fixed"),
+    Apart(200, 0.1, 0.1, kind="graded"),
+]
+"""Subjects that are equally good, in different ways."""
+
+
 @dataclass(frozen=True)
 class Simulated:
     """Sum up many runs of one setting."""

@@ -50,7 +50,7 @@ def test_without_bad_answers_there_is_no_specificity() -> None:
 
 
 def test_intervals_of_sensitivity_and_specificity_hold_the_truth() -> None:
-    sensitivity, specificity = quality_held(Judged(100, 60, 0.6, LENIENT), 200)
+    sensitivity, specificity = quality_held(Judged(100, 60, 0.6, LENIENT), 100)
     assert sensitivity > 0.9
     assert specificity > 0.9
 

@@ -19,7 +19,7 @@ from .simulation_judges import FAIR, GRADED, LENIENT, Judged, draw, held, held_b
 
 pytestmark = pytest.mark.unwatched
 
-DRAWS = 400  # the standard error of a coverage near 95 % is then 1.1 points
+DRAWS = 300  # the standard error of a coverage near 95 % is then 1.3 points
 LOW, HIGH = 0.92 - 0.01, 0.98 + 0.01
 
 

@@ -13,7 +13,7 @@ from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import compare
 from bakeoff.stats.differences import change_of, difference_interval, effective_pairs, score_variance, tango
 from bakeoff.stats.gates import GateVerdict, judge
-from bakeoff.stats.intervals import normal_quantile, wilson
+from bakeoff.stats.intervals import TOO_SMALL, Interval, normal_quantile, wilson
 
 from .simulation import cells_from_passes
 from .simulation_differences import EDGE, INNER, SPREAD, Apart, changes_of_rows, measured
@@ -128,7 +128,7 @@ def test_clusters_that_change_whole_count_as_fewer_pairs() -> None:
         {CaseKey(str(n)): Cell.of([d > 0], names[n]) for n, d in enumerate(differences)},
     )
     assert found.interval is not None
-    assert found.interval.method == "clustered Tango with effective n"
+    assert found.interval.method == f"clustered Tango with effective n, {TOO_SMALL}"  # only two clusters changed
 
 
 @few
@@ -173,3 +173,12 @@ def test_clusters_lost_whole_are_covered_and_no_margin_is_granted_to_them(
         not_worse += inner.low > -loss
     assert covered / draws >= LOW
     assert not_worse / draws <= MOST_WRONG
+
+
+def test_an_effective_n_that_rests_on_few_changes_promises_nothing() -> None:
+    def interval(changed: int) -> Interval:
+        differences = [0.2, -0.2] * (changed // 2) + [0.0] * (100 - changed)
+        return difference_interval(change_of(differences, None, single=False), confidence=0.95)
+
+    assert interval(12).method == f"Tango with effective n, {TOO_SMALL}"
+    assert interval(20).promised

@@ -14,7 +14,7 @@ from .simulation_small import SKEWED, skewed_apart
 
 pytestmark = pytest.mark.unwatched
 
-PAIRS = 3_000
+PAIRS = 2_000
 MOST = 0.05 + 3 * (0.05 * 0.95 / PAIRS) ** 0.5
 
 
@@ -24,7 +24,7 @@ def test_identical_pairs_are_rarely_called_different(cases: int, rounds: int) ->
 
 
 def test_identical_pairs_in_clusters_are_rarely_called_different() -> None:
-    assert false_alarms(60, 3, 1_500, clusters=15) <= MOST
+    assert false_alarms(60, 3, 1_000, clusters=15) <= MOST
 
 
 def test_pooling_the_rounds_would_cry_wolf() -> None:

@@ -65,13 +65,22 @@ def difference_interval(change: Change, *, confidence: float) -> Interval:
     → Tango; enough gains and losses, not skewed → t; otherwise Tango with the effective sample size. Where skewed cases
     are not clustered, the Bayesian bootstrap may widen it. `zero_p_value` is the inverse.
     """
-    moments, robust = change.moments, _bootstrap(change)
+    robust = _bootstrap(change)
     found = _interval(change, confidence)
     if robust is not None:
         low, high = robust.bounds(confidence)
         method = "Bayesian bootstrap" if high - low > found.width else found.method
         found = Interval(low=min(low, found.low), high=max(high, found.high), method=method)
-    return found.unpromised() if moments.skewed or moments.weight < FEWEST - _ROUNDING else found
+    return found.unpromised() if _too_small(change) else found
+
+
+def _too_small(change: Change) -> bool:
+    """Tell whether coverage is not promised: few units, skewed ones, or an effective n that rests on few changes."""
+    moments = change.moments
+    if moments.skewed or moments.weight < FEWEST - _ROUNDING:
+        return True
+    by_counts = moments.constant or (moments.single and not moments.clustered)
+    return change.changed < FEWEST and not by_counts and not _enough_for_t(change)
 
 
 def zero_p_value(change: Change) -> float:
