@@ -92,7 +92,7 @@ class Comparisons(FrozenModel):
     pairs: tuple[PairDecision, ...]
     trials_planned: int
     trials_saved: int
-    trials_left: int  # still to be run; 0 where all cases were tried
+    trials_left: int  # still to be run, or kept from starting by a limit; 0 where all cases were tried
     cost_saved: float | None  # estimated from the mean cost of each subject's trials; None where no cost is known
 
     @property
@@ -326,7 +326,7 @@ class RunTally:
             pairs=self._decisions.results(),
             trials_planned=sum(one.planned for one in subjects),
             trials_saved=sum(one.not_needed for one in subjects),
-            trials_left=sum(one.missing for one in subjects),
+            trials_left=sum(one.missing + one.verdicts.get(Verdict.BUDGET, 0) for one in subjects),
             cost_saved=sum(costs) if costs else None,
         )
 
