@@ -73,7 +73,7 @@ def properties(case: Any) -> dict[str, str]:
     return {each.name: each.value for each in found} if found is not None else {}
 
 
-def bakeoff(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+def run_bakeoff(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run a command of bakeoff in the folder of a session."""
     command = "import sys; from bakeoff.cli.main import main; sys.exit(main())"
     return pytester.run(sys.executable, "-c", command, *arguments)

@@ -12,7 +12,7 @@ from bakeoff.storage.run_folder import find_run
 
 from ....report.judged import judged_run, label_all
 from .evals import numbers_of, outcome, record
-from .sessions import REAL, bakeoff, run
+from .sessions import REAL, run, run_bakeoff
 
 pytest_plugins = ["pytester"]
 JUDGED = [outcome(records=(record(scores=(Score(name="judge", value=1.0, metadata={"judge": "scripted:judge"}),)),))]
@@ -67,7 +67,7 @@ def test_a_session_is_refused_and_its_run_can_be_labelled(pytester: pytest.Pytes
     done = run(pytester, *words, test=EVALS, apart=True, plugin=REAL)
     assert done.ret == 1
     done.stdout.fnmatch_lines(["--eval-require-calibrated-judge refused: the judge *house:strict* too few*"])
-    merged = bakeoff(pytester, "merge", "evals.json", "--require-calibrated-judge")
+    merged = run_bakeoff(pytester, "merge", "evals.json", "--require-calibrated-judge")
     assert merged.ret == 3
     merged.stderr.fnmatch_lines(["*refused --require-calibrated-judge: the judge 'judge' (house:strict) has too few*"])
     folder = find_run(pytester.path / ".bakeoff", "latest")

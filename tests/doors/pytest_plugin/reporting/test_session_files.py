@@ -7,7 +7,7 @@ from pathlib import Path
 import junitparser
 import pytest
 from tests.doors.pytest_plugin.reporting.evals import file_bytes, suite
-from tests.doors.pytest_plugin.reporting.sessions import REAL, SPEC, bakeoff, properties, run
+from tests.doors.pytest_plugin.reporting.sessions import REAL, SPEC, properties, run, run_bakeoff
 
 from bakeoff.doors.pytest_plugin.reporting.eval_file import read_eval_file
 
@@ -182,16 +182,18 @@ def test_merging_judges_all_shards_and_writes_file_and_page(tmp_path: Path, pyte
     cases = suite([1.0, 0.0, 1.0, 1.0])
     for name, part in (("a.json", cases[:1]), ("b.json", cases[1:])):
         (pytester.path / name).write_bytes(file_bytes(part))
-    made = bakeoff(pytester, "merge", "a.json", "b.json", "-o", "all.json", "--html", "all.html", "--min-score", "0.75")
+    made = run_bakeoff(
+        pytester, "merge", "a.json", "b.json", "-o", "all.json", "--html", "all.html", "--min-score", "0.75"
+    )
     assert made.ret == 0
     made.stderr.fnmatch_lines(
         ["*test_capitals*4*0.750*", "*met --min-score: mean score 0.750*", "wrote all.json", "wrote all.html"]
     )
     assert read_eval_file(pytester.path / "all.json").shards == 2
-    printed = bakeoff(pytester, "merge", "a.json", "b.json", "--min-pass-rate", "0.8")
+    printed = run_bakeoff(pytester, "merge", "a.json", "b.json", "--min-pass-rate", "0.8")
     assert printed.ret == 1
     assert json.loads(printed.stdout.str())["numbers"]["cases"] == 4
-    refused = bakeoff(pytester, "merge", "a.json", "nowhere.json")
+    refused = run_bakeoff(pytester, "merge", "a.json", "nowhere.json")
     assert refused.ret == 2
     refused.stderr.fnmatch_lines(["error: nowhere.json cannot be read: No such file*"])
 
