@@ -15,9 +15,11 @@ from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Task
 from bakeoff.record import Transcript
 from bakeoff.sandbox import choose_sandbox
+from bakeoff.sandbox.programs import program_path, program_roots, without_homes
 from bakeoff.sandbox.workspaces import open_workspace
 from bakeoff.storage.redaction import Redactor
 from bakeoff.subjects.agent_login import login_secrets
+from bakeoff.subjects.agent_program import last_words
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, agent_run_in, patch_in
 
 TOKEN = "oat01-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
@@ -215,6 +217,91 @@ async def test_the_program_behind_a_shim_is_run(
     agent = agent_of("agent")
     assert agent.lacks() == []
     assert (await attempted(agent, sandbox_kind)).output == "hello from behind"
+
+
+# Where a script of npm lies, the link in PATH that leads there, and who made them.
+PREFIXES = {
+    "npm-global": ("me/.npm-global/lib/node_modules/@x/agent/bin/agent", "me/.npm-global/bin/agent"),
+    "toolcache": (
+        "toolcache/node/20.1.0/x64/lib/node_modules/@x/agent/bin/agent",
+        "toolcache/node/20.1.0/x64/bin/agent",
+    ),
+    "nvm": (
+        "me/.nvm/versions/node/v20/lib/node_modules/@x/agent/bin/agent",
+        "me/.nvm/versions/node/v20/bin/agent",
+    ),
+    "homebrew": ("brew/lib/node_modules/@x/agent/bin/agent", "brew/bin/agent"),
+    "cellar": ("brew/Cellar/agent/1.0/libexec/lib/node_modules/@x/agent/bin/agent", "brew/bin/agent"),
+    "home itself": ("me/lib/node_modules/@x/agent/bin/agent", "me/bin/agent"),
+}
+
+
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
+@pytest.mark.parametrize("maker", PREFIXES)
+async def test_an_agent_of_any_npm_prefix_finds_its_modules_and_nothing_of_home(
+    maker: str, sandbox_kind: str, tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, link = PREFIXES[maker]
+    looking = 'cat "$(dirname "$(dirname "$0")")/said"; cat {home}/secret 2> /dev/null || echo " and no secret"\n'
+    script = tool(target, f"#!/bin/sh\n{looking.format(home=tmp_path / 'me')}")
+    (script.parents[1] / "said").write_text("found")
+    secret = tool("me/secret", "the secret")
+    (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / link).symlink_to(os.path.relpath(script, (tmp_path / link).parent))
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    monkeypatch.setenv("PATH", f"{(tmp_path / link).parent}:{os.environ['PATH']}")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)  # where we are root, agents are not
+    assert secret.is_file()
+    shown = program_roots(program_path("agent") or "")
+    assert not [root for root in shown if (tmp_path / "me").is_relative_to(root)], shown
+    if sandbox_kind == "bwrap":  # as root, `process` shows what every user may read
+        assert (await attempted(agent_of("agent"), sandbox_kind)).output == "found and no secret\n"
+    else:
+        assert (await attempted(agent_of("agent"), sandbox_kind)).output.startswith("found")
+
+
+def test_a_toolchain_in_home_shows_its_libraries_and_never_home(
+    tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    tool("me/bin/node", "")
+    modules = tool("me/lib/node_modules/npm/index.js", "").parents[1]
+    assert without_homes([tmp_path / "me/bin/node", tmp_path / "me", tmp_path, Path("/usr")]) == (
+        tmp_path / "me/bin/node",
+        modules,
+        Path("/usr"),
+    )
+
+
+def test_the_program_behind_a_link_of_volta_is_found(
+    tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = ".volta/tools/image/packages/@x/agent"
+    script = tool(f"{package}/lib/node_modules/@x/agent/bin/agent", "#!/bin/sh\n")
+    (tmp_path / package / "bin").mkdir()
+    (tmp_path / package / "bin/agent").symlink_to("../lib/node_modules/@x/agent/bin/agent")
+    shim = tool(".volta/bin/volta-shim", "#!/bin/sh\nexit 127\n")
+    (shim.parent / "agent").symlink_to("volta-shim")
+    tool(".volta/bin/volta", MANAGER.format(real=tmp_path / package / "bin/agent"))
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    assert program_path("agent") == str(script)
+    assert program_roots(str(script)) == (script, tmp_path / package / "lib/node_modules")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Error: Missing optional dependency x\n    at main (x.js:1)\n\nNode.js v20.20.2\n", "Error: Missing optional"),
+        ("warming up\nNo auth type is selected.\n", "No auth type is selected."),
+        ("ValueError: No default model set.\n", "ValueError: No default model set."),
+        ("\x1b[31mred\x1b[0m\n\n", "[31mred[0m"),
+        ("", ""),
+    ],
+)
+def test_the_last_words_of_a_program_say_why_it_ended(said: str, words: str) -> None:
+    assert last_words(said).startswith(words)
+    assert last_words(said).isprintable()
 
 
 def test_a_shim_with_nothing_behind_it_is_told(

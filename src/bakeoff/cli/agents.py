@@ -19,6 +19,7 @@ from bakeoff.cli.flags import (
     RequireAudit,
     Results,
     RunFlags,
+    Sandbox,
     VerifyFlags,
 )
 
@@ -58,8 +59,8 @@ def verify(*, wanted: ExerciseFlags, flags: VerifyFlags) -> None:
 
 
 @command(agents, "list", _HOME)
-def list_agents(*, agent_files: AgentFiles = None, as_json: AsJson = False) -> None:
-    """List the known agents: which are installed, and what each still needs."""
+def list_agents(*, agent_files: AgentFiles = None, sandbox: Sandbox = "auto", as_json: AsJson = False) -> None:
+    """List the known agents: which are installed and start in the sandbox, and what each still needs."""
 
 
 @command(agents, "leaderboard", _HOME)

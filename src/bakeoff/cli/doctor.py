@@ -1,5 +1,6 @@
 """Carry out `bakeoff doctor`: check what this machine has and lacks, and say how to get it."""
 
+import asyncio
 import importlib.util
 import platform
 import shutil
@@ -65,6 +66,22 @@ def look(results: Path) -> Iterator[Finding]:
     yield _disk(results)
     yield from _extras()
     yield _keys()
+    yield from _agents()
+
+
+def _agents() -> Iterator[Finding]:
+    """Try each coding agent that is installed in the sandbox that a run would choose."""
+    from bakeoff.doors.exercises.agents import agent_statuses, known_agents
+    from bakeoff.sandbox import choose_sandbox
+
+    try:
+        statuses = asyncio.run(agent_statuses(known_agents(), choose_sandbox()))
+    except UsageError:  # no sandbox, or an .env that cannot be read: said above
+        return
+    for agent in statuses:
+        if agent.installed:
+            advice = f"reinstall it, {agent.install}, or try another --sandbox" if agent.problem else ""
+            yield Finding(f"agent: {agent.name}", agent.problem is None, agent.problem or agent.version or "", advice)
 
 
 def _node() -> Finding:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from bakeoff._kernel.choices import SandboxName
 from bakeoff.cli.audited import audited
 from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
 from bakeoff.cli.dry_run import print_dry_run
@@ -27,6 +28,7 @@ from bakeoff.doors.exercises.verify import gradable_exercises
 from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.report.formatting import visible
+from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
 from bakeoff.sandbox.process import ProcessSandbox
 from bakeoff.storage.run_folder import RunFolder
@@ -107,26 +109,32 @@ def verify(*, wanted: ExerciseFlags, flags: VerifyFlags) -> int:
     return print_checks(checks, "exercise", ("example", "stub"))
 
 
-def list_agents(*, agent_files: Sequence[Path] | None, as_json: bool) -> None:
-    """Print the known agents, and what each of them needs before it can run."""
-    statuses = agent_statuses(known_agents(agent_files or ()))
+def list_agents(*, agent_files: Sequence[Path] | None, sandbox: SandboxName, as_json: bool) -> None:
+    """Print the known agents, and what each of them needs before it can run. Try those that are installed."""
+    chosen = choose_sandbox(sandbox)
+    statuses = asyncio.run(agent_statuses(known_agents(agent_files or ()), chosen))
     if as_json:
         print_json([{**status.model_dump(mode="json"), "ready": status.ready} for status in statuses])
         return
     shown = table("agent", "installed", "version", "provider", "metered", "needs")
     for status in statuses:
         missing = [] if status.installed else [status.install]
+        missing += [status.problem] if status.problem else []
+        missing += ["--model"] if status.model_required else []
         missing += [f"set {names}" + (" or log in (--use-login)" if status.login else "") for names in status.missing]
         add_row(
             shown,
             status.name,
-            "yes" if status.installed else "no",
+            "no" if not status.installed else "broken" if status.problem else "yes",
             status.version or "–",
             status.provider,
             ", ".join(status.metered) or "not metered",
             "; ".join(missing) or "nothing",
         )
     out().print(shown)
+    out().print(
+        f"versions were asked for in the {chosen.name} sandbox, as a run starts agents; --sandbox chooses another"
+    )
     out().print("also: oracle (submits the example), nop (does nothing), cheat (tampers); they need nothing")
 
 

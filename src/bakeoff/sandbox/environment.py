@@ -1,13 +1,13 @@
 """Build the environment of a sandboxed command from an allow-list, because a deny-list would miss some API key."""
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from bakeoff.protocols import Command, Place
+from bakeoff.sandbox.programs import program_path, program_roots, without_homes
 
 ALLOWED = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 ALLOWED_PREFIX = "LC_"
@@ -24,7 +24,7 @@ def search_path(host: Mapping[str, str]) -> str:
     """Return a PATH with our Python and Node first. Relative entries are dropped: they would search the subject's
     folder.
     """
-    node = shutil.which("node")
+    node = program_path("node")
     ours = [str(Path(sys.prefix) / "bin"), *([str(Path(node).parent)] if node else [])]
     theirs = [entry for entry in host.get("PATH", DEFAULT_PATH).split(os.pathsep) if entry.startswith("/")]
     return os.pathsep.join(dict.fromkeys(ours + theirs))
@@ -59,7 +59,7 @@ def passed_on(command: Command) -> dict[str, str]:
 def toolchain() -> tuple[Path, ...]:
     """Return the host paths that our Python and Node need."""
     roots = [Path(sys.executable), Path(sys.prefix), Path(sys.base_prefix)]
-    node = shutil.which("node")
+    node = program_path("node")
     if node:
-        roots += [Path(node), Path(node).resolve().parent.parent]
-    return tuple(dict.fromkeys(roots))
+        roots += [Path(node), Path(node).resolve().parent.parent, *program_roots(node)]
+    return without_homes(roots)

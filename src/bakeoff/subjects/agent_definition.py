@@ -82,6 +82,13 @@ class Version(_Described):
     command: tuple[Word, ...] = Field(min_length=1)
 
 
+class ModelRule(_Described):
+    """Whether the agent has a model of its own."""
+
+    required: bool = Field(default=False, description="it does not start without --model")
+    example: str | None = Field(default=None, description="a name as this agent writes it, to show to users")
+
+
 class Home(_Described):
     """The contents of the agent's private HOME. Nothing else of the user's is ever there."""
 
@@ -113,6 +120,7 @@ class AgentDefinition(_Described):
     default_provider: ProviderName
     install: Install
     version: Version | None = None
+    model: ModelRule = ModelRule()
     meter: dict[str, MeterRule] = Field(default={}, description="by provider; without an entry it is not metered")
     home: Home = Home()
     require: tuple[Required, ...] = ()
@@ -173,6 +181,13 @@ class AgentDefinition(_Described):
             if not any(environment.get(name, "").strip() for name in names):
                 told.append(" or ".join(names))
         return told
+
+    def lacks_model(self, model: str | None) -> str | None:
+        """Return what to do about a model that is missing, or None if none is."""
+        if model is not None or not self.model.required:
+            return None
+        example = f", for instance --model {self.model.example}" if self.model.example else ""
+        return f"it has no model of its own: add --model{example}"
 
     def handed_over(self, provider: str) -> tuple[str, ...]:
         """Return the variables of the user's environment whose values the agent is given."""

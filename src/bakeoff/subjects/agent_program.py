@@ -1,22 +1,26 @@
-"""Find an agent's program, the files that it needs, and its version."""
+"""Ask an agent's program for its version, and try whether a sandbox can start it."""
 
 import os
-import shutil
-import subprocess
+import re
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
+from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.environment import inherited, search_path
+from bakeoff.sandbox.programs import program_path, program_roots, said_by
 from bakeoff.subjects.agent_definition import AgentDefinition
 
 _SECONDS = 15.0
-_LONGEST = 100
+_TRIAL_SECONDS = 60.0  # to print a version in a sandbox: some programs unpack themselves first
+_LONGEST, _LONGEST_WORDS = 100, 300
+_ERROR = re.compile(r"(?:\w*(?:Error|Exception)\b[^:]*|error|fatal)(?:\s*\[[\w-]+\])?: \S", re.IGNORECASE)
+_QUIET = {"NO_COLOR": "1", "CI": "1"}
 _LOOK = """\
 found=$(command -v -- "$1") && [ -x "$found" ] || exit 1
 first=$(head -c 300 "$found" | tr -d '\\000' | head -n 1)
@@ -29,64 +33,6 @@ shift
 [ "$1" != -S ] || shift
 command -v -- "$1"
 """
-_MANAGED = {"versions", "installs"}  # folders in which version managers keep installed versions
-
-
-def program_roots(program: str) -> tuple[Path, ...]:
-    """Return the host paths that a sandbox must show so that the program can run."""
-    if "/" not in program:
-        return ()
-    path = Path(program)
-    ends = [path, path.resolve()]
-    return tuple(dict.fromkeys(root for end in ends for root in _roots(end)))
-
-
-def _roots(path: Path) -> list[Path]:
-    for parent in path.parents:
-        if (parent / "pyvenv.cfg").is_file():
-            return [path, parent, *_base_python(parent)]
-    parts = path.parts
-    if "node_modules" in parts:
-        return [path, Path(*parts[: parts.index("node_modules") + 1])]
-    prefix = path.parent.parent
-    managed = path.parent.name == "bin" and _MANAGED & {prefix.parent.name, prefix.parent.parent.name}
-    return [path, prefix] if managed else [path]
-
-
-def program_path(program: str) -> str | None:
-    """Return the program's path on this machine; for a version manager's shim, the path of the program behind it."""
-    found = _which(program)
-    return _behind(found) if found and is_shim(found) else found
-
-
-def _which(program: str) -> str | None:
-    """Return an absolute path: a relative one would be searched in the folder that the program is started in."""
-    found = shutil.which(program)
-    # Not resolved: a program may look for its files beside the link.
-    return str(Path(found).absolute()) if found else None
-
-
-def is_shim(path: str) -> bool:
-    """Return whether the path is a script that looks for a version each time, in folders that no sandbox shows."""
-    return Path(path).parent.name == "shims"
-
-
-@lru_cache(maxsize=256)
-def _behind(shim: str) -> str | None:
-    """Ask the version manager for the program. All managers with a folder of shims can be asked in the same way."""
-    root, name = Path(shim).parent.parent, Path(shim).name
-    manager = root.name.lstrip(".")
-    asked = shutil.which(str(root / "bin" / manager)) or shutil.which(manager)
-    if asked is None:
-        return None
-    said = (_said_by(asked, "which", name) or "").strip()
-    return shutil.which(said) if "/" in said and not is_shim(said) else None
-
-
-def _base_python(venv: Path) -> list[Path]:
-    """Return the Python installation that a virtual environment was made with."""
-    found = (venv / "bin" / "python").resolve()
-    return [found.parent.parent] if found.exists() and not found.is_relative_to("/usr") else []
 
 
 def is_installed(program: str, image: DockerSandbox | None = None) -> bool:
@@ -103,12 +49,42 @@ async def is_found_in(sandbox: Sandbox, program: str, env: Mapping[str, str], re
         return (await sandbox.run(Command(argv, place, _SECONDS, env=env, readable=readable))).ok
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What became of an agent that was asked for its version in a sandbox."""
+
+    version: str | None = None
+    problem: str | None = None
+
+
+async def try_to_start(definition: AgentDefinition, sandbox: Sandbox) -> Started:
+    """Ask an agent for its version in the sandbox, as a trial would start it. Without a key, a login and a network."""
+    if definition.version is None:
+        return Started()
+    program, *rest = definition.version.command
+    found = program if isinstance(sandbox, DockerSandbox) else program_path(program)
+    if found is None:
+        return Started(problem=f"`{program}` is not installed")
+    try:
+        async with open_place() as place:
+            readable = program_roots(found)
+            command = Command((found, *rest), place, _TRIAL_SECONDS, env=_QUIET, readable=readable)
+            done = await sandbox.run(command)
+    except InfraError as error:
+        return Started(problem=str(error))
+    if done.ok:
+        return Started(first_line((done.stdout or done.stderr).decode(errors="replace")))
+    words = last_words(done.stderr.decode(errors="replace")) or last_words(done.stdout.decode(errors="replace"))
+    how = f"exit code {done.exit_code}" if done.stop == "exited" else done.stop
+    return Started(problem=f"it does not start in the {sandbox.name} sandbox ({how}){f': {words}' if words else ''}")
+
+
 def version_of(definition: AgentDefinition, image: DockerSandbox | None = None) -> str | None:
     """Return the version that the program prints; None where it prints none or is missing."""
     if definition.version is None:
         return None
     command = definition.version.command
-    return _asked(command) if image is None else _first_line(_asked_in(image, command) or "")
+    return _asked(command) if image is None else first_line(_asked_in(image, command) or "")
 
 
 @lru_cache(maxsize=256)
@@ -118,26 +94,27 @@ def _asked_in(image: DockerSandbox, command: tuple[str, ...]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _asked(command: tuple[str, ...]) -> str | None:
-    program = _which(command[0])
+    program = program_path(command[0])
     if program is None:
         return None
     # With a HOME of its own, so that the program leaves nothing in the user's.
     with tempfile.TemporaryDirectory(prefix="bakeoff-version-", ignore_cleanup_errors=True) as home:
-        env = {**inherited(os.environ), "PATH": search_path(os.environ), "HOME": home, "NO_COLOR": "1", "CI": "1"}
-        return _first_line(_said_by(program, *command[1:], cwd=home, env=env) or "")
+        env = {**inherited(os.environ), "PATH": search_path(os.environ), "HOME": home, **_QUIET}
+        return first_line(said_by(program, *command[1:], cwd=home, env=env) or "")
 
 
-def _said_by(*argv: str, **where: Any) -> str | None:
-    """Return what a program on this machine prints; None where it fails."""
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False, **where
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return (done.stdout or done.stderr).decode(errors="replace") if done.returncode == 0 else None
-
-
-def _first_line(said: str) -> str | None:
+def first_line(said: str) -> str | None:
+    """Return the first line that a program prints, as its version."""
     lines = said.strip().splitlines()
-    return ("".join(char for char in lines[0] if char.isprintable())[:_LONGEST] or None) if lines else None
+    return (_printable(lines[0])[:_LONGEST] or None) if lines else None
+
+
+def last_words(said: str) -> str:
+    """Return the line that says why a program ended: the last one, or the error above a stack trace."""
+    lines = [stripped for line in said.splitlines() if (stripped := _printable(line).strip())]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return (errors or lines or [""])[-1][:_LONGEST_WORDS]
+
+
+def _printable(line: str) -> str:
+    return "".join(char for char in line if char.isprintable())

@@ -21,6 +21,7 @@ from bakeoff.plan import SubjectSpec, describe, read_options
 from bakeoff.protocols import Command, Needs, Place, Resource, Sandbox, Task
 from bakeoff.record import Step, Text, Transcript
 from bakeoff.sandbox.docker import DockerSandbox
+from bakeoff.sandbox.programs import program_path, program_roots
 from bakeoff.sandbox.untrusted_files import open_folder, write_below
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.subjects.agent_definition import (
@@ -33,8 +34,10 @@ from bakeoff.subjects.agent_definition import (
     expand_variables,
 )
 from bakeoff.subjects.agent_login import is_address, login_files, login_secrets
-from bakeoff.subjects.agent_program import is_found_in, is_installed, program_path, program_roots, version_of
+from bakeoff.subjects.agent_program import is_found_in, is_installed, last_words, try_to_start, version_of
 from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
+from bakeoff.toolchains.agent_packages import AgentPackages, OpenPackages
+from bakeoff.toolchains.commands import Brought
 
 if TYPE_CHECKING:  # slow to import, and not every agent is metered
     from bakeoff.meter import OpenMeter, Upstream
@@ -70,6 +73,7 @@ class AgentRun(FrozenModel):
     metered: bool = False
     stdout: str = ""
     stderr: str = ""
+    last_words: str = ""  # the line of stderr, or else of stdout, that says why a failed agent ended
     touched: tuple[str, ...] = ()
     refused: dict[str, str] = {}
     patch: str = ""
@@ -86,10 +90,11 @@ def agent_run_in(transcript: Transcript) -> AgentRun:
 
 @dataclass(frozen=True, slots=True)
 class TaskFiles:
-    """The values of `{sourceFiles}` and `{testFiles}` for one case."""
+    """The values of `{sourceFiles}` and `{testFiles}` for one case, and the packages that its tests need."""
 
     sources: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
+    packages: AgentPackages | None = None
 
 
 class CliAgentOptions(FrozenModel):
@@ -109,6 +114,10 @@ class Launch:
     home: Mapping[str, bytes] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()
     network: bool = False
+
+    def with_packages(self, brought: Brought) -> "Launch":
+        """Return the launch of an agent that can also use packages in its workspace."""
+        return replace(self, env={**brought.env, **self.env}, readable=(*self.readable, *brought.readable))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +167,8 @@ class CommandAgent:
             else f"{names} is not set, which {self.provider} needs"
             for names in missing
         ]
-        return [*self._lacks_program(), *(found or self._lacks_meter())]
+        model = self.definition.lacks_model(self.model)
+        return [*self._lacks_program(), *([model] if model else []), *(found or self._lacks_meter())]
 
     def _lacks_program(self) -> list[str]:
         program, image = self.definition.command[0], self._image()
@@ -218,7 +228,8 @@ class CommandAgent:
             from bakeoff.meter import Meter
 
             shared = (Meter(),)
-        return Needs(workspace=True, resources=shared)
+        packages = {known.packages.key: known.packages for known in self.files.values() if known.packages}
+        return Needs(workspace=True, resources=(*shared, *packages.values()))
 
     def _upstream(self) -> "Upstream | None":
         """Return the provider behind the meter; None where the agent runs without it."""
@@ -236,19 +247,30 @@ class CommandAgent:
         workspace = _sandboxed(task)
         image = workspace.sandbox if isinstance(workspace.sandbox, DockerSandbox) else None
         version = await asyncio.to_thread(version_of, self.definition, image)
+        brought = await self._bring_packages(task, workspace)
         upstream = self._upstream()
         if upstream is None:
-            launch = await asyncio.to_thread(self._launch, task, workspace, {})
+            launch = (await asyncio.to_thread(self._launch, task, workspace, {})).with_packages(brought)
             run = await carry_out(task, replace(launch, network=True), self.watch)
             await self._check_started(run, workspace, launch)
+            await self._check_unmetered(run, workspace)
             told = Transcript(output=run.stdout, metadata={"metered": False})
         else:
-            run, told = await self._metered(task, workspace, upstream)
+            run, told = await self._metered(task, workspace, upstream, brought)
         run = run.model_copy(update={"version": version, "metered": upstream is not None})
         return with_run(told, run)
 
+    async def _bring_packages(self, task: Task, workspace: SandboxedWorkspace) -> Brought:
+        """Put the packages of the case's tests into the workspace, if it has any."""
+        wanted = self.files.get(task.case_id, TaskFiles()).packages
+        if wanted is None:
+            return Brought()
+        packages: OpenPackages = task.resources[wanted.key]
+        files = await asyncio.to_thread(read_tree, workspace.folder)
+        return await packages.bring(workspace.place, files.files)
+
     async def _metered(
-        self, task: Task, workspace: SandboxedWorkspace, upstream: "Upstream"
+        self, task: Task, workspace: SandboxedWorkspace, upstream: "Upstream", brought: Brought
     ) -> tuple[AgentRun, Transcript]:
         from bakeoff.meter import METER
 
@@ -256,7 +278,7 @@ class CommandAgent:
         async with meter.open_trial(task, [upstream], place=workspace.place) as trial:
             access = trial.access(workspace.sandbox.name, network=self.network)
             pointed = {"meterUrl": trial.base_url(access, upstream.name), "meterToken": trial.token}
-            launch = await asyncio.to_thread(self._launch, task, workspace, pointed)
+            launch = (await asyncio.to_thread(self._launch, task, workspace, pointed)).with_packages(brought)
             # Real keys never enter the sandbox, whatever the names of their variables.
             keys = [key for key in (upstream.key, *self._keys().values()) if key]
             reaching = replace(
@@ -270,6 +292,8 @@ class CommandAgent:
         trial.check()
         assert run is not None, "the meter stops an agent only with an error"
         await self._check_started(run, workspace, launch)
+        if _did_nothing(run) and not trial.log.models:
+            raise self._never_asked(run)
         return run, trial.transcript()
 
     def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Mapping[str, str]) -> Launch:
@@ -303,6 +327,26 @@ class CommandAgent:
                 permanent=True,
             )
 
+    async def _check_unmetered(self, run: AgentRun, workspace: SandboxedWorkspace) -> None:
+        """Raise if an agent did nothing and cannot even print its version: nobody sees what an unmetered one asks."""
+        if not _did_nothing(run):
+            return
+        problem = (await try_to_start(self.definition, workspace.sandbox)).problem
+        if problem is not None:
+            raise InfraError(f"`{self.definition.command[0]}`: {problem}", permanent=True)
+
+    def _never_asked(self, run: AgentRun) -> InfraError:
+        """Return the error of an agent that ended before it asked its model anything: it was never at work."""
+        why = f": {run.last_words}" if run.last_words else ""
+        return InfraError(
+            f"`{self.definition.command[0]}` never asked its model, and ended with exit code {run.exit_code}{why}",
+            permanent=True,
+        )
+
+
+def _did_nothing(run: AgentRun) -> bool:
+    return run.stop == "exited" and run.exit_code != 0 and not run.touched
+
 
 async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> AgentRun:
     """Run a command in the trial's workspace within the agent's time. When this returns, none of its processes is
@@ -331,13 +375,15 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
     await asyncio.to_thread(_made_readable, workspace.folder)
     after = await asyncio.to_thread(read_tree, workspace.folder, before.files)
     changes = changes_between(before, after)
+    stdout, stderr = _tail(done.stdout), _tail(done.stderr)
     return AgentRun(
         exit_code=done.exit_code,
         stop=done.stop,
         seconds=round(own_seconds, 3),
         limit=limit,
-        stdout=_tail(done.stdout),
-        stderr=_tail(done.stderr),
+        stdout=stdout,
+        stderr=stderr,
+        last_words="" if done.ok else last_words(stderr) or last_words(stdout),
         touched=changes.weightiest(_MOST_TOUCHED),
         refused={name: after.refused[name] for name in changes.refused[:50]},
         patch=changes.patch,

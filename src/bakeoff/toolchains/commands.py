@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,14 @@ _TESTS_BY_SCRIPT = re.compile(r"(?:corepack\s+)?(?:yarn|pnpm)(?:\s+run)?\s+test"
 _NAME = "exercise"
 
 
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What a command in the workspace needs so that it can use the packages there."""
+
+    readable: tuple[Path, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
 def split_command(command: str) -> tuple[str | None, str]:
     """Return the part that installs, which needs a network and no candidate, and the part that tests."""
     found = _INSTALLS.fullmatch(command)
@@ -107,6 +115,18 @@ class CommandRunner:
         if done.stop != "exited":
             return stopped_by_limit(done)
         return report.check(self.command, done, next(iter(taken.files.values()), None))
+
+    async def bring(self, place: Place, files: Mapping[str, str]) -> Brought:
+        """Put what the command installs into an agent's workspace, so that the rest of the command works there."""
+        install, _ = split_command(self.command)
+        if install is None:
+            return Brought()
+        files = without_package_names(files)
+        installed = await self._installed(install, files)
+        manifests = {name: text.encode() for name, text in files.items() if _MANIFESTS.fullmatch(name)}
+        await asyncio.to_thread(put_files, place, manifests)
+        await asyncio.to_thread(_bring, installed, place)
+        return Brought((installed,), _offline_settings(installed))
 
     async def _installed(self, install: str, files: Mapping[str, str]) -> Path:
         manifests = {name: text for name, text in files.items() if _MANIFESTS.fullmatch(name)}

@@ -43,7 +43,9 @@ class Track:
     suffixes: tuple[str, ...]
     runner: Literal["jest", "pytest", "command"] = "command"
     command: str | None = None
-    """The command that people type to run an exercise's tests; None if we know none."""
+    """The command that agents type to run an exercise's tests; None if we know none."""
+    type_command: str | None = None
+    """The command that agents type to check types, where types are graded."""
     fence: str = ""
     node: bool = False
     test_patterns: tuple[str, ...] = (*TEST_PATTERNS, "test-*")
@@ -67,7 +69,8 @@ TYPESCRIPT = Track(
     language="TypeScript",
     suffixes=(".ts", ".tsx"),
     runner="jest",
-    command="corepack yarn && corepack yarn test",
+    command="node_modules/.bin/jest",  # unlike `npx jest`, it never asks a registry
+    type_command="node_modules/.bin/tsc --noEmit",
     fence="ts",
     node=True,
     test_patterns=("*.test.*", "*.spec.*", "*_test.*", "test-*"),

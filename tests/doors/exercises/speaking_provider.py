@@ -1,4 +1,4 @@
-"""A provider on loopback that real agents accept: three wire formats, streamed or not, with calls of tools."""
+"""A provider on loopback that real agents accept: four wire formats, streamed or not, with calls of tools."""
 
 import json
 import threading
@@ -14,11 +14,12 @@ INPUT, OUTPUT = 10, 5
 
 @dataclass(frozen=True)
 class Turn:
-    """One answer: a text, or a call of a tool."""
+    """One answer: a text, or a call of a tool with arguments, or with a text of its own where it is a custom tool."""
 
     say: str = "Done."
     tool: str | None = None
     arguments: Json = field(default_factory=dict)
+    custom: str | None = None
 
 
 @dataclass
@@ -28,6 +29,7 @@ class SpeakingProvider:
     turns: list[Turn] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     models: list[str] = field(default_factory=list)  # that were asked for, one for each answer
+    received: list[Json] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         provider = self
@@ -37,7 +39,9 @@ class SpeakingProvider:
 
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                provider.keys.add(self.headers.get("x-api-key") or self.headers.get("authorization") or "")
+                names = ("x-api-key", "x-goog-api-key", "authorization")
+                provider.keys.add(next((self.headers[name] for name in names if name in self.headers), ""))
+                provider.received.append(asked)
                 kind, body = provider.answer(self.path.partition("?")[0], asked)
                 self.send_response(200)
                 self.send_header("content-type", kind)
@@ -75,15 +79,32 @@ class SpeakingProvider:
     def answer(self, path: str, asked: Json) -> tuple[str, bytes]:
         if path.endswith("count_tokens"):
             return "application/json", json.dumps({"input_tokens": INPUT}).encode()
-        self.models.append(asked.get("model", "?"))
-        wanted = bool(self.turns) and (bool(asked.get("tools")) or self.turns[0].tool is None)
-        turn = self.turns.pop(0) if wanted else Turn()
+        if path.endswith(":countTokens"):
+            return "application/json", json.dumps({"totalTokens": INPUT}).encode()
+        model = path.rpartition("/")[2].partition(":")[0] if "enerateContent" in path else asked.get("model", "?")
+        self.models.append(model)
+        wanted = bool(self.turns) and (_offers_tools(asked) or self.turns[0].tool is None)
+        turn = self.turns.pop(0) if wanted else Turn(_json_asked_for(asked) or "Done.")
         speak = {"chat/completions": _chat, "responses": _responses, "messages": _messages}
+        speak |= {":generateContent": _gemini, ":streamGenerateContent": _gemini}
         wire = next(wire for end, wire in speak.items() if path.endswith(end))
-        whole, events = wire(turn, asked.get("model", "?"))
-        if not asked.get("stream"):
+        whole, events = wire(turn, model)
+        if not asked.get("stream") and ":stream" not in path:
             return "application/json", json.dumps(whole).encode()
         return "text/event-stream", b"".join(events)
+
+
+def _offers_tools(asked: Json) -> bool:
+    items = asked.get("input")
+    kinds = [item.get("type") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return bool(asked.get("tools")) or "additional_tools" in kinds
+
+
+def _json_asked_for(asked: Json) -> str | None:
+    """Gemini asks a model how difficult a task is, before it chooses one for the task."""
+    schema = asked.get("generationConfig", {}).get("responseJsonSchema")
+    kinds = {"INTEGER": 50, "NUMBER": 0.5, "STRING": "flash"}
+    return schema and json.dumps({name: kinds[about["type"]] for name, about in schema["properties"].items()})
 
 
 def _event(data: Json, *, named: bool = False) -> bytes:
@@ -118,6 +139,8 @@ def _responses(turn: Turn, model: str) -> tuple[Json, Iterator[bytes]]:
     if turn.tool:
         item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": turn.tool, "status": "completed"}
         item["arguments"] = json.dumps(turn.arguments)
+    if turn.custom is not None:
+        item = {**item, "type": "custom_tool_call", "input": turn.custom}
     usage = {"input_tokens": INPUT, "output_tokens": OUTPUT, "total_tokens": INPUT + OUTPUT}
     usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}  # type: ignore[dict-item]
     begun: Json = {"id": "resp_1", "object": "response", "created_at": 1, "model": model, "output": []}
@@ -127,10 +150,10 @@ def _responses(turn: Turn, model: str) -> tuple[Json, Iterator[bytes]]:
         yield _event({"type": "response.created", "response": {**begun, "status": "in_progress"}}, named=True)
         place = {"output_index": 0}
         yield _event({"type": "response.output_item.added", **place, "item": item}, named=True)
-        if turn.tool:
+        if turn.tool and turn.custom is None:
             done = {"item_id": "fc_1", "arguments": item["arguments"]}
             yield _event({"type": "response.function_call_arguments.done", **place, **done}, named=True)
-        else:
+        elif not turn.tool:
             delta = {"item_id": "msg_1", "content_index": 0, "delta": turn.say, "logprobs": []}
             yield _event({"type": "response.output_text.delta", **place, **delta}, named=True)
         yield _event({"type": "response.output_item.done", **place, "item": item}, named=True)
@@ -163,3 +186,13 @@ def _messages(turn: Turn, model: str) -> tuple[Json, Iterator[bytes]]:
         yield _event({"type": "message_stop"}, named=True)
 
     return whole, events()
+
+
+def _gemini(turn: Turn, model: str) -> tuple[Json, Iterator[bytes]]:
+    part: Json = {"text": turn.say}
+    if turn.tool:
+        part = {"functionCall": {"name": turn.tool, "args": turn.arguments}}
+    usage = {"promptTokenCount": INPUT, "candidatesTokenCount": OUTPUT, "totalTokenCount": INPUT + OUTPUT}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    whole: Json = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": "r-1"}
+    return whole, iter([_event(whole)])

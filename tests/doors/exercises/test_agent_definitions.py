@@ -9,6 +9,7 @@ import pytest
 from bakeoff.doors import exercises
 from bakeoff.doors.exercises.agents import agent_statuses, known_agents, read_agent
 from bakeoff.errors import UsageError
+from bakeoff.sandbox import choose_sandbox
 from bakeoff.subjects.agent_definition import AgentDefinition, Values, expand_command, expand_variables
 
 from .small_tracks import agent_file
@@ -140,7 +141,9 @@ def test_a_home_is_given_nothing_from_outside_of_it(tmp_path: Path, path: str) -
         read_agent(agent_file(tmp_path, "mine", "true", home={"login": [path]}))
 
 
-def test_the_list_says_what_is_installed_and_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_list_says_what_is_installed_and_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("MINE_KEY", "OTHER_KEY"):
         monkeypatch.delenv(name, raising=False)
@@ -154,14 +157,28 @@ def test_the_list_says_what_is_installed_and_what_is_missing(tmp_path: Path, mon
         )
     )
     there = here.model_copy(update={"name": "there", "command": ("no-such-program",), "version": None})
-    one, other = agent_statuses({"here": here, "there": there})
+    sandbox = choose_sandbox("process")
+    one, other = await agent_statuses({"here": here, "there": there}, sandbox)
     assert (one.installed, one.version, one.missing) == (True, "here 1.2", ("MINE_KEY or OTHER_KEY",))
     assert (other.installed, other.version, other.ready) == (False, None, False)
     monkeypatch.setenv("OTHER_KEY", "k")
-    assert agent_statuses({"here": here})[0].ready
+    assert (await agent_statuses({"here": here}, sandbox))[0].ready
 
 
-def test_a_version_that_hangs_or_fails_is_unknown() -> None:
+@pytest.mark.parametrize("sandbox", ["process", "bwrap"])
+async def test_the_list_says_why_an_agent_does_not_start_in_the_sandbox(sandbox: str) -> None:
     about = {"name": "x", "defaultProvider": "p", "install": {"method": "other"}, "command": ["sh"]}
-    failing = AgentDefinition.model_validate({**about, "version": {"command": ["sh", "-c", "echo 1; exit 3"]}})
-    assert agent_statuses({"x": failing})[0].version is None
+    script = "echo 'Error: Missing optional dependency x. Reinstall it' >&2; echo '    at main (x.js:1:2)' >&2; exit 3"
+    failing = AgentDefinition.model_validate({**about, "version": {"command": ["sh", "-c", script]}})
+    [status] = await agent_statuses({"x": failing}, choose_sandbox(sandbox))
+    assert (status.installed, status.version, status.ready) == (True, None, False)
+    assert status.problem == (
+        f"it does not start in the {sandbox} sandbox (exit code 3): Error: Missing optional dependency x. Reinstall it"
+    )
+
+
+def test_an_agent_without_a_model_of_its_own_says_what_to_type() -> None:
+    mini = known_agents()["mini"]
+    assert mini.lacks_model(None) == "it has no model of its own: add --model, for instance --model openai/gpt-5-mini"
+    assert mini.lacks_model("openai/gpt-4o") is None
+    assert [name for name, agent in known_agents().items() if agent.model.required] == ["goose", "mini"]

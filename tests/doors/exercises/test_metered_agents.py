@@ -136,3 +136,29 @@ async def test_what_an_agents_model_said_is_replayed_without_a_provider(
     assert (first.verdict, again.verdict) == (Verdict.PASS, Verdict.PASS), again
     assert again.spent.tokens == first.spent.tokens == 15
     assert len(provider.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict"),
+    [
+        ("echo 'No auth type is selected.' >&2; exit 1", Verdict.INFRA),
+        ("echo 'x = 1' > double.py; exit 1", Verdict.FAIL),  # it was at work, whatever it left
+        ("exit 0", Verdict.FAIL),
+        (f"{ASKING}\nrm -f double.py; exit 1", Verdict.FAIL),
+    ],
+)
+async def test_an_agent_that_fails_before_it_asks_its_model_never_started(
+    track: Path, tmp_path: Path, provider: Loopback, monkeypatch: pytest.MonkeyPatch, script: str, verdict: Verdict
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+    file = agent_file(tmp_path, "asking", script, **METERED)
+    plan = planned(track, "asking", agent_files=[file], wanted=["double"])
+    [record] = (await carried_out(plan, tmp_path)).values()
+    assert record.verdict is verdict, (record.failure, record.scores)
+    if verdict is Verdict.INFRA:
+        assert record.failure is not None
+        assert record.failure.permanent
+        assert record.failure.message == (
+            "`sh` never asked its model, and ended with exit code 1: No auth type is selected."
+        )

@@ -86,6 +86,7 @@ PARTS = [
     Part("opencode", "openai", "gpt-5-mini", BASH),
     Part("mini", "openai", "openai/gpt-4o", Turn(tool="bash", arguments={"command": SOLVE}), (SUBMIT,)),
     Part("aider", "openai", "openai/gpt-4o", Turn(say=EDIT)),
+    Part("gemini", "google", "gemini-2.5-pro", Turn(tool="run_shell_command", arguments={"command": SOLVE})),
 ]
 
 
@@ -101,7 +102,7 @@ def environment(part: Part, speaking: SpeakingProvider) -> dict[str, str]:
     proxies = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
     env = {name: value for name, value in os.environ.items() if name.upper() not in proxies}
     env |= {"PATH": search_path(part.agent), "NO_COLOR": "1"}
-    for family, end in (("OPENAI", "/v1"), ("ANTHROPIC", "")):
+    for family, end in (("OPENAI", "/v1"), ("ANTHROPIC", ""), ("GEMINI", "")):
         env |= {f"{family}_API_KEY": CANARY, f"{family}_BASE_URL": speaking.url + end}
     return env
 

@@ -1,5 +1,6 @@
 """Agents and controls through whole runs: what they see, and how their attempts end."""
 
+import json
 import os
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from bakeoff.record import Verdict
 from bakeoff.sandbox.process import ProcessSandbox
 
 from .exercise_runs import CANARY, SOLVE, carried_out, outcome, planned, said, tried
-from .small_tracks import agent_file, bytes_of, overwrite
+from .small_tracks import agent_file, bytes_of, overwrite, write_track
 
 pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
 
@@ -184,3 +185,38 @@ def test_a_checkout_that_root_alone_may_read_is_read_by_us(track: Path) -> None:
     if os.geteuid() == 0:
         (track / "exercises/practice/double/double.py").chmod(0o400)
     assert len(find_exercises(track).exercises) == 2
+
+
+TWICE = {
+    ".docs/instructions.md": "Double a number.\n",
+    ".meta/config.json": json.dumps({"files": {"solution": ["twice.ts"], "test": ["twice.test.ts"]}}),
+    ".meta/proof.ci.ts": "export const twice = (n: number): number => 2 * n\n",
+    "babel.config.cjs": "module.exports = { presets: [['@exercism/babel-preset-typescript', { corejs: '3.37' }]] }\n",
+    "package.json": "{}\n",
+    "twice.ts": "export const twice = (n: number): number => n\n",
+    "twice.test.ts": (
+        "import { expect, it } from '@jest/globals'\nimport { twice } from './twice'\n\n"
+        "it('doubles', () => expect(twice(2)).toBe(4))\n"
+    ),
+}
+TESTS_ITSELF = """\
+node_modules/.bin/jest > log 2>&1 && exit 3
+grep -q 'Tests: .*1 failed' log || { cat log; exit 4; }
+touch node_modules/mine 2> /dev/null && exit 5
+echo 'export const twice = (n: number): number => n + n' > twice.ts
+node_modules/.bin/jest > log 2>&1 || { cat log; exit 6; }
+node_modules/.bin/tsc --noEmit || exit 7
+rm log
+"""
+
+
+async def test_an_agent_runs_the_tests_and_the_type_check_that_it_is_told_of_offline(tmp_path: Path) -> None:
+    """With the configuration of the published track, whose Babel preset is installed too."""
+    root = write_track(tmp_path / "track", "typescript", twice=TWICE)
+    plan = planned(root, "mine", agent_files=[agent_file(tmp_path, "mine", TESTS_ITSELF)], timeout=120.0)
+    prompt = plan.cases[0].prompt
+    assert "- Test command: `node_modules/.bin/jest` (its packages are installed" in prompt
+    assert "- Type check, which counts too: `node_modules/.bin/tsc --noEmit`" in prompt
+    [record] = (await carried_out(plan, tmp_path, sandbox="bwrap")).values()
+    assert record.verdict is Verdict.PASS, (record.failure, record.scores, record.transcript)
+    assert outcome(record).get("tampering", []) == outcome(record).get("touched", []) == []

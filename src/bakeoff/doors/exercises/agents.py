@@ -1,16 +1,17 @@
 """List the agents: those that ship, those that the user describes, and which of them can be used here."""
 
-import shutil
+import asyncio
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.yaml_with_lines import read_yaml
 from bakeoff.errors import UsageError
+from bakeoff.protocols import Sandbox
+from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.subjects.agent_definition import AgentDefinition
-from bakeoff.subjects.agent_program import version_of
+from bakeoff.subjects.agent_program import Started, is_installed, try_to_start
 
 _SHIPPED = Path(__file__).with_name("shipped")
 # The best known agents come first in lists; others follow by name.
@@ -20,7 +21,7 @@ _ORDER = (
 )
 CONTROLS = ("oracle", "nop", "cheat")
 """Names of the subjects that test the exercises. They are not agents."""
-_VERSIONS_AT_ONCE = 8  # each starts a program, and some programs are slow
+_AT_ONCE = 4  # each starts a program, and some programs are slow
 
 
 def read_agent(file: Path) -> AgentDefinition:
@@ -50,33 +51,41 @@ class AgentStatus(FrozenModel):
     description: str
     installed: bool
     version: str | None
+    problem: str | None  # why it does not start in the sandbox
     provider: str
     missing: tuple[str, ...]  # environment variables
     metered: tuple[str, ...]  # providers whose traffic we can meter
     login: bool  # a login can replace a key
+    model_required: bool  # it does not start without --model
     install: str
 
     @property
     def ready(self) -> bool:
-        return self.installed and not self.missing
+        return self.installed and not self.missing and self.problem is None
 
 
-def agent_statuses(agents: Mapping[str, AgentDefinition]) -> list[AgentStatus]:
-    """Return what this machine has of each agent. The programs are asked for their versions in parallel."""
+async def agent_statuses(agents: Mapping[str, AgentDefinition], sandbox: Sandbox) -> list[AgentStatus]:
+    """Return what this machine has of each agent. Each that is installed is asked for its version in the sandbox."""
+    image = sandbox if isinstance(sandbox, DockerSandbox) else None
+    room = asyncio.Semaphore(_AT_ONCE)
     environment = read_environment()
-    with ThreadPoolExecutor(_VERSIONS_AT_ONCE) as pool:
-        versions = list(pool.map(version_of, agents.values()))
-    return [
-        AgentStatus(
+
+    async def status(agent: AgentDefinition) -> AgentStatus:
+        async with room:
+            installed = await asyncio.to_thread(is_installed, agent.command[0], image)
+            started = await try_to_start(agent, sandbox) if installed else Started()
+        return AgentStatus(
             name=agent.name,
             description=agent.description,
-            installed=shutil.which(agent.command[0]) is not None,
-            version=version,
+            installed=installed,
+            version=started.version,
+            problem=started.problem,
+            model_required=agent.model.required,
             provider=agent.default_provider,
             missing=tuple(agent.missing(agent.default_provider, environment)),
             metered=tuple(agent.meter),
             login=bool(agent.home.login),
             install=agent.install.hint,
         )
-        for agent, version in zip(agents.values(), versions, strict=True)
-    ]
+
+    return list(await asyncio.gather(*map(status, agents.values())))

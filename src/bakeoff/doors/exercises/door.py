@@ -18,6 +18,7 @@ from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
+from bakeoff.toolchains.agent_packages import packages_of
 
 if TYPE_CHECKING:
     from bakeoff.report.blocks import Section
@@ -38,7 +39,10 @@ class ExercisesDoor(Door):
         settings = {case.id: graded_case(case).settings for case in plan.cases}
         agent = partial(
             CommandAgent.from_spec,
-            files={name: TaskFiles(each.solution, each.tests) for name, each in settings.items()},
+            files={
+                name: TaskFiles(each.solution, each.tests, packages_of(each, sandbox))
+                for name, each in settings.items()
+            },
             watch=show_changes if plan.settings.get("show_progress") is True else None,
             sandbox=sandbox,
             limited=options.max_cost is not None or options.max_total_tokens is not None,

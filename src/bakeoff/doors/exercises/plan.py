@@ -19,6 +19,7 @@ from bakeoff.grading.cutting import hide_share
 from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.subjects.agent_definition import AgentDefinition
 from bakeoff.subjects.command_agent import CLI_AGENT, GRACE_SECONDS
+from bakeoff.toolchains.commands import split_command
 from bakeoff.toolchains.tracks import starts_processes
 
 DOOR = "exercises"
@@ -41,6 +42,7 @@ Solve the programming exercise below by editing files in the current folder.
 - Nobody will answer questions. Decide yourself, finish the work, and stop."""
 
 _MORE_TESTS = " So do further tests of the same kind, which are not here."
+_INSTALLED = " (its packages are installed in `node_modules`, read-only; no network is needed)"
 _NO_PROCESSES = "\n- Your solution must not start other processes: it cannot while the tests run."
 
 
@@ -68,9 +70,10 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
     # Only the example shows that the other tests still run, and which they are.
     shown = hide_share(exercise.files, exercise.tests, hidden, seed) if exercise.example else {}
     tags = {"track": track.slug, "language": track.fence}
+    types = request.type_check and track.runner == "jest" and not command
     return Case(
         id=exercise.name,
-        prompt=build_prompt(exercise, request.custom_instruction, command, more_tests=bool(shown)),
+        prompt=build_prompt(exercise, request.custom_instruction, command, more_tests=bool(shown), types=types),
         files={**exercise.files, **shown},
         collect=_collected(exercise),
         hidden={
@@ -87,7 +90,7 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
             command=(command,) if command else (),
             run_skipped=request.unskip,
             processes=_may_start_processes(exercise),
-            type_check=request.type_check and track.runner == "jest" and not command,
+            type_check=types,
             shown_tests=shown,
         ),
         tags={key: value for key, value in tags.items() if value},
@@ -112,11 +115,16 @@ def _collected(exercise: Exercise) -> tuple[str, ...]:
 
 
 def build_prompt(
-    exercise: Exercise, custom: str | None = None, command: str | None = None, *, more_tests: bool = False
+    exercise: Exercise,
+    custom: str | None = None,
+    command: str | None = None,
+    *,
+    more_tests: bool = False,
+    types: bool = False,
 ) -> str:
     """Return what an agent is asked: the task, the instructions, the environment, and what the user adds.
 
-    `more_tests` says that tests count which the agent does not see.
+    `more_tests` says that tests count which the agent does not see, and `types` that type errors fail its answer.
     """
     parts = [
         _BASE.format(
@@ -126,7 +134,7 @@ def build_prompt(
             processes="" if _may_start_processes(exercise) else _NO_PROCESSES,
         ),
         f"# Exercise: {exercise.name}\n\n{exercise.instructions}",
-        _environment(exercise, command),
+        _environment(exercise, command, types=types),
         *(f"# From the project's {name}\n\n{text}" for name, text in exercise.notes.items()),
     ]
     if custom and custom.strip():
@@ -134,7 +142,7 @@ def build_prompt(
     return "\n\n".join(parts) + "\n"
 
 
-def _environment(exercise: Exercise, command: str | None) -> str:
+def _environment(exercise: Exercise, command: str | None, *, types: bool) -> str:
     names = [name for name in exercise.files if not name.startswith(".docs/")]
     more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     lines = [
@@ -142,8 +150,12 @@ def _environment(exercise: Exercise, command: str | None) -> str:
         f"- Files here: {_listed(names[:_LISTED])}{more}",
         f"- Tests: {_listed(exercise.tests)}",
     ]
-    if test_command := command or exercise.track.command:
-        lines.append(f"- Test command: `{test_command}`")
+    installs, test_command = split_command(command or exercise.track.command or "")
+    if test_command:
+        offline = installs is not None or exercise.track.type_command
+        lines.append(f"- Test command: `{test_command}`{_INSTALLED if offline else ''}")
+    if types:
+        lines.append(f"- Type check, which counts too: `{exercise.track.type_command}`")
     return "\n".join(["# Environment", "", *lines])
 
 

@@ -156,7 +156,9 @@ def _agent_error(agent: AgentRun) -> str | None:
         return f"the agent was not finished after {agent.limit:g} s"
     if agent.stop != "exited":
         return f"the agent was ended: {agent.stop}"
-    return None if agent.exit_code == 0 else f"the agent ended with exit code {agent.exit_code}"
+    if agent.exit_code == 0:
+        return None
+    return f"the agent ended with exit code {agent.exit_code}{f': {agent.last_words}' if agent.last_words else ''}"
 
 
 def _why_failed(grade: Grade) -> str:

@@ -9,11 +9,7 @@ const ts = require('typescript');
 const ROOT = path.join(__dirname, 'exercise'); // there is no such folder; packages are found in the one around it
 const LIBRARIES = [path.dirname(require.resolve('typescript')), path.join(__dirname, 'node_modules')];
 const MOST = 20;
-const USUAL = {
-  target: 'ES2022', lib: ['ES2022', 'ES2022.Intl'], module: 'ESNext', moduleResolution: 'bundler', moduleDetection: 'force',
-  allowImportingTsExtensions: true, strict: true, noImplicitOverride: true, noImplicitReturns: true, noFallthroughCasesInSwitch: true,
-  isolatedModules: true, esModuleInterop: true, resolveJsonModule: true, forceConsistentCasingInFileNames: true, types: [],
-};
+const USUAL = require('./tsconfig.json').compilerOptions; // agents get the same file
 const OURS = { noEmit: true, skipLibCheck: true, incremental: false, composite: false, tsBuildInfoFile: undefined };
 
 const parsed = new Map(); // declarations of libraries, by path and language version

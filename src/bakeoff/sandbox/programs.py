@@ -1,0 +1,114 @@
+"""Find a program on this machine, and the folders that a sandbox must show so that it can run.
+
+Only what the program was installed with is shown. Never shown are the user's HOME and folders around it, wherever a
+program lies.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+_SECONDS = 30.0
+_MANAGED = {"versions", "installs"}  # folders in which version managers keep installed versions
+_MODULES, _CELLAR = "node_modules", "Cellar"
+_BREW = (_CELLAR, "opt", "lib")  # the folders of Homebrew that its programs need; `etc` and `var` hold users' data
+_LIBRARIES = ("lib/node_modules", "lib/python3*")
+_VOLTA = "volta-shim"
+
+
+def program_path(program: str) -> str | None:
+    """Return the program's path on this machine; for a version manager's shim, the path of the program behind it.
+
+    npm's links are followed: a sandbox shows a link as a file, beside which a script would look for its modules.
+    """
+    found = which(program)
+    if found and is_shim(found):
+        found = _behind(found)
+    if found is None:
+        return None
+    target = Path(found).resolve()
+    return str(target) if _MODULES in target.parts else found
+
+
+def which(program: str) -> str | None:
+    """Return an absolute path: a relative one would be searched in the folder that the program is started in."""
+    found = shutil.which(program)
+    # Not resolved: a program may look for its files beside the link.
+    return str(Path(found).absolute()) if found else None
+
+
+def is_shim(path: str) -> bool:
+    """Return whether the path is a script that looks for a version each time, in folders that no sandbox shows."""
+    return Path(path).parent.name == "shims" or Path(path).resolve().name == _VOLTA
+
+
+@lru_cache(maxsize=256)
+def _behind(shim: str) -> str | None:
+    """Ask the version manager for the program. All managers with a folder of shims can be asked in the same way."""
+    root, name = Path(shim).parent.parent, Path(shim).name
+    manager = root.name.lstrip(".")
+    asked = shutil.which(str(root / "bin" / manager)) or shutil.which(manager)
+    if asked is None:
+        return None
+    said = (said_by(asked, "which", name) or "").strip()
+    return shutil.which(said) if "/" in said and not is_shim(said) else None
+
+
+def program_roots(program: str) -> tuple[Path, ...]:
+    """Return the host paths that a sandbox must show so that the program can run."""
+    if "/" not in program:
+        return ()
+    path = Path(program)
+    return without_homes(root for end in (path, path.resolve()) for root in _roots(end))
+
+
+def without_homes(roots: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the roots, and of a root that is HOME or lies around it only the folders with libraries."""
+    return tuple(dict.fromkeys(narrow for root in roots for narrow in _narrowed(root)))
+
+
+def _narrowed(root: Path) -> Iterator[Path]:
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` fails for a user without one
+    if home.resolve().is_relative_to(root.resolve()):
+        yield from (found for pattern in _LIBRARIES for found in root.glob(pattern))
+    else:
+        yield root
+
+
+def _roots(path: Path) -> list[Path]:
+    for parent in path.parents:
+        if (parent / "pyvenv.cfg").is_file():
+            return [path, parent, *_base_python(parent)]
+    parts = path.parts
+    if _MODULES in parts:
+        return [path, Path(*parts[: parts.index(_MODULES) + 1])]
+    if _CELLAR in parts:
+        prefix = Path(*parts[: parts.index(_CELLAR)])
+        return [path, *(prefix / name for name in _BREW)]
+    prefix = path.parent.parent
+    managed = path.parent.name == "bin" and _MANAGED & {prefix.parent.name, prefix.parent.parent.name}
+    return [path, prefix] if managed else [path]
+
+
+def _base_python(venv: Path) -> list[Path]:
+    """Return the Python installation that a virtual environment was made with, and the links that lead to it."""
+    link = venv / "bin" / "python"
+    found = link.resolve()
+    if not found.exists() or found.is_relative_to("/usr"):
+        return []
+    return [link, *(_roots(found) if _CELLAR in found.parts else [found.parent.parent])]
+
+
+def said_by(*argv: str, **where: Any) -> str | None:
+    """Return what a program on this machine prints; None where it fails."""
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False, **where
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (done.stdout or done.stderr).decode(errors="replace") if done.returncode == 0 else None
