@@ -67,14 +67,27 @@ class SubjectTimeout(TrialError):
 class InfraError(TrialError):
     """Our side or the provider's broke; says nothing about the subject.
 
-    `retry_after` is the wait in seconds that the provider asks for; `permanent` says that another try would
-    fail again.
+    Attributes:
+        retry_after: the wait in seconds that the provider asks for.
+        permanent: another try would fail again.
+        exhausted: it was tried again for as long as is allowed; another trial may succeed later.
+        stops_subject: every other trial of the subject would fail too, such as with a key that is refused.
     """
 
-    def __init__(self, message: str, *, retry_after: float | None = None, permanent: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        permanent: bool = False,
+        exhausted: bool = False,
+        stops_subject: bool = False,
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        self.permanent = permanent
+        self.permanent = permanent or stops_subject
+        self.exhausted = exhausted
+        self.stops_subject = stops_subject
 
 
 class BudgetError(TrialError):

@@ -241,6 +241,22 @@ class Failure(_WithTexts):
     detail: CleanText = ""
     retry_after: float | None = None  # seconds to wait, as the provider asked
     permanent: bool = False  # another try at once would fail again
+    stops_subject: bool = False  # every other trial of the subject would fail too
+
+
+TESTS = "tests"
+"""The key in a score's metadata for the tests one by one: a list of `TestResult`."""
+
+
+class TestResult(FrozenModel):
+    """One test of an answer. `hidden` says that the subject did not see it."""
+
+    __test__ = False  # keep pytest from collecting it
+
+    name: CleanText
+    passed: bool
+    message: CleanText = ""
+    hidden: bool = False
 
 
 TEST_SHARES = "test_shares"

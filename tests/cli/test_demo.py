@@ -43,7 +43,7 @@ def test_a_finished_run_is_listed_shown_checked_and_deleted(
     [listed] = json.loads(bakeoff("runs", "list", "--json").stdout)
     assert listed | {"run": ""} == {
         "run": "",
-        "state": "complete",
+        "state": "failed",
         "scored": "80/80",
         "subjects": 4,
         "best": "55.0 %",

@@ -5,8 +5,9 @@ import io
 
 from rich.console import Console
 
+from bakeoff._kernel.clock import Delay
 from bakeoff.bundled.demo import demo_plan
-from bakeoff.cli.progress import Bars, Lines, RunProgress
+from bakeoff.cli.progress import Bars, DelayNotes, Lines, RunProgress
 from bakeoff.engine.run_control import RunControl
 from bakeoff.record import Phase, Record, Score, Transcript
 
@@ -54,6 +55,28 @@ def test_each_bar_stays_on_one_line_in_a_narrow_terminal():
     progress = RunProgress.of(demo_plan(with_model=False), control)
     control.in_flight = {at: ("nop", f"a-case-with-a-long-name-{at}") for at in range(8)}
     assert len(drawn(progress, width=60)) == 4
+
+
+def test_waiting_is_shown_as_waiting_with_its_reason_and_its_cap():
+    control = RunControl()
+    progress = RunProgress.of(demo_plan(with_model=False), control)
+    control.delays = {0: Delay("openai: refused", 2.0, 60.0), 1: Delay("openai: busy", 8.0, 290.0)}
+    assert "2 waiting, at most 4 min 50 s (openai: busy)" in progress.details()
+
+
+def test_the_reason_is_printed_at_the_first_retry_and_when_it_changes():
+    console = Console(file=io.StringIO(), width=200)
+    notes = DelayNotes(console, seconds=0.0)
+    for reason in ("m: refused", "m: refused", "m: busy"):
+        notes("m", Delay(reason, 1.0, 300.0))
+    notes.refused({"m": "m: 401 [bold]"})
+    notes.refused({"m": "m: 401 [bold]"})
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().splitlines() == [
+        "m: refused; trying again, for at most 5 min 00 s",
+        "m: busy; trying again, for at most 5 min 00 s",
+        "m: 401 [bold]; no further trial of it is started",
+    ]
 
 
 def test_many_subjects_share_one_bar():

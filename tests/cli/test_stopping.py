@@ -52,8 +52,8 @@ class Running:
                 assert re.search(words, self.seen), self.seen
                 return
 
-    def interrupt(self) -> None:
-        self.process.send_signal(signal.SIGINT)
+    def interrupt(self, number: int = signal.SIGINT) -> None:
+        self.process.send_signal(number)
 
     def end(self) -> int:
         while True:
@@ -95,6 +95,16 @@ def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
     running.interrupt()
     running.wait_for("finishing the trials in flight")
     running.interrupt()
+    assert running.end() == 130, running.seen
+    assert running.verdicts() == ["end"]
+
+
+def test_sigterm_twice_stops_at_once(tmp_path: Path) -> None:
+    running = Running(tmp_path, 60)
+    running.wait_for("trials")
+    running.interrupt(signal.SIGTERM)
+    running.wait_for("send SIGTERM again")
+    running.interrupt(signal.SIGTERM)
     assert running.end() == 130, running.seen
     assert running.verdicts() == ["end"]
 

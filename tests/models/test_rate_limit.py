@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.clock import Clock, Delay
 from bakeoff.errors import InfraError
 from bakeoff.models.rate_limit import ProviderBusy, RateLimiter, RetryPolicy
 
@@ -159,6 +159,57 @@ async def test_the_time_of_calls_that_fail_slowly_wears_patience_out_too() -> No
     with pytest.raises(InfraError, match="stalled"):
         await RateLimiter(policy=policy).run(call, clock())
     assert tries == 4
+
+
+@in_virtual_time
+async def test_who_watches_is_told_the_reason_and_the_most_that_is_waited_before_each_wait() -> None:
+    delays: list[Delay] = []
+
+    async def sleep(delay: Delay) -> bool:
+        delays.append(delay)
+        await asyncio.sleep(delay.seconds)
+        return True
+
+    policy = RetryPolicy(first_seconds=2.0, longest_seconds=8.0, total_seconds=100.0)
+    await RateLimiter(policy=policy).run(failing(*[ProviderBusy("refused")] * 3), Clock(60.0, sleep))
+    assert [delay.reason for delay in delays] == ["refused"] * 3
+    mosts = [delay.most_seconds for delay in delays]
+    assert mosts[0] == 100.0
+    assert mosts[0] > mosts[1] > mosts[2] > 80.0
+
+
+async def test_a_wait_that_is_cut_short_ends_the_call() -> None:
+    async def stopped(delay: Delay) -> bool:
+        return False
+
+    with pytest.raises(InfraError, match=r"^refused \(the run was stopped while it waited\)$") as caught:
+        await RateLimiter(policy=QUICK).run(failing(ProviderBusy("refused")), Clock(60.0, stopped))
+    assert caught.value.exhausted
+
+
+@in_virtual_time
+async def test_after_one_call_was_given_up_others_have_less_patience_until_one_succeeds() -> None:
+    policy = RetryPolicy(first_seconds=1.0, longest_seconds=1.0, total_seconds=100.0)
+    limiter, loop = RateLimiter(policy=policy), asyncio.get_running_loop()
+
+    async def patience() -> float:
+        started = loop.time()
+        with pytest.raises(InfraError, match="gone"):
+            await limiter.run(failing(*[ProviderBusy("gone")] * 999), clock())
+        return loop.time() - started
+
+    assert await patience() > 90
+    assert await patience() < 11
+    await limiter.run(failing(), clock())
+    assert await patience() > 90
+
+
+@in_virtual_time
+async def test_a_reason_that_seldom_passes_is_tried_again_only_a_few_times() -> None:
+    call = failing(*[ProviderBusy("HTML", most_tries=3)] * 3)
+    with pytest.raises(InfraError, match=r"^HTML \(given up after 3 tries\)$"):
+        await RateLimiter(policy=QUICK).run(call, clock())
+    assert await call() == "done", "it was called three times"
 
 
 @in_virtual_time

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Usage
+from bakeoff.record import Failure, Phase, Record, Usage
 from bakeoff.report.answer import answer
 from bakeoff.report.by_tag import scores_by_tag, useful_tags
 from bakeoff.report.html.run_page import write_run_page
@@ -134,9 +134,44 @@ def test_a_run_until_decided_is_answered_by_its_own_comparisons() -> None:
 def test_one_subject_controls_and_nothing_have_their_own_sentences() -> None:
     assert told(plan_of(20, ["a", "oracle"]), {"a": under(10), "oracle": under(20)}).startswith("a scored 50.0 % (")
     controls = told(plan_of(5, ["oracle", "nop"]), {"oracle": under(5), "nop": under(0)})
-    assert controls == "Only controls were scored: oracle 100.0 %, nop 0.0 %."
+    assert controls == "Only controls ran, which test the cases: oracle 100.0 %, nop 0.0 %."
     empty = tallied(plan_of(5, ["a"]), [])
-    assert answer(empty.summary(), empty.cells) == "Nothing has been scored yet."
+    assert answer(empty.summary(), empty.cells) == "Nothing has been run yet. 5 of 5 trials have no score: 5 not run."
+
+
+def lost_record(plan: Plan, place: int, message: str) -> Record:
+    failure = Failure(kind="infra", type="InfraError", message=message)
+    attempt = Phase(seconds=0.1, failure=failure)
+    return record_of(plan.trial(place), 0.0, attempt=attempt, transcript=None, scores=())
+
+
+def test_what_is_missing_is_said_with_the_most_frequent_reason() -> None:
+    plan = plan_of(6, ["a"])
+    lost = [lost_record(plan, 0, "gone."), lost_record(plan, 1, "gone."), lost_record(plan, 2, "busy")]
+    tally = tallied(plan, [*lost, record_of(plan.trial(3), 1.0), record_of(plan.trial(4), 1.0)])
+    sentence = answer(tally.summary(), tally.cells)
+    assert sentence.startswith("a scored 100.0 % (")
+    assert sentence.endswith("4 of 6 trials have no score: 3 lost to infra (gone in 2 of them), 1 not run.")
+
+
+def test_lost_controls_are_not_missed_and_decide_nothing() -> None:
+    plan = plan_of(2, ["a", "nop"])
+    records = [record_of(plan.trial(place), 1.0) for place in (0, 2)] + [lost_record(plan, 1, "gone")]
+    tally = tallied(plan, records)
+    assert "no score" not in answer(tally.summary(), tally.cells)
+    assert (tally.summary().complete, tally.summary().outcome) == (True, "passed")
+
+
+@pytest.mark.parametrize(
+    ("subjects", "scores", "outcome"),
+    [
+        (["a", "nop"], {"a": under(3), "nop": under(0)}, "passed"),
+        (["a", "oracle"], {"a": under(2), "oracle": under(3)}, "failed"),
+        (["nop", "oracle"], {"nop": under(0), "oracle": under(3)}, "recorded"),
+    ],
+)
+def test_the_verdict_on_a_run_is_that_of_its_exit_code(subjects: list[str], scores: Scores, outcome: str) -> None:
+    assert tally_of(plan_of(3, subjects), scores).summary().outcome == outcome
 
 
 def test_rounds_have_pass_at_k_and_pass_hat_k_over_the_cases_that_lost_none() -> None:

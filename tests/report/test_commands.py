@@ -149,7 +149,7 @@ def test_one_folder_that_cannot_be_read_keeps_nobody_from_the_others(bakeoff: Ba
     huge = [record_of(trial, spent=Usage(cost=1e308), attempt=Phase(seconds=1e308)) for trial in plan.trials()]
     write_run(runs / "2026-01-04T00-00-00-huge", plan, huge)
     listed = json.loads(bakeoff("runs", "list", "--json").stdout)
-    assert [row["state"].partition(":")[0] for row in listed] == ["incomplete", "unreadable", "complete", "complete"]
+    assert [row["state"].partition(":")[0] for row in listed] == ["incomplete", "unreadable", "failed", "failed"]
     for command in (("runs", "show"), ("runs", "check"), ("export",), ("leaderboard",), ("report", "--no-open")):
         done = bakeoff(*command, pipe.name)
         assert (done.returncode, done.stdout) == (2, ""), command

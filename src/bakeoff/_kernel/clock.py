@@ -3,19 +3,30 @@
 import asyncio
 import contextlib
 import types
-from collections.abc import Awaitable, Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """A wait before something is tried again."""
+
+    reason: str
+    seconds: float  # of this wait
+    most_seconds: float  # from now on, after which nothing is tried again
+
+
 class Clock:
     """A time limit for one coroutine. A coroutine that never waits, such as most scorers, needs no timer."""
 
-    __slots__ = ("_deadline", "_paused_at", "_pauses", "_timer", "expired", "seconds", "waited")
+    __slots__ = ("_deadline", "_paused_at", "_pauses", "_sleep", "_timer", "expired", "seconds", "waited")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, sleep: Callable[[Delay], Awaitable[bool]] | None = None) -> None:
         self.seconds = seconds
+        self._sleep = sleep  # shows a delay while it lasts, and may cut it short
         self.expired = False
         self.waited = 0.0  # time that does not count against the limit
         self._deadline = 0.0
@@ -57,6 +68,14 @@ class Clock:
                 self.waited += pause
                 self._deadline += pause
                 self._set_timer(self._deadline)
+
+    async def sleep(self, delay: Delay) -> bool:
+        """Wait with the clock stopped. Return False if the wait was cut short because nothing is to be tried again."""
+        with self.paused():
+            if self._sleep is not None:
+                return await self._sleep(delay)
+            await asyncio.sleep(delay.seconds)
+            return True
 
     @property
     def waited_so_far(self) -> float:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Self
@@ -12,12 +12,15 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
+from bakeoff._kernel.clock import Delay
 from bakeoff.engine.run_control import RunControl
 from bakeoff.plan import Plan
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
 from bakeoff.report.formatting import cost, duration, visible
 
 _LINE_SECONDS = 10.0
+_SAME_SECONDS = 30.0  # between two notes on why trials of one subject wait
+_REASON = 200  # characters of a reason
 _MOST_SUBJECTS = 12  # that have a bar of their own
 _NAME = 28  # characters of a name in front of its bar
 _NAMED = 3  # trials in flight that are named
@@ -74,6 +77,8 @@ class RunProgress:
         parts = [f"{self.failed} failed"]
         if self.lost:
             parts.append(f"{self.lost} lost")
+        if waiting := self.waiting():
+            parts.append(waiting)
         if self.spent.cost is not None:
             parts.append(cost(self.spent.cost))
         if (decisions := self.control.decisions) is not None:
@@ -81,6 +86,14 @@ class RunProgress:
         if left := self.seconds_left:
             parts.append(f"{'about' if decisions is None else 'at most'} {duration(left)} left")
         return ", ".join(parts)
+
+    def waiting(self) -> str:
+        """Return how many trials wait to try again, how long at most, and why."""
+        delays = [*self.control.delays.values()]
+        if not delays:
+            return ""
+        longest = max(delays, key=lambda delay: delay.most_seconds)
+        return f"{len(delays)} waiting, at most {duration(longest.most_seconds)} ({visible(longest.reason, 80)})"
 
     def about(self, subject: str) -> str:
         """Return how one subject is doing, and which cases it works on now."""
@@ -113,6 +126,37 @@ async def show_progress(console: Console, progress: RunProgress) -> AsyncIterato
         beat.cancel()
         with suppress(asyncio.CancelledError):
             await beat
+
+
+class DelayNotes:
+    """Print why trials wait: at the first retry of a subject's calls, and again when the reason has changed.
+
+    A subject that is refused altogether is told of once.
+    """
+
+    def __init__(self, console: Console, seconds: float = _SAME_SECONDS) -> None:
+        self._console = console
+        self._seconds = seconds
+        self._told: dict[str, tuple[str, float]] = {}
+        self._refused: set[str] = set()
+
+    def __call__(self, subject: str, delay: Delay) -> None:
+        reason, now = visible(delay.reason, _REASON), time.monotonic()
+        told, at = self._told.get(subject, ("", -self._seconds))
+        if reason == told or now < at + self._seconds:
+            return
+        self._told[subject] = reason, now
+        self._print(subject, f"{reason}; trying again, for at most {duration(delay.most_seconds)}")
+
+    def refused(self, subjects: Mapping[str, str]) -> None:
+        """Print which subjects are given up, and why."""
+        for subject in subjects.keys() - self._refused:
+            self._refused.add(subject)
+            self._print(subject, f"{visible(subjects[subject], _REASON)}; no further trial of it is started")
+
+    def _print(self, subject: str, text: str) -> None:
+        name = "" if text.startswith(subject) else f"{visible(subject, _NAME)}: "
+        self._console.print(f"{name}{text}", markup=False, highlight=False)
 
 
 class Bars(Progress):

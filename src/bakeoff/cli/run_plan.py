@@ -18,7 +18,7 @@ from rich.console import Console
 
 from bakeoff.cli.console import err, out, say
 from bakeoff.cli.flags import EndingFlags
-from bakeoff.cli.progress import RunProgress, show_progress
+from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
 from bakeoff.doors import Door, DoorResults, FinishedRun, door_of
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.run import run
@@ -199,12 +199,14 @@ async def watch(checked: CheckedPlan, options: RunOptions, console: Console) -> 
     """Run a plan to its end with a progress display. Return whether someone stopped it."""
     control = RunControl()
     progress = RunProgress.of(checked.plan, control)
+    control.on_delay = notes = DelayNotes(console)
     with _ctrl_c(control, console):
         async with show_progress(console, progress) as update:
             async for record in run(checked.resolved, options, control=control):
                 progress.before = control.finished_before
                 progress.add(record)
                 update()
+                notes.refused(control.refused)
     if control.sandbox:
         console.print(f"commands ran in the {control.sandbox} sandbox")
     return control.draining
@@ -219,9 +221,10 @@ def _ctrl_c(control: RunControl, console: Console) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     pressed = 0
 
-    def interrupt() -> None:
+    def interrupt(number: int) -> None:
         if not control.draining:
-            console.print("finishing the trials in flight; press Ctrl-C again to stop at once")
+            again = "press Ctrl-C" if number == signal.SIGINT else "send SIGTERM"
+            console.print(f"finishing the trials in flight; {again} again to stop at once")
         control.interrupt()
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the shape of a handler
@@ -229,7 +232,7 @@ def _ctrl_c(control: RunControl, console: Console) -> Iterator[None]:
         pressed += 1
         if pressed > 2:
             os._exit(INTERRUPTED)  # every trial that was reported finished is on disk
-        loop.call_soon_threadsafe(interrupt)
+        loop.call_soon_threadsafe(interrupt, number)
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -107,7 +107,7 @@ def show_run(*, run: str, results: Path, as_json: bool) -> None:
         print_json({**summary_json(plan, summary, tally, folder, judgements), "calibrations": corrected})
         return
     console = out()
-    state = "running" if folder.is_being_written() else "complete" if summary.complete else "incomplete"
+    state = "running" if folder.is_being_written() else summary.outcome
     console.print(f"{folder.label}: {state}")
     corrections = calibration_table(judgements.calibrations(), folder.label)
     blocks = summary_blocks(plan, summary, tally.cells, judgements)

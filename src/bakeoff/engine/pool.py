@@ -19,7 +19,8 @@ class TrialPool:
     """Run submitted jobs with a fixed number of workers, and commit their records.
 
     Once a limit of the budget is reached, no trial starts: each remaining one gets a record with the verdict `budget`.
-    While the runner's control is draining, the remaining jobs are dropped.
+    The trials of a subject whose provider refuses every call get the verdict `infra`. While the runner's control is
+    draining, the remaining jobs are dropped.
 
     Args:
         runner: runs one trial, with the resources that it was given.
@@ -97,6 +98,9 @@ class TrialPool:
         if self.limit_reached:
             if job.prior is None:  # the record of an attempt is never replaced by one without
                 await self._commit(self._runner.not_started(job, self.limit_reached))
+        elif refused := self._runner.control.refused.get(job.trial.subject.name):
+            if job.prior is None:
+                await self._commit(self._runner.not_started(job, refused, "infra"))
         elif not self._runner.control.draining:
             await self._commit(await self._runner.run(job, partial(self._spend, job)))
 

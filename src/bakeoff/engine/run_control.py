@@ -4,8 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.clock import Delay
+
 if TYPE_CHECKING:
     from bakeoff.stats.decisions import PairDecisions
+
+_SHORT_SECONDS = 2.0
 
 
 class RunControl:
@@ -17,6 +21,9 @@ class RunControl:
         finished_before: trials that were finished when the run was resumed.
         sandbox: the name of the sandbox that commands run in; None where the plan needs none.
         in_flight: subject and case of each running trial, by the trial's index in the plan.
+        delays: what running trials are waiting for now, by the trial's index in the plan.
+        on_delay: called with the subject of a trial when it begins to wait.
+        refused: subjects whose provider refuses every call, and the reason; none of their trials is started.
         decisions: the comparisons so far, of a run that ends when they are decided; None for other runs.
     """
 
@@ -26,6 +33,9 @@ class RunControl:
         self.finished_before = 0
         self.sandbox: str | None = None
         self.in_flight: dict[int, tuple[str, str]] = {}
+        self.delays: dict[int, Delay] = {}
+        self.on_delay: Callable[[str, Delay], object] | None = None
+        self.refused: dict[str, str] = {}
         self.decisions: PairDecisions | None = None
         self._changed = asyncio.Event()
         self._cancel: Callable[[], object] | None = None
@@ -52,10 +62,23 @@ class RunControl:
         """Drain on the first call and stop on the second, as Ctrl-C does."""
         self.stop() if self.draining else self.drain()
 
-    async def sleep(self, seconds: float) -> bool:
-        """Sleep, but return early when the run is being stopped. Return True after a full sleep."""
+    async def wait(self, trial: int, delay: Delay) -> bool:
+        """Let a trial wait before it tries again, and show that it does.
+
+        While the run is draining, only short waits are made: the trials in flight are to be finished soon. Return False
+        if the wait was cut short.
+        """
+        self.delays[trial] = delay
+        if self.on_delay is not None and trial in self.in_flight:
+            self.on_delay(self.in_flight[trial][0], delay)
         try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            if delay.seconds <= _SHORT_SECONDS:
+                await asyncio.sleep(delay.seconds)
+                return True
+            async with asyncio.timeout(delay.seconds):
+                await self._changed.wait()
+            return False
         except TimeoutError:
             return True
-        return False
+        finally:
+            self.delays.pop(trial, None)

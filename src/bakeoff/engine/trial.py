@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.clock import Clock, Delay
 from bakeoff._kernel.threads import call
 from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Tracing
 from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
@@ -129,6 +129,7 @@ class TrialRunner:
         try:
             with tracing.span(f"trial {trial.case.id}", about) as span:
                 record = await self._run(job, spend)
+                self._note_refusal(record)
                 if tracing is not OFF:
                     span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
                     if record.failure is not None:
@@ -137,9 +138,15 @@ class TrialRunner:
         finally:
             del self.control.in_flight[trial.index]
 
-    def not_started(self, job: Job, reason: str) -> Record:
-        """Return the record of a trial that a limit of the run kept from starting."""
-        failure = Failure(kind="budget", type="BudgetError", message=reason)
+    def _note_refusal(self, record: Record) -> None:
+        """Let no further trial of a subject start whose provider refuses it, such as for a wrong key."""
+        failure = record.attempt.failure if record.attempt else None
+        if failure is not None and failure.stops_subject:
+            self.control.refused.setdefault(record.subject, failure.message)
+
+    def not_started(self, job: Job, reason: str, kind: Literal["budget", "infra"] = "budget") -> Record:
+        """Return the record of a trial that a limit of the run, or a provider's refusal, kept from starting."""
+        failure = Failure(kind=kind, type="BudgetError" if kind == "budget" else "NotStarted", message=reason)
         return self._record(job, Tried(attempt=Phase(seconds=0.0, failure=failure)), tries=0, spent=job.spent)
 
     def _record(self, job: Job, tried: Tried, **fields: Any) -> Record:
@@ -168,7 +175,8 @@ class TrialRunner:
                 return record
             if tries > self.options.retries or self.control.draining:
                 return record
-            if not await self.control.sleep(self._backoff(tries, failure)):
+            wait = self._backoff(tries, failure)
+            if not await self.control.wait(job.trial.index, Delay(failure.message, wait, wait)):
                 return record
             if record.attempted:
                 job = replace(job, prior=record)  # only a scorer broke: the attempt is not paid for again
@@ -257,8 +265,11 @@ class TrialRunner:
             tools=tried.tools,
             resources=self.resources,
             own_workspace=workspace,
-            clock=Clock(trial.case.limits.attempt_seconds),
+            clock=self._clock(trial, trial.case.limits.attempt_seconds),
         )
+
+    def _clock(self, trial: Trial, seconds: float) -> Clock:
+        return Clock(seconds, partial(self.control.wait, trial.index))
 
     async def _score(self, trial: Trial, tally: Tally, tried: Tried) -> tuple[tuple[Score, ...], Phase | None]:
         if tried.transcript is None:
@@ -278,7 +289,7 @@ class TrialRunner:
         started = time.perf_counter()
         scores: list[Score] = []
         for name, scorer in self.resolved.scorers.items():
-            clock, shown = Clock(case.limits.score_seconds), given
+            clock, shown = self._clock(trial, case.limits.score_seconds), given
             if hasattr(type(scorer), "needs"):  # only a scorer with needs asks a model; its usage is counted apart
                 own, count = self._task(trial, tally, tried), partial(tally.count, judging=True)
                 shown = replace(given, asking=replace(own, clock=clock, spend=given.spend, count=count))
@@ -366,5 +377,6 @@ def _failure(error: BaseException, unknown: FailureKind) -> Failure:
         message=str(told),
         detail="" if known else "".join(told.format())[-_DETAIL:],
         retry_after=error.retry_after if isinstance(error, InfraError) else None,
-        permanent=isinstance(error, InfraError) and error.permanent,
+        permanent=isinstance(error, InfraError) and (error.permanent or error.exhausted),
+        stops_subject=isinstance(error, InfraError) and error.stops_subject,
     )

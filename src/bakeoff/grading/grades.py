@@ -12,7 +12,7 @@ from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
 from bakeoff.grading.runners import run_tests, run_validator, type_errors
 from bakeoff.grading.twin_runs import run_with_twins
-from bakeoff.record import TEST_SHARES, TestShares
+from bakeoff.record import TEST_SHARES, TESTS, TestResult, TestShares
 from bakeoff.toolchains.outcome import TestRun, ValidationOutcome
 
 _ENDINGS = {
@@ -22,6 +22,8 @@ _ENDINGS = {
     "output": "the tests wrote more output than allowed",
 }
 _NAMED = 5
+_NAME, _MESSAGE = 300, 2000  # characters of a test that are kept
+_TESTS = 300  # tests that are kept
 _NO_RUN = TestRun()
 
 
@@ -195,10 +197,30 @@ def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> 
     return None
 
 
+def test_results(grade: Grade) -> list[TestResult]:
+    """Return the tests that count, each with its message, failed ones first."""
+    left, hidden = grade.passed.copy(), grade.hidden.copy()
+    messages = {test.name: test.message or "" for test in grade.run.tests if test.state != "passed"}
+    order = [*(test.name for test in grade.run.tests), *grade.passed.elements(), *grade.failed.elements()]
+    wanted, results = grade.passed + grade.failed, list[TestResult]()
+    for name in order:
+        if not wanted[name]:
+            continue
+        wanted[name] -= 1
+        passed = left[name] > 0
+        left[name] -= passed
+        hidden[name] -= (is_hidden := hidden[name] > 0)
+        message = "" if passed else shorten(messages.get(name, ""), _MESSAGE)
+        results.append(TestResult(name=shorten(name, _NAME), passed=passed, message=message, hidden=is_hidden))
+    return sorted(results, key=lambda test: test.passed)[:_TESTS]
+
+
 def share_metadata(grade: Grade) -> dict[str, JsonValue]:
-    """Return what a score keeps of visible and hidden tests, and of those that have no twin."""
+    """Return what a score keeps of the tests: one by one, visible and hidden ones, and those that have no twin."""
     shares = grade.shares
     kept: dict[str, JsonValue] = {TEST_SHARES: shares.model_dump(mode="json")} if shares else {}
+    if tests := test_results(grade):
+        kept[TESTS] = [test.model_dump(mode="json", exclude_defaults=True) for test in tests]
     return {**kept, "tests_without_twin": list(grade.unproven)} if grade.unproven else kept
 
 

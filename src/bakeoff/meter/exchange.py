@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from bakeoff.replay.store import MAX_RECORDED_BYTES, Key
 MOST_ANSWER_BYTES = 64 << 20  # of an answer that is not streamed
 _MAY_PASS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _TOO_MUCH = {429, 503, 529}
+_REFUSED = {401, 403}  # the key is wrong, or may not use the model
 _NO_MONEY = (b"insufficient_quota", b"billing_hard_limit", b"exceeded your current quota")
 _NO_CREDIT = "Your credit balance is too low"
 _BUSY_EVENTS = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "server_error": 500}
@@ -270,8 +272,9 @@ class Exchange:
             wait = retry_after(got.headers)
             raise self._busy(f"{name} answered {status}", retry_after=wait, overloaded=status in _TOO_MUCH)
         self.trial.log.statuses[status] += 1
-        if status == 401 or hopeless:
-            raise InfraError(f"{name} answered {status}: {body[:300].decode(errors='replace')!r}", permanent=True)
+        if status in _REFUSED or hopeless:
+            said = f"{name} answered {status}: {body[:300].decode(errors='replace')!r}"
+            raise InfraError(said, permanent=True, stops_subject=status in _REFUSED)
         if status < 400:
             raise InfraError(
                 f"{name} answered {status}: redirects are not followed; configure the final address", permanent=True
@@ -280,6 +283,10 @@ class Exchange:
 
     async def _in_one_piece(self, got: httpx2.Response) -> None:
         body = await self._whole_body(got)
+        if "text/html" in got.headers.get("content-type", "") and self.asked.route.format is not None:
+            self.sent = False
+            said = f"{self.asked.upstream.name} answered {self.status} with HTML, not JSON: {_title(body)!r}"
+            raise self._busy(said, most_tries=_MOST_BROKEN)
         if self.asked.route.format is not None:
             self._read(body, stream=False)
         self._keep(body)
@@ -373,6 +380,13 @@ class Exchange:
             trial.store.keep(self.question, recording)
         except InfraError as error:
             trial.stop(error)
+
+
+def _title(body: bytes) -> str:
+    """Return the title of an HTML page, or its beginning."""
+    text = body[:4000].decode(errors="replace")
+    found = re.search(r"<title[^>]*>(.*?)</title", text, re.IGNORECASE | re.DOTALL)
+    return " ".join((found.group(1) if found else text).split())[:100]
 
 
 def _is_readable(got: httpx2.Response) -> bool:

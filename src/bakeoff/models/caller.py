@@ -50,6 +50,8 @@ _RESPONSE: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
 
 _MAY_PASS = (ai.ModelRateLimitError, ai.ModelUnavailableError, ai.ModelServerError, ai.ModelConnectionError)
 _OVERLOADED = (ai.ModelRateLimitError, ai.ModelOverloadedError)
+_REFUSED = (401, 403)  # the key is wrong, or may not use the model
+_MOST_UNREADABLE = 3  # answers to one request that cannot be read, such as HTML: each may cost money
 _MAY_PASS_STATUS = (408, 409, 425)  # timed out waiting for us, conflict, too early
 # llama.cpp, LM Studio and Ollama have no error code for this.
 _TOO_LONG = re.compile(r"context (size|length|window)|exceed_context_size|(prompt|input) is too long", re.IGNORECASE)
@@ -273,12 +275,16 @@ def trial_error(error: ai.AgentRunError | ai.UserError, model: str) -> TrialErro
     Everything else is the provider's failure or ours: a quota, a wrong key, an unknown model, an unreadable answer.
     """
     message = f"{model}: {error}"
+    if isinstance(error, ai.ModelConnectionError):
+        message = f"{model}: {_connection_problem(error)}"
     if isinstance(error, ai.ModelContextWindowExceededError):
         return ContextOverflow(message)
     if isinstance(error, ai.ModelRequestTimeout):
         return SubjectTimeout(message)
     if isinstance(error, ai.ModelRequestRejectedError) and _TOO_LONG.search(message):
         return ContextOverflow(message)
+    if isinstance(error, ai.ModelHTTPError) and error.status_code in _REFUSED:
+        return InfraError(message, stops_subject=True)
     if isinstance(error, ai.ModelQuotaExceededError | ai.ModelRequestRejectedError | ai.UserError):
         return InfraError(message, permanent=True)
     if isinstance(error, _MAY_PASS):
@@ -287,7 +293,19 @@ def trial_error(error: ai.AgentRunError | ai.UserError, model: str) -> TrialErro
         return ProviderBusy(message, retry_after=retry_after, overloaded=isinstance(error, _OVERLOADED))
     if isinstance(error, ai.ModelHTTPError) and error.status_code < 500 and error.status_code not in _MAY_PASS_STATUS:
         return InfraError(message, permanent=True)
+    if isinstance(error, ai.UnexpectedModelBehavior):
+        return ProviderBusy(message, most_tries=_MOST_UNREADABLE)
     return ProviderBusy(message)
+
+
+def _connection_problem(error: ai.ModelConnectionError) -> str:
+    """Return what the connection failed with. SDKs say no more than "Connection error."."""
+    cause: BaseException = error
+    while (inner := cause.__cause__ or cause.__context__) is not None:
+        cause = inner
+    if isinstance(cause, OSError) and cause.strerror:
+        return f"cannot connect: {cause.strerror.strip('.')}"
+    return f"{error} ({cause})" if str(cause) not in ("", str(error)) else str(error)
 
 
 def refusal(error: ai.AgentRunError | ai.UserError) -> str | None:

@@ -1,6 +1,7 @@
 """Limit how many calls of a provider are in flight, and retry calls that fail because it is busy."""
 
 import asyncio
+import math
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,20 +9,29 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.clock import Clock, Delay
 from bakeoff.errors import InfraError
 
 Result = TypeVar("Result")
 
 DEFAULT_MAX_IN_FLIGHT = 64
+_LESS_PATIENCE = 0.1  # share of the time for retries, once a call was given up and none has succeeded since
 
 
 class ProviderBusy(Exception):
     """A call failed for a reason that may pass: the provider is overloaded, down or unreachable."""
 
-    def __init__(self, message: str, *, retry_after: float | None = None, overloaded: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        overloaded: bool = False,
+        most_tries: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.most_tries = most_tries  # for a reason that seldom passes; None: as many as the policy allows
         self.overloaded = overloaded  # the provider asks for fewer calls; a dropped connection does not
         self.lost_seconds = 0.0  # until the call failed
 
@@ -50,6 +60,7 @@ class RateLimiter:
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._policy = policy or RetryPolicy()
+        self._gave_up = False  # on the last call that ended
 
     @property
     def limit(self) -> int:
@@ -69,6 +80,8 @@ class RateLimiter:
         """
         policy = self._policy
         lost, tries = 0.0, 0
+        # Trials of a provider that is gone must not all wait for the whole time, one after another.
+        patience = policy.total_seconds * (_LESS_PATIENCE if self._gave_up else 1.0)
         while True:
             tries += 1
             try:
@@ -77,16 +90,21 @@ class RateLimiter:
                 clock.excuse(busy.lost_seconds)
                 wait = self._wait_seconds(busy, tries)
                 lost += busy.lost_seconds + wait
-                if policy.max_retries is not None and tries > policy.max_retries:
-                    raise InfraError(f"{busy} (given up after {tries} tries)", permanent=True) from busy
-                if lost > policy.total_seconds:
+                if _is_last(tries, policy, busy):
+                    raise InfraError(f"{busy} (given up after {_times(tries)})", permanent=True) from busy
+                if lost > patience:
+                    self._gave_up = True
                     raise InfraError(
-                        f"{busy} (given up after {tries} tries; the next would have to wait {wait:.3g} s)",
+                        f"{busy} (given up after {_times(tries)}; the next would have to wait {wait:.3g} s)",
                         retry_after=busy.retry_after,
+                        exhausted=True,
                     ) from busy
-            with clock.paused():
-                await asyncio.sleep(wait)
-                if self.revive is not None:
+                left = math.inf if busy.most_tries is None else wait * (2.0 ** (busy.most_tries - tries) - 1)
+                delay = Delay(str(busy), wait, min(left, patience - lost + wait))
+            if not await clock.sleep(delay):
+                raise InfraError(f"{delay.reason} (the run was stopped while it waited)", exhausted=True)
+            if self.revive is not None:
+                with clock.paused():
                     await self.revive()
 
     async def _try(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
@@ -101,6 +119,7 @@ class RateLimiter:
                     self._limit = max(1.0, min(self._limit, limit / 2))
                 raise
             self._limit = min(float(self._max), self._limit + 1 / self._limit)
+            self._gave_up = False
             return result
 
     def _wait_seconds(self, busy: ProviderBusy, tries: int) -> float:
@@ -134,3 +153,12 @@ class RateLimiter:
             if not turn.done():
                 self._in_flight += 1
                 turn.set_result(None)
+
+
+def _is_last(tries: int, policy: RetryPolicy, busy: ProviderBusy) -> bool:
+    by_policy = policy.max_retries is not None and tries > policy.max_retries
+    return by_policy or (busy.most_tries is not None and tries >= busy.most_tries)
+
+
+def _times(tries: int) -> str:
+    return "1 try" if tries == 1 else f"{tries} tries"

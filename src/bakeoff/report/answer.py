@@ -1,10 +1,12 @@
 """Answer the question of a run in one sentence: which subject is better, by how much, and at what cost."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from bakeoff.record import Verdict
 from bakeoff.report.calibrated_pairs import calibrated_pairs
 from bakeoff.report.calibration import Judgements
-from bakeoff.report.formatting import percent, span, visible
+from bakeoff.report.formatting import count_of, percent, span, visible
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import compare
@@ -16,19 +18,49 @@ from bakeoff.stats.sequential import Decision
 _NAME = 60
 _MOST_NAMED = 4
 _MOST_CELLS = 200_000  # comparing more would hold up a page
+_REASON = 160  # characters
 _SAME_COST = 1.05  # a ratio that is not worth a word
 
 CellsOf = Callable[[str], Mapping[str, Cell]]
 
 
 def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None) -> str:
-    """Say which subjects can be told apart. Controls are no candidates; `cells_of` gives a subject's cells by case.
+    """Say which subjects can be told apart, and what is missing and why.
 
-    If a judge alone gave the scores and labels correct them, the corrected ones come first.
+    Controls are no candidates; `cells_of` gives a subject's cells by case. If a judge alone gave the scores and labels
+    correct them, the corrected ones come first.
     """
     found = _as_scored(summary, cells_of)
     corrected = None if judgements is None else _corrected(summary, judgements)
-    return found if corrected is None else f"{corrected} As the judge scored: {found}"
+    told = (found if corrected is None else f"{corrected} As the judge scored: {found}", what_is_missing(summary))
+    return " ".join(filter(None, told))
+
+
+def what_is_missing(summary: Summary) -> str:
+    """Say how many trials have no score, and why; nothing if all have one. Controls do not count."""
+    subjects = summary.judged
+    counts, reasons = Counter[Verdict](), Counter[tuple[Verdict, str]]()
+    for one in subjects:
+        counts.update(one.lost)
+        reasons.update({(loss.verdict, loss.reason): loss.trials for loss in one.losses})
+    not_run = sum(one.missing for one in subjects)
+    without = counts.total() + not_run
+    if not without:
+        return ""
+    parts = [f"{count:,} lost to {verdict}{_reason(verdict, count, reasons)}" for verdict, count in counts.items()]
+    parts += [f"{not_run:,} not run"] if not_run else []
+    planned = sum(one.planned for one in subjects)
+    verb = "has" if planned == 1 else "have"
+    return f"{without:,} of {count_of(planned, 'trial')} {verb} no score: {', '.join(parts)}."
+
+
+def _reason(verdict: Verdict, count: int, reasons: Mapping[tuple[Verdict, str], int]) -> str:
+    found = sorted(((trials, why) for (kind, why), trials in reasons.items() if kind == verdict), reverse=True)
+    if not found:
+        return ""
+    [(trials, why), *others] = found
+    many = f" in {trials:,} of them" if trials < count else ""
+    return f" ({visible(why, _REASON).rstrip('.')}{many}{'; …' if others and not many else ''})"
 
 
 def _corrected(summary: Summary, judgements: Judgements) -> str | None:
@@ -66,7 +98,10 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
     scored = [one for one in summary.subjects if not one.control and one.score is not None]
     if not scored:
         controls = [one for one in summary.subjects if one.score is not None]
-        return f"Only controls were scored: {_scores(controls)}." if controls else "Nothing has been scored yet."
+        if controls:
+            only = "Only controls ran" if summary.only_controls else "Only controls were scored"
+            return f"{only}, which test the cases: {_scores(controls)}."
+        return "Nothing was scored." if summary.finished else "Nothing has been run yet."
     scored.sort(key=lambda one: -(one.score or 0.0))
     if len(scored) == 1:
         [one] = scored

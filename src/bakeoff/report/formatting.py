@@ -49,6 +49,10 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
+def count_of(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def percent(share: float | None) -> str:
     return UNKNOWN if share is None else f"{100 * share:.1f} %"
 

@@ -10,13 +10,14 @@ from bakeoff.report.blocks import Block, Column, Datum, Quote, Section, Table, T
 from bakeoff.report.by_tag import tag_section
 from bakeoff.report.calibration import Judgements
 from bakeoff.report.comparisons import STOPPED_NOTE, describe_comparisons
-from bakeoff.report.formatting import UNKNOWN, judging_note, percent, replay_note, sentence, span, visible
+from bakeoff.report.formatting import UNKNOWN, count_of, judging_note, percent, replay_note, sentence, span, visible
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.scores import (
     BOUND_NOTE,
     SCORE_COLUMNS,
     SHARE_COLUMNS,
+    best_first,
     counted,
     name_datum,
     score_cells,
@@ -72,7 +73,7 @@ def summary_table(summary: Summary) -> Table:
             *((_by_round(one),) if by_round else ()),
             Datum(f"{one.spent.tokens:,}", sort=min(one.spent.tokens, 2**53)),
         )
-        for one in summary.subjects
+        for one in best_first(summary.subjects)
     )
     caption = "Score, interval and every denominator, by subject"
     titles = (Column("Subject"), *SCORE_COLUMNS, *(SHARE_COLUMNS if split else ()))
@@ -92,7 +93,7 @@ def _pass_k_columns(rounds: int) -> tuple[Column, ...]:
 def _pass_k(estimate: PassK | None) -> Datum:
     if estimate is None:
         return Datum(UNKNOWN, note="every case lost a round")
-    note = f"{span(estimate.interval)} over {_count(estimate.cases, 'case')}"
+    note = f"{span(estimate.interval)} over {count_of(estimate.cases, 'case')}"
     return Datum(percent(estimate.value), sort=estimate.value, note=note)
 
 
@@ -115,7 +116,7 @@ def _by_round(summary: SubjectSummary) -> Datum:
 
 def _notes(summary: Summary) -> Iterator[str]:
     subjects = summary.subjects
-    size = (_count(summary.cases, "case"), _count(len(subjects), "subject"), _count(summary.rounds, "round"))
+    size = (count_of(summary.cases, "case"), count_of(len(subjects), "subject"), count_of(summary.rounds, "round"))
     yield f"{' × '.join(size)}; {_pass_rule(summary)}."
     yield "The score is the mean over cases; lost trials and trials that were not run are not in it."
     yield from _interval_notes(summary)
@@ -151,10 +152,6 @@ def _pass_rule(summary: Summary) -> str:
     if summary.threshold is None:
         return "there is no threshold: scores are only recorded"
     return f"a trial passes at a score of {summary.threshold:g} or more"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _replays(summary: Summary) -> str:

@@ -56,6 +56,11 @@ def share_cells(summary: SubjectSummary) -> tuple[Value, ...]:
     )
 
 
+def best_first(subjects: Iterable[SubjectSummary]) -> list[SubjectSummary]:
+    """Sort subjects by score, best first; those without a score and controls come last."""
+    return sorted(subjects, key=lambda one: (one.control, one.score is None, -(one.score or 0.0)))
+
+
 def name_datum(summary: SubjectSummary) -> Datum:
     """Return a subject's name; an asterisk marks subjects that were given the answers."""
     note = BOUND_NOTE[2:-1] if summary.bound else ""
@@ -101,7 +106,7 @@ def score_plots(priced: tuple[Point, ...], timed: tuple[Point, ...], bound: froz
         Plot("Score and cost", Axis("cost of a trial", "usd"), score, frontier(priced, bound)),
         Plot("Score and time", Axis("time of a trial", "seconds"), score, frontier(timed, bound)),
     )
-    blocks = tuple(plot for plot in plots if any(point.x for point in plot.points))
+    blocks = tuple(plot for plot in plots if len(plot.points) > 1 and any(point.x for point in plot.points))
     if not blocks:
         return None
     lead = "The line joins the efficient subjects: no other scored as much for less. Whiskers are 95 % intervals."

@@ -4,8 +4,10 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
+from typing import Literal
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import visible
 from bakeoff.plan import CONTROLS, PassRule, Plan, SubjectSpec
 from bakeoff.record import (
     LOST,
@@ -28,12 +30,32 @@ from bakeoff.stats.sequential import Decision
 MOST_ROUNDS = 100
 """The number of rounds up to which each round has its own mean."""
 
+_MOST_REASONS = 5  # of lost trials, for each subject
+_REASON = 200  # characters
+
+Outcome = Literal["passed", "failed", "incomplete", "recorded"]
+
 _COUNTED = ("requests", "input", "output", "cache_read", "cache_write", "reasoning")
+
+
+def lost_reason(record: Record) -> str:
+    """Return why a trial was lost, in one line."""
+    broken = (score.failure for score in record.scores if score.failure is not None)
+    failure = record.failure or next(broken, None)
+    return visible(failure.message, _REASON) if failure else "no scorer returned a number"
 
 
 def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
     """Tell whether a subject tests the cases; `bound` means that it was given their hidden parts."""
     return bound or spec.kind in CONTROLS
+
+
+class Loss(FrozenModel):
+    """Trials that were lost for one reason."""
+
+    verdict: Verdict
+    reason: str
+    trials: int
 
 
 class SubjectSummary(FrozenModel):
@@ -60,6 +82,7 @@ class SubjectSummary(FrozenModel):
     hidden_score: float | None = None
     hidden_difference: float | None = None  # visible minus hidden: what hard-coded answers gain
     by_round: tuple[float | None, ...] = ()  # the mean over the cases of each round; empty where there are too many
+    losses: tuple[Loss, ...] = ()  # the most frequent reasons of lost trials
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
@@ -126,10 +149,13 @@ class Summary(FrozenModel):
 
     @property
     def complete(self) -> bool:
-        """Tell whether every planned trial that is needed was scored. A run that has decided needs no more."""
+        """Tell whether every planned trial that is needed was scored, without those of controls.
+
+        A run that has decided needs no more.
+        """
         if self.comparisons is not None and self.comparisons.decided:
             return True
-        return all(subject.scored + subject.not_needed == subject.planned for subject in self.subjects)
+        return all(subject.scored + subject.not_needed == subject.planned for subject in self.judged)
 
     @property
     def judged(self) -> tuple[SubjectSummary, ...]:
@@ -142,8 +168,17 @@ class Summary(FrozenModel):
 
     @property
     def all_passed(self) -> bool:
-        """Tell whether nothing that was judged failed."""
-        return not any(subject.failed for subject in self.judged)
+        """Tell whether nothing failed. Controls do not count: they are there to show what the cases can tell."""
+        return not any(subject.failed for subject in self.subjects if not subject.control)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return the verdict on the whole run, by the rule of the exit codes. Of controls alone there is none."""
+        if not self.all_passed:
+            return "failed"
+        if not self.complete:
+            return "incomplete"
+        return "passed" if any(subject.passed for subject in self.subjects if not subject.control) else "recorded"
 
     @property
     def spent(self) -> Usage:
@@ -229,12 +264,17 @@ class _Tally:
         self.judging = _Spending()
         self.bound = False
         self.replayed = 0
+        self.losses: Counter[tuple[Verdict, str]] = Counter()
         self.tests: TestShares | None = None
 
     def add(self, record: Record, place: int, *, alone: bool) -> None:
         """Count a trial; `alone` says that it is judged by itself, not with the other rounds of its case."""
         verdict, value = record.verdict, record.value
         self.verdicts[verdict] += 1
+        if verdict in LOST:
+            reason = lost_reason(record)
+            few = len(self.losses) < MOST_ROUNDS or (verdict, reason) in self.losses
+            self.losses[verdict, reason if few else "other reasons"] += 1
         self.bound = self.bound or record.bound
         self.spent.add(record.used)
         self.judging.add(record.judging)
@@ -360,6 +400,10 @@ class RunTally:
             hidden_score=tally.tests and tally.tests.hidden,
             hidden_difference=tally.tests and tally.tests.difference,
             by_round=tuple(total / count if count else None for total, count in tally.rounds),
+            losses=tuple(
+                Loss(verdict=verdict, reason=reason, trials=count)
+                for (verdict, reason), count in tally.losses.most_common(_MOST_REASONS)
+            ),
             not_needed=planned - tally.verdicts.total() if settled else 0,
             pass_at_k=pass_at_k(passes, rounds) if passes else None,
             pass_hat_k=pass_hat_k(passes, rounds) if passes else None,

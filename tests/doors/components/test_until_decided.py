@@ -28,7 +28,7 @@ def test_a_run_stops_when_one_model_is_better_and_says_what_it_saved(bakeoff: Ba
     assert pair["decision"] == "regressed"
     assert pair["interval"]["high"] < 0
     assert summary["comparisons"]["trials_saved"] > 0
-    assert bakeoff("runs", "show").stdout.splitlines()[0].endswith(": complete")
+    assert bakeoff("runs", "show").stdout.splitlines()[0].endswith(": failed")
     again = bakeoff("resume", "--dry-run")
     assert "0 of 24 trials are left to do" in again.stdout
     page = next((tmp_path / "results").glob("runs/*/report.html")).read_text()

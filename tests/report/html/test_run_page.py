@@ -81,7 +81,7 @@ def test_a_cell_of_the_matrix_opens_its_trial_with_the_whole_transcript(chromium
         await opened(page, run_page)
         await page.locator("#matrix a.cell").first.click()
         body = page.locator("#trial-body")
-        await body.locator("h3", has_text="Transcript").wait_for()
+        await body.locator("h3", has_text="Steps").wait_for()
         text = await body.inner_text()
         await page.keyboard.press("Escape")
         await page.locator("#trial:not([open])").wait_for(state="attached")
@@ -165,7 +165,7 @@ def test_a_run_that_has_not_started_has_a_page_too(chromium: Chromium, tmp_path:
         await page.locator("#matrix .cell").first.wait_for()
         return await page.locator(".headline").inner_text()
 
-    assert chromium(look) == "Nothing has been scored yet."
+    assert chromium(look) == "Nothing has been run yet. 8 of 8 trials have no score: 8 not run."
 
 
 def test_what_cannot_be_read_is_said_on_the_page(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.html.drawing import HEIGHT, LEFT, WIDTH, draw, moment, tick_text, written
 from bakeoff.report.html.render import Page
+from bakeoff.report.scores import score_plots
 
 SCORE = Axis(title="score", unit="percent")
 COST = Axis(title="cost", unit="usd")
@@ -87,6 +88,21 @@ def test_labels_of_close_marks_do_not_lie_on_each_other() -> None:
     points = tuple(point(f"subject {number}", 1 + number / 100, 0.5) for number in range(5))
     drawing = draw(Plot(title="p", x=COST, y=SCORE, points=points))
     assert len({(spot.anchor, spot.label_y) for spot in drawing.spots}) == 5
+
+
+@pytest.mark.parametrize(("count", "name"), [(10, "short"), (9, "a name that takes much room")])
+def test_from_ten_on_or_where_names_would_collide_marks_are_numbered_and_named_in_a_legend(
+    count: int, name: str
+) -> None:
+    points = tuple(point(f"{name} {number}", 1 + number / 1000, 0.5) for number in range(count))
+    drawing = draw(Plot(title="p", x=COST, y=SCORE, points=points))
+    assert [spot.label for spot in drawing.spots] == [str(number) for number in range(1, count + 1)]
+    assert drawing.legend == tuple(one.label for one in points)
+
+
+def test_one_subject_has_no_plot() -> None:
+    assert score_plots((point("a", 1, 0.5),), (point("a", 1, 0.5),), frozenset()) is None
+    assert score_plots((point("a", 1, 0.5), point("b", 1, 0.5)), (), frozenset()) is not None
 
 
 def test_prices_that_lie_far_apart_get_a_logarithmic_axis() -> None:

@@ -77,7 +77,7 @@ def test_a_file_of_any_reader_is_shown_as_a_run_is(chromium: Chromium, tmp_path:
     title, row, section, trial = chromium(look)
     assert "my.marks" in title
     assert row[:2] == ["pupil", "75.0 %"]
-    assert "complete" in section
+    assert "failed" in section
     assert "spelling" in trial
     assert "answer 0.5" in trial
 
@@ -128,7 +128,7 @@ def rescoring(folder: Path, done: int) -> RunFolder:
 
 def test_marks_of_an_earlier_scorer_are_not_mixed_with_those_of_the_present_one(tmp_path: Path) -> None:
     run = rescoring(tmp_path / "run", done=2)
-    data = read_run(run, lambda trial, record: None)
+    data = read_run(run, lambda trial, record, case: None)
     plan = run.read_plan()
     assert data.summary == summarise(plan, run.latest_records(plan))
     assert (data.summary.subjects[0].score, data.summary.subjects[0].missing, data.unscored) == (0.0, 3, 3)

@@ -1,16 +1,37 @@
 """Convert records and cases to the JSON that a page shows: texts are cut, and control characters made visible."""
 
+from collections.abc import Mapping
+from difflib import unified_diff
 from typing import Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from bakeoff.plan import Case
-from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Usage
+from bakeoff.record import (
+    TESTS,
+    Failure,
+    Phase,
+    Reasoning,
+    Record,
+    Score,
+    Step,
+    TestResult,
+    Text,
+    ToolCall,
+    Transcript,
+    Usage,
+)
 from bakeoff.report.formatting import shown, visible
 from bakeoff.report.html.render import NAME
 
 Json = dict[str, Any]
+
+_MOST_COMPARED = 4000  # lines of a file that are compared with the start: the time grows with their square
+_STDERR = "printed to stderr:\n"  # what an agent printed is text of its last step
+_STDERR_LINES = 20
+_HANDS_IN = "ResultWrite"  # the tool that component suites hand their answer in with; the first call counts
+_TEST_LIST = TypeAdapter(list[TestResult])
 
 
 def as_text(value: JsonValue) -> str | None:
@@ -32,9 +53,10 @@ def case_detail(case: Case) -> Json:
     )
 
 
-def record_detail(record: Record) -> Json:
-    """Return everything that the page shows of a trial."""
+def record_detail(record: Record, case: Case | None = None) -> Json:
+    """Return everything that the page shows of a trial; with its case, also the changes to the files at the start."""
     transcript = record.transcript
+    answer = handed_in(record, case)
     return _filled(
         started=record.started,
         tries=record.tries,
@@ -45,12 +67,74 @@ def record_detail(record: Record) -> Json:
         output=_output(record),
         about=as_text(dict(transcript.metadata) or None) if transcript else None,
         scores=[_score(score) for score in record.scores],
-        files={visible(name, NAME): shown(text) for name, text in record.artefacts.items()},
+        tests=[_test(test) for score in record.scores for test in tests_of(score)],
+        files={visible(name, NAME): shown(text) for name, text in answer.items()},
+        changes={visible(name, NAME): shown(text) for name, text in changes(answer, case).items()},
+        stderr=None if record.verdict.ok or transcript is None else _last_stderr(transcript),
         refused={visible(name, NAME): visible(why, 1000) for name, why in record.refused.items()},
         workspace=visible(record.workspace, 1000) if record.workspace else None,
         spent=_usage(record.used),
         judging=_usage(record.judging),
     )
+
+
+def handed_in(record: Record, case: Case | None) -> Mapping[str, str]:
+    """Return the files that were the answer. A component is what was given to the tool that hands it in."""
+    if record.artefacts or record.transcript is None:
+        return record.artefacts
+    name = case.grading.solution[0] if case and case.grading and case.grading.solution else "answer"
+    for call in record.transcript.tool_calls:
+        content = call.arguments.get("content") if isinstance(call.arguments, dict) else None
+        if call.name == _HANDS_IN and call.error is None and isinstance(content, str):
+            return {name: content}
+    return {}
+
+
+def changes(answer: Mapping[str, str], case: Case | None) -> dict[str, str]:
+    """Return the changes to each file that was there at the start, as a patch; an empty text where it is the same."""
+    found = {}
+    for name, text in answer.items():
+        start = case.files.get(name) if case else None
+        if start is None or max(start.count("\n"), text.count("\n")) > _MOST_COMPARED:
+            continue
+        lines = unified_diff(start.splitlines(), text.splitlines(), f"{name} at the start", name, lineterm="")
+        found[name] = "\n".join(lines)
+    return found
+
+
+def tests_of(score: Score) -> list[TestResult]:
+    """Return the tests of a score one by one, failed ones first. Of a result file, only failed ones are known."""
+    try:
+        tests = _TEST_LIST.validate_python(score.metadata.get(TESTS) or _failed_tests(score.metadata))
+    except ValidationError:  # a scorer may put anything there
+        return []
+    return sorted(tests, key=lambda test: test.passed)
+
+
+def _failed_tests(metadata: Mapping[str, JsonValue]) -> list[Json]:
+    verification, exercise = metadata.get("verification"), metadata.get("exercise")
+    named = verification.get("failedTests") if isinstance(verification, dict) else None
+    if isinstance(named, list):
+        found = [test for test in named if isinstance(test, dict)]
+        return [
+            {"name": test.get("fullName"), "passed": False, "message": test.get("errorMessage") or ""} for test in found
+        ]
+    names = exercise.get("failedTests") if isinstance(exercise, dict) else None
+    return [{"name": name, "passed": False} for name in names] if isinstance(names, list) else []
+
+
+def _test(test: TestResult) -> Json:
+    return _filled(
+        name=visible(test.name, 2 * NAME), passed=test.passed or None, message=shown(test.message), hidden=test.hidden
+    )
+
+
+def _last_stderr(transcript: Transcript) -> str | None:
+    """Return the last lines that an agent printed to stderr."""
+    last = transcript.steps[-1].parts if transcript.steps else ()
+    texts = (part.text for part in last if isinstance(part, Text) and part.text.startswith(_STDERR))
+    text = next(texts, "").removeprefix(_STDERR).strip()
+    return shown("\n".join(text.splitlines()[-_STDERR_LINES:]))
 
 
 def is_replayed(record: Record) -> bool:
@@ -89,7 +173,7 @@ def _score(score: Score) -> Json:
         name=visible(score.name, NAME),
         value=score.value,
         reason=shown(score.reason),
-        about=as_text(dict(score.metadata) or None),
+        about=as_text({key: value for key, value in score.metadata.items() if key != TESTS} or None),
         failure=_failure(score.failure),
     )
 

@@ -13,6 +13,8 @@ WIDTH, HEIGHT = 480.0, 310.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 16.0, 14.0, 44.0
 SERIES = 8  # colours and shapes before they repeat
 _LABEL = 26  # characters beside a mark
+MOST_LABELS = 9  # names beside marks; with more, or where two would collide, marks have numbers and a legend
+_LEGEND = 80  # characters of a name in the legend
 _CHARACTER, _LINE = 6.1, 13.0  # the approximate size of a label's characters and lines
 
 _MARGIN, _FOREST_TOP, _ROW, _FOREST_BOTTOM = 14.0, 8.0, 44.0, 40.0
@@ -51,6 +53,7 @@ class Drawing:
     y_ticks: tuple[Tick, ...]
     frontier: str  # the points of a polyline
     scale_note: str
+    legend: tuple[str, ...] = ()  # the names of the marks, where these are numbered
     width: float = WIDTH
     height: float = HEIGHT
     left: float = LEFT
@@ -83,8 +86,14 @@ def draw(plot: Plot) -> Drawing:
     ys = [value for point in plot.points for value in _extent(point.y, point.y_interval)]
     across = _scale(xs, plot.x.unit, LEFT, WIDTH - RIGHT)
     up = _scale(ys, plot.y.unit, HEIGHT - BOTTOM, TOP)
+    named = [visible(point.label, _LABEL) for point in plot.points]
+    spots = _spots(plot, across, up, named) if len(named) <= MOST_LABELS else None
+    legend = () if spots is not None else tuple(visible(point.label, _LEGEND) for point in plot.points)
+    if spots is None:
+        spots = _spots(plot, across, up, [str(number) for number in range(1, len(named) + 1)], always=True)
     return Drawing(
-        spots=_spots(plot, across, up),
+        spots=spots or (),
+        legend=legend,
         x_ticks=tuple(Tick(across(value), tick_text(value, plot.x.unit)) for value in _ticks(across, plot.x.unit, 5)),
         y_ticks=tuple(Tick(up(value), tick_text(value, plot.y.unit)) for value in _ticks(up, plot.y.unit, 6)),
         frontier=_stairs(plot.points, across, up),
@@ -183,7 +192,10 @@ def _stairs(points: Sequence[Point], across: Scale, up: Scale) -> str:
     return " ".join(f"{x},{y}" for x, y in corners) if len(best) > 1 else ""
 
 
-def _spots(plot: Plot, across: Scale, up: Scale) -> tuple[Spot, ...]:
+def _spots(
+    plot: Plot, across: Scale, up: Scale, labels: Sequence[str], *, always: bool = False
+) -> tuple[Spot, ...] | None:
+    """Return the marks with their labels, or None if a label has no free place, unless they are wanted `always`."""
     taken: list[tuple[float, float, float, float]] = [
         (across(point.x) - 7, up(point.y) - 7, across(point.x) + 7, up(point.y) + 7) for point in plot.points
     ]
@@ -192,18 +204,19 @@ def _spots(plot: Plot, across: Scale, up: Scale) -> tuple[Spot, ...]:
         for point in plot.points
         if (ends := _whisker(point.x_interval, across))
     ]
-    labelled = len(plot.points) <= 40
     spots = []
-    for number, point in enumerate(plot.points):
+    for number, (point, label) in enumerate(zip(plot.points, labels, strict=True)):
         x, y = across(point.x), up(point.y)
-        label = visible(point.label, _LABEL)
-        label_x, label_y, anchor = _label_place(x, y, label, taken) if labelled else (x, y, "start")
+        place = _label_place(x, y, label, taken)
+        if place is None and not always:
+            return None
+        label_x, label_y, anchor = place or (x + 10, y + 4, "start")
         spots.append(
             Spot(
                 x=x,
                 y=y,
                 series=number % SERIES,
-                label=label if labelled else "",
+                label=label,
                 label_x=label_x,
                 label_y=label_y,
                 anchor=anchor,
@@ -218,8 +231,8 @@ def _spots(plot: Plot, across: Scale, up: Scale) -> tuple[Spot, ...]:
 
 def _label_place(
     x: float, y: float, label: str, taken: list[tuple[float, float, float, float]]
-) -> tuple[float, float, str]:
-    """Return the first free place around the mark: right, left, then further up and down."""
+) -> tuple[float, float, str] | None:
+    """Return the first free place around the mark, or None: right, left, then further up and down."""
     width = len(label) * _CHARACTER
     for shift in (0.0, -_LINE, _LINE, -2 * _LINE, 2 * _LINE, -3 * _LINE, 3 * _LINE):
         for anchor, left in (("start", x + 10), ("end", x - 10 - width)):
@@ -228,8 +241,7 @@ def _label_place(
             if inside and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 return x + 10 if anchor == "start" else x - 10, round(y + shift + 4, 1), anchor
-    anchor = "end" if x > WIDTH / 2 else "start"
-    return x + 10 if anchor == "start" else x - 10, y + 4, anchor
+    return None
 
 
 def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:

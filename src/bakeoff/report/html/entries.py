@@ -77,8 +77,9 @@ def _of_file(source: Source) -> Entry:
         min((record.started for record in records), default=None),
     )
     page = source.path.with_suffix(".html")
-    state: State = "complete" if entry.summary.complete else "incomplete"
-    return entry.model_copy(update={"state": state, "page": quote(os.fsencode(page.name)) if page.is_file() else None})
+    return entry.model_copy(
+        update={"state": entry.summary.outcome, "page": quote(os.fsencode(page.name)) if page.is_file() else None}
+    )
 
 
 def _entry(run: str, plan: Plan, summary: Summary, started: float | None) -> Entry:
@@ -94,7 +95,7 @@ def read_entry(folder: RunFolder) -> Entry:
         key = cache_key(folder)
         entry = _kept(folder, key) or _fresh(folder, key)
         running = folder.is_being_written()
-    state: State = "running" if running else "complete" if entry.summary.complete else "incomplete"
+    state: State = "running" if running else entry.summary.outcome
     page = f"runs/{quote(os.fsencode(folder.name))}/{PAGE_NAME}" if (folder.path / PAGE_NAME).is_file() else None
     return entry.model_copy(update={"state": state, "page": page})
 

@@ -16,7 +16,7 @@ from bakeoff._kernel.bitmap import Bitmap
 from bakeoff.errors import RunFolderError
 from bakeoff.models.cache_simulation import simulate
 from bakeoff.models.prices import Price, split_costs
-from bakeoff.plan import Plan
+from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report.calibration import NO_LABELS, Judgements
 from bakeoff.report.formatting import visible
@@ -33,7 +33,7 @@ MOST_TRIALS = 10_000_000
 """The largest plan that a page can show. A hostile plan could name more trials than fit in memory."""
 
 _MOST_CLASSES = 200
-State = Literal["running", "complete", "incomplete"]
+State = Literal["running", "passed", "failed", "recorded", "incomplete"]
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class FailureCount:
     trial: int = 0  # of the example
 
 
-Sink = Callable[[int, Record], None]
+Sink = Callable[[int, Record, Case], None]
 
 
 class RunData:
@@ -149,7 +149,7 @@ class RunData:
             self._failures.append((index, record.model_copy(update={"transcript": None, "artefacts": {}})))
         elif not record.verdict.ok:
             self._note_failure(index, record)
-        sink(index, record)
+        sink(index, record, self.plan.cases[index // len(self.plan.subjects) % len(self.plan.cases)])
 
     def finish(self, *, running: bool = False, torn: bool = False) -> Self:
         """Compute what can be known only when all records have been read."""
@@ -158,7 +158,7 @@ class RunData:
                 self._note_failure(index, record)
         self.summary = self._tally.summary()
         self.cells = {spec.name: self._tally.cells(spec.name) for spec in self.plan.subjects}
-        self.state = "running" if running else "complete" if self.summary.complete else "incomplete"
+        self.state = "running" if running else self.summary.outcome
         self.torn = torn
         return self
 

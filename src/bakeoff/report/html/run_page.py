@@ -2,11 +2,13 @@
 
 import tempfile
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import PRIVATE
+from bakeoff.plan import Case
 from bakeoff.record import Record, Verdict
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import Matrix, MatrixCell, Section
@@ -19,6 +21,7 @@ from bakeoff.report.html.run_data import RunData, Sink, read_run, read_source, r
 from bakeoff.report.html.run_sections import comparisons, costs, failures, overview, settings, tone_of, tradeoffs
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
+from bakeoff.report.scores import best_first
 from bakeoff.storage.run_folder import RunFolder
 
 DRAWN_CELLS = 2_000
@@ -98,8 +101,8 @@ def _write(
     with tempfile.TemporaryFile() as data:
         records = ChunkWriter(data, "records")
 
-        def keep(trial: int, record: Record) -> None:
-            trials.add(trial, record, *records.add(record_detail(record)))
+        def keep(trial: int, record: Record, case: Case) -> None:
+            trials.add(trial, record, *records.add(record_detail(record, case)))
 
         with readable_errors(what):
             run = read(keep)
@@ -120,6 +123,7 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
     plan = run.plan
     return {
         "subjects": [visible(spec.name, NAME) for spec in plan.subjects],
+        "best_first": _subject_order(run),
         "cases": [visible(case.id, NAME) for case in plan.cases],
         "rounds": plan.rounds,
         "verdicts": VERDICTS,
@@ -172,7 +176,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     scored = sum(subject.scored for subject in subjects)
     of_judged = sum(subject.judged for subject in judged)
     controls = ", without controls" if len(judged) < len(subjects) else ""
-    lost = sum(count for subject in subjects for count in subject.lost.values())
+    lost = sum((Counter(subject.lost) for subject in subjects), Counter[Verdict]())
     missing = sum(subject.missing for subject in subjects)
     times = [mark.facts.get("time") for mark in run.marks]
     known = [time for time in times if isinstance(time, int | float)]
@@ -181,7 +185,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     return [
         ("Passed", passed, f"of {of_judged:,} {'judged' if run.summary.own_rules else 'scored'}{controls}"),
         ("Scored", f"{scored:,}", f"of {run.summary.planned:,} planned"),
-        ("Lost", f"{lost:,}", "budget, infra, grader"),
+        ("Lost", f"{lost.total():,}", ", ".join(f"{count:,} {verdict}" for verdict, count in lost.items())),
         ("Not run", f"{missing:,}", ""),
         ("Spent", cost(run.summary.spent.cost), f"{run.summary.spent.tokens:,} tokens"),
         ("Started", moment(known[0]) if known else "–", f"UTC, {took}" if took else "UTC"),
@@ -201,14 +205,27 @@ def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
         _cell(trials, rows, score, verdict)
         for rows, score, verdict in zip(rounds, _case_scores(run), _case_verdicts(run), strict=True)
     ]
+    order = _subject_order(run)
+    rows = [(visible(case.id, NAME), drawn[at * width : (at + 1) * width]) for at, case in enumerate(plan.cases)]
+    judged = {one.subject for one in run.summary.judged}
+    counts = [at for at in order if plan.subjects[at].name in judged]
+    rows.sort(key=lambda row: all(cell is None or cell.tone in ("pass", "plain") for cell in _at(row[1], counts)))
     return Matrix(
         corner="Case",
-        columns=tuple(visible(spec.name, NAME) for spec in plan.subjects),
-        rows=tuple(
-            (visible(case.id, NAME), tuple(drawn[at * width : (at + 1) * width])) for at, case in enumerate(plan.cases)
-        ),
+        columns=tuple(visible(plan.subjects[at].name, NAME) for at in order),
+        rows=tuple((name, _at(cells, order)) for name, cells in rows),
         caption="Score by case and subject",
     )
+
+
+def _at(cells: Sequence[MatrixCell | None], places: Sequence[int]) -> tuple[MatrixCell | None, ...]:
+    return tuple(cells[place] for place in places)
+
+
+def _subject_order(run: RunData) -> list[int]:
+    """Return the places of the subjects in the plan, best score first."""
+    places = {spec.name: place for place, spec in enumerate(run.plan.subjects)}
+    return [places[one.subject] for one in best_first(run.summary.subjects)]
 
 
 def _case_scores(run: RunData) -> list[float | None]:

@@ -15,7 +15,7 @@ from bakeoff.report.html.run_data import read_plan
 from bakeoff.storage.journal import record_at
 from bakeoff.storage.run_folder import RunFolder
 
-State = Literal["running", "complete", "incomplete", "stopped"]
+State = Literal["running", "ended", "incomplete", "stopped"]
 _ONE_BY_ONE = PassRule(gate="share")  # of cases without a rule of their own
 
 
@@ -111,7 +111,7 @@ class Progress:
             return "stopped"
         counted = sum(outcome.verdict.counts for outcome in self._outcomes.values())
         planned = len(self._outcomes) if self.plan.sparse else self.plan.size
-        return "complete" if counted == planned else "incomplete"
+        return "ended" if counted == planned else "incomplete"
 
     def _words(self, state: State) -> str:
         match state:

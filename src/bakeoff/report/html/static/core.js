@@ -71,6 +71,7 @@ async function decode(name) {
 const OVERSCAN = 12;
 const WHOLE = 150; // as many rows as this are simply all there
 const PRINTED = 500;
+const PHONE = matchMedia("(max-width: 40rem)");
 
 /** A table that draws only the rows in sight. Columns: {title, align, help, cell(row), sort(row), head}. */
 class WindowedTable {
@@ -83,7 +84,8 @@ class WindowedTable {
     this.above = h("tr", { class: "gap", "aria-hidden": "true" }, h("td", { colspan: columns.length }));
     this.below = h("tr", { class: "gap", "aria-hidden": "true" }, h("td", { colspan: columns.length }));
     this.heads = columns.map((column) => this.head(column));
-    this.table = h("table", { class: tableClass }, h("caption", {}, caption), h("thead", {}, h("tr", {}, this.heads)), this.body);
+    this.cards = tableClass !== "matrix"; // on a phone
+    this.table = h("table", { class: tableClass || "cards" }, h("caption", {}, caption), h("thead", {}, h("tr", {}, this.heads)), this.body);
     this.window = h("div", { class: "window", role: "region", "aria-label": caption, tabindex: "0" }, this.table);
     host.replaceChildren(this.window);
     this.window.addEventListener("scroll", () => this.later(), { passive: true });
@@ -122,9 +124,10 @@ class WindowedTable {
     if (this.waiting) return;
     this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.draw(); });
   }
+  /** The height of a row: one line, or on a phone a line for each column. The style sheet has the same numbers. */
   get height() {
-    if (!this.rowHeight) this.rowHeight = 2.125 * parseFloat(getComputedStyle(document.documentElement).fontSize);
-    return this.rowHeight;
+    const lines = this.cards && PHONE.matches ? 1.5 * this.columns.length + 1 : 2.125;
+    return lines * parseFloat(getComputedStyle(document.documentElement).fontSize) + (lines > 3 ? 1 : 0);
   }
   range(most) {
     const total = this.rows.length;
@@ -163,7 +166,7 @@ class WindowedTable {
     const cells = this.columns.map((column, number) => {
       const content = column.cell(data);
       const head = number === 0 || column.head;
-      return h(head ? "th" : "td", { scope: head && "row", class: column.align || "start", title: typeof content === "string" && content.length > 24 ? content : null }, content);
+      return h(head ? "th" : "td", { scope: head && "row", class: column.align || "start", "data-label": column.title, title: typeof content === "string" && content.length > 24 ? content : null }, content);
     });
     return h("tr", { "aria-rowindex": String(place + 2) }, cells);
   }

@@ -2,6 +2,9 @@
 
 const TONES = { pass: "pass", fail: "fail", timeout: "timeout", recorded: "plain" };
 const tone = (verdict) => TONES[verdict] || "lost";
+const RANKS = ["fail", "timeout", "grader", "infra", "budget", "recorded", "pass"]; // what did not pass comes first
+const rank = (verdict) => RANKS.indexOf(verdict);
+const OPEN_TESTS = 12; // failed tests that are not folded
 const LONG_TEXT = 20_000; // characters shown before one asks for more
 const MORE_TEXT = 200_000;
 const REPLAYED = "replayed from recordings, at least in part: cost and time are those of the recording";
@@ -48,8 +51,9 @@ function setUpTrials(run) {
   run.subjects.forEach((name, place) => subject.append(h("option", { value: place }, name)));
   run.verdicts.forEach((name, place) => { if (run.verdict.includes(place)) verdict.append(h("option", { value: place }, name)); });
   if (tag) run.tags.forEach((name, place) => tag.append(h("option", { value: place }, name)));
-  const all = run.trial.map((_, row) => row);
-  const words = all.map((row) => `${run.cases[run.caseOf(run.trial[row])]} ${run.why[row]}`.toLowerCase());
+  const all = run.trial.map((_, row) => row).sort((one, other) => rank(run.outcome(one)) - rank(run.outcome(other)) || one - other);
+  const words = [];
+  for (const row of all) words[row] = `${run.cases[run.caseOf(run.trial[row])]} ${run.why[row]}`.toLowerCase();
   const filter = () => {
     const wanted = text.value.trim().toLowerCase();
     const rows = all.filter((row) =>
@@ -95,8 +99,8 @@ function setUpMatrix(run) {
   const host = byId("matrix-table");
   if (!host) return;
   const columns = [{ title: "Case", cell: (at) => run.cases[at], sort: (at) => run.cases[at] }];
-  run.subjects.forEach((name, subjectAt) => columns.push({
-    title: name,
+  run.best_first.forEach((subjectAt) => columns.push({
+    title: run.subjects[subjectAt],
     align: "centre",
     sort: (at) => cellOf(run, at, subjectAt).score,
     cell: (at) => {
@@ -199,6 +203,32 @@ function scoreRows(scores) {
 function fileBlocks(files, open) {
   return Object.entries(files).map(([name, text]) => folded(name, longText(text, isPatch(text) ? "patch" : "code"), open));
 }
+function testRow(test) {
+  const about = [test.name, test.hidden && h("span", { class: "badge", title: "the subject did not see this test" }, "hidden")];
+  return h("li", { class: test.passed ? "passed" : "failed" },
+    h("span", { class: "mark", "aria-hidden": "true" }, test.passed ? "✓" : "✗"),
+    h("div", {}, h("span", { class: "sr" }, test.passed ? "passed: " : "failed: "), about.filter(Boolean), test.message && messageBlock(test.message)));
+}
+const messageBlock = (text) => (text.length > 200 || text.includes("\n") ? longText(text) : h("p", { class: "said" }, text));
+/** Failed tests with their messages first; the passed ones are folded where there are failed ones. */
+function testBlock(tests) {
+  const failed = tests.filter((test) => !test.passed), passed = tests.filter((test) => test.passed);
+  const list = (some) => h("ul", { class: "tests" }, some.map(testRow));
+  const title = failed.length ? `${count(failed.length)} of ${count(tests.length)} tests failed` : `All ${count(tests.length)} tests passed`;
+  return block(passed.length || !failed.length ? title : `${count(failed.length)} failed tests`,
+    failed.length > 0 && list(failed.slice(0, OPEN_TESTS)),
+    failed.length > OPEN_TESTS && folded(`${count(failed.length - OPEN_TESTS)} more failed`, list(failed.slice(OPEN_TESTS))),
+    passed.length > 0 && (failed.length ? folded(`${count(passed.length)} passed`, list(passed)) : list(passed)));
+}
+function answerBlock(files, changes) {
+  return block("Handed in", Object.entries(files).map(([name, text]) => {
+    const patch = changes?.[name];
+    return [
+      folded(patch === "" ? `${name}, as it was at the start` : name, longText(text, isPatch(text) ? "patch" : "code"), true),
+      patch && folded(`${name}, changes to the start`, longText(patch, "patch"), true),
+    ];
+  }));
+}
 function trialBlocks(detail, asked) {
   const failures = (detail.phases || []).filter((phase) => phase.failure).map((phase) => failureBlock(phase.failure, phase.name));
   const facts = [
@@ -214,11 +244,13 @@ function trialBlocks(detail, asked) {
   ].filter(([, value]) => value);
   return [
     failures.length && block("What went wrong", failures),
+    detail.tests && testBlock(detail.tests),
     detail.scores && block("Scores", scoreRows(detail.scores)),
-    block("Task", longText(asked.prompt || "(empty prompt)"), asked.files && fileBlocks(asked.files, false)),
-    detail.steps && block("Transcript", detail.steps.map(stepBlock)),
+    detail.stderr && block("Last lines of the agent’s stderr", longText(detail.stderr)),
+    detail.files && answerBlock(detail.files, detail.changes),
     detail.output !== undefined && block("Output", longText(detail.output, "code")),
-    detail.files && block("Files it left", fileBlocks(detail.files, true)),
+    detail.steps && block("Steps", detail.steps.map(stepBlock)),
+    block("Task", folded("Prompt", longText(asked.prompt || "(empty prompt)")), asked.files && fileBlocks(asked.files, false)),
     detail.refused && block("Files that were refused", h("dl", { class: "facts" }, Object.entries(detail.refused).map(([name, why]) => [h("dt", {}, name), h("dd", {}, why)]))),
     block("About", h("dl", { class: "facts" }, facts.map(([key, value]) => [h("dt", {}, key), h("dd", {}, value)])), detail.about && folded("Metadata", longText(detail.about, "code"))),
   ].filter(Boolean);
