@@ -51,7 +51,7 @@ def run_components(
         suites = audited(suites, [case_of(suite, request) for suite in suites], require_audit)
     plan = decision.applied(build_plan(request, suites))
     if flags.dry_run:
-        print_dry_run(check_plan(plan, options))
+        print_dry_run(check_plan(plan, options), ending)
         return PASSED
     if len(gradable := gradable_suites(suites)) < len(suites):
         plan = decision.applied(build_plan(request, gradable))

@@ -14,7 +14,7 @@ def run_demo(*, flags: RunFlags, outputs: OutputFlags) -> int:
     ending = EndingFlags(**outputs.values())
     checked = check_plan(demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None), flags.options())
     if flags.dry_run:
-        print_dry_run(checked)
+        print_dry_run(checked, outputs)
         return PASSED
     ending.outputs()
     ended = run_checked(checked, ending)

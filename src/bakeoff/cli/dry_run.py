@@ -1,12 +1,14 @@
 """Show a plan for `--dry-run`: what would run, what it is likely to use, and how small a difference it can find."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
-from bakeoff.cli.console import add_row, out, table
+from bakeoff.cli.console import add_row, out, print_json, table
+from bakeoff.cli.flags import OutputFlags
 from bakeoff.cli.power import verdict_on
 from bakeoff.cli.run_plan import CheckedPlan
 from bakeoff.errors import BakeoffError
@@ -16,15 +18,41 @@ from bakeoff.report.formatting import cost, visible
 from bakeoff.stats.design import design_of
 from bakeoff.storage.run_folder import run_folders
 
+if TYPE_CHECKING:
+    from bakeoff.models.estimate import Estimate
+
 _CASES_SHOWN = 20
 _PAST_RUNS = 5  # that are searched for what a trial uses
 _MODEL_KINDS = ("model", "agent")
 
 
-def print_dry_run(checked: CheckedPlan) -> None:
-    """Print what a run would do, and that nothing was run."""
+def print_dry_run(checked: CheckedPlan, ending: OutputFlags, **more: Any) -> None:
+    """Print what a run would do, and that nothing was run; with `--json`, as JSON with `more` about the run."""
+    if ending.as_json:
+        print_json({**plan_json(checked), **more})
+        return
     print_plan(out(), checked)
     out().print("nothing was run")
+
+
+def plan_json(checked: CheckedPlan) -> dict[str, Any]:
+    """Return what a run of this plan would do, for programs."""
+    plan = checked.plan
+    return {
+        "plan": plan.name,
+        "trials": plan.size,
+        "cases": [{"id": case.id, "tags": case.tags} for case in plan.cases],
+        "subjects": [{"name": spec.name, "kind": spec.kind} for spec in plan.subjects],
+        "rounds": plan.rounds,
+        "threshold": plan.threshold,
+        "scorers": [scorer.kind for scorer in plan.scorers],
+        "estimates": [
+            {"subject": one.subject, **one.usage.model_dump(), "basis": one.basis}
+            for one in _estimates(plan, checked.options.results)
+        ],
+        "power": verdict_on(design_of(len(plan.cases), plan.rounds)),
+        "ran": False,
+    }
 
 
 def print_plan(console: Console, checked: CheckedPlan) -> None:
@@ -54,16 +82,21 @@ def print_plan(console: Console, checked: CheckedPlan) -> None:
     console.print(verdict_on(design_of(len(plan.cases), plan.rounds)))
 
 
-def _print_estimates(console: Console, plan: Plan, results: Path) -> None:
+def _estimates(plan: Plan, results: Path) -> "Sequence[Estimate]":
+    """Return what each model is likely to use."""
     if not any(subject.kind in _MODEL_KINDS for subject in plan.subjects):
-        return
+        return ()
     from bakeoff.models.estimate import estimate_plan  # takes a second to load
     from bakeoff.models.gateway import kept_models, known_price
 
-    gateway = kept_models()
-    console.print("estimated use of the whole run:")
-    past = usage_before(results, plan)
-    for estimate in estimate_plan(plan, lambda name: known_price(gateway, name.provider, name.model), past):
+    gateway, past = kept_models(), usage_before(results, plan)
+    return [*estimate_plan(plan, lambda name: known_price(gateway, name.provider, name.model), past)]
+
+
+def _print_estimates(console: Console, plan: Plan, results: Path) -> None:
+    if estimates := _estimates(plan, results):
+        console.print("estimated use of the whole run:")
+    for estimate in estimates:
         used = f"{estimate.usage.input:,} tokens in, {estimate.usage.output:,} out, {cost(estimate.usage.cost)}"
         console.print(Text(f"  {visible(estimate.subject)}: {used} (assuming {estimate.basis})"))
 

@@ -54,7 +54,7 @@ def run_agents(
         return PASSED
     plan = decision.applied(build_plan(request, exercises))
     if flags.dry_run:
-        print_dry_run(check_plan(plan, options))
+        print_dry_run(check_plan(plan, options), ending)
         return PASSED
     if len(fit := gradable(exercises, request)) < len(exercises):
         plan = decision.applied(build_plan(request, fit))

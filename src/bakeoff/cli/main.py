@@ -5,7 +5,7 @@ Start-up must stay fast, so this module imports nothing heavy: the module of a c
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -148,7 +148,7 @@ def show_health(*, as_json: AsJson = False, results: Results = Path("results")) 
 
 
 @command(app, "resume", "bakeoff.cli.resume")
-def resume_run(*, run: RunName = "latest", flags: ResumeFlags, ending: EndingFlags) -> None:
+def resume_run(*, run: RunName = "latest", flags: ResumeFlags, no_open: NoOpen = False, ending: EndingFlags) -> None:
     """Continue a stopped run, and retry trials that were lost to infra, budget or grader problems."""
 
 
@@ -325,13 +325,34 @@ def pull_model(
     """Download a model that runs on this machine, so that runs need no network."""
 
 
+_Mistake: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+"""What typer raises for a command line that it cannot read; it has no public name."""
+
+
+def _tell(mistake: Any) -> int:
+    """Print a mistake in the command line in one line, and return the exit code. A group without a command has help."""
+    if type(mistake).__name__ == "NoArgsIsHelpError":
+        mistake.show()
+    else:
+        context = getattr(mistake, "ctx", None)
+        more = f"; see `{context.command_path} --help`" if context else ""
+        text = " ".join(mistake.format_message().split()).removesuffix(".")
+        typer.echo(f"error: {shown(text[:1].lower() + text[1:])}{more}", err=True)
+    return int(mistake.exit_code)
+
+
 def main() -> None:
     """Run the command line. Report errors in one sentence and by the exit code."""
     try:
         sys.excepthook = report_crash
         accept_every_character()
         # Not `app()`: that would replace our excepthook by typer's.
-        typer.main.get_command(app)()
+        sys.exit(typer.main.get_command(app)(standalone_mode=False) or 0)
+    except _Mistake as error:
+        sys.exit(_tell(error))
+    except typer.Abort:
+        typer.echo("aborted", err=True)
+        sys.exit(1)
     except BakeoffError as error:
         typer.echo(f"error: {shown(str(error))}", err=True)
         sys.exit(3 if isinstance(error, InfraError) else 2)

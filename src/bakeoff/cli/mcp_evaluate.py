@@ -33,7 +33,7 @@ def evaluate(
         raise PlanError(problems)  # before any server is started
     if flags.dry_run:
         for selected in suites:
-            _print_plan(selected, options)
+            _print_plan(selected, options, ending)
         return PASSED
     ended: dict[str, EndedRun] = {}
     for selected in suites:
@@ -66,10 +66,13 @@ def _prepare(selected: SelectedSuite, *, alone: bool) -> SelectedSuite | None:
     return prepared
 
 
-def _print_plan(selected: SelectedSuite, options: RunOptions) -> None:
+def _print_plan(selected: SelectedSuite, options: RunOptions, ending: EndingFlags) -> None:
     suite = selected.suite
     config = suite.config
+    if ending.as_json:
+        print_dry_run(check_plan(selected.plan, options), ending, file=str(suite.file), mode=config.mode)
+        return
     rule = "all cells must pass" if config.suiteRule == "all" else f"{percent(config.threshold)} of cells must pass"
     out().print(f"{visible(str(suite.file))}: a cell passes at {percent(config.threshold)} of its rounds; {rule}")
     out().print(f"mode {config.mode}, servers: {visible(', '.join(server.name for server in config.mcpServers))}")
-    print_dry_run(check_plan(selected.plan, options))
+    print_dry_run(check_plan(selected.plan, options), ending)

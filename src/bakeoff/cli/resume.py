@@ -18,19 +18,20 @@ from bakeoff.report.formatting import visible
 from bakeoff.storage.run_folder import find_run
 
 
-def resume_run(*, run: str, flags: ResumeFlags, ending: EndingFlags) -> int:
+def resume_run(*, run: str, flags: ResumeFlags, no_open: bool, ending: EndingFlags) -> int:
     """Continue a run, by default in the sandbox that it was started with."""
     folder, options = find_run(flags.results, run), flags.options()
     plan = folder.read_plan()
     if flags.dry_run:
         left = trials_left(plan, read_progress(folder, plan, options))
-        out().print(Text(f"run {visible(folder.name)}: {left:,} of {plan.size:,} trials are left to do"))
-        print_dry_run(check_plan(plan, options))
+        if not ending.as_json:
+            out().print(Text(f"run {visible(folder.name)}: {left:,} of {plan.size:,} trials are left to do"))
+        print_dry_run(check_plan(plan, options), ending, run=folder.name, left=left)
         return PASSED
     if flags.sandbox is None:
         before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")
         options = replace(options, sandbox=before if before in get_args(SandboxName) else "auto")
-    return carry_out(check_plan(plan, options), ending, folder=folder)
+    return carry_out(check_plan(plan, options), ending, folder=folder, opened=not no_open)
 
 
 def rescore_run(*, run: str, flags: RescoreFlags, ending: EndingFlags) -> int:

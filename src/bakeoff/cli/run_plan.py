@@ -171,10 +171,17 @@ def summary_json(
     plan: Plan, summary: Summary, tally: RunTally, folder: RunFolder, judgements: Judgements | None = None
 ) -> dict[str, object]:
     """Return the summary of a run as `--json` prints it."""
+    found = summary_facts(plan, summary, tally, judgements)
+    return {"run": folder.name, "spent": folder.spent().model_dump(), **found}
+
+
+def summary_facts(
+    plan: Plan, summary: Summary, tally: RunTally, judgements: Judgements | None = None
+) -> dict[str, object]:
+    """Return the summary of records, wherever they are kept."""
     judged = [one.subject for one in summary.judged]
     return {
-        "run": folder.name,
-        "spent": folder.spent().model_dump(),
+        "outcome": summary.outcome,
         "answer": answer(summary, tally.cells, judgements),
         "summary": summary.model_dump(mode="json"),
         "by_tag": [one.model_dump(mode="json") for one in scores_by_tag(plan, tally.cells, judged)],

@@ -2,6 +2,7 @@
 
 import heapq
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import typer
 from rich.text import Text
 
 from bakeoff.cli.console import add_row, out, print_json, say, table, tell_of_damage
-from bakeoff.cli.run_plan import print_spending, summary_json
+from bakeoff.cli.run_plan import print_spending, summary_facts, summary_json
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
@@ -17,14 +18,16 @@ from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
 from bakeoff.report.calibration import Judgements, calibration_table
 from bakeoff.report.formatting import cost, percent, visible
 from bakeoff.report.html.entries import Unreadable, read_entries
+from bakeoff.report.readers import Source, find_source
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.report.terminal import print_blocks
 from bakeoff.storage.journal import Damage, Mark
 from bakeoff.storage.labels import read_labels
-from bakeoff.storage.run_folder import RunFolder, find_run
+from bakeoff.storage.run_folder import LATEST, find_run
 
 _SHOWN = 20
+_FILES = (".json", ".jsonl", ".eval")  # endings of result files
 _HISTORY = 100  # scores of earlier runs in JSON
 _SPARKS = 10  # scores of earlier runs in the table
 
@@ -91,7 +94,10 @@ def _overviews(results: Path) -> list[dict[str, Any]]:
 
 
 def show_run(*, run: str, results: Path, as_json: bool) -> None:
-    """Print the summary of a run, and the trials that did not pass."""
+    """Print the summary of a run or of a result file, and the trials that did not pass."""
+    if run != LATEST and (Path(run).is_file() or run.endswith(_FILES)):
+        _show_file(find_source(results, run), as_json=as_json)
+        return
     folder = find_run(results, run)
     plan = folder.read_plan()
     damaged: list[Damage] = []
@@ -113,12 +119,26 @@ def show_run(*, run: str, results: Path, as_json: bool) -> None:
     blocks = summary_blocks(plan, summary, tally.cells, judgements)
     print_blocks(console, [*blocks, *([corrections] if corrections else [])])
     print_spending(console, summary, folder)
-    _print_failures(_first_not_passed(plan, folder, tally.cases))
+    _print_failures(_first_not_passed(plan, folder.latest_records(plan), tally.cases))
 
 
-def _first_not_passed(plan: Plan, folder: RunFolder, cases: CaseVerdicts) -> list[Record]:
+def _show_file(source: Source, *, as_json: bool) -> None:
+    plan, tally = source.plan, RunTally(source.plan)
+    records = list(source.records())
+    for record in records:
+        tally.add(record)
+    summary = tally.summary()
+    if as_json:
+        print_json({"file": str(source.path), **summary_facts(plan, summary, tally)})
+        return
+    out().print(Text(f"{visible(str(source.path), 300)}: {summary.outcome}"))
+    print_blocks(out(), summary_blocks(plan, summary, tally.cells))
+    _print_failures(_first_not_passed(plan, records, tally.cases))
+
+
+def _first_not_passed(plan: Plan, records: Iterable[Record], cases: CaseVerdicts) -> list[Record]:
     """Return failed rounds of failed cases in the plan's order, and one more than is shown."""
-    failing = (record for record in folder.latest_records(plan) if not record.verdict.ok and not cases.passed(record))
+    failing = (record for record in records if not record.verdict.ok and not cases.passed(record))
     places = {case.id: place for place, case in enumerate(plan.cases)}
     return heapq.nsmallest(_SHOWN + 1, failing, key=lambda record: (record.round, places[record.case], record.subject))
 

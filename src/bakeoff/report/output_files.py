@@ -32,9 +32,9 @@ def replace_file(target: Path, mode: int = PUBLIC, error: type[BakeoffError] = U
 
 
 @contextmanager
-def replace_text(target: Path) -> Iterator[TextIO]:
+def replace_text(target: Path, mode: int = PUBLIC) -> Iterator[TextIO]:
     """Give a text file that replaces the target at the end."""
-    with replace_file(target) as path, path.open("w", encoding="utf-8", newline="") as file:
+    with replace_file(target, mode) as path, path.open("w", encoding="utf-8", newline="") as file:
         yield file
 
 

@@ -54,7 +54,7 @@ def test_it_is_said_where_agents_could_read_the_examples_that_travel_with_us(age
     mine = agent_file(tmp_path, "mine", "true")
     words = ("--agent", agent, "--agent-file", str(mine), "--exercise", "plant-rota", "--sandbox", "process", "--json")
     done = run_as_an_ordinary_user(tmp_path, *words)
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == (0 if agent == "nop" else 1), done.stderr  # a control decides no exit code
     told = "the example solutions of the bundled exercises" in " ".join(done.stderr.split())
     assert told == (agent == "mine")
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from bakeoff.report.blocks import Section
     from bakeoff.report.html.run_data import RunData
 
-_READABLE = 0o644  # result files are made to be passed on
-
 
 def _hostile(name: str, case: Case) -> Submission:
     """Hand in the hostile solution of this name, or an empty one if there is none in the language of the case."""
@@ -72,9 +70,9 @@ class ComponentsDoor(Door):
         written: list[Path] = []
         for name, result in result_files(run.plan, records, _sizes(records), Origin(folder.label, _began(folder))):
             path = _free_path(run.options.results, name, folder.label, written)
-            write_atomically(path, result.to_json(), _READABLE)  # records hold no secret, so neither does this
+            write_atomically(path, result.to_json())
             source = Source(path, ResultFileReader())
-            page = write_source_page(source, path.with_suffix(".html"), sections=self.sections, mode=_READABLE)
+            page = write_source_page(source, path.with_suffix(".html"), sections=self.sections)
             written += (path, page)
         return DoorResults(tuple(written))
 

@@ -5,8 +5,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff.doors import Door, DoorResults, FinishedRun
+from bakeoff.doors import Door, DoorResults, FinishedRun, RunState
 from bakeoff.doors.exercises.attacks import ExerciseCheat
+from bakeoff.doors.exercises.plan import TEST_ONLY
 from bakeoff.doors.exercises.progress import show_changes
 from bakeoff.doors.exercises.scoring import EXERCISE, score_exercise
 from bakeoff.engine.registry import Registry, default_registry
@@ -23,8 +24,6 @@ from bakeoff.toolchains.agent_packages import packages_of
 if TYPE_CHECKING:
     from bakeoff.report.blocks import Section
     from bakeoff.report.html.run_data import RunData
-
-_READABLE = 0o644  # result files are made to be passed on
 
 
 class ExercisesDoor(Door):
@@ -67,5 +66,13 @@ class ExercisesDoor(Door):
         if files:
             files["latest.json"] = list(files.values())[-1]
         for name, content in files.items():
-            write_atomically(run.options.results / name, content, _READABLE)  # records hold no secret
-        return DoorResults(tuple(run.options.results / name for name in files))
+            write_atomically(run.options.results / name, content)
+        return DoorResults(tuple(run.options.results / name for name in files), _state_of_tests(run))
+
+
+def _state_of_tests(run: FinishedRun) -> RunState | None:
+    """Return what `--test-only` found: its subject does nothing, like a control, and yet is what the run is about."""
+    if [spec.name for spec in run.plan.subjects] != [TEST_ONLY]:
+        return None
+    failed = any(subject.failed for subject in run.summary.subjects)
+    return "failed" if failed else "passed" if run.summary.complete else "undecided"

@@ -23,6 +23,7 @@ from bakeoff.errors import InfraError, UsageError
 from bakeoff.subjects.folder_changes import read_matching
 from bakeoff.toolchains.tracks import EXAMPLE_STEMS, Track, track_of
 
+_ALL = "all"
 STANDARD = (
     *("acronym", "anagram", "bank-account", "binary-search", "binary-search-tree", "bowling", "complex-numbers"),
     *("connect", "crypto-square", "diamond", "dnd-character", "flatten-array", "food-chain", "house"),
@@ -92,12 +93,12 @@ def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExerci
 
     Args:
         root: The checkout of a track, or one exercise in it; None for the bundled tracks.
-        wanted: What `--exercise` says: names, names joined by commas, or how many; the default selection if empty.
+        wanted: What `--exercise` says: names, joined by commas or not, how many, or `all`; empty for the usual ones.
     """
     if root is None:
         tracks = [_discover(folder) for folder in sorted(bundled_folder().iterdir()) if (folder / _PRACTICE).is_dir()]
         known = [entry for track in tracks for entry in track]
-        return _read(known, _chosen(known, wanted, standard=False))
+        return _read(known, *_chosen(known, wanted, standard=False))
     if not root.is_dir():
         raise UsageError(
             f"--exercises {str(root)!r} is not a folder: pass the checkout of a track, or one exercise in it"
@@ -108,7 +109,7 @@ def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExerci
             f"--exercises {str(root)!r} holds no exercise: a track has them in {_PRACTICE}/, "
             "and an exercise has .docs/instructions.md"
         )
-    return _read(known, _chosen(known, wanted, standard=True))
+    return _read(known, *_chosen(known, wanted, standard=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,36 +168,39 @@ def _order(track: Path | None) -> list[str]:
     return [item["slug"] for item in items if isinstance(item, dict) and isinstance(item.get("slug"), str)]
 
 
-def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -> list[_Entry]:
-    """Return the exercises that `--exercise` asks for."""
+def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -> tuple[list[_Entry], int | None]:
+    """Return the exercises that `--exercise` asks for, and how many of them are enough if it is a number."""
     names = {entry.name for entry in known}
     usual = [*known]
     if standard and known and known[0].slug == "typescript" and len(known) > 1 and names & set(STANDARD):
         usual = [entry for name in STANDARD for entry in known if entry.name == name]
     asked = [part.strip() for text in wanted for part in text.split(",") if part.strip()]
     if not wanted:
-        return usual
+        return usual, None
+    if asked == [_ALL] and _ALL not in names:
+        return [*known], None
     if not asked:
-        raise UsageError(
-            f"--exercise {wanted[0]!r} names no exercise: pass a name or a number, or leave it out to try all"
-        )
+        raise UsageError(f"--exercise {wanted[0]!r} names no exercise: pass a name, a number or `all`, or leave it out")
     if len(asked) == 1 and asked[0].isdecimal() and asked[0] not in names:
         most = int(asked[0].lstrip("0")[:9] or 0)  # no track has more than nine digits can count
         if most == 0:
             raise UsageError("--exercise 0 asks for none: pass a name, or a number above 0")
-        return usual[:most]
+        return [*usual, *(entry for entry in known if entry not in usual)], most
     for name in asked:
         if name not in names:
             near = get_close_matches(name, names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(names)[:30])}"
             raise UsageError(f"--exercise {name!r} does not exist: {hint}")
-    return [entry for name in dict.fromkeys(asked) for entry in known if entry.name == name]
+    return [entry for name in dict.fromkeys(asked) for entry in known if entry.name == name], None
 
 
-def _read(known: Sequence[_Entry], chosen: Sequence[_Entry]) -> FoundExercises:
-    exercises, warnings = [], []
+def _read(known: Sequence[_Entry], chosen: Sequence[_Entry], enough: int | None = None) -> FoundExercises:
+    """Read exercises, and warn of those that cannot be used. Stop when there are enough."""
+    exercises, warnings = list[Exercise](), list[str]()
     twice = {entry.name for entry in known if sum(other.name == entry.name for other in known) > 1}
     for entry in chosen:
+        if len(exercises) == enough:
+            break
         try:
             exercise = _read_exercise(entry)
         except (_Unusable, InfraError) as why:

@@ -4,6 +4,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from pathlib import PurePosixPath
 
@@ -216,8 +217,10 @@ def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesReques
 def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefinition]) -> Iterator[SubjectSpec]:
     """Return an agent with each model and provider of the request, or with its own if the request names none."""
     if name not in agents:
+        near = get_close_matches(name.lower(), [*CONTROLS, *agents], n=3)
+        meant = f"did you mean {', '.join(near)}? There are" if near else "there are"
         raise UsageError(
-            f"--agent {name!r} is not known: there are {', '.join([*CONTROLS, *agents])}; "
+            f"--agent {name!r} is not known: {meant} {', '.join([*CONTROLS, *agents])}; "
             "describe your own in YAML and add --agent-file"
         )
     agent = agents[name]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bakeoff._kernel.files import PRIVATE
 from bakeoff.doors import DoorResults
 from bakeoff.doors.mcp_suite.confusion import confusions
 from bakeoff.doors.mcp_suite.outcome import Outcome, State, outcome_of
@@ -67,16 +68,16 @@ def write_reports(folder: RunFolder, plan: Plan, settings: PlanSettings, records
     place = Path(settings.report)
     stamp = own_stamp(place, report.timestamp.replace(":", "-"), folder.label)
     stem = f"test-report-{stamp}"
-    with replace_file(place / f"{stem}.json") as path:
+    with replace_file(place / f"{stem}.json", PRIVATE) as path:
         path.write_bytes(report.to_json())
-    with replace_text(place / f"{stem}.md") as file:
+    with replace_text(place / f"{stem}.md", PRIVATE) as file:
         file.write(to_markdown([heading("MCP evaluation: ", Quote(settings.file)), *describe(report, outcome)]))
     page = write_run_page(
         folder, place / f"{stem}.html", sections=lambda run: mcp_sections(run.plan, settings, outcome, found)
     )
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", suite_name(Path(settings.file))).strip(".-") or "suite"
     log = place / f"{name}-{stamp}.log"
-    with replace_text(log) as file:
+    with replace_text(log, PRIVATE) as file:
         file.writelines(f"{line}\n" for line in log_lines(report))
     files = (place / f"{stem}.json", place / f"{stem}.md", page, log)
     return McpResults(files=files, state=outcome.state, report=report, outcome=outcome, stamp=stamp)
@@ -203,11 +204,11 @@ def write_combined(written: Sequence[McpResults], not_run: Sequence[str], folder
 
     described = _describe_all(written, not_run)
     stem = f"combined-report-{written[0].stamp}"
-    with replace_text(folder / f"{stem}.json") as file:
+    with replace_text(folder / f"{stem}.json", PRIVATE) as file:
         json.dump(combined([one.report for one in written], not_run), file, indent=2, ensure_ascii=False)
         file.write("\n")
     yield folder / f"{stem}.json"
-    with replace_text(folder / f"{stem}.md") as file:
+    with replace_text(folder / f"{stem}.md", PRIVATE) as file:
         file.write(to_markdown(described))
     yield folder / f"{stem}.md"
     yield write_report_page(folder / f"{stem}.html", described)
