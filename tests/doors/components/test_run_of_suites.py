@@ -233,7 +233,7 @@ async def test_every_subject_and_round_has_a_result_file_and_its_page(tmp_path: 
     oracle = json.loads(next(path for path in written if "oracle" in path.name).read_text())
     assert oracle["tests"][0]["resultWriteContent"] == RIGHT
     assert oracle["metadata"]["unitTestTotals"] == {"total": 2, "passed": 2, "failed": 0, "score": 100}
-    assert {path.stat().st_mode & 0o777 for path in written} == {0o644}, "they are made to be passed on"
+    assert {path.stat().st_mode & 0o777 for path in written} == {0o600}, "they hold what models wrote"
 
 
 async def test_a_trial_that_is_tried_again_is_written_into_the_file_it_had(tmp_path: Path) -> None:
