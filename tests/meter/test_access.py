@@ -1,5 +1,6 @@
 """From inside each sandbox: the meter can be reached, and with the network off nothing else can."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -104,7 +105,14 @@ async def test_an_agent_that_is_killed_in_mid_stream_has_its_tokens_booked_and_l
         access = at.trial.access(sandbox_kind)
         env = {"BASE_URL": at.trial.base_url(access, "openai"), "API_KEY": at.trial.token, "ELSEWHERE": "1"}
         argv = access.wrap(("python3", "-I", "-c", streams))
-        done = await sandbox_on(sandbox_kind).run(Command(argv, place, 4.0, env=env, readable=access.readable))
+        time_up = asyncio.Event()
+        command = Command(argv, place, 120.0, env=env, readable=access.readable, time_up=time_up)
+        running = asyncio.ensure_future(sandbox_on(sandbox_kind).run(command))
+        while not provider.received and not running.done():
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(2)  # for some of its 1,000 words
+        time_up.set()
+        done = await running
     assert done.stop == "timeout"
     assert at.books.spent.requests == 1
     assert 0 < at.books.spent.output < 1000
