@@ -55,7 +55,7 @@ async def compare() -> int:
         ]
         blocks = [suite[start : start + 8] for suite in suites for start in range(0, len(suite), 8)]
         references = OpenReferences(Path(tempfile.mkdtemp(prefix="bakeoff-bench-")), "bakeoff verify")
-        resources = {"vitest": vitest, "references": references}
+        resources = {"vitest-svelte": vitest, "references": references}
         warm_seconds = fresh_seconds = one_seconds = twins_seconds = 0.0
         pair = [0.0, 0.0]  # one warm run, and one pair of runs: suites with few tests need several pairs
         warm: dict[str, Verdict] = {}

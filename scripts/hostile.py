@@ -34,7 +34,7 @@ from bakeoff.plan import Case, Grading
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import available, choose_sandbox, open_place, put_files, take
 
-GRADERS = ("pytest", "unittest", "jest", "whole jest", "vitest", "whole vitest")
+GRADERS = ("pytest", "unittest", "jest", "whole jest", "vitest", "whole vitest", "react", "vue", "typescript")
 _SECONDS = 15.0
 MOST_GAINED, FEW_TESTS = 0.34, 4  # a share of the tests that no attack may pass, if they are more than a few
 _UNITTEST = """\
@@ -128,6 +128,9 @@ def _graders() -> dict[str, Case]:
         "whole jest": _with_line(jest, "jest.mock('./nothing', () => ({}), { virtual: true })"),
         "vitest": vitest,
         "whole vitest": _with_line(vitest, "vi.mock('./nothing', () => ({}));"),
+        "react": _component("react-seat-picker"),
+        "vue": _component("vue-pager"),
+        "typescript": _component("typescript-slugs"),
     }
 
 

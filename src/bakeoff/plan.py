@@ -66,6 +66,10 @@ class Limits(FrozenModel):
     output_kb: PositiveInt = Field(default=1024, description="kept of each of stdout and stderr; more ends the command")
 
 
+Framework = Literal["svelte", "react", "vue", "typescript"]
+"""What a component is written with. `typescript` is none of the others."""
+
+
 class Grading(FrozenModel):
     """How the hidden tests of a case are run on an answer; see `bakeoff.grading`."""
 
@@ -75,6 +79,10 @@ class Grading(FrozenModel):
     seconds: PositiveFloat = Field(description="limit of one run of the tests")
     track: str = Field(default="", description="for exercises: the language track, which knows the rules of its tests")
     command: tuple[str, ...] = Field(default=(), description="arguments for `junit`; one shell line for `command`")
+    framework: Framework | None = Field(
+        default=None, description="for `vitest`: what components are written with; by default their ending decides"
+    )
+    browser: bool = Field(default=False, description="for `vitest`: run the tests in Chromium instead of jsdom")
     report: str = Field(default="report.xml", description="for `junit`: the file that the command writes")
     canary: str | None = Field(default=None, description="for `junit`: a test of the suite that must fail")
     validator: RelativePath | None = Field(default=None, description="the hidden file with the suite's validator")

@@ -1,6 +1,7 @@
 """The catalogue of the `cheat` subject, and a sample of it in front of the real graders. `make hostile` runs all."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from bakeoff.engine.resources import open_resources
@@ -48,9 +49,21 @@ def test_there_are_attacks_of_every_family_on_every_language() -> None:
     solutions = [attack for attack in ATTACKS if isinstance(attack, HostileSolution)]
     assert min(Counter(attack.suffix for attack in solutions).values()) >= 40
     assert {attack.family for attack in ATTACKS} == set(FAMILIES)
-    for suffix in (".py", ".ts", ".svelte"):
+    for suffix in (".py", ".ts", ".svelte", ".tsx", ".vue"):
         names = [attack.name for attack in attacks_on(case_in(suffix))]
-        assert len(names) == len(set(names))
+        assert len(names) == len(set(names)) >= 50
+
+
+def test_an_ending_that_two_runners_test_has_attacks_on_each() -> None:
+    case = case_in(".ts")
+    vitest = replace(case, settings=case.settings.model_copy(update={"runner": "vitest"}))
+    there, here = (
+        {each.name: each for each in attacks_on(one) if isinstance(each, HostileSolution)} for one in (case, vitest)
+    )
+    assert not set(there.values()) & set(here.values())
+    assert {"patch-runner-events"} <= there.keys() - here.keys()
+    assert {"find-anything"} <= here.keys() - there.keys()
+    assert "__vitest_worker__" in here["read-expected"].script(vitest)
 
 
 def test_every_attack_says_what_it_does_and_hands_something_in() -> None:

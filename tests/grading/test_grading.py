@@ -62,8 +62,16 @@ def test_a_validator_that_is_not_there_is_named() -> None:
     ("settings", "keys"),
     [
         ({}, ["pytest"]),
-        ({"runner": "vitest"}, ["vitest"]),
-        ({"validator": "validator.ts"}, ["pytest", "vitest"]),
+        ({"runner": "vitest"}, ["vitest-typescript"]),
+        ({"runner": "vitest", "solution": ["A.tsx"]}, ["vitest-react"]),
+        ({"runner": "vitest", "solution": ["A.vue"], "validator": "validator.ts"}, ["vitest-vue"]),
+        ({"runner": "vitest", "framework": "react"}, ["vitest-react"]),
+        ({"runner": "vitest", "solution": ["A.vue"], "browser": True}, ["browser-vue"]),
+        (
+            {"runner": "vitest", "browser": True, "validator": "validator.ts"},
+            ["browser-typescript", "vitest-typescript"],
+        ),
+        ({"validator": "validator.ts"}, ["pytest", "vitest-svelte"]),
         ({"validator": "validator.py"}, ["pytest"]),
         ({"runner": "junit", "command": ("make", "test")}, ["junit report.xml  make test"]),
         ({"track": "python"}, ["exercises python"]),

@@ -154,3 +154,38 @@ def test_the_sample_depends_on_the_seed_only_and_has_every_kind() -> None:
     assert len(chosen) == 10
     assert len({mutant.kind for mutant in chosen}) == 10
     assert choose_mutants(found, 1000, "0 pick") == found
+
+
+VUE = """<script setup lang="ts">
+import { ref } from 'vue';
+const count = ref(1);
+</script>
+
+<template>
+  <p v-if="count > 1" class="big" :title="`at ${count}`">{{ count === 2 ? 'two' : count }}</p>
+  <li v-for="n in count - 1" :key="n"><input v-model="count" @input="count = 5" /></li>
+</template>
+"""
+
+
+def test_the_script_and_the_expressions_of_a_vue_component_are_mutated() -> None:
+    assert faults("Component.vue", VUE) == {
+        ("off by one", "1", "2"),
+        ("negated condition", "count > 1", "!(count > 1)"),
+        ("comparison", ">", ">="),
+        ("emptied text", "`at ${count}`", "''"),
+        ("negated condition", "count === 2", "!(count === 2)"),
+        ("off by one", "2", "3"),
+        ("emptied text", "'two'", "''"),
+        ("arithmetic operator", "-", "+"),
+        ("off by one", "5", "6"),
+    }
+    changed = next(each for each in find_mutants({"A.vue": VUE}) if each.before == "'two'").apply({"A.vue": VUE})
+    assert "{{ count === 2 ? '' : count }}" in changed["A.vue"]
+
+
+def test_plain_attributes_of_jsx_are_left_as_they_are() -> None:
+    assert faults("A.tsx", "const a = <p className=\"big\" title={'a'}>{1}</p>\n") == {
+        ("emptied text", "'a'", "''"),
+        ("off by one", "1", "2"),
+    }

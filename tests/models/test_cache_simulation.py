@@ -36,6 +36,9 @@ def test_the_example_of_the_specification_comes_out_to_the_last_digit() -> None:
         "simulatedCostWithCache": 0.017625,
         "cacheHits": 2500,
         "cacheWriteTokens": 2100,
+        "outputTokens": 600,
+        "simulatedInputCost": 0.008625,
+        "simulatedOutputCost": 0.009,
     }
 
 

@@ -75,7 +75,7 @@ async def test_a_missing_program_is_named(programs: Path, monkeypatch: pytest.Mo
 
 def test_every_version_is_pinned() -> None:
     pinned = json.loads((VITEST_SOURCES / "package.json").read_text())["dependencies"]
-    assert {"svelte", "vite", "vitest", "jsdom"} <= pinned.keys()
+    assert {"svelte", "react", "react-dom", "vue", "vite", "vitest", "jsdom", "playwright"} <= pinned.keys()
     assert all(version[0].isdigit() and "x" not in version for version in pinned.values())
     assert pinned["svelte"].startswith("5.")
     assert pinned["vitest"].startswith("4.")

@@ -183,7 +183,7 @@ async def test_a_missing_component_or_test_is_an_error(vitest: OpenVitest) -> No
     run = await vitest.run({"test.ts": COUNTER_TEST}, seconds=SECONDS)
     assert run.error == "Cannot find module './Component.svelte' imported from 'test.ts'"
     run = await vitest.run({"Component.svelte": counter()}, seconds=SECONDS)
-    assert run.error == "there is no test.ts or test.svelte.ts"
+    assert run.error == "there is no test.ts, test.tsx or test.svelte.ts"
 
 
 async def test_what_suites_use_of_vitest_and_svelte_works_as_in_a_fresh_vitest(vitest: OpenVitest) -> None:
@@ -300,7 +300,7 @@ async def test_a_component_may_ask_where_it_runs(vitest: OpenVitest) -> None:
     assert run.ok, run
 
 
-async def test_what_ran_out_of_time_on_a_busy_machine_is_run_once_more_with_twice_the_time(opened: Opening) -> None:
+async def test_what_runs_out_of_time_on_a_busy_machine_has_half_of_its_time_again(opened: Opening) -> None:
     slow = "test('slow', async () => { await new Promise((done) => setTimeout(done, 4000)); });"
     async with opened(slots=2) as vitest:
         vitest.is_busy = lambda: False

@@ -69,7 +69,8 @@ def _suites_of(request: ComponentsRequest) -> tuple[Suite, ...]:
 
 
 def gradable_suites(suites: Sequence[Suite]) -> tuple[Suite, ...]:
-    """Return the suites that can be graded here: those that need Node are left out where it is missing."""
+    """Return the suites that can be graded here: those that need Node or Chromium are left out where it is missing."""
+    suites = _with_browser(suites)
     need_node = [suite.name for suite in suites if suite.needs_node]
     if not need_node:
         return tuple(suites)
@@ -84,6 +85,24 @@ def gradable_suites(suites: Sequence[Suite]) -> tuple[Suite, ...]:
         warn([problem])
         return tuple(suite for suite in suites if not suite.needs_node)
     return tuple(suites)
+
+
+def _with_browser(suites: Sequence[Suite]) -> Sequence[Suite]:
+    """Return the suites that can be graded with the browser that is here, or without any."""
+    need_browser = [suite.name for suite in suites if suite.layout.browser]
+    if not need_browser:
+        return suites
+    from bakeoff.toolchains.browser import find_chromium
+
+    try:
+        find_chromium()
+    except InfraError as error:
+        problem = f"left out: {', '.join(need_browser)}: {error}"
+        if len(need_browser) == len(suites):
+            raise UsageError(problem) from error
+        warn([problem])
+        return [suite for suite in suites if not suite.layout.browser]
+    return suites
 
 
 def verify(*, wanted: SuiteFlags, flags: VerifyFlags) -> int:

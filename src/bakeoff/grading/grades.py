@@ -1,8 +1,9 @@
 """Compare the tests of an answer with those of its reference: the grade of the answer."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
@@ -24,6 +25,7 @@ _ENDINGS = {
 _NAMED = 5
 _NAME, _MESSAGE = 300, 2000  # characters of a test that are kept
 _TESTS = 300  # tests that are kept
+_AFTER_TIMEOUT = 0.5  # the share of its limit that a run has after another one that did not end
 _NO_RUN = TestRun()
 
 
@@ -131,11 +133,11 @@ async def _run_with_twins(
     *,
     confirm: bool = False,
 ) -> TestRun:
+    def run(share: float, tests: Mapping[str, str]) -> Coroutine[Any, Any, TestRun]:
+        return run_tests(case, answer, resources, tests, seconds=share * case.settings.seconds, confirm=confirm)
+
     return await run_with_twins(
-        reference.names,
-        reference.twins,
-        case.test_files,
-        lambda tests: run_tests(case, answer, resources, tests, confirm=confirm),
+        reference.names, reference.twins, case.test_files, partial(run, 1.0), partial(run, _AFTER_TIMEOUT)
     )
 
 

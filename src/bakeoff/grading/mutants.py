@@ -1,6 +1,6 @@
 """Make mutants of a reference: the same code with one small fault, which its tests must notice.
 
-Python, JavaScript and TypeScript share one walk over the syntax tree. Of a Svelte component, the scripts and the
+Python, JavaScript and TypeScript share one walk over the syntax tree. Of a Svelte or Vue component, the scripts and the
 expressions in the markup are mutated. Every mutant is valid syntax, and one seed always gives the same mutants.
 """
 
@@ -196,6 +196,10 @@ _TAG = re.compile(rb"\{\s*(#if|:else if|#each|#key|#await|@const|@render|@html|\
 _SKIPPED = re.compile(rb"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|/\*.*?\*/""", re.DOTALL)
 _EACH = re.compile(rb"(.*?)\s+as\s", re.DOTALL)
 _CONST = re.compile(rb"\s*[\w$]+\s*=\s*")
+_MUSTACHE = re.compile(rb"\{\{(.*?)\}\}", re.DOTALL)
+_DIRECTIVE = re.compile(rb"""\s(?:v-([\w-]+)|[:@#][\w.:-]+)\s*=\s*"([^"]*)\"""", re.DOTALL)
+_FOR = re.compile(rb".*?\s(?:in|of)\s+", re.DOTALL)
+_NO_EXPRESSIONS = (b"model", b"slot")
 
 
 def _regions(name: str, text: str) -> Iterator[_Region]:
@@ -203,14 +207,39 @@ def _regions(name: str, text: str) -> Iterator[_Region]:
         yield _Region(name, text, 0)
     elif PurePosixPath(name).suffix == ".svelte":
         yield from _svelte_regions(to_bytes(text))
+    elif PurePosixPath(name).suffix == ".vue":
+        yield from _vue_regions(to_bytes(text))
+
+
+def _scripts_and_markup(source: bytes) -> tuple[list[_Region], bytearray]:
+    """Return the scripts of a component, and its source with nothing but its markup."""
+    scripts, markup = list[_Region](), bytearray(source)
+    for found in _ELEMENT.finditer(source):
+        if found[1] == b"script":
+            scripts.append(_Region(_PARSED_AS, found[2].decode(errors="replace"), found.start(2)))
+        markup[found.start() : found.end()] = b" " * len(found[0])
+    return scripts, markup
+
+
+def _in_parentheses(expression: bytes, start: int, *, is_condition: bool) -> _Region:
+    return _Region(_PARSED_AS, f"({expression.decode(errors='replace')})", start - 1, is_condition=is_condition)
+
+
+def _vue_regions(source: bytes) -> Iterator[_Region]:
+    scripts, markup = _scripts_and_markup(source)
+    yield from scripts
+    found = [(each[1], each.start(1), b"") for each in _MUSTACHE.finditer(markup)]
+    found += [(each[2], each.start(2), each[1] or b"") for each in _DIRECTIVE.finditer(markup)]
+    for expression, start, directive in sorted(found, key=lambda each: each[1]):
+        before = loop.end() if directive == b"for" and (loop := _FOR.match(expression)) is not None else 0
+        if directive not in _NO_EXPRESSIONS:
+            is_condition = directive in (b"if", b"else-if", b"show")
+            yield _in_parentheses(expression[before:], start + before, is_condition=is_condition)
 
 
 def _svelte_regions(source: bytes) -> Iterator[_Region]:
-    markup = bytearray(source)
-    for found in _ELEMENT.finditer(source):
-        if found[1] == b"script":
-            yield _Region(_PARSED_AS, found[2].decode(errors="replace"), found.start(2))
-        markup[found.start() : found.end()] = b" " * len(found[0])
+    scripts, markup = _scripts_and_markup(source)
+    yield from scripts
     at = 0
     while (tag := _TAG.search(markup, at)) is not None:
         end = _closing(markup, tag.end())
@@ -223,9 +252,7 @@ def _svelte_regions(source: bytes) -> Iterator[_Region]:
             start, inner = start + const.end(), inner[const.end() :]
         elif word not in (b"", b"#if", b":else if", b"#key", b"@render", b"@html", b"..."):
             continue
-        yield _Region(
-            _PARSED_AS, f"({inner.decode(errors='replace')})", start - 1, is_condition=word in (b"#if", b":else if")
-        )
+        yield _in_parentheses(inner, start, is_condition=word in (b"#if", b":else if"))
 
 
 def _closing(markup: bytearray, at: int) -> int:
@@ -286,6 +313,8 @@ class _FaultMaker:
         if node.type == "expression_statement":  # a docstring, or 'use strict'
             only = _child(node, 0)
             return node.named_child_count == 1 and only is not None and only.type in ("string", "concatenated_string")
+        if node.parent is not None and node.parent.type == "jsx_attribute":
+            return node.type == "string"  # like the plain attributes of other markup
         if node.type == "if_statement" or node.type == "assignment":
             return _text(node).startswith(("if __name__", "__all__"))
         return False

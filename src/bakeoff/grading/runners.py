@@ -29,9 +29,14 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
             sandbox, track, slots, run_skipped=settings.run_skipped, processes=settings.processes, command=command
         )
     if settings.runner == "vitest":
-        from bakeoff.toolchains.vitest import VitestToolchain
+        from bakeoff.toolchains.vitest import VitestToolchain, framework_of
 
-        return VitestToolchain(sandbox, slots)
+        framework = settings.framework or framework_of(settings.solution[0])
+        if settings.browser:
+            from bakeoff.toolchains.browser import BrowserToolchain
+
+            return BrowserToolchain(sandbox, slots, framework=framework)
+        return VitestToolchain(sandbox, slots, framework=framework)
     if settings.runner == "pytest":
         from bakeoff.toolchains.pytest_runner import PytestToolchain
 
@@ -45,12 +50,13 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
 
 def toolchains_for(cases: Iterable[Case], sandbox: Callable[[], Sandbox], jobs: int) -> tuple[Resource, ...]:
     """Return the resources that grade these cases. A grading is two runs, and each core that can be busy has a slot."""
-    slots = max(1, min(2 * jobs, os.cpu_count() or 1))
+    # At least two, so that both runs of an answer that never ends have their limit at the same time.
+    slots = max(2, min(2 * jobs, os.cpu_count() or 1))
     wanted: dict[str, Resource] = {}
     for case in map(graded_case, cases):
         settings = [case.settings]
         if _validator_language(case) == "ts":
-            settings.append(case.settings.model_copy(update={"runner": VITEST, "track": ""}))
+            settings.append(_validating(case.settings))
         for each in settings:
             toolchain = toolchain_for(each, sandbox, slots)
             wanted.setdefault(toolchain.key, toolchain)
@@ -76,21 +82,23 @@ async def run_tests(
         seconds: The limit of the run, if not that of the case.
         confirm: Run them with the runner that confirms the command of the case.
     """
-    grader: Grader = confirming_runner(case, resources) if confirm else _opened(case, resources)
+    grader: Grader = confirming_runner(case, resources) if confirm else _opened(case.settings, resources)
     files = {**case.with_answer(answer), **(tests or {})}
     return await grader.run(files, tests=case.settings.tests, seconds=seconds or case.settings.seconds)
 
 
 def confirming_runner(case: GradedCase, resources: Mapping[str, Any]) -> Any:
     """Return our own runner of the tests that the case runs with a command, or None."""
-    return getattr(_opened(case, resources), "confirming", None)
+    return getattr(_opened(case.settings, resources), "confirming", None)
 
 
 async def type_errors(case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]) -> str | None:
     """Return the type errors of an answer, or None if it has none or its types are not checked. Nothing is run."""
     if not case.settings.type_check:
         return None
-    found: str | None = await _opened(case, resources).type_errors(case.with_answer(answer), case.settings.seconds)
+    found: str | None = await _opened(case.settings, resources).type_errors(
+        case.with_answer(answer), case.settings.seconds
+    )
     return found
 
 
@@ -103,20 +111,27 @@ async def run_validator(
         return None
     from bakeoff.toolchains.validators import validate
 
-    runner = resources[VITEST] if language == "ts" else _opened(case, resources)
+    runner = _opened(case.settings if language == "py" else _validating(case.settings), resources)
     return await validate(runner, answer[case.settings.solution[0]], case.validator, language, VALIDATOR_SECONDS)
 
 
 def installation_of(case: GradedCase, resources: Mapping[str, Any]) -> str:
     """Return which installed packages grade a case. The folder of Vitest is named by its packages and its Node."""
-    return str(resources[VITEST].toolchain.name) if case.settings.runner == VITEST else ""
+    return str(_opened(case.settings, resources).toolchain.name) if case.settings.runner == VITEST else ""
 
 
-def _opened(case: GradedCase, resources: Mapping[str, Any]) -> Any:
+def _validating(settings: Grading) -> Grading:
+    """Return the settings whose toolchain asks a validator in TypeScript: its own, or one that has Node."""
+    if settings.runner == VITEST:
+        return settings.model_copy(update={"browser": False})
+    return settings.model_copy(update={"runner": VITEST, "track": "", "framework": "svelte"})
+
+
+def _opened(settings: Grading, resources: Mapping[str, Any]) -> Any:
     def unused() -> Sandbox:
         raise LookupError("only the key is needed")
 
-    return resources[toolchain_for(case.settings, unused).key]
+    return resources[toolchain_for(settings, unused).key]
 
 
 def _validator_language(case: GradedCase) -> Literal["ts", "py"] | None:

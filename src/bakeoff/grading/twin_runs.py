@@ -46,7 +46,13 @@ class _Pair(NamedTuple):
         return self.twins_passed - self.doubted
 
 
-async def run_with_twins(names: Sequence[str], twins: Twins, files: Mapping[str, str], run: RunAnswer) -> TestRun:
+async def run_with_twins(
+    names: Sequence[str],
+    twins: Twins,
+    files: Mapping[str, str],
+    run: RunAnswer,
+    run_shortly: RunAnswer | None = None,
+) -> TestRun:
     """Run the tests on an answer in pairs of runs, and return what they show together.
 
     Args:
@@ -54,11 +60,12 @@ async def run_with_twins(names: Sequence[str], twins: Twins, files: Mapping[str,
         twins: The twins of the tests. Without any, the tests run once, as they are.
         files: The test files.
         run: Runs the answer with other test files.
+        run_shortly: Does so in less time, after a run that did not end: no answer must take twice its limit.
     """
     if not twins.twins:
         return await run({})
     try:
-        return await _Grading(names, twins, files, run).grade()
+        return await _Grading(names, twins, files, run, run_shortly or run).grade()
     except _BrokenError as broken:
         # Its messages may be those of twins, and nobody must look for a fault that a twin made up.
         tests = tuple(test.model_copy(update={"message": ""}) for test in broken.run.tests)
@@ -73,6 +80,7 @@ class _Grading:
     twins: Twins
     files: Mapping[str, str]
     run: RunAnswer
+    run_shortly: RunAnswer
     pairs: list[_Pair] = field(default_factory=list)
     halves: list[frozenset[int]] = field(default_factory=list)
     seconds: float = 0.0
@@ -102,7 +110,8 @@ class _Grading:
         halves = [half, self.twins.complement(half)]
         if only_sound:
             halves = [frozenset(index for index in each if self.twins.twins[index].sound) for each in halves]
-        runs = await both(*(self.run(self.twins.perturb(self.files, each, forms)) for each in halves))
+        run = self.run_shortly if only_sound else self.run
+        runs = await both(*(run(self.twins.perturb(self.files, each, forms)) for each in halves))
         self.seconds += sum(each.seconds for each in runs)
         broken = [each for each in runs if not self._is_complete(each)]
         if len(broken) == 1 and not only_sound and broken[0].stop in ("timeout", "memory") and self.twins.mostly_sound:

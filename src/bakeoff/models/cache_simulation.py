@@ -22,6 +22,7 @@ class CacheSimulation(FrozenModel):
     """Tokens, and USD if the price is known. `actual_cost` is the real cost, with the real use of caches."""
 
     simulated_cost: float | None
+    simulated_output_cost: float | None = None
     actual_cost: float | None
     saving: float | None  # negative if caching costs more than it saves
     hits: int
@@ -32,8 +33,14 @@ class CacheSimulation(FrozenModel):
         """Return the `cacheSimulation` of a result file, which is empty if costs are unknown."""
         if self.simulated_cost is None:
             return {}
-        tokens = {"cacheHits": self.hits, "cacheWriteTokens": self.writes}
-        return {"simulatedCostWithCache": self.simulated_cost, **tokens}
+        tokens = {"cacheHits": self.hits, "cacheWriteTokens": self.writes, "outputTokens": self.output}
+        written = Decimal(str(self.simulated_output_cost or 0.0))
+        return {
+            "simulatedCostWithCache": self.simulated_cost,
+            "simulatedInputCost": float(Decimal(str(self.simulated_cost)) - written),
+            "simulatedOutputCost": float(written),
+            **tokens,
+        }
 
 
 def simulate(steps: Iterable[Usage], price: Price | None) -> CacheSimulation:
@@ -44,7 +51,7 @@ def simulate(steps: Iterable[Usage], price: Price | None) -> CacheSimulation:
 def simulate_suites(suites: Iterable[Iterable[Usage]], price: Price | None) -> CacheSimulation:
     """Simulate several suites. Each is a conversation of its own and begins with an empty cache."""
     hits = writes = output = 0
-    simulated = actual = Decimal(0)
+    simulated = written = actual = Decimal(0)
     for steps in suites:
         prefix = 0
         for usage in steps:
@@ -54,11 +61,13 @@ def simulate_suites(suites: Iterable[Iterable[Usage]], price: Price | None) -> C
                 read = READ_SHARE * rates.input if rates.cache_read is None else rates.cache_read
                 write = WRITE_SHARE * rates.input if rates.cache_write is None else rates.cache_write
                 simulated += prefix * read + new * write + usage.output * rates.output
+                written += usage.output * rates.output
                 actual += exact_cost(usage, price)
             hits, writes, output = hits + prefix, writes + new, output + usage.output
             prefix += new
     return CacheSimulation(
         simulated_cost=float(simulated) if price else None,
+        simulated_output_cost=float(written) if price else None,
         actual_cost=float(actual) if price else None,
         saving=float(actual - simulated) if price else None,
         hits=hits,

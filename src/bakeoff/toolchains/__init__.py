@@ -1,4 +1,4 @@
-"""Run tests on candidates: warm Vitest and Jest, pytest, and any command that writes JUnit XML.
+"""Run tests on candidates: warm Vitest and Jest, Vitest in Chromium, pytest, and any command that writes JUnit XML.
 
 See docs/explanation/toolchains.md.
 
@@ -6,6 +6,7 @@ async with VitestToolchain(lambda: choose_sandbox("auto"), slots=2).open() as vi
     run = await vitest.run({"Component.svelte": component, "test.ts": tests}, seconds=30.0)
 """
 
+from bakeoff.toolchains.browser import BrowserToolchain, OpenBrowser
 from bakeoff.toolchains.exercises import ExerciseToolchain, OpenExercises
 from bakeoff.toolchains.install import install_vitest
 from bakeoff.toolchains.junit import JunitToolchain, OpenJunit, read_junit
@@ -15,9 +16,11 @@ from bakeoff.toolchains.validators import validate
 from bakeoff.toolchains.vitest import OpenVitest, VitestToolchain
 
 __all__ = [
+    "BrowserToolchain",
     "ExerciseToolchain",
     "Grader",
     "JunitToolchain",
+    "OpenBrowser",
     "OpenExercises",
     "OpenJunit",
     "OpenPytest",

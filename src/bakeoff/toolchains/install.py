@@ -51,7 +51,9 @@ def quiet(_line: str) -> None:
 
 async def install_vitest(say: Say) -> Path:
     """Return the folder of the Vitest toolchain, installed if it is not there yet."""
-    return await _install_packages("node", _files(VITEST_SOURCES), "Svelte, Vite and Vitest", say, build="build.mjs")
+    return await _install_packages(
+        "node", _files(VITEST_SOURCES), "Svelte, React, Vue and Vitest", say, build="build.mjs"
+    )
 
 
 async def install_jest(say: Say) -> Path:

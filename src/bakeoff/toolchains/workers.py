@@ -132,17 +132,31 @@ class Peer:
     def alive(self) -> bool:
         return not self._process.done()
 
-    async def ask(self, question: object, *, seconds: float) -> bytes:
-        """Return the answer to one question. Raise `TimeoutError` or `PeerGone`. Ask one question at a time."""
+    async def ask(
+        self, question: object, *, seconds: float, more: Callable[[float], float] = lambda _seconds: 0.0
+    ) -> bytes:
+        """Return the answer to one question. Raise `TimeoutError` or `PeerGone`. Ask one question at a time.
+
+        Args:
+            question: The question.
+            seconds: How long to wait.
+            more: Returns, at the end of that time, how much longer to wait.
+        """
         await self.ready()
         reader, writer = self._connected.result()
+        answering = asyncio.create_task(_exchange(reader, writer, json.dumps(question).encode() + b"\n"))
         try:
-            async with asyncio.timeout(seconds):
-                writer.write(json.dumps(question).encode() + b"\n")
-                await writer.drain()
-                answer = await reader.readline()
+            await asyncio.wait([answering], timeout=seconds)
+            if not answering.done():
+                await asyncio.wait([answering], timeout=more(seconds))
+            if not answering.done():
+                raise TimeoutError
+            answer = answering.result()
         except (ConnectionError, ValueError) as problem:  # ValueError: a line beyond the length of any answer
             raise PeerGone(await self._ending()) from problem
+        finally:
+            answering.cancel()
+            await asyncio.wait([answering])
         if not answer.endswith(b"\n"):
             raise PeerGone(await self._ending())
         return answer
@@ -163,6 +177,12 @@ class Peer:
         self._disconnect()
 
 
+async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, line: bytes) -> bytes:
+    writer.write(line)
+    await writer.drain()
+    return await reader.readline()
+
+
 class WorkerPool:
     """A compiler, and as many waiting workers as runs may go on at a time.
 
@@ -176,6 +196,8 @@ class WorkerPool:
     worker_script: str
     compiler_script: str
     whole_script: str
+    settings: Mapping[str, str] = {}
+    """What a whole test runner is told besides; workers and the compiler get the values as arguments."""
 
     def __init__(self, sandbox: Sandbox, toolchain: Path, slots: int, flags: Sequence[str]) -> None:
         self.sandbox, self.toolchain, self.slots, self.flags = sandbox, toolchain, slots, flags
@@ -195,14 +217,15 @@ class WorkerPool:
     async def run_warm(self, question: dict[str, Any], seconds: float) -> TestRun | None:
         """Compile tests and run them in a worker. Return None if only a whole test runner can.
 
-        A run that may have ended as it did because the machine was busy is tried once more, alone.
+        A run that something else may have ended is tried once more, alone. One that does not end is not: on a busy
+        machine it has half of its time again.
         """
         async with self._slots:
             run, is_doubtful = await self._try(question, seconds)
         if not is_doubtful:
             return run
         async with self._all_slots():
-            return (await self._try(question, 2 * seconds))[0]
+            return (await self._try(question, seconds))[0]
 
     async def _try(self, question: dict[str, Any], seconds: float) -> tuple[TestRun | None, bool]:
         """Return the run, and whether another one may end differently."""
@@ -215,10 +238,10 @@ class WorkerPool:
                 return TestRun(error=prepared["error"], seconds=time.monotonic() - started), False
             async with self.worker() as worker:
                 started, step, limit = time.monotonic(), "the tests did not end", seconds
-                answer = parse_answer(await worker.ask(prepared, seconds=seconds))
+                answer = parse_answer(await worker.ask(prepared, seconds=seconds, more=self._more_seconds))
         except TimeoutError:
-            error = f"{step} within {limit:g} s"
-            return TestRun(error=error, stop="timeout", seconds=time.monotonic() - started), self.is_busy()
+            error, is_doubtful = f"{step} within {limit:g} s", step == _NOT_COMPILED and self.is_busy()
+            return TestRun(error=error, stop="timeout", seconds=time.monotonic() - started), is_doubtful
         except PeerGone as gone:
             run = ended_without_answer(gone.completed, time.monotonic() - started)
             code = gone.completed.exit_code if gone.completed else 0
@@ -226,6 +249,10 @@ class WorkerPool:
             is_doubtful = step == _NOT_COMPILED or (run.stop == "crashed" and (code < 0 or code > _FIRST_SIGNAL))
             return run, is_doubtful
         return None if "whole" in answer else read_report(answer, time.monotonic() - started), False
+
+    def _more_seconds(self, seconds: float) -> float:
+        """Return how long to wait after a limit: the machine may be the reason why nothing came."""
+        return seconds / 2 if self.is_busy() else 0.0
 
     @contextlib.asynccontextmanager
     async def _all_slots(self) -> AsyncIterator[None]:
@@ -237,19 +264,14 @@ class WorkerPool:
 
     async def run_whole(self, files: Mapping[str, str], entry: str, seconds: float) -> TestRun:
         """Run a test file by a whole test runner, which is slow and able to do everything."""
-        job = json.dumps({"entry": entry, "flags": self.flags}).encode()
+        job = json.dumps({"entry": entry, "flags": self.flags, **self.settings}).encode()
         async with self._slots, open_place() as place:
             put_files(place, {name: text.encode() for name, text in files.items()})
             (place.work / "node_modules").symlink_to(self.toolchain / "node_modules")
             argv = ("node", str(self.toolchain / self.whole_script))
             command = Command(argv, place, seconds, WHOLE_LIMITS, stdin=job, readable=(self.toolchain,), graded=True)
             done = await self.sandbox.run(command)
-        if done.stop != "exited":
-            return stopped_by_limit(done)
-        with contextlib.suppress(PeerGone, IndexError):
-            return read_report(parse_answer(done.stdout.splitlines()[-1]), done.seconds)
-        error = f"its process ended with exit code {done.exit_code} and no result: {last_output(done)}"
-        return TestRun(error=error, stop="crashed", seconds=done.seconds)
+        return stopped_by_limit(done) if done.stop != "exited" else read_last_line(done)
 
     async def compile(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Compile one at a time, so that a source on which the compiler hangs or breaks affects no other."""
@@ -277,11 +299,12 @@ class WorkerPool:
 
     def _new_worker(self) -> Peer:
         allowed = (*self.flags, f"--allow-fs-read={self.toolchain}")
-        argv = ("node", *WORKER_FLAGS, *allowed, str(self.toolchain / self.worker_script))
+        script = (str(self.toolchain / self.worker_script), *self.settings.values())
+        argv = ("node", *WORKER_FLAGS, *allowed, *script)
         return Peer(self.sandbox, argv, readable=(self.toolchain,), limits=WORKER_LIMITS, graded=True)
 
     def _new_compiler(self) -> Peer:
-        argv = ("node", str(self.toolchain / self.compiler_script))
+        argv = ("node", str(self.toolchain / self.compiler_script), *self.settings.values())
         return Peer(self.sandbox, argv, readable=(self.toolchain,), limits=COMPILER_LIMITS)
 
     def _end(self, peer: Peer) -> None:
@@ -307,6 +330,14 @@ def parse_answer(answer: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise PeerGone(None)
     return value
+
+
+def read_last_line(done: Completed) -> TestRun:
+    """Return the run that a whole test runner reports in the last line of its output."""
+    with contextlib.suppress(PeerGone, IndexError):
+        return read_report(parse_answer(done.stdout.splitlines()[-1]), done.seconds)
+    error = f"its process ended with exit code {done.exit_code} and no result: {last_output(done)}"
+    return TestRun(error=error, stop="crashed", seconds=done.seconds)
 
 
 class _Report(FrozenModel):

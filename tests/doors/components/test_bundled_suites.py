@@ -6,8 +6,8 @@ import pytest
 
 from ...warm_bakeoff import Bakeoff
 
-# Reactive sets, effects, context, runes in the test, bindings; a Python one. `bakeoff verify` alone takes all of them.
-SUITES = ("selectable-list", "profile-loader", "locale-price", "undo-history", "star-rating", "python-intervals")
+# Effects, runes in the test, other frameworks; a Python one. `bakeoff verify` alone takes all of them.
+SUITES = ("profile-loader", "locale-price", "python-intervals", "react-breadcrumbs", "vue-pager", "typescript-slugs")
 
 
 @pytest.mark.slow

@@ -160,6 +160,17 @@ def test_totals_that_contradict_the_steps_are_left_as_they_are(tmp_path: Path) -
     assert sum(record.spent.cost or 0 for record in source_of(file).records()) == pytest.approx(123.456, rel=1e-12)
 
 
+def test_older_files_are_read_with_negative_costs_and_without_a_score(tmp_path: Path) -> None:
+    raw = expected_of("seed")
+    raw["metadata"]["totalCost"] |= {"inputCost": -0.003, "totalCost": -0.001, "inputTokens": -1000}
+    raw["metadata"]["unitTestTotals"] = {"total": 8, "passed": 5, "failed": 3}
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(raw))
+    assert read_again(file) == raw
+    source = source_of(file)
+    assert summarise(source.plan, source.records()).subjects[0].spent.cost == pytest.approx(-0.001)
+
+
 def test_with_and_without_a_server_are_two_subjects() -> None:
     names = [source_of(DATA / f"{form}.json").plan.subjects[0].name for form in ("without-totals", "without-transport")]
     assert names == ["openai/gpt-5", "openai/gpt-5 + npx -y @sveltejs/mcp"]

@@ -9,6 +9,7 @@ import pytest
 
 from bakeoff.doors.components.results.model import percentage
 from bakeoff.doors.components.results.read import plan_of, read_result, records_of
+from bakeoff.doors.components.results.steps import write_own_step
 from bakeoff.doors.components.results.write import result_files, result_of
 from bakeoff.errors import UsageError
 from bakeoff.models.prices import Price
@@ -108,6 +109,20 @@ def lost(plan: Plan, case: str, kind: str, **more: Any) -> Record:
 
 def written(plan: Plan, *records: Record, subject: str = MODEL, round_: int = 0) -> Any:
     return json.loads(result_of(plan, subject, round_, records).to_json())
+
+
+@pytest.mark.parametrize(
+    ("result", "output"),
+    [
+        ("found", {"content": [{"type": "text", "text": "found"}]}),
+        ({"pages": ["é"]}, {"content": [{"type": "text", "text": '{"pages": ["é"]}'}]}),
+        ({"content": [{"type": "text", "text": "a"}]}, {"content": [{"type": "text", "text": "a"}]}),
+    ],
+)
+def test_what_a_server_returned_is_written_in_the_form_of_its_protocol(result: Any, output: Any) -> None:
+    call = ToolCall(name="search", id="1", arguments={}, result=result)
+    [_, written_result] = write_own_step(Step(parts=(call,))).model_dump(mode="json")["content"]
+    assert written_result["output"] == output
 
 
 def test_a_step_is_written_with_its_reasoning_calls_results_and_tokens() -> None:
@@ -211,6 +226,9 @@ def test_money_is_that_of_the_steps_and_written_per_million_tokens() -> None:
         "simulatedCostWithCache": 0.017625,
         "cacheHits": 2500,
         "cacheWriteTokens": 2100,
+        "outputTokens": 600,
+        "simulatedInputCost": 0.008625,
+        "simulatedOutputCost": 0.009,
     }
 
 

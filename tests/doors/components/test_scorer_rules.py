@@ -48,6 +48,7 @@ def test_all_tests_of_the_reference_passed_is_a_pass() -> None:
         "numPassed": 3,
         "numFailed": 0,
         "duration": 250,
+        "failedTests": [],
     }
 
 

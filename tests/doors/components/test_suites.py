@@ -114,8 +114,36 @@ def test_a_suite_file_chooses_runner_and_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reference", "test", "component", "language"),
+    [
+        ("Reference.tsx", "test.tsx", "Component.tsx", "tsx"),
+        ("Reference.vue", "test.ts", "Component.vue", "vue"),
+        ("Reference.ts", "test.ts", "solution.ts", "ts"),
+    ],
+)
+def test_the_name_of_the_reference_tells_the_framework(
+    tmp_path: Path, reference: str, test: str, component: str, language: str
+) -> None:
+    put(tmp_path / "a", {"prompt.md": "Write it.", reference: "right", test: "tests", f"wrong.{language}": "wrong"})
+    suite = only_suite(tmp_path)
+    assert (suite.component_file, suite.test_file, suite.language) == (component, test, language)
+    assert (suite.reference, suite.wrong) == ("right", "wrong")
+    assert suite.needs_node
+
+
+def test_a_suite_file_chooses_the_framework_and_the_browser(tmp_path: Path) -> None:
+    line = 'component = "useCount.ts"\nreference = "reference.ts"\nframework = "react"\nbrowser = true\n'
+    put(tmp_path / "a", {**SVELTE, "reference.ts": "", "suite.toml": line})
+    grading = case_of(only_suite(tmp_path)).grading
+    assert grading is not None
+    assert (grading.framework, grading.browser, grading.solution) == ("react", True, ("useCount.ts",))
+
+
+@pytest.mark.parametrize(
     ("line", "told"),
     [
+        ("framework = 'angular'", "suite.toml:2: framework: Input should be 'svelte', 'react', 'vue' or 'typescript'"),
+        ("runner = 'pytest'\nbrowser = true", "`framework` and `browser` are for runner 'vitest' only"),
         ("runer = 'pytest'", "suite.toml:2: unknown key 'runer'; did you mean 'runner'?"),
         ("runner = 'mocha'", "suite.toml:2: runner: Input should be 'vitest', 'pytest' or 'junit'"),
         ("component = '../Component.svelte'", "suite.toml:2: component: '../Component.svelte' does not stay inside"),

@@ -22,7 +22,7 @@ CONTROLS = ("oracle", "nop", "cheat")
 
 # Scoring waits for a free worker, and perhaps for the reference. A run of the tests has a limit of its own.
 _LIMITS = Limits(attempt_seconds=900.0, score_seconds=900.0)
-_FENCES = {"vitest": "ts", "pytest": "python"}
+_FENCES = {"vitest": "ts", "pytest": "python"}  # of tests
 _STEPS = 10
 # A small model that does not stop would take minutes for each answer, and repeat itself until its last step.
 _LOCAL_STEPS = 2
@@ -71,6 +71,8 @@ def case_of(suite: Suite, request: ComponentsRequest = _USUAL) -> Case:
         reference={layout.component: suite.reference},
         grading=Grading(
             runner=layout.runner,
+            framework=layout.framework,
+            browser=layout.browser,
             solution=(layout.component,),
             tests=(suite.test_file,),
             seconds=layout.seconds,
@@ -97,7 +99,7 @@ def build_prompt(suite: Suite, *, hide_tests: bool, shown: str | None = None) ->
     """
     parts = [suite.prompt.strip()]
     if not hide_tests:
-        language = _FENCES.get(suite.layout.runner) or suite.language
+        language = "tsx" if suite.test_file.endswith("x") else _FENCES.get(suite.layout.runner) or suite.language
         parts.append(f"## Test Suite\n\n{_fenced(shown or suite.test_content, language)}")
         parts += [_MORE_TESTS] if shown else []
     parts.append(

@@ -52,9 +52,9 @@ def verification_of(suite: str, grade: Grade) -> Verification:
         num_tests=grade.total,
         num_passed=grade.passed.total(),
         num_failed=grade.failed.total(),
-        duration=round(1000 * grade.run.seconds, 3),
+        duration=round(1000 * grade.run.seconds),
         error=None if error is None else shorten(error, _MESSAGE),
-        failed_tests=failed or None,
+        failed_tests=failed,
         validation=None
         if outcome is None
         else Validation(

@@ -37,7 +37,7 @@ def _row(subject: RecordedSubject) -> tuple[Value, ...]:
         Datum(text=visible(subject.model, NAME), tone="strong"),
         _servers(subject),
         f"{units.passed:,} / {units.total:,}" if units else UNKNOWN,
-        Datum(text=f"{units.score:g}", sort=units.score) if units else None,
+        Datum(text=f"{units.share:g}", sort=units.share) if units else None,
         Datum(text=format_cost(spent.total_cost), sort=spent.total_cost) if spent else None,
         _rates(subject),
         Datum(text=format_cost(cached.simulated_cost_with_cache)) if cached else None,

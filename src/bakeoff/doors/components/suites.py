@@ -14,18 +14,33 @@ from pydantic import Field, PositiveFloat, ValidationError, model_validator
 from bakeoff import bundled
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.plan import Files, RelativePath, TakenPath
+from bakeoff.plan import Files, Framework, RelativePath, TakenPath
 
 RunnerName = Literal["vitest", "pytest", "junit"]
 
 DEFAULT_FOLDER = Path("tests")
 SUITE_FILE = "suite.toml"
 _LARGEST = 1024 * 1024  # bytes of one file of a suite
-_TESTS = ("test.ts", "test.svelte.ts")
+_TESTS = ("test.ts", "test.tsx", "test.svelte.ts")
+_COMPONENTS = {
+    "Reference.svelte": "Component.svelte",
+    "Reference.tsx": "Component.tsx",
+    "Reference.vue": "Component.vue",
+    "Reference.ts": "solution.ts",
+}
+"""The names of references that need no `suite.toml`, and the file that the tests then import."""
 _VALIDATORS = ("validator.ts", "validator.py")
 _VALIDATOR_ENDINGS = (".ts", ".py")  # they decide what runs it
-_SIGNS = ("Reference.svelte", "prompt.md", *_TESTS, SUITE_FILE)  # a folder with none of these is not a suite
-_LANGUAGES = {".svelte": "svelte", ".py": "python", ".ts": "ts", ".tsx": "tsx", ".js": "js", ".jsx": "jsx"}
+_SIGNS = (*_COMPONENTS, "prompt.md", *_TESTS, SUITE_FILE)  # a folder with none of these is not a suite
+_LANGUAGES = {
+    ".svelte": "svelte",
+    ".vue": "vue",
+    ".py": "python",
+    ".ts": "ts",
+    ".tsx": "tsx",
+    ".js": "js",
+    ".jsx": "jsx",
+}
 
 
 def bundled_folder() -> Path:
@@ -43,6 +58,10 @@ class Layout(FrozenModel):
     reference: RelativePath = "Reference.svelte"
     test: RelativePath | None = None
     prompt: RelativePath = "prompt.md"
+    framework: Framework | None = Field(
+        default=None, description="for runner `vitest`; by default the ending of the component decides"
+    )
+    browser: bool = Field(default=False, description="for runner `vitest`: run the tests in Chromium, with layout")
     language: str | None = Field(default=None, description="of the component; by default its ending decides")
     validator: RelativePath | None = None
     wrong: RelativePath | None = Field(default=None, description="an answer that must fail, for `bakeoff verify`")
@@ -60,6 +79,8 @@ class Layout(FrozenModel):
     def _check_fields(self) -> "Layout":
         if (self.runner == "junit") != bool(self.command):
             raise ValueError("`command` is required for runner 'junit', and not allowed for others")
+        if (self.framework is not None or self.browser) and self.runner != "vitest":
+            raise ValueError("`framework` and `browser` are for runner 'vitest' only")
         if self.canary is not None and self.runner != "junit":
             raise ValueError("`canary` is for runner 'junit' only: the others need none")
         if self.validator is not None and Path(self.validator).suffix not in _VALIDATOR_ENDINGS:
@@ -133,8 +154,8 @@ def find_suites(folder: Path | None, only: Iterable[str] = ()) -> FoundSuites:
     if not found.suites:
         reasons = "".join(f"\n{warning}" for warning in found.warnings)
         raise UsageError(
-            f"{found.folder} has no suite: a suite is a folder with prompt.md, Reference.svelte and test.ts, "
-            f"or with {SUITE_FILE}{reasons}"
+            f"{found.folder} has no suite: a suite is a folder with prompt.md, a reference such as Reference.svelte "
+            f"and test.ts, or with {SUITE_FILE}; `bakeoff suite new NAME` writes one{reasons}"
         )
     return _chosen(found, tuple(only))
 
@@ -226,7 +247,8 @@ def _layout(directory: Path) -> Layout:
     """Read the layout in `suite.toml`. A mistake in it is an error, not a warning, since the user wrote it."""
     path = directory / SUITE_FILE
     if not path.exists():
-        return Layout()
+        reference = _present(directory, tuple(_COMPONENTS)) or "Reference.svelte"
+        return Layout(reference=reference, component=_COMPONENTS[reference])
     if not path.is_file():
         raise _Unusable(f"{path} is not a file")
     text = _text(path)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from bakeoff.doors.components.results.steps import RESULT_WRITE
+from bakeoff.doors.components.results.steps import BUILT_IN, RESULT_WRITE, TEST_COMPONENT
 from bakeoff.doors.components.scoring import verification_of
 from bakeoff.errors import InfraError, ToolError, UsageError
 from bakeoff.grading.cases import graded_case
@@ -16,8 +16,6 @@ from bakeoff.protocols import Tool
 if TYPE_CHECKING:
     from bakeoff.mcp import McpHub
 
-TEST_COMPONENT = "TestComponent"
-BUILT_IN = (RESULT_WRITE, TEST_COMPONENT)
 LONGEST = 500_000
 """Characters of one component. A longer one is a mistake, and every copy of it would have to be kept."""
 

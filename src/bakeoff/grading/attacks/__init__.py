@@ -1,7 +1,7 @@
 """The family of the `cheat` subject: every attack that we know of, all of which must fail.
 
-`python`, `typescript` and `svelte` have solutions that attack the tests from inside their process, and `workspace` has
-what an agent can do to the files around its solution. `make hostile` runs all of them in every sandbox there is.
+`python`, `typescript` (in Jest) and `vitest` have solutions that attack the tests from inside their process, and
+`workspace` has what an agent can do to the files around its solution. `make hostile` runs all of them in every sandbox.
 """
 
 import hashlib
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from bakeoff.grading.attacks.catalogue import FAMILIES, Attack, HostileScript, HostileSolution
 from bakeoff.grading.attacks.python import PYTHON
-from bakeoff.grading.attacks.svelte import SVELTE
 from bakeoff.grading.attacks.typescript import TYPESCRIPT
+from bakeoff.grading.attacks.vitest import VITEST
 from bakeoff.grading.attacks.workspace import WORKSPACE
 from bakeoff.grading.cases import GradedCase
 
@@ -29,7 +29,7 @@ __all__ = [
     "solution_in_turn",
 ]
 
-ATTACKS: tuple[HostileSolution | HostileScript, ...] = (*WORKSPACE, *PYTHON, *TYPESCRIPT, *SVELTE)
+ATTACKS: tuple[HostileSolution | HostileScript, ...] = (*WORKSPACE, *PYTHON, *TYPESCRIPT, *VITEST)
 """Every attack. A name stands for one attack in each language."""
 
 _SYNONYMS = {"patch-expect": "patch-assertions"}

@@ -54,9 +54,12 @@ class HostileSolution:
     build: Callable[[GradedCase, str], str]
     """Returns the hostile text of one solution file of a case."""
     rung: Rung = "process"
+    in_vitest: bool | None = None
+    """True if it attacks Vitest and not Jest, False if Jest and not Vitest, None if its ending tells."""
 
     def fits(self, case: GradedCase) -> bool:
-        return suffix_of(case) == self.suffix
+        runs_there = self.in_vitest in (None, case.settings.runner == "vitest")
+        return runs_there and suffix_of(case) == self.suffix
 
     def files(self, case: GradedCase) -> dict[str, str]:
         """Return the solution files that it hands in."""

@@ -504,3 +504,56 @@ for (const place of ['/dev/shm', '/tmp', '/var/tmp']) {
         + _lie("first"),
     ),
 )
+
+_ANY_MATCHER = "{ $$typeof: Symbol.for('jest.asymmetricMatcher'), asymmetricMatch: () => true, toString: () => '' }"
+
+VALUES: tuple[Snippet, ...] = (
+    Snippet(
+        "value",
+        "match-everything",
+        "returns objects that Jest takes for matchers of anything, which beats `toEqual`",
+        f"const any = {_ANY_MATCHER}\nonCall = () => any\n",
+    ),
+    Snippet(
+        "value",
+        "proxy-everything",
+        "returns a proxy that has every property and gives itself for each, which beats structural comparisons",
+        """
+const everything = new Proxy(function () {}, {
+  get: (_, name) => (name === Symbol.toPrimitive ? () => 0 : name === 'then' ? undefined : name === 'asymmetricMatch' ? () => true : everything),
+  has: () => true, apply: () => everything, construct: () => everything,
+})
+onCall = () => everything
+""",
+    ),
+    Snippet(
+        "value",
+        "read-expected",
+        "reads the expected value from the source of the running test, which beats every kind of comparison",
+        """
+let last, place = 0
+onCall = () => {
+  const test = running()
+  if (test !== last) [last, place] = [test, 0]
+  const wanted = [...sourceNow().matchAll(/\\.to(?:Be|Equal|StrictEqual)\\(([^;\\n]*)\\)/g)]
+  try { return (0, eval)(`(${wanted[place++ % wanted.length][1]})`) } catch { return undefined }
+}
+""",
+    ),
+    Snippet(
+        "value",
+        "throw-expected",
+        "throws exactly what the running test expects, and returns the expected value otherwise",
+        """
+onCall = () => {
+  const source = sourceNow()
+  const thrown = source.match(/toThrow(?:Error)?\\(([^;\\n]*)\\)/)?.[1]
+  if (thrown === undefined) return undefined
+  let wanted
+  try { wanted = (0, eval)(`(${thrown || 'Error'})`) } catch { wanted = Error }
+  throw typeof wanted === 'function' ? new wanted('x') : wanted instanceof Error ? wanted : new Error(String(wanted.source ?? wanted))
+}
+""",
+    ),
+)
+"""What a function may return. `sourceNow()` is the source of the running test."""

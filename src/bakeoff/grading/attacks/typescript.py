@@ -7,7 +7,7 @@ Behind each attack stand hollow exports, named like those of the stub.
 import re
 
 from bakeoff.grading.attacks.catalogue import HostileSolution
-from bakeoff.grading.attacks.javascript import BUILT_IN, SNIPPETS, WALK, Snippet
+from bakeoff.grading.attacks.javascript import BUILT_IN, SNIPPETS, VALUES, WALK, Snippet
 from bakeoff.grading.cases import GradedCase
 
 _EXPORTED = re.compile(
@@ -21,6 +21,7 @@ const below = (block, names) => block.children.flatMap((each) => each.type === '
 }])
 const allTests = () => states().flatMap((state) => below(state.rootDescribeBlock, []))
 const running = () => states().map((state) => state.currentlyRunningTest).find(Boolean)
+const sourceNow = () => String(running()?.fn)
 let onCall = () => undefined
 """
 _HOLLOW = """
@@ -29,7 +30,6 @@ function hollow(...given) {
   return new.target ? new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : hollow) }) : found
 }
 """
-_ANY_MATCHER = "{ $$typeof: Symbol.for('jest.asymmetricMatcher'), asymmetricMatch: () => true, toString: () => '' }"
 
 _ONLY_HERE = (
     Snippet(
@@ -64,53 +64,6 @@ for (const each of Object.getOwnPropertySymbols(globalThis)) {
         "onCall = () => { for (const { test } of allTests()) test.mode = 'todo' }\n",
     ),
     Snippet(
-        "value",
-        "match-everything",
-        "returns objects that Jest takes for matchers of anything, which beats `toEqual`",
-        f"const any = {_ANY_MATCHER}\nonCall = () => any\n",
-    ),
-    Snippet(
-        "value",
-        "proxy-everything",
-        "returns a proxy that has every property and gives itself for each, which beats structural comparisons",
-        """
-const everything = new Proxy(function () {}, {
-  get: (_, name) => (name === Symbol.toPrimitive ? () => 0 : name === 'then' ? undefined : name === 'asymmetricMatch' ? () => true : everything),
-  has: () => true, apply: () => everything, construct: () => everything,
-})
-onCall = () => everything
-""",
-    ),
-    Snippet(
-        "value",
-        "read-expected",
-        "reads the expected value from the source of the running test, which beats every kind of comparison",
-        """
-let last, place = 0
-onCall = () => {
-  const test = running()
-  if (test !== last) [last, place] = [test, 0]
-  const wanted = [...String(test?.fn).matchAll(/\\.to(?:Be|Equal|StrictEqual)\\(([^;\\n]*)\\)/g)]
-  try { return (0, eval)(`(${wanted[place++ % wanted.length][1]})`) } catch { return undefined }
-}
-""",
-    ),
-    Snippet(
-        "value",
-        "throw-expected",
-        "throws exactly what the running test expects, and returns the expected value otherwise",
-        """
-onCall = () => {
-  const source = String(running()?.fn)
-  const thrown = source.match(/toThrow(?:Error)?\\(([^;\\n]*)\\)/)?.[1]
-  if (thrown === undefined) return undefined
-  let wanted
-  try { wanted = (0, eval)(`(${thrown || 'Error'})`) } catch { wanted = Error }
-  throw typeof wanted === 'function' ? new wanted('x') : wanted instanceof Error ? wanted : new Error(String(wanted.source ?? wanted))
-}
-""",
-    ),
-    Snippet(
         "search",
         "find-reference",
         "looks for the example in the installed package and in folders of the user, and becomes it",
@@ -128,7 +81,9 @@ onCall = (...given) => (made.label ?? (() => undefined))(...given)
 )
 
 
-def _hostile(snippet: Snippet) -> HostileSolution:
+def hollow(snippet: Snippet, runner: str, *, in_vitest: bool) -> HostileSolution:
+    """Return the attack by a module. `runner` is code that knows the test runner."""
+
     def build(case: GradedCase, file: str) -> str:
         code = snippet.code.replace("{case}", case.name)
         stub = case.files.get(file, "") or case.reference.get(file, "")
@@ -136,11 +91,13 @@ def _hostile(snippet: Snippet) -> HostileSolution:
         exports = [f"export const {name}: any = hollow" for name in names]
         exports += ["export default hollow"] if _DEFAULT.search(stub) else []
         return "\n".join(
-            ["// @ts-nocheck", BUILT_IN.strip(), _RUNNER.strip(), code.strip(), _HOLLOW.strip(), *exports, ""]
+            ["// @ts-nocheck", BUILT_IN.strip(), runner.strip(), code.strip(), _HOLLOW.strip(), *exports, ""]
         )
 
     what = f"its solution {snippet.what}"
-    return HostileSolution(snippet.name, snippet.family, what, ".ts", build, snippet.rung)
+    return HostileSolution(snippet.name, snippet.family, what, ".ts", build, snippet.rung, in_vitest)
 
 
-TYPESCRIPT: tuple[HostileSolution, ...] = tuple(map(_hostile, (*_ONLY_HERE, *SNIPPETS)))
+TYPESCRIPT: tuple[HostileSolution, ...] = tuple(
+    hollow(snippet, _RUNNER, in_vitest=False) for snippet in (*_ONLY_HERE, *VALUES, *SNIPPETS)
+)

@@ -84,7 +84,7 @@ const asImported = {
   name: 'as-imported',
   setup(build) {
     build.onResolve({ filter: /^[^.]/ }, ({ path: name, kind, importer, namespace, resolveDir }) => {
-      const ours = namespace === 'bakeoff' || importer === path.join(here, 'worker.js');
+      const ours = namespace === 'bakeoff' || path.dirname(importer) === here;
       if (kind !== 'require-call' || !ours || name.startsWith('node:') || name.startsWith('bakeoff:')) return undefined;
       return build.resolve(name, { kind: 'import-statement', resolveDir, importer: '' });
     });
@@ -113,25 +113,35 @@ const svelteRegistry = {
   },
 };
 
-fs.mkdirSync(out, { recursive: true });
-await esbuild.build({
-  entryPoints: [path.join(here, 'worker.js')],
-  outfile: path.join(out, 'worker.cjs'),
-  bundle: true,
-  platform: 'node',
-  format: 'cjs',
-  target: 'node20',
-  conditions: ['browser', 'development'],
-  mainFields: ['module', 'main'],
-  define: { 'import.meta.url': '"file:///bundle.js"', 'import.meta.env': '{}', 'process.env.NODE_ENV': '"test"' },
-  banner: { js: fs.readFileSync(path.join(here, 'banner.js'), 'utf8') },
-  plugins: [asImported, lazyPage, seldomUsed, inlineFiles, svelteFiles, svelteRegistry],
-  external: ['canvas', 'happy-dom', '@edge-runtime/vm'],
-  logLevel: 'error',
-  keepNames: true, // a text node's class is called Text, and messages say so
-  minifySyntax: true,
-  minifyWhitespace: true,
-  charset: 'ascii',
+const chosen = (framework) => ({
+  name: 'chosen-framework',
+  setup(build) {
+    build.onResolve({ filter: /^bakeoff:framework$/ }, () => ({ path: path.join(here, `framework-${framework}.cjs`) }));
+  },
 });
-// The cache is made by the flags and the version of Node that will use it.
-execFileSync(process.execPath, [...process.execArgv, path.join(here, 'start.cjs'), '--make-cache'], { stdio: 'inherit' });
+
+fs.mkdirSync(out, { recursive: true });
+// One bundle each, so that no worker reads what its suites do not use.
+for (const framework of ['svelte', 'react', 'vue', 'typescript']) {
+  await esbuild.build({
+    entryPoints: [path.join(here, 'worker.js')],
+    outfile: path.join(out, `${framework}.cjs`),
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    target: 'node20',
+    conditions: ['browser', 'development'],
+    mainFields: ['module', 'main'],
+    define: { 'import.meta.url': '"file:///bundle.js"', 'import.meta.env': '{}', 'process.env.NODE_ENV': '"test"' },
+    banner: { js: fs.readFileSync(path.join(here, 'banner.js'), 'utf8') },
+    plugins: [chosen(framework), asImported, lazyPage, seldomUsed, inlineFiles, svelteFiles, svelteRegistry],
+    external: ['canvas', 'happy-dom', '@edge-runtime/vm'],
+    logLevel: 'error',
+    keepNames: true, // a text node's class is called Text, and messages say so
+    minifySyntax: true,
+    minifyWhitespace: true,
+    charset: 'ascii',
+  });
+  // The cache is made by the flags and the version of Node that will use it.
+  execFileSync(process.execPath, [...process.execArgv, path.join(here, 'start.cjs'), framework, '--make-cache'], { stdio: 'inherit' });
+}

@@ -1,7 +1,9 @@
 // Turns a suite's files into scripts that a worker can run. It reads what the candidate wrote and runs none of it.
 import esbuild from 'esbuild';
-import { compile, compileModule } from 'svelte/compiler';
 import compiling from './compiling.cjs';
+
+const svelte = once(() => import('svelte/compiler'));
+const vue = once(() => import('vue/compiler-sfc'));
 
 // What only Vite and a whole Vitest can do: module mocks, snapshots, and what a script cannot hold.
 const BEYOND = [
@@ -11,9 +13,11 @@ const BEYOND = [
   [/\bimport\.meta\.(?:dirname|filename)\b|\b__(?:dirname|filename)\b/, 'it asks where it lies'],
   [/(?:from|import)\s*['"][^'"]*\?[^'"]*['"]|\bimport\s*\([^)]*\?/, 'it imports by a query'],
   [/@vitest-environment\b/, 'it chooses its environment'],
+  [/<style\b[^>]*\smodule\b/, 'it has a CSS module'],
 ];
 const TARGET = {
   format: 'cjs',
+  jsx: 'automatic',
   target: 'node20',
   supported: { 'dynamic-import': false },
   define: {
@@ -23,21 +27,47 @@ const TARGET = {
 };
 const scriptOf = compiling.keeping(async (name, source) => {
   if (name.endsWith('.svelte')) {
+    const { compile } = await svelte();
     const options = { filename: name, rootDir: '/', generate: 'client', dev: true, runes: true, css: 'external' };
     return toScript(name, compile(source, options).js.code, 'js');
   }
+  if (name.endsWith('.vue')) return toScript(name, await vueModule(name, source), 'ts');
   if (/\.(?:css|scss|sass|less)$/.test(name)) return '';
   if (name.endsWith('.json')) return `module.exports = { __esModule: true, default: ${source} };`;
   if (/\.svelte(?:\.[^.]+)*\.(?:js|ts)$/.test(name)) {
+    const { compileModule } = await svelte();
     const plain = await esbuild.transform(source, { loader: 'ts', target: 'esnext', sourcefile: name, logLevel: 'silent', tsconfigRaw: TS });
     return toScript(name, compileModule(plain.code, { filename: name, rootDir: '/', generate: 'client', dev: true }).js.code, 'js');
   }
   if (/\.(?:[cm]?[jt]s)$/.test(name)) return toScript(name, source, 'ts');
+  if (/\.[jt]sx$/.test(name)) return toScript(name, source, 'tsx');
   return `module.exports = { __esModule: true, default: ${JSON.stringify(`/${name}`)} };`;
 });
 
 // As Vite does: what is imported for its type alone is not imported, whether or not it says so.
 const TS = { compilerOptions: { verbatimModuleSyntax: false, target: 'esnext', useDefineForClassFields: true } };
+
+// Script and template stay apart, as Vite has them outside of production: a test may look at what the script holds.
+async function vueModule(name, source) {
+  const { compileScript, compileTemplate, parse } = await vue();
+  const { descriptor, errors } = parse(source, { filename: name, sourceMap: false });
+  if (errors.length) throw errors[0];
+  if (!descriptor.template && !descriptor.script && !descriptor.scriptSetup) throw new Error('it has neither a template nor a script');
+  const id = 'candidate';
+  const scoped = descriptor.styles.some((style) => style.scoped);
+  const script = descriptor.script || descriptor.scriptSetup ? compileScript(descriptor, { id, genDefaultAs: '__component' }) : null;
+  const parts = [script?.content ?? 'const __component = {};', `__component.__file = ${JSON.stringify(name)};`];
+  if (scoped) parts.push(`__component.__scopeId = "data-v-${id}";`);
+  if (descriptor.template) {
+    const made = compileTemplate({
+      id, filename: name, source: descriptor.template.content, scoped, slotted: descriptor.slotted, preprocessLang: descriptor.template.lang,
+      compilerOptions: { bindingMetadata: script?.bindings, expressionPlugins: ['typescript'] },
+    });
+    if (made.errors.length) throw made.errors[0];
+    parts.push(made.code, '__component.render = render;');
+  }
+  return [...parts, 'export default __component;'].join('\n');
+}
 
 async function toScript(name, source, loader) {
   return (await esbuild.transform(source, { ...TARGET, loader, sourcefile: name, tsconfigRaw: TS })).code;
@@ -47,9 +77,15 @@ function said(name, error) {
   if (error.errors?.length) {
     return error.errors.map(({ text, location }) => `${name}${location ? `:${location.line}:${location.column + 1}` : ''} ${text}`).join('\n');
   }
-  const at = error.start ? `:${error.start.line}:${error.start.column + 1}` : '';
+  const start = error.start ?? (error.loc?.start && { line: error.loc.start.line, column: error.loc.start.column - 1 });
+  const at = start ? `:${start.line}:${start.column + 1}` : '';
   return `${name}${at} ${String(error.message).replace(/\nhttps:\/\/svelte\.dev\S*$/, '')}`;
 }
+
+const LEFT = [
+  [/Top-level await/, 'it awaits at its top level'],
+  [/Failed to resolve (?:import|extends)|No fs option provided/, 'it imports types of its properties'],
+];
 
 async function prepare({ files, entry }) {
   const modules = {};
@@ -59,7 +95,8 @@ async function prepare({ files, entry }) {
     try {
       modules[name] = await scriptOf(name, source);
     } catch (error) {
-      return /Top-level await/.test(error.message) ? { whole: 'it awaits at its top level' } : { error: said(name, error) };
+      const left = LEFT.find(([pattern]) => pattern.test(error.message));
+      return left ? { whole: left[1] } : { error: said(name, error) };
     }
   }
   return { modules, entry };
@@ -78,5 +115,15 @@ async function bundle({ source }) {
   }
 }
 
-const SMALL = { 'test.ts': 'export const a: number = 1;', 'Component.svelte': '<script>let a = $state(1);</script><p>{a}</p>' };
-compiling.serve((asked) => (asked.files ? prepare(asked) : bundle(asked)), () => prepare({ files: SMALL }));
+function once(load) {
+  let loaded;
+  return () => (loaded ??= load());
+}
+
+const SMALL = {
+  svelte: { 'Component.svelte': '<script>let a = $state(1);</script><p>{a}</p>' },
+  vue: { 'Component.vue': '<script setup lang="ts">const a: number = 1;</script><template><p>{{ a }}</p></template>' },
+  react: { 'Component.tsx': 'export default () => <p>1</p>;' },
+};
+const small = { 'test.ts': 'export const a: number = 1;', ...SMALL[process.argv[2]] };
+compiling.serve((asked) => (asked.files ? prepare(asked) : bundle(asked)), () => prepare({ files: small }));

@@ -20,7 +20,7 @@ function keeping(compile) {
 
 // Answers one question after the other. `rehearse` takes the usual ways once, so that no candidate waits for them.
 function serve(answer, rehearse) {
-  const socket = net.connect(process.argv[2], async () => {
+  const socket = net.connect(process.argv.at(-1), async () => {
     await rehearse();
     socket.write('{"ready":true}\n');
   });

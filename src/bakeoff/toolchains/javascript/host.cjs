@@ -22,7 +22,9 @@ const MOST_MESSAGES = 20;
 // Nobody reads what is printed here, and a signal is for the host to send.
 function detach() {
   const sink = new Writable({ write: (_chunk, _encoding, done) => done() });
-  globalThis.console = new Console({ stdout: sink, stderr: sink });
+  const made = new Console({ stdout: sink, stderr: sink });
+  for (const name of Object.keys(console)) made[name] ??= () => {}; // such as `timeStamp`, which the inspector adds
+  globalThis.console = made;
   for (const name of ['stdout', 'stderr']) Object.defineProperty(process, name, { value: sink, configurable: true, writable: true });
   process.exit = (code = process.exitCode || 0) => {
     throw new Error(`process.exit unexpectedly called with "${code}"`);

@@ -5,7 +5,7 @@ const { isBuiltin } = require('node:module');
 
 // A worker has the scripts of its job and no files.
 const NEEDS_FILES = new Set(['child_process', 'cluster', 'fs', 'fs/promises', 'module', 'worker_threads']);
-const SUFFIXES = ['', '.ts', '.tsx', '.js', '.mjs', '.cjs', '.json', '/index.ts', '/index.js'];
+const SUFFIXES = ['', '.ts', '.tsx', '.js', '.jsx', '.mjs', '.cjs', '.json', '/index.ts', '/index.tsx', '/index.js'];
 
 class Modules {
   // `provided` are functions that return a module, by its name; `given` are names that every module finds in its scope.

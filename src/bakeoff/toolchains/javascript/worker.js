@@ -1,6 +1,7 @@
 // One candidate's process: libraries are loaded, then it waits for one job, does it, tells the result and ends.
 const { messageOf, messagesOf, outcome, serve, settle } = require('./host.cjs');
 const { Modules } = require('./modules.cjs');
+const framework = require('bakeoff:framework'); // the one of this bundle
 
 const nodeRequire = require;
 
@@ -29,11 +30,10 @@ async function warmUp(rehearsing) {
   delete globalThis.__vitest_required__;
   require('@vitest/utils/timers').setSafeTimers();
   require('@testing-library/jest-dom/vitest');
-  provided = { ...require('bakeoff:svelte'), ...testModules() };
-  for (const name of ['svelte', 'svelte/internal/client', 'svelte/store', 'svelte/reactivity']) provided[name]();
+  provided = { ...testModules(), ...framework.modules(vitest) };
   runner = makeRunner();
-  // What V8 keeps of the rehearsal is in the cache; here it is enough that Svelte has prepared the page.
-  await (rehearsing ? rehearse() : mountOnce());
+  // What V8 keeps of the rehearsal is in the cache; here it is enough that the framework has prepared the page.
+  await (rehearsing ? rehearse() : framework.mountOnce());
   for (const name of GLOBALS) globalThis[name] = vitest[name]; // not before: the testing library would add its hooks now
 }
 
@@ -69,22 +69,10 @@ function provideState() {
 }
 
 function testModules() {
-  const library = require('@testing-library/svelte');
-  let cleaning = false;
-  const withCleanup = () => {
-    if (!cleaning) {
-      cleaning = true;
-      vitest.beforeEach(async () => { await library.setup(); });
-      vitest.afterEach(async () => { await library.act(); library.cleanup(); });
-    }
-    return library;
-  };
   const event = require('@testing-library/user-event');
   const dom = require('@testing-library/dom');
   return {
     vitest: () => vitest,
-    '@testing-library/svelte': withCleanup,
-    '@testing-library/svelte/svelte5': withCleanup,
     '@testing-library/dom': () => dom,
     '@testing-library/user-event': () => event,
     '@testing-library/jest-dom': () => ({}),
@@ -126,24 +114,16 @@ async function startTests(load) {
   return file;
 }
 
-async function mountOnce() {
-  const { mount, unmount } = provided.svelte();
-  await require('@testing-library/svelte').setup();
-  await unmount(mount(require('./rehearsal.svelte').default, { target: document.createElement('div') }));
-}
-
 // A small suite of our own takes every usual way once, so that the job itself meets nothing for the first time.
 async function rehearse() {
-  const { render, screen, setup, act, cleanup } = require('@testing-library/svelte');
+  const { screen } = require('@testing-library/dom');
   const { default: userEvent } = require('@testing-library/user-event');
-  const { default: Component } = require('./rehearsal.svelte');
   const { expect, vi } = vitest;
-  await setup();
   await startTests(() => {
     vitest.test('passes', async () => {
-      render(Component, { start: 1 });
+      await framework.render();
       await userEvent.setup().click(screen.getByRole('button', { name: '1' }));
-      expect(screen.getByRole('button')).toHaveTextContent('2');
+      await vi.waitFor(() => expect(screen.getByRole('button')).toHaveTextContent('2'));
       expect(screen.getByText('4')).toBeInTheDocument();
       expect({ a: [1] }).toEqual({ a: [1] });
       expect(vi.fn()).not.toHaveBeenCalled();
@@ -151,8 +131,7 @@ async function rehearse() {
     vitest.test('fails', () => expect({ a: ['one'] }).toEqual({ a: ['two'] }));
     vitest.test('finds nothing', () => screen.getByText('five'));
   });
-  await act();
-  cleanup();
+  await framework.cleanup();
   document.body.innerHTML = '';
 }
 

@@ -51,6 +51,8 @@ def _finite(value: JsonValue) -> JsonValue:
 FreeJson: TypeAlias = Annotated[JsonValue, AfterValidator(_finite)]
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=LARGEST_NUMBER)]
 Number: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=LARGEST_NUMBER), written_shortest()]
+Money: TypeAlias = Annotated[float, Field(strict=True, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER), written_shortest()]
+"""USD, or tokens that are billed. Older files have negative ones, where more tokens were cached than read."""
 Short: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
 ShortName: TypeAlias = Annotated[Name, Field(max_length=500)]
 Transport: TypeAlias = Literal["HTTP", "StdIO"]
@@ -210,11 +212,11 @@ class Pricing(FileObject):
 class TotalCost(FileObject):
     """USD and tokens. `inputTokens` are those billed at the input rate, `cachedInputTokens` at the read rate."""
 
-    input_cost: Number
-    output_cost: Number
-    cache_read_cost: Number = 0.0
-    total_cost: Number
-    input_tokens: Count
+    input_cost: Money
+    output_cost: Money
+    cache_read_cost: Money = 0.0
+    total_cost: Money
+    input_tokens: Annotated[int, Field(strict=True, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
     output_tokens: Count
     cached_input_tokens: Count = 0
 
@@ -225,7 +227,7 @@ class SimulatedCache(FileObject):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, FreeJson] = Field(init=False)
 
-    simulated_cost_with_cache: Number
+    simulated_cost_with_cache: Money
     cache_hits: Count
     cache_write_tokens: Count
 
@@ -234,7 +236,12 @@ class UnitTestTotals(FileObject):
     total: Count
     passed: Count
     failed: Count
-    score: Number
+    score: Number | None = None  # in files from before there was one
+
+    @property
+    def share(self) -> float:
+        """Return the percentage of tests that passed."""
+        return percentage(self.passed, self.total) if self.score is None else self.score
 
 
 class Metadata(FileObject):

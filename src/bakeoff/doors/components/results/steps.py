@@ -22,6 +22,9 @@ from bakeoff.doors.components.results.model import (
 from bakeoff.record import Part, Reasoning, Step, Text, ToolCall, Usage
 
 RESULT_WRITE = "ResultWrite"
+TEST_COMPONENT = "TestComponent"
+BUILT_IN = (RESULT_WRITE, TEST_COMPONENT)
+"""Our own tools. All others are those of MCP servers."""
 
 _OUR_REASONS = {"tool_call": "tool-calls", "content_filter": "content-filter"}
 _THEIR_REASONS = {theirs: ours for ours, theirs in _OUR_REASONS.items()}
@@ -38,6 +41,21 @@ def extract_result_write_content(steps: Iterable[Step]) -> str | None:
                 if isinstance(content, str):
                     return content
     return None
+
+
+def write_own_step(step: Step) -> StepResult:
+    """Return a step of a run of ours. What tools of MCP servers returned has the form that the protocol gives it."""
+    parts = tuple(_with_protocol_result(part) if isinstance(part, ToolCall) else part for part in step.parts)
+    return write_step(step.model_copy(update={"parts": parts}))
+
+
+def _with_protocol_result(call: ToolCall) -> ToolCall:
+    if call.name in BUILT_IN or call.result is None or call.error is not None:
+        return call
+    if isinstance(call.result, dict) and isinstance(call.result.get("content"), list):
+        return call
+    text = call.result if isinstance(call.result, str) else json.dumps(call.result, ensure_ascii=False)
+    return call.model_copy(update={"result": {"content": [{"type": "text", "text": text}]}})
 
 
 def write_step(step: Step, notes: StepNotes = OWN_NOTES) -> StepResult:

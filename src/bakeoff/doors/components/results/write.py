@@ -22,7 +22,7 @@ from bakeoff.doors.components.results.model import (
     totals_of,
 )
 from bakeoff.doors.components.results.names import timestamped_name
-from bakeoff.doors.components.results.steps import extract_result_write_content, write_step
+from bakeoff.doors.components.results.steps import extract_result_write_content, write_own_step, write_step
 from bakeoff.doors.result_files import RECORDED, hidden_tests_of, timestamp_of, unique_names
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
@@ -135,7 +135,7 @@ def _suite(case: Case, record: Record, sizes: Sizes) -> SuiteResult:
     return SuiteResult(
         test_name=case.id,
         prompt=case.prompt,
-        steps=tuple(map(write_step, steps)),
+        steps=tuple(map(write_own_step, steps)),
         result_write_content=_submitted(case, record),
         verification=verification_of(record) or _never_graded(record, sizes),
     )

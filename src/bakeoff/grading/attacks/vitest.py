@@ -1,13 +1,16 @@
-"""Svelte components that attack their tests in Vitest, in a warm worker and in a whole Vitest.
+"""Components and modules that attack their tests in Vitest, in a warm worker and in a whole Vitest.
 
-Behind each attack stands markup with what the tests look for by role, name and test id, and nothing that works.
+Behind each attack of a component stands markup with what the tests look for by role, name and test id, and nothing that
+works; behind that of a module stand hollow exports.
 """
 # ruff: noqa: E501 - the lines of the attacks are not ours to wrap
 
 import re
+from collections.abc import Callable
 
 from bakeoff.grading.attacks.catalogue import HostileSolution
-from bakeoff.grading.attacks.javascript import BUILT_IN, SNIPPETS, WALK, Snippet
+from bakeoff.grading.attacks.javascript import BUILT_IN, SNIPPETS, VALUES, WALK, Snippet
+from bakeoff.grading.attacks.typescript import hollow
 from bakeoff.grading.cases import GradedCase
 
 _RUNNER = """
@@ -25,6 +28,7 @@ const below = (block, names) => (block?.tasks ?? []).flatMap((each) => each.task
 }])
 const allTests = () => below(worker().current?.file ?? rootOf(worker().current), [])
 const running = () => worker().current
+const sourceNow = () => sources.get(running()) ?? ''
 const onDone = []
 let onCall = () => undefined
 """
@@ -145,7 +149,7 @@ Object.defineProperty(Node.prototype, 'isConnected', { configurable: true, get: 
         "shows every text that the running test mentions, so that each question finds one",
         """
 onCall = () => {
-  const words = new Set((sources.get(running()) ?? '').match(/'[^']+'|\\/\\^?[^/]+\\$?\\//g)?.map((each) => each.replace(/^['/^]+|['/$]+$/g, '')) ?? [])
+  const words = new Set(sourceNow().match(/'[^']+'|\\/\\^?[^/]+\\$?\\//g)?.map((each) => each.replace(/^['/^]+|['/$]+$/g, '')) ?? [])
   for (const word of words) {
     const made = document.createElement('output')
     made.dataset.testid = 'value'
@@ -192,8 +196,8 @@ onCall = () => {
         "looks for the reference in the installed package and in folders of the user, and shows its markup",
         WALK
         + """
-const path = findFile(/Reference\\.svelte$/)
-onCall = () => { if (path) document.body.innerHTML += read(path).split('</script>')[1] }
+const path = findFile(/Reference\\.(svelte|vue|tsx?)$/)
+onCall = () => { if (path) document.body.innerHTML += read(path).split('</scr' + 'ipt>')[1] ?? '' }
 """,
     ),
 )
@@ -208,21 +212,61 @@ def _markup(tests: str) -> str:
     return "\n".join([*lines, *(f'<div role="{role}"></div>' for role in roles)])
 
 
-def _hostile(snippet: Snippet) -> HostileSolution:
+def _svelte(module: str, markup: str) -> str:
+    return f"""<script module>
+import {{ onDestroy }} from 'svelte';
+{module}
+</script>
+<script>
+let props = $props();
+onCall({{ ...props }});
+onDestroy(() => {{ for (const each of onDone) each() }});
+</script>
+{markup}
+"""
+
+
+def _react(module: str, markup: str) -> str:
+    return f"""// @ts-nocheck
+import {{ useEffect }} from 'react';
+{module}
+export default function Hostile(props) {{
+  onCall({{ ...props }});
+  useEffect(() => () => {{ for (const each of onDone) each() }}, []);
+  return <>{markup}</>;
+}}
+"""
+
+
+def _vue(module: str, markup: str) -> str:
+    return f"""<script>
+{module}
+</script>
+<script setup>
+import {{ onUnmounted, useAttrs }} from 'vue';
+onCall({{ ...useAttrs() }});
+onUnmounted(() => {{ for (const each of onDone) each() }});
+</script>
+<template>
+{markup}
+</template>
+"""
+
+
+_COMPONENTS: dict[str, Callable[[str, str], str]] = {".svelte": _svelte, ".tsx": _react, ".vue": _vue}
+
+
+def _hostile(snippet: Snippet, suffix: str) -> HostileSolution:
     def build(case: GradedCase, file: str) -> str:  # noqa: ARG001
         code = snippet.code.replace("{case}", case.name)
         module = "\n".join([BUILT_IN.strip(), _RUNNER.strip(), code.strip()])
-        instance = (
-            "let props = $props();\nonCall({ ...props });\nonDestroy(() => { for (const each of onDone) each() });"
-        )
-        markup = _markup("\n".join(case.test_files.values()))
-        return (
-            f"<script module>\nimport {{ onDestroy }} from 'svelte';\n{module}\n</script>\n"
-            f"<script>\n{instance}\n</script>\n{markup}\n"
-        )
+        return _COMPONENTS[suffix](module, _markup("\n".join(case.test_files.values())))
 
     what = f"its solution {snippet.what}"
-    return HostileSolution(snippet.name, snippet.family, what, ".svelte", build, snippet.rung)
+    return HostileSolution(snippet.name, snippet.family, what, suffix, build, snippet.rung)
 
 
-SVELTE: tuple[HostileSolution, ...] = tuple(map(_hostile, (*_ONLY_HERE, *SNIPPETS)))
+VITEST: tuple[HostileSolution, ...] = (
+    *(_hostile(snippet, suffix) for suffix in _COMPONENTS for snippet in (*_ONLY_HERE, *SNIPPETS)),
+    *(hollow(snippet, _RUNNER, in_vitest=True) for snippet in (*_ONLY_HERE, *VALUES, *SNIPPETS)),
+)
