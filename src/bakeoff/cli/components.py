@@ -105,11 +105,25 @@ def _with_browser(suites: Sequence[Suite]) -> Sequence[Suite]:
     return suites
 
 
-def verify(*, wanted: SuiteFlags, flags: VerifyFlags) -> int:
+def verify(*, wanted: SuiteFlags, flags: VerifyFlags, watch: bool) -> int:
     """Check suites; return 1 if one of them is not fit for use."""
+    request = ComponentsRequest(**wanted.values())
+    suites = _suites_of(request)
+    code = _verified(suites, flags)
+    if not watch:
+        return code
+    from bakeoff.cli.verify import changed_suites
+
+    try:
+        for changed in changed_suites(lambda: find_suites(request.suites, request.only).suites, suites):
+            code = _verified(changed, flags)
+    except KeyboardInterrupt:
+        return code
+
+
+def _verified(suites: Sequence[Suite], flags: VerifyFlags) -> int:
     from bakeoff.cli.verify import print_checks
     from bakeoff.doors.components.verify import verify_suites
 
-    suites = gradable_suites(_suites_of(ComponentsRequest(**wanted.values())))
-    checks = asyncio.run(verify_suites(suites, sandbox_of(flags.options()), flags.jobs))
+    checks = asyncio.run(verify_suites(gradable_suites(suites), sandbox_of(flags.options()), flags.jobs))
     return print_checks(checks, "suite", ("reference", "empty", "wrong"))

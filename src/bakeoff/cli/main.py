@@ -5,7 +5,7 @@ Start-up must stay fast, so this module imports nothing heavy: the module of a c
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -53,8 +53,10 @@ app = typer.Typer(
 )
 runs = typer.Typer(help="List, show, check and delete past runs.", rich_markup_mode=None, no_args_is_help=True)
 models = typer.Typer(help="List models, show prices, download a model.", rich_markup_mode=None, no_args_is_help=True)
+suites = typer.Typer(help="Write suites of your own.", rich_markup_mode=None, no_args_is_help=True)
 judges = typer.Typer(help="Check model judges against labels of people.", rich_markup_mode=None, no_args_is_help=True)
 app.add_typer(runs, name="runs")
+app.add_typer(suites, name="suite")
 app.add_typer(judges, name="judge")
 app.add_typer(models, name="models")
 app.add_typer(agents, name="agents")
@@ -112,8 +114,27 @@ def run_components(
 
 
 @command(app, "verify", "bakeoff.cli.components")
-def verify(*, wanted: SuiteFlags, flags: VerifyFlags) -> None:
+def verify(
+    *,
+    wanted: SuiteFlags,
+    flags: VerifyFlags,
+    watch: Annotated[bool, Option("--watch", help="Check suites again whenever their files change.")] = False,
+) -> None:
     """Check suites: the reference must pass, an empty and a wrong answer must fail. Exits with 1 if not."""
+
+
+@command(suites, "new", "bakeoff.cli.suite")
+def new(
+    *,
+    name: Annotated[str, Argument(metavar="NAME", help="The name of the suite, and of its folder.")],
+    framework: Annotated[
+        Literal["svelte", "react", "vue", "typescript", "python"], Option("--framework", help="What answers are in.")
+    ] = "svelte",
+    suites: Annotated[
+        Path | None, Option("--suites", metavar="DIR", help="The folder of suites. Default: `tests`.")
+    ] = None,
+) -> None:
+    """Write a small suite that verifies, to be changed into your own."""
 
 
 @command(app, "audit", "bakeoff.cli.audit")

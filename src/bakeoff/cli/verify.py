@@ -1,12 +1,41 @@
 """Print the checks of `bakeoff verify` and `bakeoff agents verify`."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
-from bakeoff.cli.console import add_row, out, table
+from bakeoff.cli.console import add_row, out, say, table
+from bakeoff.doors.components.suites import Suite
+from bakeoff.errors import UsageError
 from bakeoff.grading.verify import Check
 from bakeoff.report.formatting import visible
+
+_LOOK_SECONDS = 0.5
+
+
+def changed_suites(find: Callable[[], Sequence[Suite]], checked: Sequence[Suite]) -> Iterator[Sequence[Suite]]:
+    """Yield the suites that have changed since they were checked, whenever there are some. Never ends.
+
+    Args:
+        find: Reads the suites.
+        checked: The suites as they were checked before.
+    """
+    known, told = {suite.name: suite for suite in checked}, ""
+    say("Waiting for changes; Ctrl-C ends.")
+    while True:
+        time.sleep(_LOOK_SECONDS)
+        try:
+            found = find()
+        except UsageError as error:  # half of a file, or a mistake in one
+            if str(error) != told:
+                say(told := str(error))
+            continue
+        changed = [suite for suite in found if known.get(suite.name) != suite]
+        if changed:
+            known, told = {suite.name: suite for suite in found}, ""
+            yield changed
+            say("Waiting for changes; Ctrl-C ends.")
 
 
 def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str]) -> int:

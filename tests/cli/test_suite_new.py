@@ -1,0 +1,69 @@
+"""`bakeoff suite new`, and `bakeoff verify --watch`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bakeoff.cli.verify import changed_suites
+from bakeoff.doors.components.suites import Suite, find_suites
+from bakeoff.errors import UsageError
+
+from ..warm_bakeoff import Bakeoff
+
+
+@pytest.mark.parametrize(
+    ("framework", "component"),
+    [
+        ("svelte", "Component.svelte"),
+        ("react", "Component.tsx"),
+        ("vue", "Component.vue"),
+        ("typescript", "solution.ts"),
+        ("python", "solution.py"),
+    ],
+)
+def test_a_new_suite_is_complete(bakeoff: Bakeoff, tmp_path: Path, framework: str, component: str) -> None:
+    done = bakeoff("suite", "new", "mine", "--framework", framework, "--suites", str(tmp_path / "own"))
+    assert done.returncode == 0, done.stderr
+    assert "--suite mine --watch`, and change it into yours" in done.stdout
+    (suite,) = find_suites(tmp_path / "own").suites
+    assert (suite.name, suite.component_file) == ("mine", component)
+    assert suite.wrong is not None
+
+
+def test_a_new_suite_verifies(bakeoff: Bakeoff) -> None:
+    assert bakeoff("suite", "new", "mine", "--framework", "python").returncode == 0
+    done = bakeoff("verify")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1 suites are fit for use" in done.stdout
+    again = bakeoff("suite", "new", "mine")
+    assert again.returncode == 2
+    assert "tests/mine exists already" in again.stderr
+    assert "'../up' is no name for a suite" in bakeoff("suite", "new", "../up").stderr
+
+
+def test_watching_finds_what_changed_and_passes_over_mistakes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file in ("prompt.md", "Reference.ts", "test.ts"):
+            (folder / file).write_text("")
+    known = find_suites(tmp_path).suites[:1]
+    changes = changed_suites(lambda: find_suites(tmp_path).suites, find_suites(tmp_path).suites)
+    (tmp_path / "b" / "test.ts").write_text("new")
+    (found,) = next(changes)
+    assert (found.name, found.test_content) == ("b", "new")
+    (tmp_path / "a" / "prompt.md").write_text("new")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "suite.toml").write_text("runner =")
+    with pytest.raises(UsageError, match=r"suite\.toml"):
+        find_suites(tmp_path)
+
+    def find() -> Sequence[Suite]:
+        try:
+            return find_suites(tmp_path).suites
+        finally:
+            (tmp_path / "c" / "suite.toml").unlink(missing_ok=True)  # the second look finds no mistake
+
+    (found,) = next(changed_suites(find, [found, *known]))
+    assert (found.name, found.prompt) == ("a", "new")
