@@ -316,3 +316,11 @@ async def test_an_installed_package_may_bring_a_provider(nobody: None, tmp_path:
     first, second = out.decode().splitlines()
     assert first == "HELLO", err.decode()
     assert second.startswith("provider 'broken': 'shouting:nobody' cannot be imported")
+
+
+@pytest.mark.parametrize(
+    "given", ["https://mine.example", "https://mine.example/", "https://mine.example/v1", "https://mine.example/v1/"]
+)
+def test_the_address_of_the_gateway_is_taken_with_and_without_its_version(given: str) -> None:
+    assert BUILT_IN["gateway"].url({"AI_GATEWAY_BASE_URL": given}) == "https://mine.example/v1"
+    assert BUILT_IN["gateway"].url({}) == "https://ai-gateway.vercel.sh/v1"

@@ -12,7 +12,7 @@ from bakeoff.cli.console import can_ask, out, say, warn
 from bakeoff.cli.dry_run import print_dry_run, print_plan
 from bakeoff.cli.flags import ComponentsFlags, DecisionFlags, EndingFlags, RunFlags, SuiteFlags, VerifyFlags
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
-from bakeoff.doors.components.plan import build_plan, case_of
+from bakeoff.doors.components.plan import CONTROLS, build_plan, case_of, servers_of
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import Suite, find_suites
 from bakeoff.engine.run import sandbox_of
@@ -58,8 +58,22 @@ def run_components(
     from bakeoff.doors.components.tools import check_servers
 
     checked = check_plan(plan, options)
-    asyncio.run(check_servers(plan))
+    asyncio.run(check_servers(plan, servers_of(request)))
+    if request.pricing and options.replay != "strict":
+        check_prices(request.models)
     return carry_out(checked, ending, opened=not no_open)
+
+
+def check_prices(models: Sequence[str]) -> None:
+    """Look up the price of each model before anything is paid for. Raise `UsageError` for one that makes no sense."""
+    from bakeoff.models.gateway import PriceBook
+    from bakeoff.models.providers import parse_model_name
+
+    book = PriceBook(say=say)
+    for model in dict.fromkeys(models):
+        if model.partition(":")[0] not in CONTROLS:
+            name = parse_model_name(model)
+            book.price(name.provider, name.model)
 
 
 def _suites_of(request: ComponentsRequest) -> tuple[Suite, ...]:

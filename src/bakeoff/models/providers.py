@@ -125,10 +125,14 @@ class Provider:
         return next((key for name in self.keys if (key := environment.get(name, "").strip())), None)
 
     def url(self, environment: Mapping[str, str]) -> str | None:
-        """Return the base address, without the `/chat/completions` that some documentation adds."""
+        """Return the base address, without the `/chat/completions` that some documentation adds.
+
+        The address of the gateway may be given with or without the `/v1` of its API.
+        """
         given = environment.get(self.base_url_variable, "").strip() if self.base_url_variable else ""
         url = given or self.base_url
-        return url and url.rstrip("/").removesuffix("/chat/completions")
+        url = url and url.rstrip("/").removesuffix("/chat/completions")
+        return f"{url.removesuffix('/v1')}/v1" if url and self.name == GATEWAY else url
 
 
 def _hosted(name: str, wire: Wire, prefix: str, url: str, prices: str | None, *keys: str) -> Provider:

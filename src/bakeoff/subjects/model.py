@@ -53,6 +53,7 @@ class ModelOptions(FrozenModel):
     system: str | None = None
     temperature: float | None = Field(default=None, ge=0)
     seed: int | None = Field(default=None, description="default: the trial's seed")
+    send_seed: bool = Field(default=True, description="false: the provider gets no seed")
     max_tokens: PositiveInt | None = None
     timeout: PositiveFloat | None = Field(default=None, description="seconds for one answer; a later one is a timeout")
     idle_seconds: PositiveFloat = Field(default=120.0, description=_IDLE)
@@ -185,7 +186,8 @@ class ModelSubject:
             "max_tokens": options.max_tokens,
             "request_timeout": options.timeout,
             "tool_choice": "required" if must_call else None,
-            "seed": None if self.access.provider.wire == "anthropic" else seed,  # has no seed
+            # Anthropic has no seed.
+            "seed": seed if options.send_seed and self.access.provider.wire != "anthropic" else None,
         }
         return cast(ModelSettings, {name: value for name, value in settings.items() if value is not None})
 

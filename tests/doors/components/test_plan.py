@@ -50,6 +50,18 @@ def test_controls_are_no_models_and_meet_no_server() -> None:
     ]
 
 
+@pytest.mark.parametrize("server", ["ftp:x", "http:nowhere", "none + http"])
+def test_a_server_that_makes_no_sense_is_refused_with_controls_too(server: str) -> None:
+    with pytest.raises(UsageError):
+        plan_of(models=["oracle"], mcp=["none", server])
+
+
+def test_a_seed_is_sent_only_if_it_was_asked_for() -> None:
+    local, remote = plan_of(models=["local:smollm2", "a/one"]).subjects
+    assert (local.options.get("send_seed"), remote.options.get("send_seed")) == (None, False)
+    assert plan_of(models=["a/one"], seed=3).subjects[0].options.get("send_seed") is None
+
+
 def test_a_model_of_this_machine_must_call_tools_and_may_not_go_on_for_ever() -> None:
     local, remote = plan_of(models=["local:smollm2", "a/one"]).subjects
     assert local.options["tool_choice"] == "required"

@@ -76,6 +76,7 @@ def test_a_price_that_changed_during_a_run_bills_each_suite_at_its_own() -> None
 def test_where_no_price_is_known_there_is_no_bill() -> None:
     assert bill_of([record_of("one", GROWING, None)]) is None
     assert bill_of([]) is None
+    assert bill_of([record_of("one", [Usage(requests=1)])]) is None, "a provider that counted nothing"
     assert split_costs(GROWING, None) is None
 
 

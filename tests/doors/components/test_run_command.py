@@ -72,6 +72,10 @@ def test_the_tokens_of_a_run_and_of_a_reply_are_limited_by_different_options(bak
         (("--model", "oracle", "--suites", "nowhere"), "suites folder nowhere cannot be read"),
         (("--model", "a/b", "--max-cost", "1", "--no-pricing"), "--max-cost needs prices"),
         (("--model", "scripted:hi", "--mcp", "ftp:x"), "'ftp:x' is not an MCP server"),
+        (
+            ("--model", "oracle", "--mcp", "stdio:/nowhere/server"),
+            "nothing was run; `--mcp none` runs without a server",
+        ),
         (("--model", "cheat:unheard-of"), "no attack 'unheard-of'"),
     ],
 )

@@ -39,10 +39,11 @@ def bill_of(records: Iterable[Record]) -> Bill | None:
     suites: dict[str, tuple[Price, list[list[Usage]]]] = {}
     for record in records:
         price = _price_of(record)
-        if price is None or record.transcript is None:
-            continue
+        used = [step.usage for step in record.transcript.steps] if record.transcript else []
+        if price is None or not any(usage.tokens for usage in used):
+            continue  # a provider that counts nothing leaves the cost unknown
         _, steps = suites.setdefault(price.model_dump_json(), (price, []))
-        steps.append([step.usage for step in record.transcript.steps])
+        steps.append(used)
     if not suites:
         return None
     return Bill(

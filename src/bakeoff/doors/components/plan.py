@@ -44,6 +44,8 @@ def build_plan(request: ComponentsRequest, suites: Sequence[Suite]) -> Plan:
         for text in given:
             if not text.strip() or not text.isprintable():
                 raise UsageError(f"{flag} {text!r}: use printable characters, at least one of them not a space")
+    for configuration in request.mcp:
+        _servers_of(configuration)  # also where no subject uses them, such as with controls alone
     return Plan(
         name="components",
         cases=tuple(case_of(suite, request) for suite in suites),
@@ -137,6 +139,11 @@ def _with_servers(request: ComponentsRequest, model: str, taken: set[str]) -> It
         yield SubjectSpec(kind="agent", name=name, options=_options(request, model, list(servers)), revision=revision)
 
 
+def servers_of(request: ComponentsRequest) -> list[tuple[ServerSpec, ...]]:
+    """Return the servers of each value of --mcp that has some."""
+    return [tuple(found.values()) for value in dict.fromkeys(request.mcp) if (found := _servers_of(value))]
+
+
 def _servers_of(configuration: str) -> dict[str, ServerSpec]:
     """Return the servers of one value of --mcp, by what was typed. `none` has none."""
     typed = dict.fromkeys(part.strip() for part in configuration.split(JOINED))
@@ -158,5 +165,6 @@ def _options(request: ComponentsRequest, model: str, servers: list[str]) -> dict
         "temperature": request.temperature,
         "max_tokens": request.max_tokens or (_LOCAL_TOKENS if local else None),
         "priced": None if request.pricing else False,
+        "send_seed": False if request.seed is None and not local else None,
     }
     return {"model": model, **{key: value for key, value in given.items() if value is not None}}

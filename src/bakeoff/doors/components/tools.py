@@ -14,7 +14,7 @@ from bakeoff.plan import Case, Plan
 from bakeoff.protocols import Tool
 
 if TYPE_CHECKING:
-    from bakeoff.mcp import McpHub
+    from bakeoff.mcp import McpHub, ServerSpec
 
 LONGEST = 500_000
 """Characters of one component. A longer one is a mistake, and every copy of it would have to be kept."""
@@ -87,15 +87,29 @@ def _content(tool: str, arguments: Mapping[str, JsonValue]) -> str:
     return content
 
 
-async def check_servers(plan: Plan) -> None:
-    """Start every MCP server of a plan before any model is asked. Raise one error with all problems."""
+async def check_servers(plan: Plan, servers: Sequence[Sequence["ServerSpec"]] = ()) -> None:
+    """Start every MCP server of a plan before any model is asked. Raise one error with all problems.
+
+    `servers` are those that were asked for, in case that no subject of the plan uses them.
+    """
     from bakeoff.subjects.model import ModelSubject  # the SDKs behind it take a second to load
 
     agents = [ModelSubject.from_spec(spec) for spec in plan.subjects if spec.kind == "agent"]
     hubs = {agent.hub.key: agent.hub for agent in agents if agent.hub is not None}
+    if servers and not hubs:
+        hubs = {hub.key: hub for hub in map(_hub_of, servers)}
     problems = [problem for hub in hubs.values() if (problem := await _server_problem(hub)) is not None]
     if problems:
         raise UsageError("\n".join([*dict.fromkeys(problems), "nothing was run; `--mcp none` runs without a server"]))
+
+
+def _hub_of(servers: Sequence["ServerSpec"]) -> "McpHub":
+    from bakeoff._kernel.environment import read_environment
+    from bakeoff.mcp import McpHub
+    from bakeoff.subjects.variables import with_variables
+
+    environment = read_environment()
+    return McpHub([with_variables(server, environment) for server in servers])
 
 
 async def _server_problem(hub: "McpHub") -> str | None:
