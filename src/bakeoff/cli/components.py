@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,11 +129,10 @@ def verify(*, wanted: SuiteFlags, flags: VerifyFlags, watch: bool) -> int:
         return code
     from bakeoff.cli.verify import changed_suites
 
-    try:
+    with suppress(KeyboardInterrupt):
         for changed in changed_suites(lambda: find_suites(request.suites, request.only).suites, suites):
             code = _verified(changed, flags)
-    except KeyboardInterrupt:
-        return code
+    return code
 
 
 def _verified(suites: Sequence[Suite], flags: VerifyFlags) -> int:

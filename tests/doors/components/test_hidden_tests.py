@@ -6,8 +6,9 @@ from pathlib import Path
 from bakeoff._kernel.json import CleanJson
 from bakeoff.doors.components.plan import case_of
 from bakeoff.doors.components.request import ComponentsRequest, command_line
+from bakeoff.doors.components.results.steps import TEST_COMPONENT
 from bakeoff.doors.components.suites import discover
-from bakeoff.doors.components.tools import TEST_COMPONENT, component_tools
+from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.resources import open_resources
 from bakeoff.engine.run import sandbox_of
 from bakeoff.grading.cases import graded_case
