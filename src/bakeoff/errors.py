@@ -18,6 +18,10 @@ The message names the value, the place and the way out.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bakeoff.record import Transcript
 
 
 class BakeoffError(Exception):
@@ -50,6 +54,9 @@ class ToolError(BakeoffError):
 
 class TrialError(BakeoffError):
     """Ends one phase of one trial."""
+
+    transcript: "Transcript | None" = None
+    """What the subject had done until then, set where it is worth keeping: it was paid for, or says what happened."""
 
 
 class SubjectError(TrialError):

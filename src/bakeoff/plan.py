@@ -166,10 +166,12 @@ class SubjectSpec(FrozenModel):
     name: Name
     options: CleanObject = {}
     revision: str = ""
+    base: Name | None = Field(default=None, description="the subject that differs from it in the treatment only")
+    treatment: str = Field(default="", description="the name of the treatment; its content is in the options")
 
     @cached_property
     def digest(self) -> str:
-        return fingerprint(self.model_dump(exclude_defaults=True))
+        return fingerprint(self.model_dump(exclude_defaults=True, exclude={"base", "treatment"}))
 
 
 class ScorerSpec(FrozenModel):

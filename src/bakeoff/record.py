@@ -23,6 +23,10 @@ SCHEMA = 1
 """The version of the journal format; `bakeoff.storage.journal` reads all older ones."""
 
 
+OPENED = "opened"
+"""The key in a transcript's metadata for the files of a treatment that the subject opened, where that is known."""
+
+
 class Verdict(StrEnum):
     """The verdict of one trial, derived from its record."""
 

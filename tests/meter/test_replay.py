@@ -157,3 +157,35 @@ async def test_a_recording_that_cannot_be_read_is_named(
 def test_what_changes_from_run_to_run_does_not_change_the_question(one: str, other: str) -> None:
     assert lasting({"input": [one]}) == lasting({"input": [other]})
     assert lasting({"input": [one]}) != lasting({"input": ["another question"]})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "Chunk ID: aa2329\nWall time: 0.0512 seconds\nProcess exited with code 0\nOutput:\n",
+            "Chunk ID: f53d61\nWall time: 1.25 seconds\nProcess exited with code 0\nOutput:\n",
+        ),
+        (
+            '{"chunk_id":"5f7646","wall_time_seconds":0.000008673,"exit_code":0,"output":""}',
+            '{"chunk_id":"2c9bef","wall_time_seconds":8.382e-06,"exit_code":0,"output":""}',
+        ),
+        ("run_shell_command_1794825351309_0", "run_shell_command_1794825419318_0"),
+        ("run_shell_command-1794825351309-9f", "run_shell_command-1794825419318-9f"),
+    ],
+    ids=["codex's text", "codex's JSON", "gemini", "gemini, older"],
+)
+def test_ids_and_times_in_the_results_of_an_agents_tools_do_not_change_the_question(one: str, other: str) -> None:
+    assert lasting({"input": [one]}) == lasting({"input": [other]})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"chunk_id":"5f7646","exit_code":0}', '{"chunk_id":"5f7646","exit_code":1}'),
+        ("Chunk ID: aa2329\nOutput:\n1 failed", "Chunk ID: aa2329\nOutput:\n2 failed"),
+        ("add 1794825351309", "add 1794825351310"),  # a number of an exercise, and not the id of a call
+    ],
+)
+def test_what_a_tool_found_changes_the_question(one: str, other: str) -> None:
+    assert lasting({"input": [one]}) != lasting({"input": [other]})

@@ -12,6 +12,7 @@ from google import genai
 from google.genai.types import HttpOptions
 from openai import AsyncOpenAI
 
+from bakeoff.meter.wire_formats import RESPONSES
 from bakeoff.record import Reasoning, Text, ToolCall
 
 from ..models.loopback import Act, Loopback
@@ -355,3 +356,17 @@ async def test_counts_that_cannot_be_true_are_estimated_instead(provider: Loopba
         await at.chat()
     assert at.books.spent.output == 100
     assert 0 < at.books.spent.input < 50
+
+
+def test_tools_that_a_request_adds_to_its_input_are_offered_too() -> None:
+    inner = [{"type": "custom", "name": "exec"}, {"type": "function", "name": "wait"}]
+    added = [
+        {"type": "namespace", "name": "functions", "tools": inner},
+        {"type": "namespace", "name": "mcp__map", "tools": [{"type": "function", "name": "route"}]},
+    ]
+    body = {
+        "tools": [{"type": "function", "name": "plain"}],
+        "input": [{"type": "additional_tools", "role": "developer", "tools": added}, {"type": "message"}, "text"],
+    }
+    assert [name for name, _ in RESPONSES.tools(body)] == ["plain", "exec", "wait", "mcp__map.route"]
+    assert [name for name, _ in RESPONSES.tools({"input": "hello"})] == []

@@ -45,6 +45,12 @@ UNDECIDABLE = flag("pass", "The result of the gate if neither a regression nor i
 HIDDEN_TESTS = flag(
     0.0, "Hide this share of the tests from subjects, and score both parts.", min=0, max=0.9, metavar="SHARE"
 )
+WITH_FILES = flag(
+    None, "Lay the files of DIR over the workspace, and compare with and without.", "--with", metavar="NAME=DIR"
+)
+WITH_TEXT = flag(
+    None, "Add the texts of a file or folder to the system prompt, and compare.", "--with", metavar="NAME=PATH"
+)
 HIDDEN_SEED = flag(0, "Decides which tests are hidden.", metavar="N")
 
 
@@ -261,6 +267,7 @@ class ComponentsFlags(SuiteFlags):
     mcp: list[str] | None = flag(
         None, "none, http[:URL], stdio[:COMMAND], or several joined by ` + `.", metavar="SERVER"
     )
+    treatments: list[str] | None = WITH_TEXT
     test_tool: bool = flag(True, "Let models run the tests before they submit.")
     pricing: bool = flag(True, "Compute what the calls cost.")
     hide_tests: bool = flag(False, "Leave the tests out of the prompt.")
@@ -297,6 +304,7 @@ class AgentFlags(ExerciseFlags):
     models: list[str] | None = flag(None, "A model for every agent. Default: the agent's own.", "--model")
     providers: list[str] | None = flag(None, "A provider for every agent. Default: the agent's own.", "--provider")
     agent_files: AgentFiles = None
+    treatments: list[str] | None = WITH_FILES
     rounds: int = flag(1, "How often to try each exercise.", min=1)
     hidden_tests: float = HIDDEN_TESTS
     hidden_seed: int = HIDDEN_SEED

@@ -34,6 +34,7 @@ from bakeoff.report.formatting import cost
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import RunTally, Summary, tallied
 from bakeoff.report.terminal import print_blocks
+from bakeoff.report.treatments import treatment_effects
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 
 PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
@@ -184,6 +185,10 @@ def summary_facts(
         "outcome": summary.outcome,
         "answer": answer(summary, tally.cells, judgements),
         "summary": summary.model_dump(mode="json"),
+        "treatments": [
+            {**one.model_dump(mode="json"), "verdict": one.verdict}
+            for one in treatment_effects(plan, summary, tally.cells)
+        ],
         "by_tag": [one.model_dump(mode="json") for one in scores_by_tag(plan, tally.cells, judged)],
     }
 

@@ -238,8 +238,14 @@ class TrialRunner:
                 tried.workspace = str(workspace.folder)  # the folder is still there; the answer is kept all the same
 
     async def _attempt(self, subject: Subject, task: Task, tried: Tried, case: Case) -> None:
+        kept: list[Transcript | None] = []
+
         async def attempt() -> Transcript:
-            transcript = await subject.attempt(task)
+            try:
+                transcript = await subject.attempt(task)
+            except TrialError as error:
+                kept.append(error.transcript)
+                raise
             if task.own_workspace is not None and case.collect:
                 tried.artefacts, tried.refused = await task.own_workspace.collect(case.collect)
             if case.answer_file and isinstance(transcript.output, str) and transcript.output:
@@ -249,7 +255,8 @@ class TrialRunner:
             return transcript
 
         error: FailureKind = "subject" if getattr(subject, "raises_its_own_errors", False) else "infra"
-        tried.transcript, tried.attempt = await phase(attempt, task.clock, error, "timeout")
+        transcript, tried.attempt = await phase(attempt, task.clock, error, "timeout")
+        tried.transcript = transcript or next(iter(kept), None)
 
     def _task(self, trial: Trial, tally: Tally, tried: Tried, workspace: Workspace | None = None) -> Task:
         return Task(
@@ -272,7 +279,7 @@ class TrialRunner:
         return Clock(seconds, partial(self.control.wait, trial.index))
 
     async def _score(self, trial: Trial, tally: Tally, tried: Tried) -> tuple[tuple[Score, ...], Phase | None]:
-        if tried.transcript is None:
+        if tried.transcript is None or (tried.attempt is not None and tried.attempt.failure is not None):
             return (), None
         case = trial.case
         given = ScoreInput(

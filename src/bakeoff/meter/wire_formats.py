@@ -46,12 +46,24 @@ def _named(value: object) -> str | None:
 
 def _tools(body: Data) -> Iterator[tuple[str, Any]]:
     """Yield the tools that a request of OpenAI or Anthropic offers, and the servers that the provider itself calls."""
-    for tool in [*objects_in(body.get("tools")), *objects_in(body.get("functions"))]:
+    added = [item for item in objects_in(body.get("input")) if item.get("type") == "additional_tools"]
+    for tools in (body.get("tools"), body.get("functions"), *(item.get("tools") for item in added)):
+        yield from _named_tools(objects_in(tools))
+    for server in objects_in(body.get("mcp_servers")):
+        yield f"mcp server {_named(server.get('name')) or '?'}", _named(server.get("name"))
+
+
+def _named_tools(tools: list[Data]) -> Iterator[tuple[str, Any]]:
+    """Yield tools with their names; those of a namespace one by one."""
+    for tool in tools:
+        if tool.get("type") == "namespace" and isinstance(tool.get("tools"), list):
+            space = _named(tool.get("name"))
+            for name, inside in _named_tools(objects_in(tool["tools"])):
+                yield name if space in (None, "functions") else f"{space}.{name}", inside
+            continue
         inner = data_in(tool.get("function")) or data_in(tool.get("custom")) or tool
         label = inner.get("name") or tool.get("server_label")
         yield _named(label) or _named(tool.get("type")) or "?", tool
-    for server in objects_in(body.get("mcp_servers")):
-        yield f"mcp server {_named(server.get('name')) or '?'}", _named(server.get("name"))
 
 
 # --- OpenAI chat completions --------------------------------------------------------------------------------------

@@ -34,6 +34,12 @@ _VOLATILE = (
     ),
     (re.compile(r"(?<!\d)\d{1,2}:\d\d:\d\d(?:\.\d+)?(?: ?[AP]M)?\b"), "<time>"),
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?)\b"), "<duration>"),
+    # Codex names each piece of a command's output, as a line or as JSON.
+    (re.compile(r"(?<=Chunk ID: )[0-9a-f]{4,16}\b"), "<chunk>"),
+    (re.compile(r"(?<=\"chunk_id\":)\s*\"[0-9a-f]{4,16}\""), '"<chunk>"'),
+    (re.compile(r"(?<=\"wall_time_seconds\":)\s*[\d.eE+-]+"), "<duration>"),
+    # Gemini makes the ids of calls from the time in milliseconds.
+    (re.compile(r"(?<=[_-])1[5-9]\d{11}(?=[_-]|$)"), "<time>"),
     (re.compile(r"(?<=127\.0\.0\.1:)\d+"), "<port>"),
     (re.compile(r"bakeoff-place-\w+"), "<place>"),
     (re.compile(r"(?<=/tmp/)[\w.-]*(?=[/\s\"'`]|$)"), "<temporary>"),

@@ -24,6 +24,7 @@ from bakeoff.report.scores import (
     share_cells,
 )
 from bakeoff.report.summary import SubjectSummary, Summary
+from bakeoff.report.treatments import treatment_effects, treatment_section
 from bakeoff.stats.rounds import PassK
 
 MOST_FAILURES = 20
@@ -46,7 +47,9 @@ def summary_blocks(
 ) -> tuple[Block, ...]:
     """Return the answer in one sentence, the tables of scores, and the scores by tag."""
     tags = tag_section(plan, cells_of, [one.subject for one in summary.judged])
-    return paragraph(answer(summary, cells_of, judgements)), *score_blocks(summary), *((tags,) if tags else ())
+    treatments = treatment_section(treatment_effects(plan, summary, cells_of))
+    sections = [section for section in (treatments, tags) if section]
+    return paragraph(answer(summary, cells_of, judgements)), *score_blocks(summary), *sections
 
 
 def score_blocks(summary: Summary) -> tuple[Block, ...]:

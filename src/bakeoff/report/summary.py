@@ -12,6 +12,7 @@ from bakeoff.plan import CONTROLS, PassRule, Plan, SubjectSpec
 from bakeoff.record import (
     LOST,
     NO_USAGE,
+    OPENED,
     CaseVerdict,
     Record,
     Round,
@@ -76,6 +77,8 @@ class SubjectSummary(FrozenModel):
     seconds: float | None  # mean of the scored trials
     spent: Usage  # by the subject itself
     judging: Usage = NO_USAGE  # by scorers on its answers
+    watched: int = 0  # trials that noticed whether the files of a treatment were opened
+    opened: int = 0  # of these, trials that opened at least one
     replayed: int = 0  # trials whose model answers came from recordings, at least in part
     tests: TestShares | None = None  # where a share of the tests was hidden from the subjects
     visible_score: float | None = None  # the share of the visible tests that passed
@@ -265,6 +268,7 @@ class _Tally:
         self.bound = False
         self.replayed = 0
         self.losses: Counter[tuple[Verdict, str]] = Counter()
+        self.watched = self.opened = 0
         self.tests: TestShares | None = None
 
     def add(self, record: Record, place: int, *, alone: bool) -> None:
@@ -280,6 +284,9 @@ class _Tally:
         self.judging.add(record.judging)
         if record.transcript is not None and record.transcript.metadata.get("replayed") is True:
             self.replayed += 1
+        opened = record.transcript and record.transcript.metadata.get(OPENED)
+        if isinstance(opened, list):
+            self.watched, self.opened = self.watched + 1, self.opened + bool(opened)
         if verdict.counts and verdict is not Verdict.RECORDED:
             self.tried[place] += 1
             self.passes[place] += verdict is Verdict.PASS
@@ -394,6 +401,8 @@ class RunTally:
             seconds=tally.seconds / tally.scored if tally.scored else None,
             spent=tally.spent.total(),
             judging=tally.judging.total(),
+            watched=tally.watched,
+            opened=tally.opened,
             replayed=tally.replayed,
             tests=tally.tests,
             visible_score=tally.tests and tally.tests.visible,

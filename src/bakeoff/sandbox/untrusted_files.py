@@ -121,6 +121,11 @@ class _Patterns:
         return any(expression.fullmatch(path) for expression in self.folders)
 
 
+def matches_pattern(path: str, patterns: Iterable[str]) -> bool:
+    """Return whether `take` would take a file of this path."""
+    return _Patterns(patterns).match(path)
+
+
 def translate(parts: list[str]) -> str:
     """Translate a glob. `*` and `?` match within one component, `**` any number of them, or at the end everything
     below.

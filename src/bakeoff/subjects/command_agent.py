@@ -7,22 +7,22 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from bakeoff._kernel.clock import Clock, run_until
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel, first_problem
-from bakeoff.errors import InfraError, UsageError
+from bakeoff.errors import InfraError, TrialError, UsageError
 from bakeoff.models.providers import known_providers
-from bakeoff.plan import SubjectSpec, describe, read_options
+from bakeoff.plan import Case, Files, SubjectSpec, describe, read_options
 from bakeoff.protocols import Command, Needs, Place, Resource, Sandbox, Task
-from bakeoff.record import Step, Text, Transcript
+from bakeoff.record import OPENED, Step, Text, Transcript
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.programs import program_path, program_roots
-from bakeoff.sandbox.untrusted_files import open_folder, write_below
+from bakeoff.sandbox.untrusted_files import matches_pattern, open_folder, write_below
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.subjects.agent_definition import (
     AgentDefinition,
@@ -36,6 +36,7 @@ from bakeoff.subjects.agent_definition import (
 from bakeoff.subjects.agent_login import is_address, login_files, login_secrets
 from bakeoff.subjects.agent_program import is_found_in, is_installed, last_words, try_to_start, version_of
 from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
+from bakeoff.subjects.opened_files import files_read, mark_unread
 from bakeoff.toolchains.agent_packages import AgentPackages, OpenPackages
 from bakeoff.toolchains.commands import Brought
 
@@ -75,6 +76,7 @@ class AgentRun(FrozenModel):
     stderr: str = ""
     last_words: str = ""  # the line of stderr, or else of stdout, that says why a failed agent ended
     touched: tuple[str, ...] = ()
+    opened: tuple[str, ...] | None = None  # files of a treatment; None where it is not known which were opened
     refused: dict[str, str] = {}
     patch: str = ""
     attack: str | None = None  # a description, where the subject is a cheat
@@ -103,6 +105,7 @@ class CliAgentOptions(FrozenModel):
     model: str | None = None
     use_login: bool = False
     network: bool = False
+    treatment: Files = Field(default={}, description="files that are laid over the workspace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ class Launch:
     home: Mapping[str, bytes] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()
     network: bool = False
+    watched: tuple[str, ...] = ()  # files of the workspace of which it is noted whether they are opened
 
     def with_packages(self, brought: Brought) -> "Launch":
         """Return the launch of an agent that can also use packages in its workspace."""
@@ -132,6 +136,7 @@ class CommandAgent:
     watch: Watch | None = None
     use_login: bool = False
     network: bool = False
+    treatment: Mapping[str, str] = field(default_factory=dict, repr=False)
     only_recordings: bool = False
     sandbox: Callable[[], Sandbox] | None = field(default=None, repr=False)  # where trials will run, if known
     limited: bool = False  # the run has a budget, so usage must be counted
@@ -169,6 +174,16 @@ class CommandAgent:
         ]
         model = self.definition.lacks_model(self.model)
         return [*self._lacks_program(), *([model] if model else []), *(found or self._lacks_meter())]
+
+    def check(self, case: Case) -> str | None:
+        """Say which file of the treatment would replace one of the case, or count as part of the answer."""
+        for name in self.treatment:
+            around = {str(parent) for parent in PurePosixPath(name).parents}
+            if name in case.files or around & case.files.keys():
+                return f"its treatment has {name!r}, which the exercise has too: leave it out"
+            if matches_pattern(name, case.collect):
+                return f"its treatment has {name!r}, which would be graded as part of the answer: move it into a folder"
+        return None
 
     def _lacks_program(self) -> list[str]:
         program, image = self.definition.command[0], self._image()
@@ -248,6 +263,7 @@ class CommandAgent:
         image = workspace.sandbox if isinstance(workspace.sandbox, DockerSandbox) else None
         version = await asyncio.to_thread(version_of, self.definition, image)
         brought = await self._bring_packages(task, workspace)
+        await asyncio.to_thread(workspace.write, self.treatment)
         upstream = self._upstream()
         if upstream is None:
             launch = (await asyncio.to_thread(self._launch, task, workspace, {})).with_packages(brought)
@@ -289,11 +305,15 @@ class CommandAgent:
                 network=access.network,
             )
             run = await run_until(carry_out(task, reaching, self.watch), trial.stopped())
-        trial.check()
-        assert run is not None, "the meter stops an agent only with an error"
-        await self._check_started(run, workspace, launch)
-        if _did_nothing(run) and not trial.log.models:
-            raise self._never_asked(run)
+        try:
+            trial.check()
+            assert run is not None, "the meter stops an agent only with an error"
+            await self._check_started(run, workspace, launch)
+            if _did_nothing(run) and not trial.log.models:
+                raise self._never_asked(run)
+        except TrialError as error:
+            error.transcript = trial.transcript() if run is None else with_run(trial.transcript(), run)
+            raise
         return run, trial.transcript()
 
     def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Mapping[str, str]) -> Launch:
@@ -314,7 +334,7 @@ class CommandAgent:
         program, *rest = expand_command(definition.command, values)
         found = program if workspace.sandbox.name == "docker" else program_path(program) or program
         _check_length((found, *rest, *env.values()))
-        return Launch((found, *rest), env, home, program_roots(found), self.network)
+        return Launch((found, *rest), env, home, program_roots(found), self.network, tuple(self.treatment))
 
     async def _check_started(self, run: AgentRun, workspace: SandboxedWorkspace, launch: Launch) -> None:
         """Check ourselves whether the program exists, because an agent could claim that it does not."""
@@ -333,7 +353,9 @@ class CommandAgent:
             return
         problem = (await try_to_start(self.definition, workspace.sandbox)).problem
         if problem is not None:
-            raise InfraError(f"`{self.definition.command[0]}`: {problem}", permanent=True)
+            error = InfraError(f"`{self.definition.command[0]}`: {problem}", permanent=True)
+            error.transcript = with_run(Transcript(output=run.stdout, metadata={"metered": False}), run)
+            raise error
 
     def _never_asked(self, run: AgentRun) -> InfraError:
         """Return the error of an agent that ended before it asked its model anything: it was never at work."""
@@ -356,6 +378,7 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
     limit = max(1.0, task.limits.attempt_seconds - GRACE_SECONDS)
     await asyncio.to_thread(put_home, workspace.place, launch.home)
     before = await asyncio.to_thread(read_tree, workspace.folder)
+    noticed = await asyncio.to_thread(mark_unread, workspace.folder, launch.watched)
     waited = task.clock.waited_so_far
     time_up = asyncio.Event()
     command = Command(
@@ -373,6 +396,7 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
         done = await workspace.sandbox.run(command)
     own_seconds = max(0.0, done.seconds - (task.clock.waited_so_far - waited))
     await asyncio.to_thread(_made_readable, workspace.folder)
+    opened = files_read(workspace.folder, launch.watched) if noticed else None
     after = await asyncio.to_thread(read_tree, workspace.folder, before.files)
     changes = changes_between(before, after)
     stdout, stderr = _tail(done.stdout), _tail(done.stderr)
@@ -385,6 +409,7 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
         stderr=stderr,
         last_words="" if done.ok else last_words(stderr) or last_words(stdout),
         touched=changes.weightiest(_MOST_TOUCHED),
+        opened=opened,
         refused={name: after.refused[name] for name in changes.refused[:50]},
         patch=changes.patch,
     )
@@ -444,11 +469,12 @@ def put_home(place: Place, files: Mapping[str, bytes]) -> None:
 
 def with_run(transcript: Transcript, run: AgentRun) -> Transcript:
     """Return the transcript with the agent's output and changes as its last step."""
-    kept = run.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr", "patch"})
+    kept = run.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr", "patch", "opened"})
     said = [("printed", run.stdout), ("printed to stderr", run.stderr), (_CHANGED, run.patch)]
     parts = tuple(Text(text=f"{what}:\n{text}") for what, text in said if text.strip())
     steps = (*transcript.steps, Step(parts=parts, seconds=run.seconds)) if parts else transcript.steps
-    return transcript.model_copy(update={"steps": steps, "metadata": {**transcript.metadata, AGENT: kept}})
+    opened = {} if run.opened is None else {OPENED: list(run.opened)}
+    return transcript.model_copy(update={"steps": steps, "metadata": {**transcript.metadata, AGENT: kept, **opened}})
 
 
 def patch_in(transcript: Transcript) -> str:

@@ -120,6 +120,11 @@ async def test_a_run_out_of_budget_ends_the_agent_and_says_so(
     [record] = (await carried_out(plan, tmp_path, max_total_tokens=5)).values()
     assert record.verdict is Verdict.BUDGET
     assert record.spent.tokens == 15
+    assert record.transcript is not None, "what was said until then is paid for, and kept"
+    assert record.transcript.usage.tokens == 15
+    assert len(record.transcript.steps) == 1
+    assert record.scores == ()
+    assert not record.attempted, "it is tried again on resume"
 
 
 async def test_what_an_agents_model_said_is_replayed_without_a_provider(
@@ -159,6 +164,7 @@ async def test_an_agent_that_fails_before_it_asks_its_model_never_started(
     if verdict is Verdict.INFRA:
         assert record.failure is not None
         assert record.failure.permanent
+        assert "No auth type is selected." in str(record.transcript)
         assert record.failure.message == (
             "`sh` never asked its model, and ended with exit code 1: No auth type is selected."
         )

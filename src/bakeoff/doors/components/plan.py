@@ -9,6 +9,7 @@ from bakeoff._kernel.text import free_name
 from bakeoff.doors.components.request import JOINED, ComponentsRequest
 from bakeoff.doors.components.scoring import SUITE
 from bakeoff.doors.components.suites import Suite
+from bakeoff.doors.treatments import crossed, read_treatments
 from bakeoff.errors import UsageError
 from bakeoff.grading.cutting import hide_share
 from bakeoff.mcp import ServerSpec, parse_mcp_option
@@ -120,6 +121,8 @@ def _fenced(text: str, language: str) -> str:
 
 def _subjects(request: ComponentsRequest) -> Iterator[SubjectSpec]:
     taken: set[str] = set()
+    treatments = read_treatments(request.treatments, single_files=True)
+    fragments = {one.name: "\n\n".join(text.strip() for text in one.files.values()) for one in treatments}
     for model in dict.fromkeys(name.strip() for name in request.models):
         kind, _, attack = model.partition(":")
         if kind == "cheat":
@@ -127,7 +130,7 @@ def _subjects(request: ComponentsRequest) -> Iterator[SubjectSpec]:
         elif model in CONTROLS:
             yield SubjectSpec(kind=model, name=model)
         else:
-            yield from _with_servers(request, model, taken)
+            yield from crossed(_with_servers(request, model, taken), treatments, "system", fragments)
 
 
 def _with_servers(request: ComponentsRequest, model: str, taken: set[str]) -> Iterator[SubjectSpec]:

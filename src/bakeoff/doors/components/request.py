@@ -17,6 +17,7 @@ class ComponentsRequest(FrozenModel):
     only: tuple[str, ...] = Field(default=(), description="names of suites; all if empty")
     models: tuple[str, ...] = ()
     mcp: tuple[str, ...] = Field(default=("none",), description="each value is `none`, or servers joined by ` + `")
+    treatments: tuple[str, ...] = Field(default=(), description="NAME=PATH: texts for the system prompt")
     test_tool: bool = True
     pricing: bool = True
     hide_tests: bool = False
@@ -43,6 +44,7 @@ def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list
     words += _repeated("--model", request.models)
     if request.mcp != usual.mcp:
         words += _repeated("--mcp", request.mcp)
+    words += _repeated("--with", request.treatments)
     words += [] if request.test_tool else ["--no-test-tool"]
     words += [] if request.pricing else ["--no-pricing"]
     words += ["--hide-tests"] if request.hide_tests else []

@@ -13,6 +13,7 @@ from bakeoff.doors.exercises.agents import CONTROLS, known_agents
 from bakeoff.doors.exercises.exercises import Exercise
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.scoring import EXERCISE
+from bakeoff.doors.treatments import crossed, read_treatments
 from bakeoff.errors import UsageError
 from bakeoff.grading.attacks import NAMES, SAMPLE, SLOW, attacks_in_turn
 from bakeoff.grading.cases import graded_case
@@ -191,10 +192,14 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
             "--agent claude; `bakeoff agents list` shows which are installed"
         )
     taken: set[str] = set()
+    treatments = read_treatments(request.treatments)
     for given in dict.fromkeys(name.strip() for name in request.agents):
-        for spec in _control(given, exercises, request) or _axes(given, request, agents):
+        controls = _control(given, exercises, request)
+        for spec in controls or _axes(given, request, agents):
             taken.add(name := free_name(spec.name, taken))
-            yield spec.model_copy(update={"name": name})
+            named = spec.model_copy(update={"name": name})
+            laid = {treatment.name: treatment.files for treatment in treatments}
+            yield from [named] if controls else crossed([named], treatments, "treatment", laid)
 
 
 def _control(name: str, exercises: Sequence[Exercise], request: ExercisesRequest) -> list[SubjectSpec]:

@@ -22,6 +22,7 @@ class ExercisesRequest(FrozenModel):
     models: tuple[str, ...] = Field(default=(), description="one subject for each; empty: each agent's default")
     providers: tuple[str, ...] = Field(default=(), description="one subject for each; empty: each agent's default")
     agent_files: tuple[Path, ...] = ()
+    treatments: tuple[str, ...] = Field(default=(), description="NAME=DIR: files that are laid over the workspace")
     rounds: PositiveInt = 1
     timeout: Seconds = 300.0
     test_timeout: Seconds = 60.0

@@ -22,6 +22,7 @@ from bakeoff.report.html.run_sections import comparisons, costs, failures, overv
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
 from bakeoff.report.scores import best_first
+from bakeoff.report.treatments import treatment_effects, treatment_section
 from bakeoff.storage.run_folder import RunFolder
 
 DRAWN_CELLS = 2_000
@@ -152,12 +153,20 @@ def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
         "state": run.state,
         "headline": answer(run.summary, run.cells.__getitem__, run.judgements),
         "tiles": _tiles(run),
-        "before": [section for section in (overview(run), comparisons(run), tradeoffs(run), _tags(run)) if section],
+        "before": [
+            section
+            for section in (overview(run), comparisons(run), _treatments(run), tradeoffs(run), _tags(run))
+            if section
+        ],
         "tagged": bool(useful_tags(run.plan)),
         "after": [section for section in (costs(run), failures(run)) if section],
         "matrix": _matrix(run, trials),
         "settings": settings(run),
     }
+
+
+def _treatments(run: RunData) -> Section | None:
+    return treatment_section(treatment_effects(run.plan, run.summary, run.cells.__getitem__))
 
 
 def _tags(run: RunData) -> Section | None:

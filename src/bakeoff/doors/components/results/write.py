@@ -24,6 +24,7 @@ from bakeoff.doors.components.results.model import (
 from bakeoff.doors.components.results.names import timestamped_name
 from bakeoff.doors.components.results.steps import extract_result_write_content, write_own_step, write_step
 from bakeoff.doors.result_files import RECORDED, hidden_tests_of, timestamp_of, unique_names
+from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
 from bakeoff.record import NO_USAGE, Record, Transcript, Usage, Verdict
@@ -189,7 +190,7 @@ def _metadata(
         mcp_server_url=servers[0].address if servers else None,
         mcp_transport_type=servers[0].transport if servers else None,
         timestamp=began or (None if first is None else timestamp_of(first)),
-        model=model if isinstance(model, str) else spec.name,
+        model=treated_name(model if isinstance(model, str) else spec.name, spec),
     )
     bill = bill_of(records) if plan.settings.get("pricing", True) else None
     if bill is None:

@@ -21,6 +21,7 @@ from bakeoff.doors.exercises.results.model import (
 )
 from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
 from bakeoff.doors.result_files import hidden_tests_of, timestamp_of, unique_names
+from bakeoff.doors.treatments import treated_name
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.summary import is_control
@@ -83,7 +84,7 @@ def _metadata(spec: SubjectSpec, records: Sequence[Record], timestamp: str, coun
     provider = spec.options.get("provider")
     versions = (agent_run_in(record.transcript).version for record in records if record.transcript)
     return Metadata(
-        agent=named if isinstance(named, str) else spec.name,
+        agent=treated_name(named, spec) if isinstance(named, str) else spec.name,
         model=model if isinstance(model, str) else None,
         provider=provider if isinstance(provider, str) else NO_PROVIDER,
         version=next(filter(None, versions), None) or (__version__ if definition is None else "unknown"),

@@ -1,0 +1,88 @@
+"""Read the treatments of `--with`: files that are added to what a subject gets, to see whether they help.
+
+Every subject runs without, which is the arm `none`, and with each treatment. The report compares them in pairs.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.errors import UsageError
+from bakeoff.plan import SubjectSpec
+from bakeoff.subjects.folder_changes import read_matching, read_tree
+
+NONE = "none"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")
+
+
+class Treatment(FrozenModel):
+    """Files by their paths."""
+
+    name: str
+    files: dict[str, str]
+
+
+def read_treatments(given: Sequence[str], *, single_files: bool = False) -> tuple[Treatment, ...]:
+    """Read all values of `--with`, each written as NAME=DIR. Raise if one of them cannot be used.
+
+    `single_files` says that a file may stand instead of a folder.
+    """
+    found: dict[str, Treatment] = {}
+    for text in given:
+        name, separator, place = text.partition("=")
+        if not separator or not place or not _NAME.fullmatch(name):
+            raise UsageError(
+                f"--with {text!r:.200} is not written as NAME=DIR: for instance --with notes=./notes, where the name "
+                "has letters, digits, dots and dashes"
+            )
+        if name == NONE:
+            raise UsageError(f"--with {text!r:.200}: {NONE!r} is the arm without a treatment, which is always there")
+        if name in found:
+            raise UsageError(f"--with {text!r:.200}: there are two treatments {name!r}; rename one")
+        found[name] = Treatment(name=name, files=_files(text, Path(place), single=single_files))
+    return tuple(found.values())
+
+
+def _files(text: str, place: Path, *, single: bool) -> dict[str, str]:
+    if single and place.is_file():
+        tree = read_matching(place.parent, [place.name])
+    elif place.is_dir():
+        tree = read_tree(place)
+    else:
+        raise UsageError(f"--with {text!r:.200}: {str(place)!r} is not a folder{' or a file' if single else ''}")
+    refused = [f"{name}: {why}" for name, why in tree.refused.items() if why != "is a folder"]
+    if refused:
+        raise UsageError(f"--with {text!r:.200}: {refused[0]}; use plain text files")
+    if not any(content.strip() for content in tree.files.values()):
+        raise UsageError(f"--with {text!r:.200}: {str(place)!r} has no file with a text")
+    return dict(sorted(tree.files.items()))
+
+
+def crossed(
+    specs: Iterable[SubjectSpec], treatments: Sequence[Treatment], option: str, value: Mapping[str, object]
+) -> list[SubjectSpec]:
+    """Return each subject as it is, and once with each treatment.
+
+    `option` is the option of the subject that takes a treatment, and `value` its value by the treatment's name.
+    """
+    made: list[SubjectSpec] = []
+    for spec in specs:
+        made.append(spec)
+        made += [
+            spec.model_copy(
+                update={
+                    "name": f"{spec.name} with {treatment.name}",
+                    "options": {**spec.options, option: value[treatment.name]},
+                    "base": spec.name,
+                    "treatment": treatment.name,
+                }
+            )
+            for treatment in treatments
+        ]
+    return made
+
+
+def treated_name(name: str, spec: SubjectSpec) -> str:
+    """Return the name of an agent or model for result files, which have no field for a treatment."""
+    return f"{name} with {spec.treatment}" if spec.treatment else name
