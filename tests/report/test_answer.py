@@ -209,6 +209,7 @@ def test_the_page_has_the_answer_the_tags_and_a_filter_for_them(tmp_path: Path) 
     plan = tagged()
     run = write_run(tmp_path / "run", plan, [record_of(trial, 1.0) for trial in plan.trials()])
     page = write_run_page(run).read_text()
+    assert "Those of all tags are too small to promise." in page
     assert "a scored 100.0 % (" in page
     assert 'id="tags"' in page
     assert '<select name="tag">' in page

@@ -37,14 +37,18 @@ def false_alarms(cases: int, rounds: int, pairs: int, *, clusters: int | None = 
 def found_at_the_detectable(cases: int, rounds: int, pairs: int, *, times: float = 1) -> float:
     """How often a true difference is found that is so many times what a pilot of the same size says can be found.
 
-    The baseline passes each case with chance 0.3; the pilot compares it with itself.
+    The pilot compares arms that pass each case with chance 0.3, around which the two that differ lie; every tenth pair
+    has a new pilot.
     """
     random = np.random.default_rng([7, cases, rounds])
-    difference = times * detectable(cases, rounds, random)
-    found = 0
-    for _ in range(pairs):
-        before = cells_from_passes(random.binomial(rounds, np.full(cases, 0.3)), rounds)
-        after = cells_from_passes(random.binomial(rounds, np.full(cases, 0.3 + difference)), rounds)
+    found, half = 0, 0.0
+    for pair in range(pairs):
+        if pair % 10 == 0:
+            half = times * detectable(cases, rounds, random) / 2
+        before, after = (
+            cells_from_passes(random.binomial(rounds, np.full(cases, chance)), rounds)
+            for chance in (0.3 - half, 0.3 + half)
+        )
         found += judge(compare(before, after)).verdict is GateVerdict.IMPROVED
     return found / pairs
 

@@ -46,8 +46,8 @@ def test_twice_the_minimum_detectable_difference_is_found(cases: int, rounds: in
 
 @pytest.mark.parametrize(("cases", "rounds"), [(30, 1), (30, 3), (100, 1)])
 def test_the_minimum_detectable_difference_itself_is_found_about_as_often_as_it_says(cases: int, rounds: int) -> None:
-    # 0.8, give or take the noise of the pilot and of 400 draws; McNemar's test is coarse
-    assert 0.72 <= found_at_the_detectable(cases, rounds, 400) <= 0.92
+    # 0.8, give or take the noise of 400 draws; McNemar's test is coarse
+    assert 0.74 <= found_at_the_detectable(cases, rounds, 400) <= 0.92
 
 
 @pytest.mark.parametrize("kind", SKEWED)

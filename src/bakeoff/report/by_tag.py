@@ -9,7 +9,7 @@ from bakeoff.report.blocks import Column, Datum, Quote, Section, Table, Value
 from bakeoff.report.formatting import UNKNOWN, percent, span
 from bakeoff.report.scores import interval_datum
 from bakeoff.stats.cells import Cell
-from bakeoff.stats.intervals import Interval, score_interval
+from bakeoff.stats.intervals import TOO_SMALL, Interval, score_interval
 
 _NUMBERED = re.compile(r"tag \d+")  # the key of a tag that is only a word
 _MOST_TAGS = 100
@@ -81,6 +81,9 @@ def tag_section(plan: Plan, cells_of: Callable[[str], Mapping[str, Cell]], subje
     )
     table = Table(titles, tuple(_row(tag, row) for tag, row in rows.items()), "Score by tag, with its interval")
     lead = "Intervals are not adjusted for the number of tags: one of twenty misses by chance."
+    if few := sorted({one.tag for one in scores if one.interval and not one.interval.promised}):
+        which = "all" if len(few) == len(rows) else f"{len(few):,} of {len(rows):,}"
+        lead += f" Those of {which} tags are {TOO_SMALL}."
     if len(subjects) > len(shown):
         lead += f" The first {len(shown):,} of {len(subjects):,} subjects are shown."
     return Section("tags", "Tags", (table,), lead)

@@ -25,6 +25,7 @@ from bakeoff.report.scores import (
 )
 from bakeoff.report.summary import SubjectSummary, Summary
 from bakeoff.report.treatments import treatment_effects, treatment_section
+from bakeoff.stats.intervals import TOO_SMALL
 from bakeoff.stats.rounds import PassK
 
 MOST_FAILURES = 20
@@ -101,7 +102,10 @@ def _pass_k(estimate: PassK | None) -> Datum:
 
 
 def _estimate(found: PassK | None) -> str:
-    return f"{found.name} {percent(found.value)} ({span(found.interval)})" if found else UNKNOWN
+    if found is None:
+        return UNKNOWN
+    small = f", {TOO_SMALL}" if found.interval and not found.interval.promised else ""
+    return f"{found.name} {percent(found.value)} ({span(found.interval)}{small})"
 
 
 def _pass_k_note(summary: Summary) -> Iterator[str]:

@@ -85,9 +85,11 @@ def write_run_page(
     return _write(folder, lambda sink: read_run(folder, sink), path, sections, served)
 
 
-def write_source_page(source: Source, path: Path, *, sections: Sections = no_sections, mode: int = PRIVATE) -> Path:
-    """Write the page of anything that a reader knows, such as a result file."""
-    return _write(source.path, lambda sink: read_source(source, sink), path, sections, None, mode)
+def write_source_page(
+    source: Source, path: Path, *, sections: Sections = no_sections, mode: int = PRIVATE, verdict: str = ""
+) -> Path:
+    """Write the page of anything that a reader knows, such as a result file. A `verdict` comes before its headline."""
+    return _write(source.path, lambda sink: read_source(source, sink), path, sections, None, mode, verdict)
 
 
 def _write(
@@ -97,6 +99,7 @@ def _write(
     sections: Sections,
     served: Served | None,
     mode: int = PRIVATE,
+    verdict: str = "",
 ) -> Path:
     trials = TrialTable()
     with tempfile.TemporaryFile() as data:
@@ -112,7 +115,7 @@ def _write(
             places = [cases.add(case_detail(case)) for case in run.plan.cases]
             cases.close()
             data.write(chunk("trials", _trials(run, trials, places)))
-            content = _content(run, trials)
+            content = _content(run, trials, verdict)
         page = Page("run", "run.html", path, served)
         halves = page.halves(**_with_sections(content, sections(run)))
         data.writelines(page.data())
@@ -145,13 +148,13 @@ def _with_sections(content: dict[str, Any], more: Sequence[Section]) -> dict[str
     return {**content, "after": after, "menu": entries}
 
 
-def _content(run: RunData, trials: TrialTable) -> dict[str, Any]:
+def _content(run: RunData, trials: TrialTable, verdict: str) -> dict[str, Any]:
     name = visible(run.plan.name, NAME)
     return {
         "title": f"{name} · {visible(run.name, NAME)}",
         "heading": name,
         "state": run.state,
-        "headline": answer(run.summary, run.cells.__getitem__, run.judgements),
+        "headline": f"{verdict} {answer(run.summary, run.cells.__getitem__, run.judgements)}".lstrip(),
         "tiles": _tiles(run),
         "before": [
             section

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.reporting.blocks import gates_sentence
 from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult
 from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
 
@@ -111,6 +112,16 @@ def test_intervals_of_several_suites_are_adjusted_with_their_p_values() -> None:
     assert found.met is True
     assert "test_a: undecidable: no regression shown" in found.sentence
     assert "97.5 % interval -55.7 to +0.0, p = 0.062" in found.sentence, "neither rules out that nothing changed"
+
+
+def test_a_page_names_the_gates_that_failed_the_run_first() -> None:
+    gates = Gates(0.9, 0.1, suite([1.0], name="test_old"))
+    results = judge_gates(gates, suite([1.0, 0.0]), numbers_of(suite([1.0, 0.0])))
+    assert gates_sentence(results) == (
+        "2 of 3 gates failed the run: --eval-min-pass-rate NOT MET, --eval-baseline refused."
+    )
+    assert gates_sentence(results[1:2]) == "The gate is met."
+    assert gates_sentence(()) == ""
 
 
 def test_an_edited_case_is_another_case() -> None:

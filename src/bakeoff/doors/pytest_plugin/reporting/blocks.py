@@ -1,10 +1,10 @@
 """The summary of a run as blocks: for the terminal, `bakeoff merge`, the page of a GitHub step and the HTML page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary
+from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_NOT_PASSED, MOST_WORST, Numbers, SuiteName, why_not
 from bakeoff.record import NO_USAGE
 from bakeoff.report.blocks import (
@@ -205,6 +205,14 @@ def _failure_row(outcome: EvalOutcome) -> tuple[Words, ...]:
         Quote(outcome.input),
         Quote(why_not(outcome)),
     )
+
+
+def gates_sentence(gates: Sequence[GateResult]) -> str:
+    """Say whether all gates are met, and which are not; nothing without gates."""
+    missed = [f"{gate.option} {gate_word(gate.met)}" for gate in gates if not gate.met]
+    if missed:
+        return f"{len(missed)} of {len(gates)} gates failed the run: {', '.join(missed)}."
+    return "" if not gates else "The gate is met." if len(gates) == 1 else f"All {len(gates)} gates are met."
 
 
 def gate_word(met: bool | None) -> str:

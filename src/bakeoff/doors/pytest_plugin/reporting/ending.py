@@ -12,7 +12,7 @@ import pytest
 from bakeoff._kernel.environment import read_environment
 from bakeoff.doors.pytest_plugin.options import results_folder
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.blocks import not_passed, page_sections
+from bakeoff.doors.pytest_plugin.reporting.blocks import gates_sentence, not_passed, page_sections
 from bakeoff.doors.pytest_plugin.reporting.ci import Places, annotations, write_summary
 from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary, file_chunks, read_eval_file, summary_of
 from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
@@ -154,7 +154,8 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) 
     summary = replace(again, comparisons=summary.comparisons)
     sections, source = list(page_sections(summary)), Source(target, EvalFileReader(outcomes))
     target.parent.mkdir(parents=True, exist_ok=True)
-    written = write_source_page(source, target, sections=lambda _: sections, mode=PUBLIC)
+    verdict = gates_sentence(summary.gates)
+    written = write_source_page(source, target, sections=lambda _: sections, mode=PUBLIC, verdict=verdict)
     return f"wrote {written}"
 
 
