@@ -74,6 +74,6 @@ def packages_of(grading: Grading | None, sandbox: Callable[[], Sandbox]) -> Agen
         return None
     track = TRACKS[grading.track]
     if grading.command:
-        installs = split_command(grading.command[0])[0] is not None
-        return AgentPackages(sandbox, track, grading.command[0]) if installs else None
+        needed = track.programs or split_command(grading.command[0])[0] is not None
+        return AgentPackages(sandbox, track, grading.command[0]) if needed else None
     return AgentPackages(sandbox, track) if track.runner == "jest" else None

@@ -14,6 +14,7 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
+from bakeoff.sandbox.environment import search_path
+from bakeoff.sandbox.programs import program_path, program_roots, said_by, without_homes
 from bakeoff.toolchains.install import Say, install_once, output_of
 from bakeoff.toolchains.junit import LARGEST_REPORT, read_junit
 from bakeoff.toolchains.outcome import (
@@ -63,6 +66,7 @@ _MANAGERS = {
     "YARN_ENABLE_TELEMETRY": "0",
     "YARN_NODE_LINKER": "node-modules",  # a folder can be linked into each trial; Plug'n'Play cannot
 }
+_COMPILERS = {"GOTOOLCHAIN": "local", "GOPROXY": "off", "CARGO_NET_OFFLINE": "true"}
 _PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 _DESCRIPTIVE = ("name", "description", "version", "author", "contributors", "keywords", "repository")
 _TESTS_BY_SCRIPT = re.compile(r"(?:corepack\s+)?(?:yarn|pnpm)(?:\s+run)?\s+test")
@@ -75,6 +79,26 @@ class Brought:
 
     readable: tuple[Path, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+
+
+def tools_of(track: Track, sandbox: Sandbox) -> Brought:
+    """Return where the compilers of a track are on this machine. A container has its own."""
+    if not track.programs or sandbox.name == "docker":
+        return Brought()
+    return _tools_of(track, search_path(os.environ))
+
+
+@lru_cache(maxsize=16)
+def _tools_of(track: Track, usual_path: str) -> Brought:
+    found = [path for program in track.programs if (path := program_path(program)) is not None]
+    folders, roots = [Path(path).parent for path in found], [root for path in found for root in program_roots(path)]
+    # Rustup and Go put links into PATH; the compiler and its libraries are elsewhere.
+    for asked, inner in ((("rustc", "--print", "sysroot"), "bin"), (("go", "env", "GOROOT"), "bin")):
+        if asked[0] in track.programs and (said := (said_by(*asked) or "").strip()).startswith("/"):
+            folders.insert(0, Path(said) / inner)
+            roots.append(Path(said))
+    path = os.pathsep.join(dict.fromkeys([*map(str, folders), usual_path]))
+    return Brought(without_homes(roots), {**_COMPILERS, "PATH": path})
 
 
 def split_command(command: str) -> tuple[str | None, str]:
@@ -105,9 +129,10 @@ class CommandRunner:
             put_files(place, {name: text.encode() for name, text in files.items()})
             if installed is not None:
                 _bring(installed, place)
-            env = {**_offline_settings(installed), **report.env}
+            tools = tools_of(self.track, self.sandbox)
+            env = {**tools.env, **_offline_settings(installed), **report.env}
             argv = ("/bin/sh", "-c", report.command)
-            readable = () if installed is None else (installed,)
+            readable = (*tools.readable, *(() if installed is None else (installed,)))
             done = await self.sandbox.run(
                 Command(argv, place, seconds, LIMITS, env=env, readable=readable, graded=True)
             )
@@ -119,14 +144,15 @@ class CommandRunner:
     async def bring(self, place: Place, files: Mapping[str, str]) -> Brought:
         """Put what the command installs into an agent's workspace, so that the rest of the command works there."""
         install, _ = split_command(self.command)
+        tools = tools_of(self.track, self.sandbox)
         if install is None:
-            return Brought()
+            return tools
         files = without_package_names(files)
         installed = await self._installed(install, files)
         manifests = {name: text.encode() for name, text in files.items() if _MANIFESTS.fullmatch(name)}
         await asyncio.to_thread(put_files, place, manifests)
         await asyncio.to_thread(_bring, installed, place)
-        return Brought((installed,), _offline_settings(installed))
+        return Brought((*tools.readable, installed), {**tools.env, **_offline_settings(installed)})
 
     async def _installed(self, install: str, files: Mapping[str, str]) -> Path:
         manifests = {name: text for name, text in files.items() if _MANIFESTS.fullmatch(name)}

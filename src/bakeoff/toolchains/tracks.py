@@ -2,6 +2,7 @@
 
 import fnmatch
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -46,6 +47,12 @@ class Track:
     """The command that agents type to run an exercise's tests; None if we know none."""
     type_command: str | None = None
     """The command that agents type to check types, where types are graded."""
+    programs: tuple[str, ...] = ()
+    """The programs that the command needs, for tracks that Bakeoff has no test runner of its own for."""
+    get: str = ""
+    """How to get these programs."""
+    support: tuple[str, ...] = ()
+    """Files that the tests of every exercise need, and that no exercise declares."""
     fence: str = ""
     node: bool = False
     test_patterns: tuple[str, ...] = (*TEST_PATTERNS, "test-*")
@@ -88,9 +95,54 @@ PYTHON = Track(
     unskip=undo_later_skips,
 )
 JAVASCRIPT = Track(
-    "javascript", "JavaScript", (".js", ".jsx", ".mjs"), command="npm install && npm test", fence="js", node=True
+    "javascript",
+    "JavaScript",
+    (".js", ".jsx", ".mjs"),
+    command="npm install --ignore-scripts && npm test",
+    programs=("node", "npm"),
+    get="install Node.js 20.19 or newer (https://nodejs.org)",
+    fence="js",
+    node=True,
+    unskip=undo_x_calls,
 )
-TRACKS: Mapping[str, Track] = MappingProxyType({track.slug: track for track in (TYPESCRIPT, JAVASCRIPT, PYTHON)})
+GO = Track(
+    "go",
+    "Go",
+    (".go",),
+    command="go test ./...",
+    programs=("go",),
+    get="`apt-get install golang-go`, or https://go.dev/dl",
+    fence="go",
+)
+RUST = Track(
+    "rust",
+    "Rust",
+    (".rs",),
+    command="cargo test --offline -- --include-ignored",
+    programs=("cargo", "rustc"),
+    get="`apt-get install cargo`, or https://rustup.rs",
+    fence="rust",
+)
+CPP = Track(
+    "cpp",
+    "C++",
+    (".cpp", ".h", ".hpp"),
+    command="cmake -S . -B build -DEXERCISM_RUN_ALL_TESTS=1 && cmake --build build",
+    programs=("cmake", "make", "g++"),
+    get="`apt-get install cmake make g++`",
+    support=("test/catch.hpp", "test/tests-main.cpp"),
+    fence="cpp",
+)
+JAVA = Track(
+    "java",
+    "Java",
+    (".java",),
+    get="Gradle needs its packages without a network: fill its cache, and pass --test-command 'gradle --offline test'",
+    fence="java",
+)
+_ALL = (TYPESCRIPT, JAVASCRIPT, PYTHON, GO, RUST, CPP, JAVA)
+TRACKS: Mapping[str, Track] = MappingProxyType({track.slug: track for track in _ALL})
+SUPPORT = tuple(name for track in _ALL for name in track.support)
 GUARDED = tuple(track for track in TRACKS.values() if track.runner != "command")
 """The tracks that Bakeoff has a test runner of its own for."""
 
@@ -113,10 +165,22 @@ def graded_track(language: str, command: str | None = None) -> Track:
     track = TRACKS.get(name) or Track(name, language, ())
     if track in GUARDED:
         return track
+    if command is None and track.get:
+        raise UsageError(f"exercises in {track.language} cannot be tested here: {track.get}")
     if command is None:
         known = ", ".join(each.slug for each in GUARDED)
         raise UsageError(f"exercises in {language!r} have no test runner here, only {known} do; pass --test-command")
     return replace(track, command=command)
+
+
+def own_command(track: Track) -> str | None:
+    """Return the command that tests a track which Bakeoff has no runner for; None if it has one, or no command."""
+    return track.command if track.runner == "command" else None
+
+
+def missing_programs(track: Track) -> list[str]:
+    """Return the programs of a track's command that are not installed."""
+    return [program for program in track.programs if shutil.which(program) is None]
 
 
 def starts_processes(*texts: str) -> bool:

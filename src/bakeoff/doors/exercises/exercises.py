@@ -21,7 +21,7 @@ from bakeoff.doors.exercises.shown_files import (
 )
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.subjects.folder_changes import read_matching
-from bakeoff.toolchains.tracks import EXAMPLE_STEMS, Track, track_of
+from bakeoff.toolchains.tracks import EXAMPLE_STEMS, SUPPORT, TRACKS, Track, track_of
 
 _ALL = "all"
 STANDARD = (
@@ -121,9 +121,18 @@ class _Entry:
     root: Path | None  # of its track
     slug: str | None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names that `--exercise` may use: with its track, and alone."""
+        return (self.name, f"{self.slug}/{self.name}") if self.slug else (self.name,)
+
 
 def _discover(root: Path) -> list[_Entry]:
     practice = root / _PRACTICE if (root / _PRACTICE).is_dir() else root
+    if practice is root and not _is_exercise(root):  # a folder of tracks, as Aider's polyglot benchmark has it
+        tracks = [folder for folder in sorted(root.iterdir()) if (folder / _PRACTICE).is_dir()]
+        if tracks:
+            return [entry for track in tracks for entry in _discover(track)]
     if practice is root and _is_exercise(root):
         above = root.resolve().parents
         track = above[2] if len(above) > 2 and root.resolve().parent == above[2] / _PRACTICE else None
@@ -158,7 +167,7 @@ def _slug(track: Path | None) -> str | None:
     found = _track_config(track).get("slug")
     if isinstance(found, str) and re.fullmatch(r"[a-z0-9-]{1,40}", found):
         return found
-    return None
+    return track.name if track is not None and track.name in TRACKS else None
 
 
 def _order(track: Path | None) -> list[str]:
@@ -170,7 +179,7 @@ def _order(track: Path | None) -> list[str]:
 
 def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -> tuple[list[_Entry], int | None]:
     """Return the exercises that `--exercise` asks for, and how many of them are enough if it is a number."""
-    names = {entry.name for entry in known}
+    names = {name for entry in known for name in entry.names}
     usual = [*known]
     if standard and known and known[0].slug == "typescript" and len(known) > 1 and names & set(STANDARD):
         usual = [entry for name in STANDARD for entry in known if entry.name == name]
@@ -191,7 +200,7 @@ def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -
             near = get_close_matches(name, names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(names)[:30])}"
             raise UsageError(f"--exercise {name!r} does not exist: {hint}")
-    return [entry for name in dict.fromkeys(asked) for entry in known if entry.name == name], None
+    return [entry for name in dict.fromkeys(asked) for entry in known if name in entry.names], None
 
 
 def _read(known: Sequence[_Entry], chosen: Sequence[_Entry], enough: int | None = None) -> FoundExercises:
@@ -257,7 +266,7 @@ def _read_shown(folder: Path, declared: _Files) -> dict[str, str]:
     named = [*_plain(declared.solution), *_plain(declared.test), *_plain(declared.editor)]
     undeclared = () if declared.solution and declared.test else UNDECLARED
     rest = read_matching(folder, (*CONFIGURATION, *undeclared)).files
-    return {**rest, **read_matching(folder, (*named, *DOCS)).files}
+    return {**rest, **read_matching(folder, (*named, *DOCS, *SUPPORT)).files}
 
 
 def _plain(names: Iterable[str]) -> list[str]:

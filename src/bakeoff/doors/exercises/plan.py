@@ -22,7 +22,7 @@ from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.subjects.agent_definition import AgentDefinition
 from bakeoff.subjects.command_agent import CLI_AGENT, GRACE_SECONDS
 from bakeoff.toolchains.commands import split_command
-from bakeoff.toolchains.tracks import starts_processes
+from bakeoff.toolchains.tracks import own_command, starts_processes
 
 DOOR = "exercises"
 TEST_ONLY = "as-it-is"
@@ -63,7 +63,7 @@ def build_plan(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Plan
 
 def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
     """Build the case of an exercise."""
-    track, command = exercise.track, request.test_command
+    track, command = exercise.track, request.test_command or own_command(exercise.track)
     seconds = {
         "attempt_seconds": request.timeout + GRACE_SECONDS,
         "score_seconds": _LIMITS.score_seconds + _MOST_RUNS * request.test_timeout,

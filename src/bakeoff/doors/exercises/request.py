@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import HIDDEN
+from bakeoff.toolchains.tracks import TRACKS
 
 Seconds = Annotated[float, Field(gt=0, le=604_800.0)]  # a week
 
@@ -47,6 +48,6 @@ def _checkout(folder: Path) -> Path:
     """Return the whole track that a folder belongs to: its history also holds the examples."""
     for part in (folder, folder.parent):  # all exercises, or one of them
         track = part.parent.parent
-        if part.parts[-2:] == ("exercises", "practice") and (track / "config.json").is_file():
+        if part.parts[-2:] == ("exercises", "practice") and ((track / "config.json").is_file() or track.name in TRACKS):
             return track
     return folder

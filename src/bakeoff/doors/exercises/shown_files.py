@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from bakeoff.subjects.folder_changes import PASSED_OVER
-from bakeoff.toolchains.tracks import EXAMPLE_STEMS, Track, is_protected_name, is_test_name, matches
+from bakeoff.toolchains.tracks import EXAMPLE_STEMS, SUPPORT, Track, is_protected_name, is_test_name, matches
 
 DOCS = tuple(f".docs/{name}{end}.md" for name in ("introduction", "instructions", "hints") for end in ("", ".append"))
 CONFIGURATION = (
@@ -35,7 +35,7 @@ def shown_files(files: Mapping[str, str], declared: Collection[str]) -> dict[str
     return {
         name: text
         for name, text in files.items()
-        if name in DOCS or (name in declared and not is_private(name)) or is_configuration(name)
+        if name in DOCS or (name in declared and not is_private(name)) or is_configuration(name) or name in SUPPORT
     }
 
 

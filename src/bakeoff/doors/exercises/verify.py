@@ -12,7 +12,7 @@ from bakeoff.grading.runners import toolchains_for
 from bakeoff.grading.verify import Check, WrongAnswer, verify_cases
 from bakeoff.protocols import Sandbox
 from bakeoff.toolchains.install import Say, install_jest, pytest_folders
-from bakeoff.toolchains.tracks import Track, graded_track
+from bakeoff.toolchains.tracks import Track, graded_track, missing_programs, own_command
 
 _STUB = WrongAnswer("stub", {}, "the stub that agents start from passes already: its tests measure nothing")
 
@@ -37,6 +37,9 @@ async def gradable_exercises(
 
 async def _problem(track: Track, command: str | None, say: Say) -> str | None:
     """Return why a track's tests cannot run, or None once all is installed. The first time may take a while."""
+    command = command or own_command(track)
+    if command and (missing := missing_programs(track)):
+        return f"{', '.join(f'`{name}`' for name in missing)} is not installed: {track.get}"
     try:
         runner = graded_track(track.slug, command).runner
         if command is None and runner == "jest":
