@@ -263,6 +263,24 @@ class TestResult(FrozenModel):
     hidden: bool = False
 
 
+UNIT_TESTS = "unit_tests"
+"""The key in a score's metadata for `UnitTests`."""
+
+
+class UnitTests(FrozenModel):
+    """How many of the unit tests passed, counted one by one over all cases."""
+
+    passed: int = Field(ge=0)
+    total: int = Field(ge=0)
+
+    @property
+    def share(self) -> float | None:
+        return self.passed / self.total if self.total else None
+
+    def __add__(self, other: "UnitTests") -> "UnitTests":
+        return UnitTests(passed=self.passed + other.passed, total=self.total + other.total)
+
+
 TEST_SHARES = "test_shares"
 """The key in a score's metadata for `TestShares`."""
 
@@ -367,6 +385,15 @@ class Record(_WithTexts):
         found = next((score.metadata[TEST_SHARES] for score in self.scores if TEST_SHARES in score.metadata), None)
         try:
             return None if found is None else TestShares.model_validate(found)
+        except ValidationError:  # a scorer of the user may put anything there
+            return None
+
+    @property
+    def unit_tests(self) -> UnitTests | None:
+        """Return how many unit tests passed, or None where the scorer does not count them."""
+        found = next((score.metadata[UNIT_TESTS] for score in self.scores if UNIT_TESTS in score.metadata), None)
+        try:
+            return None if found is None else UnitTests.model_validate(found)
         except ValidationError:  # a scorer of the user may put anything there
             return None
 

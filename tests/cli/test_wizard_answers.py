@@ -108,4 +108,8 @@ def test_a_folder_that_cannot_be_written_costs_a_word_and_nothing_else(
 def test_without_a_folder_of_settings_it_is_the_usual_one(chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", chosen)
     monkeypatch.setenv("HOME", "/home/user")
-    assert answers_file() == Path("/home/user/.config/bakeoff/answers.json")
+    monkeypatch.chdir("/usr")
+    here = answers_file()
+    assert here.parent == Path("/home/user/.config/bakeoff")
+    monkeypatch.chdir("/tmp")
+    assert answers_file() != here, "each project has its own"

@@ -1,4 +1,7 @@
-"""Keep the answers to the questions of `bakeoff run`, to offer them the next time. Secrets are never kept."""
+"""Keep the answers to the questions of `bakeoff run`, to offer them the next time in the same project.
+
+Secrets are never kept.
+"""
 
 import os
 import shlex
@@ -11,7 +14,7 @@ from pydantic.types import StringConstraints
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.doors.components.request import JOINED, ComponentsRequest
 from bakeoff.errors import UsageError
 from bakeoff.storage.redaction import Redactor, secrets_in
@@ -39,10 +42,11 @@ class LastAnswers(FrozenModel):
 
 
 def answers_file() -> Path:
-    """Return the path of the file in the user's configuration folder. It need not exist."""
+    """Return the path of the file of this project, in the user's configuration folder. It need not exist."""
     base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     # The XDG specification says to ignore relative paths.
-    return (base if base.is_absolute() else Path.home() / ".config") / "bakeoff" / "answers.json"
+    folder = (base if base.is_absolute() else Path.home() / ".config") / "bakeoff"
+    return folder / f"answers-{fingerprint(str(Path.cwd()))[:16]}.json"
 
 
 def recall(say: Say) -> LastAnswers:

@@ -1,8 +1,12 @@
-"""Ask questions at a terminal. Ctrl-C, Ctrl-D and Esc raise `KeyboardInterrupt` once the terminal is restored."""
+"""Ask questions at a terminal. Ctrl-C and Ctrl-D raise `KeyboardInterrupt` once the terminal is restored.
+
+Esc goes back one question within `with_going_back`, and leaves like Ctrl-C at the first one, or anywhere else.
+"""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import Any
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import questionary
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
@@ -26,8 +30,50 @@ _STYLE = questionary.Style(
         ("instruction", "italic"),
     ]
 )
+_T = TypeVar("_T")
 _ESCAPE_SECONDS = 0.1  # the arrows begin with Esc too, but arrive within this time
 _PAGE = 10
+
+
+class _Back(Exception):
+    """The person wants the question before."""
+
+
+@dataclass(slots=True)
+class _Dialogue:
+    """The answers so far. After a step back, the flow starts again and gets all but the last of them at once."""
+
+    known: list[Any]
+    given: list[Any] = field(default_factory=list)
+
+    @property
+    def is_repeating(self) -> bool:
+        return len(self.given) < len(self.known)
+
+
+_DIALOGUE: ContextVar[_Dialogue | None] = ContextVar("dialogue", default=None)
+
+
+def with_going_back(flow: Callable[[], _T]) -> _T:
+    """Run a flow of questions in which Esc goes back one question. It may run several times, with the same answers."""
+    known: list[Any] = []
+    while True:
+        dialogue = _Dialogue(known)
+        token = _DIALOGUE.set(dialogue)
+        try:
+            return flow()
+        except _Back:
+            if not dialogue.given:
+                raise KeyboardInterrupt from None
+            known = dialogue.given[:-1]
+        finally:
+            _DIALOGUE.reset(token)
+
+
+def is_repeating() -> bool:
+    """Tell whether the next question has been answered before a step back, so that nothing need be shown for it."""
+    dialogue = _DIALOGUE.get()
+    return dialogue is not None and dialogue.is_repeating
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +103,11 @@ def select_several(message: str, options: Sequence[Option], selected: Collection
     """Ask for at least one of the options. Typing searches in the texts."""
 
     def how_many() -> str:
-        count = len(_control(question).selected_options)
-        return f"{count} selected" if count else ""  # most of them are hidden while searching
+        control = _control(question)
+        _ = control.filtered_choices  # this property also sets `found_in_search`
+        nothing = "nothing found" if control.search_filter and not control.found_in_search else ""
+        count = len(control.selected_options)  # most of them are hidden while searching
+        return ", ".join(filter(None, (nothing, f"{count} selected" if count else "")))
 
     question = questionary.checkbox(
         message,
@@ -105,10 +154,23 @@ def advice(error: UsageError) -> str:
 
 def show_answer(message: str, answer: str) -> None:
     """Print an answer as the questions do."""
+    if is_repeating():
+        return
     out().print(Text.assemble((_MARK, "bold cyan"), (f" {message} ", "bold"), (answer, "cyan")))
 
 
 def _ask(question: Question, more: KeyBindings | None = None) -> Any:
+    dialogue = _DIALOGUE.get()
+    if dialogue is not None and dialogue.is_repeating:
+        answer = dialogue.known[len(dialogue.given)]
+    else:
+        answer = _ask_now(question, more)
+    if dialogue is not None:
+        dialogue.given.append(answer)
+    return answer
+
+
+def _ask_now(question: Question, more: KeyBindings | None) -> Any:
     application = question.application
     ours = [keys for keys in (application.key_bindings, more, _leaving_keys()) if keys is not None]
     application.key_bindings = merge_key_bindings(ours)  # the last one for a key counts
@@ -123,6 +185,10 @@ def _leaving_keys() -> KeyBindings:
     keys = KeyBindings()
 
     @keys.add(Keys.Escape, eager=True)
+    def back(event: KeyPressEvent) -> None:
+        leaving = _Back if _DIALOGUE.get() is not None else KeyboardInterrupt
+        event.app.exit(exception=leaving, style="class:aborting")
+
     @keys.add(Keys.ControlD, eager=True)
     @keys.add(Keys.ControlC, eager=True)
     @keys.add(Keys.SIGINT, eager=True)

@@ -217,6 +217,8 @@ async def watch(checked: CheckedPlan, options: RunOptions, console: Console) -> 
             async for record in run(checked.resolved, options, control=control):
                 progress.before = control.finished_before
                 progress.add(record)
+                if (line := checked.door.line_of(record)) is not None:
+                    console.print(line, markup=False, highlight=False)
                 update()
                 notes.refused(control.refused)
     if control.sandbox:

@@ -15,12 +15,13 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from bakeoff.cli.console import out, say
 from bakeoff.cli.crash import shown
-from bakeoff.cli.prompts import Option, confirm, select, type_in
+from bakeoff.cli.prompts import Option, confirm, select, type_in, with_going_back
 from bakeoff.storage.run_folder import run_folders
 
 if TYPE_CHECKING:
     from bakeoff.cli.answers import LastAnswers
     from bakeoff.doors.components.request import ComponentsRequest
+    from bakeoff.models.gateway import GatewayModels
 
 # The commands that most people want come first, these come last, and all others stand between them.
 _FIRST = ("run", "verify", "agents", "mcp", "demo", "view", "compare", "leaderboard", "report", "resume", "models")
@@ -48,21 +49,23 @@ class Answers:
 def choose_command(group: object, results: Path) -> list[str] | None:
     """Ask for a command of a group and for its arguments. Return the words to type after `bakeoff`.
 
-    Return None if the person leaves with Ctrl-C, Ctrl-D or Esc.
+    Return None if the person leaves with Ctrl-C or Ctrl-D, or with Esc at the first question.
     """
-    words: list[str] = []
-    command = group
     try:
-        while isinstance(command, TyperGroup):
-            word = _ask_command(command, results, first=not words)
-            words.append(word)
-            command = command.commands[word]
-        words += _ask_arguments(command, results) if isinstance(command, TyperCommand) else []
+        words = with_going_back(lambda: _ask_words(group, results))
     except KeyboardInterrupt:
         say(_CANCELLED)
         return None
     out().print(Text(f"{shown(shlex.join(['bakeoff', *words]))}\n", style="cyan"), soft_wrap=True)
     return words
+
+
+def _ask_words(command: object, results: Path) -> list[str]:
+    words: list[str] = []
+    while isinstance(command, TyperGroup):
+        words.append(_ask_command(command, results, first=not words))
+        command = command.commands[words[-1]]
+    return [*words, *(_ask_arguments(command, results) if isinstance(command, TyperCommand) else ())]
 
 
 def _ask_command(group: TyperGroup, results: Path, *, first: bool) -> str:
@@ -117,19 +120,26 @@ def ask_for_run(
 
 def _ask_run(defaults: "ComponentsRequest", show_plan: ShowPlan, jobs: int, given: Collection[str]) -> Answers | None:
     from bakeoff.cli.answers import recall, remember
+    from bakeoff.cli.wizard_questions import find_gateway_models
     from bakeoff.doors.components.request import command_line
 
     last = recall(say)
-    request = _ask_request(_with_last_answers(defaults, last, given), given)
-    if "jobs" not in given:
-        jobs = int(type_in("Trials at the same time", str(min(last.jobs or jobs, _MOST_JOBS)), _number_problem))
-    out().print()
-    show_plan(request)
-    words = shown(shlex.join(command_line(request, jobs=jobs)))
-    # One long line, so that it can be copied.
-    out().print(Text("the same without questions:"), Text(f"  {words}", style="cyan"), sep="\n", soft_wrap=True)
-    remember(request, jobs, say)  # also if the answer is no: the person may want to change a single answer
-    return Answers(request, jobs) if confirm("Start?", default=True) else None
+    gateway = None if {"models", "pricing"} <= set(given) else find_gateway_models()
+
+    def ask() -> Answers | None:
+        request = _ask_request(_with_last_answers(defaults, last, given), given, gateway)
+        wanted = jobs
+        if "jobs" not in given:
+            wanted = int(type_in("Trials at the same time", str(min(last.jobs or jobs, _MOST_JOBS)), _number_problem))
+        out().print()
+        show_plan(request)
+        words = shown(shlex.join(command_line(request, jobs=wanted)))
+        # One long line, so that it can be copied.
+        out().print(Text("the same without questions:"), Text(f"  {words}", style="cyan"), sep="\n", soft_wrap=True)
+        remember(request, wanted, say)  # also if the answer is no: the person may want to change a single answer
+        return Answers(request, wanted) if confirm("Start?", default=True) else None
+
+    return with_going_back(ask)
 
 
 def _with_last_answers(
@@ -143,10 +153,11 @@ def _with_last_answers(
     return defaults.model_copy(update=answered)
 
 
-def _ask_request(offered: "ComponentsRequest", given: Collection[str]) -> "ComponentsRequest":
-    from bakeoff.cli.wizard_questions import ask_mcp, ask_models, ask_pricing, find_gateway_models
+def _ask_request(
+    offered: "ComponentsRequest", given: Collection[str], gateway: "GatewayModels | None"
+) -> "ComponentsRequest":
+    from bakeoff.cli.wizard_questions import ask_mcp, ask_models, ask_pricing
 
-    gateway = None if {"models", "pricing"} <= set(given) else find_gateway_models()
     models = offered.models if "models" in given else ask_models(gateway, offered.models)
     questions: dict[str, Callable[[], Any]] = {
         "pricing": lambda: ask_pricing(models, gateway, default=offered.pricing),

@@ -9,7 +9,7 @@ from rich.text import Text
 from bakeoff._kernel.environment import read_environment
 from bakeoff.cli.console import add_row, out, table
 from bakeoff.cli.models import mtok
-from bakeoff.cli.prompts import Option, advice, confirm, select, select_several, show_answer, type_in
+from bakeoff.cli.prompts import Option, advice, confirm, is_repeating, select, select_several, show_answer, type_in
 from bakeoff.doors.components.request import JOINED
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.models.embedded.weights import KNOWN, check_name, is_here
@@ -31,7 +31,11 @@ _APART, _TOGETHER = "apart", "together"
 def ask_models(gateway: GatewayModels | None, before: tuple[str, ...]) -> tuple[str, ...]:
     """Ask for models and controls, and return their names, at least one."""
     options = {option.value: option for option in _options(gateway)}
-    typed = {name: Option(name, name) for name in before if name not in options and _model_problem(name) is None}
+    typed = {
+        name: Option(name, f"{name}{_key_note(name)}")
+        for name in before
+        if name not in options and _model_problem(name) is None
+    }
     other = Option(_OTHER, "another: type its name …")
     # Those that are selected already come first.
     offered = sorted([*typed.values(), *options.values()], key=lambda option: option.value not in before)
@@ -39,7 +43,8 @@ def ask_models(gateway: GatewayModels | None, before: tuple[str, ...]) -> tuple[
     names = [name for name in chosen if name != _OTHER]
     show_answer("Models", ", ".join([*names, *(["another"] if _OTHER in chosen else [])]))
     if _OTHER in chosen:
-        _say("type provider:model, or maker/model for the gateway; separate several by commas")
+        if not is_repeating():
+            _say("type provider:model, or maker/model for the gateway; separate several by commas")
         names += _split(type_in("Names", "", _model_problems))
     return tuple(dict.fromkeys(names))
 
@@ -112,7 +117,17 @@ def _options_with_keys() -> Iterator[Option]:
 def _priced_option(name: ModelName, gateway: GatewayModels | None) -> Option:
     price, _ = _price_of(name, gateway)
     rates = "  ({} in, {} out)".format(*mtok(price, ("input", "output"))) if price else ""
-    return Option(str(name), f"{visible(str(name))}{rates}")
+    return Option(str(name), f"{visible(str(name))}{rates}{_key_note(str(name))}")
+
+
+def _key_note(model: str) -> str:
+    """Return which key a model lacks, in the text of its option."""
+    if _is_control(model):
+        return ""
+    provider = known_providers().get(parse_model_name(model).provider)
+    if provider is None or not provider.key_required or provider.key(read_environment()):
+        return ""
+    return f"  no key: {provider.keys[0]} is not set" if provider.keys else ""
 
 
 def _model_problems(text: str) -> str | None:
@@ -157,7 +172,8 @@ def ask_pricing(models: tuple[str, ...], gateway: GatewayModels | None, *, defau
         price, problem = _price_of(parse_model_name(name), gateway)
         source = f"{price.source} {price.date or ''}".strip() if price else problem or "unknown price: no costs"
         add_row(prices, name, *mtok(price, kinds.values()), source)
-    out().print(prices)
+    if not is_repeating():
+        out().print(prices)
     return confirm("Compute costs at these prices?", default=default)
 
 
@@ -177,7 +193,8 @@ def ask_mcp(before: tuple[str, ...]) -> tuple[str, ...]:
     if not servers:
         return (_NO_SERVER,)
     entries = _ask_grouping(servers, together=any(JOINED in entry for entry in before))
-    without = confirm("Also without MCP, to see the difference?", default=_NO_SERVER in before and bool(offered))
+    # Yes, unless the last answer was no.
+    without = confirm("Also without MCP, to see the difference?", default=_NO_SERVER in before or not offered)
     return (_NO_SERVER, *entries) if without else entries
 
 

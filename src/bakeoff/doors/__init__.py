@@ -77,6 +77,10 @@ class Door:
         """Return what the page of a run shows in addition to the usual sections."""
         return ()
 
+    def line_of(self, record: "Record") -> str | None:  # noqa: ARG002
+        """Return a line for the terminal about a trial that has ended, or None if none is shown."""
+        return None
+
     def finish(self, run: FinishedRun) -> DoorResults:  # noqa: ARG002
         """Write the door's own files, and judge the run where the door has a rule of its own."""
         return DoorResults()

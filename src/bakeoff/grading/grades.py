@@ -22,6 +22,8 @@ _ENDINGS = {
     "memory": "the tests used more memory than allowed",
     "output": "the tests wrote more output than allowed",
 }
+BROKEN = "tests_broken"
+"""The key in a score's metadata for the tests that the reference fails."""
 _NAMED = 5
 _NAME, _MESSAGE = 300, 2000  # characters of a test that are kept
 _TESTS = 300  # tests that are kept
@@ -47,6 +49,8 @@ class Grade:
     """Names of the tests that count and that the subject did not see."""
     unproven: tuple[str, ...] = ()
     """Names of the tests that count and have no twin: nothing shows that they can fail."""
+    broken: tuple[str, ...] = ()
+    """Names of the tests that the reference fails, too."""
 
     @property
     def shares(self) -> TestShares | None:
@@ -83,6 +87,8 @@ class Grade:
             notes.append(f"the validator objects: {'; '.join(self.validation.errors) or 'it gives no reason'}")
         if not notes and (named := [test.name for test in self.run.tests if test.name in self.failed]):
             notes.append(f"failed: {', '.join(dict.fromkeys(named))}")
+        if self.broken:
+            notes.append(f"the suite is unfit: its reference fails {len(self.broken)} of its tests")
         if self.unproven and self.passed:
             notes.append(f"without a twin, so that nothing shows they can fail: {len(self.unproven)}")
         return shorten("; ".join([counts, *notes]), 1000)
@@ -174,7 +180,8 @@ def compare_runs(
     error = (run.error if problem is None else None) or types
     hidden = reference.hidden if reference else Counter[str]()
     unproven = reference.unproven if reference else ()
-    return Grade(passed, wanted - passed, problem, error, run, validation, hidden, unproven)
+    broken = reference.broken if reference else ()
+    return Grade(passed, wanted - passed, problem, error, run, validation, hidden, unproven, broken)
 
 
 def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> str | None:
@@ -223,6 +230,8 @@ def share_metadata(grade: Grade) -> dict[str, JsonValue]:
     kept: dict[str, JsonValue] = {TEST_SHARES: shares.model_dump(mode="json")} if shares else {}
     if tests := test_results(grade):
         kept[TESTS] = [test.model_dump(mode="json", exclude_defaults=True) for test in tests]
+    if grade.broken:
+        kept[BROKEN] = list(grade.broken)
     return {**kept, "tests_without_twin": list(grade.unproven)} if grade.unproven else kept
 
 

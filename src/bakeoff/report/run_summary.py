@@ -17,11 +17,13 @@ from bakeoff.report.scores import (
     BOUND_NOTE,
     SCORE_COLUMNS,
     SHARE_COLUMNS,
+    UNIT_TESTS_COLUMN,
     best_first,
     counted,
     name_datum,
     score_cells,
     share_cells,
+    unit_tests_datum,
 )
 from bakeoff.report.summary import SubjectSummary, Summary
 from bakeoff.report.treatments import treatment_effects, treatment_section
@@ -64,6 +66,7 @@ def summary_table(summary: Summary) -> Table:
     by_round = summary.rounds > _FEW_ROUNDS and any(one.by_round for one in summary.subjects)
     rounds = (Column("By round", drop=7, optional=True),) if by_round else ()
     split = any(one.tests for one in summary.subjects)
+    units = any(one.unit_tests for one in summary.subjects)
     repeated = any(one.pass_at_k for one in summary.subjects)
     missing = Column("Not run", align="end", short="Not\nrun", drop=4)
     tokens = Column("Tokens", align="end", drop=10, optional=True)
@@ -71,6 +74,7 @@ def summary_table(summary: Summary) -> Table:
         (
             name_datum(one),
             *score_cells(one, summary.threshold),
+            *((unit_tests_datum(one),) if units else ()),
             *(share_cells(one) if split else ()),
             *((_pass_k(one.pass_at_k), _pass_k(one.pass_hat_k)) if repeated else ()),
             counted(one.missing),
@@ -80,7 +84,8 @@ def summary_table(summary: Summary) -> Table:
         for one in best_first(summary.subjects)
     )
     caption = "Score, interval and every denominator, by subject"
-    titles = (Column("Subject"), *SCORE_COLUMNS, *(SHARE_COLUMNS if split else ()))
+    more = (*((UNIT_TESTS_COLUMN,) if units else ()), *(SHARE_COLUMNS if split else ()))
+    titles = (Column("Subject"), *SCORE_COLUMNS, *more)
     titles = (*titles, *(_pass_k_columns(summary.rounds) if repeated else ()), missing, *rounds, tokens)
     return Table(titles, rows, caption, tuple(_notes(summary)))
 

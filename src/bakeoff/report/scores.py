@@ -21,6 +21,11 @@ SCORE_COLUMNS = (
 )
 """The numbers of one subject; `score_cells` has their values."""
 
+UNIT_TESTS_COLUMN = Column(
+    "Unit tests", align="end", short="Unit\ntests", help="that passed, of all of them, counted one by one", drop=4
+)
+
+
 SHARE_COLUMNS = (
     Column("Visible", align="end", help="tests that passed, of those that the subject saw"),
     Column("Hidden", align="end", help="tests that passed, of those that were hidden from it"),
@@ -41,6 +46,13 @@ def score_cells(summary: SubjectSummary, threshold: float | None) -> tuple[Value
         Datum(cost(summary.spent.cost), sort=summary.spent.cost),
         Datum(duration(summary.seconds), sort=summary.seconds),
     )
+
+
+def unit_tests_datum(summary: SubjectSummary) -> Datum:
+    """Return the share of unit tests that passed."""
+    found = summary.unit_tests
+    share = found.share if found else None
+    return Datum(percent(share), sort=share, note=f"{found.passed:,} of {found.total:,} tests" if found else "")
 
 
 def share_cells(summary: SubjectSummary) -> tuple[Value, ...]:

@@ -17,6 +17,7 @@ from bakeoff.record import (
     Record,
     Round,
     TestShares,
+    UnitTests,
     Usage,
     Verdict,
     case_values,
@@ -80,6 +81,7 @@ class SubjectSummary(FrozenModel):
     watched: int = 0  # trials that noticed whether the files of a treatment were opened
     opened: int = 0  # of these, trials that opened at least one
     replayed: int = 0  # trials whose model answers came from recordings, at least in part
+    unit_tests: UnitTests | None = None  # where a scorer counts them one by one
     tests: TestShares | None = None  # where a share of the tests was hidden from the subjects
     visible_score: float | None = None  # the share of the visible tests that passed
     hidden_score: float | None = None
@@ -270,6 +272,7 @@ class _Tally:
         self.losses: Counter[tuple[Verdict, str]] = Counter()
         self.watched = self.opened = 0
         self.tests: TestShares | None = None
+        self.unit_tests: UnitTests | None = None
 
     def add(self, record: Record, place: int, *, alone: bool) -> None:
         """Count a trial; `alone` says that it is judged by itself, not with the other rounds of its case."""
@@ -293,6 +296,8 @@ class _Tally:
         scored = value is not None and verdict.counts
         if verdict.counts and (shares := record.test_shares) is not None:
             self.tests = shares if self.tests is None else self.tests + shares
+        if verdict.counts and (counted := record.unit_tests) is not None:
+            self.unit_tests = counted if self.unit_tests is None else self.unit_tests + counted
         if scored:
             self.scored += 1
             self.seconds += record.seconds
@@ -404,6 +409,7 @@ class RunTally:
             watched=tally.watched,
             opened=tally.opened,
             replayed=tally.replayed,
+            unit_tests=tally.unit_tests,
             tests=tally.tests,
             visible_score=tally.tests and tally.tests.visible,
             hidden_score=tally.tests and tally.tests.hidden,

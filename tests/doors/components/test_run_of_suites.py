@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bakeoff.doors import FinishedRun, door_of
+from bakeoff.doors.components.door import ComponentsDoor
 from bakeoff.doors.components.plan import build_plan
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import find_suites
@@ -16,7 +17,7 @@ from bakeoff.grading.cases import graded_case
 from bakeoff.grading.references import reference_key
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.record import Record, ToolCall
+from bakeoff.record import Record, ToolCall, UnitTests
 from bakeoff.report.summary import summarise
 from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.redaction import Redactor
@@ -192,8 +193,25 @@ async def test_a_suite_whose_validator_is_broken_counts_for_nobody(tmp_path: Pat
     assert [records["picky", subject].verdict for subject in ("oracle", "nop")] == ["pass", "fail"]
 
 
-async def test_a_reference_that_fails_its_own_tests_is_the_suites_fault(tmp_path: Path) -> None:
+async def test_a_suite_whose_reference_fails_some_tests_counts_test_by_test_and_is_named_unfit(tmp_path: Path) -> None:
     suites = write_suites(tmp_path / "suites", adder={**ADDER, "reference.py": HALF})
+    right = scripted(tmp_path / "a.json", [calling("ResultWrite", ADDER["reference.py"])])
+    records = await carried_out(planned(suites, models=["oracle", "nop", right]), tmp_path)
+    assert {subject: record.unit_tests for (_, subject), record in records.items()} == {
+        "oracle": UnitTests(passed=1, total=2),
+        "nop": UnitTests(passed=0, total=2),
+        right: UnitTests(passed=2, total=2),
+    }
+    told = records["adder", "oracle"].scores[0]
+    assert "the suite is unfit: its reference fails 1 of its tests" in told.reason
+    assert told.metadata["tests_broken"] == ["test_small"]
+    line = ComponentsDoor().line_of(records["adder", "oracle"])
+    assert line == "✗ adder  oracle  1/2  unfit: the reference fails 1 of its tests"
+    assert ComponentsDoor().line_of(records["adder", right]).startswith(f"✓ adder  {right}  2/2")
+
+
+async def test_a_reference_that_passes_none_of_its_own_tests_is_the_suites_fault(tmp_path: Path) -> None:
+    suites = write_suites(tmp_path / "suites", adder={**ADDER, "reference.py": "def add(a, b): return None\n"})
     record = (await carried_out(planned(suites, models=["nop"]), tmp_path))["adder", "nop"]
     assert record.verdict == "grader"
     assert "its reference does not pass its own tests (failed:" in str(record.failure)

@@ -16,12 +16,13 @@ from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import RunFolderError
 from bakeoff.grading.attacks import ATTACKS, HostileSolution, attack_on, solution_in_turn
 from bakeoff.grading.cases import graded_case
+from bakeoff.grading.grades import BROKEN
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
 from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record
+from bakeoff.record import Record, Verdict
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.controls import Attack, Submission
 
@@ -58,6 +59,23 @@ class ComponentsDoor(Door):
         from bakeoff.doors.components.sections import components_sections
 
         return components_sections(run)
+
+    def line_of(self, record: Record) -> str:
+        """Return the verdict on a suite with its tests and cost."""
+        from bakeoff.report.formatting import cost, visible
+
+        mark = "✓" if record.verdict is Verdict.PASS else "✗" if record.verdict.counts else "–"
+        tests, spent = record.unit_tests, record.spent.cost
+        broken = next((score.metadata[BROKEN] for score in record.scores if BROKEN in score.metadata), None)
+        parts = [
+            f"{mark} {visible(record.case)}",
+            visible(record.subject),
+            f"{tests.passed}/{tests.total}" if tests else "",
+            "" if spent is None else cost(spent),
+            "" if record.verdict.counts else record.verdict,
+            f"unfit: the reference fails {len(broken)} of its tests" if isinstance(broken, list) else "",
+        ]
+        return "  ".join(filter(None, parts))
 
     def finish(self, run: FinishedRun) -> DoorResults:
         """Write one result file for each subject and round, each with its page."""

@@ -5,7 +5,7 @@ from bakeoff.doors.components.results.steps import RESULT_WRITE, extract_result_
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.grades import Grade, grade_answer, grade_nothing, share_metadata, shorten
 from bakeoff.protocols import ScoreInput
-from bakeoff.record import Score, Transcript
+from bakeoff.record import UNIT_TESTS, Score, Transcript
 
 SUITE = "suite"
 _MESSAGE = 4000  # characters of an error that are kept; a component may throw a text of any length
@@ -27,7 +27,11 @@ async def score_component(case: GradedCase, given: ScoreInput) -> Score:
         name=SUITE,
         value=verification.value,
         reason="" if grade.ok else grade.summary(),
-        metadata={"verification": verification.model_dump(mode="json"), **share_metadata(grade)},
+        metadata={
+            "verification": verification.model_dump(mode="json"),
+            UNIT_TESTS: verification.unit_tests.model_dump(),
+            **share_metadata(grade),
+        },
     )
 
 

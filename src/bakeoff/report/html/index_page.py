@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bakeoff.report.blocks import Column, IndexColumn, Section, Table, Text
-from bakeoff.report.formatting import visible
+from bakeoff.report.blocks import Column, Datum, IndexColumn, Section, Table, Text
+from bakeoff.report.formatting import percent, visible
 from bakeoff.report.html.entries import Entry, Unreadable
 from bakeoff.report.html.render import NAME, Page, Served, chunk, datum_json, menu, write_page
 from bakeoff.report.output_files import PUBLIC
+from bakeoff.report.scores import best_first
 from bakeoff.report.summary import SubjectSummary
 
 INDEX_NAME = "index.html"
@@ -40,7 +41,8 @@ def write_index(
         rows=len(shown.rows),
         sections=more,
     )
-    data = {**shown.data(), "columns": [_column(column) for column in columns]}
+    tests = [IndexColumn("unit-tests", "Unit tests", shown.unit_tests, "end")] if shown.unit_tests else []
+    data = {**shown.data(), "columns": [_column(column) for column in (*tests, *columns)]}
     write_page(path, (before, chunk("index", data), *page.data(), after), mode=PUBLIC)
     return path
 
@@ -60,8 +62,12 @@ class _Shown:
         self._reports = served.reports if served else None
         self.runs: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
+        self.unit_tests: dict[str, Datum] = {}  # by run: the share that passed, of its best subject first
 
     def add(self, entry: Entry) -> None:
+        if found := [subject for subject in entry.summary.subjects if subject.unit_tests]:
+            shares = [percent(one.unit_tests and one.unit_tests.share) for one in best_first(found)]
+            self.unit_tests[entry.run] = Datum(", ".join(shares))
         self.rows += [_row(len(self.runs), subject, entry) for subject in entry.summary.subjects]
         self.runs.append(
             {

@@ -25,7 +25,7 @@ from pydantic import (
 
 from bakeoff.doors.result_files import END_OF_TIME, LARGEST_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
 from bakeoff.plan import Name
-from bakeoff.record import Verdict
+from bakeoff.record import UnitTests, Verdict
 
 LEGACY_NAME = "legacy"
 """The test name in files of the old form, which hold one test without a name."""
@@ -187,6 +187,12 @@ class Verification(FileObject):
             return 0.0
         return min(self.num_passed, self.num_tests - 1) / self.num_tests
 
+    @property
+    def unit_tests(self) -> UnitTests:
+        """Return how many tests count as passed: none if the validator objects."""
+        passed = 0 if self.validation_failed else min(self.num_passed, self.num_tests)
+        return UnitTests(passed=passed, total=self.num_tests)
+
 
 class SuiteResult(FileObject):
     """One test of the file, which is one suite."""
@@ -344,9 +350,9 @@ class ResultFile(FileObject):
 def totals_of(tests: Iterable[SuiteResult]) -> UnitTestTotals:
     """Add up the tests of all verified suites. If validation failed, no test of the suite counts as passed."""
     checked = [test.verification for test in tests if test.verification is not None]
-    total = sum(found.num_tests for found in checked)
-    passed = sum(min(found.num_passed, found.num_tests) for found in checked if not found.validation_failed)
-    return UnitTestTotals(total=total, passed=passed, failed=total - passed, score=percentage(passed, total))
+    counts = sum((found.unit_tests for found in checked), UnitTests(passed=0, total=0))
+    score = percentage(counts.passed, counts.total)
+    return UnitTestTotals(total=counts.total, passed=counts.passed, failed=counts.total - counts.passed, score=score)
 
 
 def percentage(passed: int, total: int) -> int:

@@ -25,7 +25,7 @@ from bakeoff.doors.components.results.names import stamp_in
 from bakeoff.doors.components.results.steps import read_step
 from bakeoff.doors.result_files import RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
-from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Verdict
+from bakeoff.record import NO_USAGE, UNIT_TESTS, Failure, Phase, Record, Score, Transcript, Verdict
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Circumstances, Description
 
@@ -184,7 +184,7 @@ class _Import:
         if found is None:
             return self._unverified()
         reason = (self.facts.reason if self.facts else found.error) or ""
-        metadata = {VERIFICATION: found.model_dump(mode="json")}
+        metadata = {VERIFICATION: found.model_dump(mode="json"), UNIT_TESTS: found.unit_tests.model_dump()}
         return (Score(name=SUITE, value=found.value, reason=reason, metadata=metadata),)
 
     def _unverified(self) -> tuple[Score, ...]:
