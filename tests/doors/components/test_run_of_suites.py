@@ -86,6 +86,7 @@ async def test_the_oracle_passes_nop_fails_and_every_cheat_fails(tmp_path: Path)
         "numFailed": 2,
         "duration": 0,
         "error": "no component was handed in: `ResultWrite` was not called",
+        "failedTests": [],
     }
 
 
