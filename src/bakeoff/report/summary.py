@@ -274,6 +274,12 @@ class _Tally:
         self.tests: TestShares | None = None
         self.unit_tests: UnitTests | None = None
 
+    def _add_tests(self, record: Record) -> None:
+        if (shares := record.test_shares) is not None:
+            self.tests = shares if self.tests is None else self.tests + shares
+        if (counted := record.unit_tests) is not None:
+            self.unit_tests = counted if self.unit_tests is None else self.unit_tests + counted
+
     def add(self, record: Record, place: int, *, alone: bool) -> None:
         """Count a trial; `alone` says that it is judged by itself, not with the other rounds of its case."""
         verdict, value = record.verdict, record.value
@@ -294,10 +300,8 @@ class _Tally:
             self.tried[place] += 1
             self.passes[place] += verdict is Verdict.PASS
         scored = value is not None and verdict.counts
-        if verdict.counts and (shares := record.test_shares) is not None:
-            self.tests = shares if self.tests is None else self.tests + shares
-        if verdict.counts and (counted := record.unit_tests) is not None:
-            self.unit_tests = counted if self.unit_tests is None else self.unit_tests + counted
+        if verdict.counts:
+            self._add_tests(record)
         if scored:
             self.scored += 1
             self.seconds += record.seconds
