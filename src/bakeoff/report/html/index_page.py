@@ -65,8 +65,8 @@ class _Shown:
         self.unit_tests: dict[str, Datum] = {}  # by run: the share that passed, of its best subject first
 
     def add(self, entry: Entry) -> None:
-        if found := [subject for subject in entry.summary.subjects if subject.unit_tests]:
-            shares = [percent(one.unit_tests and one.unit_tests.share) for one in best_first(found)]
+        subjects = best_first(entry.summary.subjects)
+        if shares := [percent(one.unit_tests.share) for one in subjects if one.unit_tests is not None]:
             self.unit_tests[entry.run] = Datum(", ".join(shares))
         self.rows += [_row(len(self.runs), subject, entry) for subject in entry.summary.subjects]
         self.runs.append(
