@@ -243,6 +243,7 @@ class MergeFlags(Flags):
     min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1)
     min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1)
     baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
+    allow_undecided: str = flag("0", "Like --eval-allow-undecided of pytest.", metavar="N")
     margin: float | None = MARGIN
     undecidable: UndecidableRule = UNDECIDABLE
     require_calibrated_judge: bool = flag(False, "Refuse (exit 3) if a judge has too few labels in the kept runs.")

@@ -13,6 +13,8 @@ from bakeoff.doors.pytest_plugin.reporting.ending import OutcomeRedactor, write_
 from bakeoff.doors.pytest_plugin.reporting.eval_file import file_chunks, merge_files, read_eval_file, summary_of
 from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
+from bakeoff.doors.pytest_plugin.reporting.undecided import Allowance
+from bakeoff.errors import UsageError
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.terminal import print_blocks
 from bakeoff.stats.gates import exit_code_of
@@ -37,8 +39,9 @@ def run_merge(*, files: Sequence[Path], wanted: MergeFlags) -> int:
         undecidable=wanted.undecidable,
         labelled=wanted.results if wanted.require_calibrated_judge else None,
         prefix="--",
+        allowed=_allowance(wanted.allow_undecided),
     )
-    gates = judge_gates(asked, merged.outcomes, summary.numbers)
+    gates = judge_gates(asked, merged.outcomes, summary)
     summary = replace(summary, gates=gates)
     print_blocks(err(), list(summary_blocks(summary)))
     notes, redact = list(merged.notes), OutcomeRedactor(os.environ)
@@ -51,3 +54,10 @@ def run_merge(*, files: Sequence[Path], wanted: MergeFlags) -> int:
     for note in notes:
         say(note)
     return exit_code_of({True: 0, False: 1, None: 3}[gate.met] for gate in gates)
+
+
+def _allowance(text: str) -> Allowance:
+    try:
+        return Allowance.parse(text)
+    except ValueError as error:
+        raise UsageError(f"--allow-undecided {text!r}: give a number such as 3, or a share such as 0.05") from error

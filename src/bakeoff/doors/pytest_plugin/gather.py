@@ -78,6 +78,10 @@ class Gathered:
         """Add an outcome whose report is still to come."""
         self._made.setdefault(nodeid, []).append(outcome)
 
+    def has(self, nodeid: str) -> bool:
+        """Tell whether a test has made an outcome whose report is still to come."""
+        return nodeid in self._made
+
     def attach(self, report: pytest.TestReport) -> None:
         """Add the outcomes of a report to it, on a worker."""
         if made := self._made.pop(report.nodeid, None):

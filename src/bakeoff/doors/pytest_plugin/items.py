@@ -54,9 +54,11 @@ class Eval(pytest.Item):
         group, row = self.group, self.row
         gathering(self.config).begin(self.nodeid)
         if group.error is not None:
+            said = f"{type(group.error).__name__}: {group.error}"
+            gathering(self.config).add(self.nodeid, self._lost(f"its data could not be read: {said}"))
             raise group.error
         if row.problem is not None:
-            report(self.config, self._outcome(problem=row.problem), {})
+            report(self.config, self._lost(row.problem), {})
             return
         session = session_of(self.config)
         if session.decisions is not None and session.is_not_needed(self):
@@ -67,7 +69,7 @@ class Eval(pytest.Item):
             if isinstance(error, _FOR_PYTEST):
                 raise error
         if case.broken is not None:
-            report(self.config, self._outcome(problem=str(case.broken)), {})
+            report(self.config, self._lost(str(case.broken)), {})
             return
         records = sorted(case.records, key=lambda record: record.round)
         if session.decisions is not None:
@@ -80,6 +82,13 @@ class Eval(pytest.Item):
         group, row = self.group, self.row
         rule = group.described.settings.rule
         return EvalOutcome(nodeid=self.nodeid, suite=group.suite, case=row.id, input=row.shown_input, rule=rule, **more)
+
+    def _lost(self, why: str) -> EvalOutcome:
+        from bakeoff.doors.pytest_plugin.lost import collected
+
+        one = collected(self)
+        assert one is not None
+        return one.lost(why, session_of(self.config).subjects[one.parameters])
 
     def setup(self) -> None:
         if self.group.skipped is not None:

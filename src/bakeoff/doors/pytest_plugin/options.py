@@ -10,13 +10,14 @@ import pytest
 from bakeoff._kernel.choices import REPLAY_MODES, UNDECIDABLE_RULES, ReplayMode
 
 if TYPE_CHECKING:
+    from bakeoff.doors.pytest_plugin.reporting.undecided import Allowance
     from bakeoff.doors.pytest_plugin.suite import Settings
     from bakeoff.options import RunOptions
 
 DEFAULT_CONCURRENCY = 10
 FOLDER = ".bakeoff"
-SPENDING_FILE = "bakeoff_spending"
-"""The key under which an xdist worker is told the file in which all workers count what they spend."""
+SPENDING_FILE, COLLECTED_FILE = "bakeoff_spending", "bakeoff_collected"
+"""The keys under which an xdist worker is told the files for what all workers spend, and for what they collect."""
 
 
 def add_options(group: pytest.OptionGroup) -> None:
@@ -40,6 +41,10 @@ def add_options(group: pytest.OptionGroup) -> None:
     share = "share of evals that must reach their thresholds, 0 to 1; single misses then do not fail the run"
     add("--eval-min-pass-rate", type=_share, metavar="SHARE", help=share)
     add("--eval-min-score", type=_share, metavar="SCORE", help="minimum mean score of all evals, 0 to 1")
+    undecided = (
+        "a number (3) or share (0.05) of evals that may be undecided (broken scorers, fixtures, providers, workers)"
+    )
+    add("--eval-allow-undecided", type=_allowance, default="0", metavar="N", help=f"{undecided}; default none")
     decided = "compare the sets of parameters of a suite (or each with --eval-baseline) after every case"
     add("--eval-until-decided", action="store_true", help=f"{decided}, and skip the cases that decide nothing")
     lower = "an earlier --eval-json file: fail if scores are significantly lower than there"
@@ -82,6 +87,14 @@ def _share(text: str) -> float:
         if 0 <= (value := float(text)) <= 1:
             return value
     raise ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
+
+
+def _allowance(text: str) -> "Allowance":
+    from bakeoff.doors.pytest_plugin.reporting.undecided import Allowance
+
+    with suppress(ValueError):
+        return Allowance.parse(text)
+    raise ArgumentTypeError(f"{text!r} is neither a number such as 3 nor a share such as 0.05")
 
 
 def concurrency_of(config: pytest.Config, settings: "Settings") -> int:

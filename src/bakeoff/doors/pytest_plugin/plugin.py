@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bakeoff.doors.pytest_plugin.gather import gathering
-from bakeoff.doors.pytest_plugin.options import SPENDING_FILE, add_options, is_limited, replay_mode
+from bakeoff.doors.pytest_plugin.gather import FINAL, gathering
+from bakeoff.doors.pytest_plugin.options import COLLECTED_FILE, SPENDING_FILE, add_options, is_limited, replay_mode
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+    from bakeoff.doors.pytest_plugin.reporting.hooks import EvalReporter
     from bakeoff.doors.pytest_plugin.run_writer import RunWriter
     from bakeoff.doors.pytest_plugin.to_eval import ToEval
 
@@ -71,6 +72,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+def _is_eval(item: pytest.Item) -> bool:
+    """Tell whether an item is a case of a suite, or a test that uses `to_eval`."""
+    return hasattr(item, "group") or "to_eval" in getattr(item, "fixturenames", ())
+
+
 class EvalHooks:
     """The hooks that need the session's configuration."""
 
@@ -80,39 +86,68 @@ class EvalHooks:
         self._keeps_runs = not config.getoption("eval_no_record")
         self._writer: RunWriter | None = None
         self._spending = ""  # the file in which the workers of xdist count what they spend
+        self._collected = ""  # the file in which a worker of xdist writes down what it has collected
+        self._seen: set[str] = set()  # tests that were reported, by node id
+        self._crashed: dict[str, str] = {}  # what is known of tests whose worker crashed, by node id
         self._over_budget = 0  # cases
         self._limit_reached = ""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Give all workers of xdist one file to count their spending in, if that is limited."""
-        if not is_limited(self._config):
-            return
-        if not self._spending:
-            import tempfile
-            from pathlib import Path
+        """Give the workers of xdist a file for what they collect, and one to count their spending if it is limited."""
+        if is_limited(self._config):
+            self._spending = self._spending or self._temporary_file("bakeoff-spending-")
+            node.workerinput[SPENDING_FILE] = self._spending
+        if not self._collected:  # the first worker writes it: all collect the same
+            self._collected = self._temporary_file("bakeoff-collected-")
+            node.workerinput[COLLECTED_FILE] = self._collected
 
-            descriptor, self._spending = tempfile.mkstemp(prefix="bakeoff-spending-")
-            os.close(descriptor)
-            self._config.add_cleanup(lambda: Path(self._spending).unlink(missing_ok=True))
-        node.workerinput[SPENDING_FILE] = self._spending
+    def _temporary_file(self, prefix: str) -> str:
+        import tempfile
+        from pathlib import Path
+
+        descriptor, name = tempfile.mkstemp(prefix=prefix)
+        os.close(descriptor)
+        self._config.add_cleanup(lambda: Path(name).unlink(missing_ok=True))
+        return name
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         run = getattr(item, "run_call_phase_only", None)
         return (run and run(nextitem)) or None
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
-        passing = getattr(item, "passing_report", None) if call.excinfo is None else None
+        if call.excinfo is not None:
+            self._note_lost(item, call)
+            return None
+        passing = getattr(item, "passing_report", None)
         return passing and passing(call)
+
+    def _note_lost(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """Add the outcome of an eval that an error of a fixture, or of the test around it, kept from being run."""
+        if not _is_eval(item) or call.when == "teardown" or item.get_closest_marker("xfail"):
+            return
+        gathered = gathering(self._config)
+        if call.when == "setup":
+            gathered.begin(item.nodeid)
+        elif hasattr(item, "group") or gathered.has(item.nodeid):
+            return
+        from bakeoff.doors.pytest_plugin.lost import lost_by_error
+
+        if (outcome := lost_by_error(item, call)) is not None:
+            gathered.add(item.nodeid, outcome)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
         """Take the outcomes before anyone reports them; a worker sends them with the report instead."""
-        if report.when == "call":
+        if report.when == "call" or (report.when == "setup" and not report.passed):
             gathered = gathering(self._config)
             (gathered.attach if self._is_worker else gathered.take)(report)
             for outcome in gathered.of(report):
                 self._keep(outcome)
+            if report.outcome in FINAL:
+                self._seen.add(report.nodeid)
+        elif report.when not in ("setup", "teardown"):  # of xdist: the worker crashed
+            self._crashed[report.nodeid] = f"it was not finished: {report.longrepr}"
         yield
 
     def _keep(self, outcome: "EvalOutcome") -> None:
@@ -129,9 +164,17 @@ class EvalHooks:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Start replay before the first fixture, so that it does not matter which eval is the first."""
-        if replay_mode(self._config) == "off" or self._config.option.collectonly:
+        collected = getattr(self._config, "workerinput", {}).get(COLLECTED_FILE)
+        replays = replay_mode(self._config) != "off" and not self._config.option.collectonly
+        if not (collected or replays) or not any(map(_is_eval, session.items)):
             return
-        if any(hasattr(item, "group") or "to_eval" in getattr(item, "fixturenames", ()) for item in session.items):
+        if collected:
+            from pathlib import Path
+
+            from bakeoff.doors.pytest_plugin.lost import write_collected
+
+            write_collected(Path(collected), session.items)
+        if replays:
             from bakeoff.doors.pytest_plugin.session import session_of
 
             session_of(self._config)
@@ -150,9 +193,23 @@ class EvalHooks:
             from bakeoff.doors.pytest_plugin.session import close_session
 
             close_session(self._config)
+        if not self._is_worker:
+            self._add_lost(session)
         if self._writer is not None:
             stopped = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
             self._writer.finish(interrupted=stopped or bool(session.shouldfail or session.shouldstop))
+
+    def _add_lost(self, session: pytest.Session) -> None:
+        """Add the evals that were collected and never reported."""
+        if not self._collected and (_SUITE_MODULE not in sys.modules or not any(map(_is_eval, session.items))):
+            return
+        from bakeoff.doors.pytest_plugin.lost import all_lost
+
+        reporter: EvalReporter = self._config.pluginmanager.getplugin("bakeoff-reports")
+        for outcome in all_lost(session, self._collected, self._seen, self._crashed):
+            gathering(self._config).outcomes.add(outcome)
+            reporter.count([outcome])
+            self._keep(outcome)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.eval_file import file_chunks, summary_of
+from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary, file_chunks, summary_of
 from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, Tallies
 from bakeoff.plan import PassRule
 from bakeoff.record import Failure, Phase, Record, Score, Step, ToolCall, Transcript, Usage
@@ -68,6 +68,10 @@ def priced(value: float = 1.0, cost: float = 0.0012) -> EvalOutcome:
 
 def numbers_of(outcomes: Sequence[EvalOutcome]) -> Numbers:
     return Tallies.of(outcomes).whole().numbers()
+
+
+def whole_summary(outcomes: Sequence[EvalOutcome], **more: Any) -> Summary:
+    return summary_of(Tallies.of(outcomes), **more)
 
 
 def file_bytes(outcomes: Sequence[EvalOutcome], **more: Any) -> bytes:

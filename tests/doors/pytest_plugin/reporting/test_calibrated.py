@@ -11,7 +11,7 @@ from bakeoff.report.labelling import draw
 from bakeoff.storage.run_folder import find_run
 
 from ....report.judged import judged_run, label_all
-from .evals import numbers_of, outcome, record
+from .evals import outcome, record, whole_summary
 from .sessions import REAL, run, run_bakeoff
 
 pytest_plugins = ["pytester"]
@@ -36,7 +36,7 @@ def test_a_judge_needs_labels_in_a_kept_run(tmp_path: Path) -> None:
     assert why.startswith("the judge 'judge' (scripted:judge): ")
     assert why.endswith("labels in 2026-01-01-evals")
     assert not judges_calibrated(OTHER, tmp_path)[0]  # another model judges now
-    [gate] = judge_gates(Gates(labelled=tmp_path), OTHER, numbers_of(OTHER))
+    [gate] = judge_gates(Gates(labelled=tmp_path), OTHER, whole_summary(OTHER))
     assert (gate.option, gate.met) == ("--eval-require-calibrated-judge", None)
 
 

@@ -77,6 +77,7 @@ def read_options(config: pytest.Config) -> Requested:
         margin=option.eval_margin,
         undecidable=option.eval_undecidable,
         labelled=labelled,
+        allowed=option.eval_allow_undecided,
     )
     return Requested(option.eval_json, option.eval_html, option.eval_junit, gates, _decisions(config, before))
 
@@ -102,7 +103,7 @@ def end(
     summary = summary_of(tallies, complete=not stopped)
     compared = requested.decisions.comparisons() if requested.decisions else None
     decided = requested.decisions.against_baseline() if requested.decisions else {}
-    gates = judge_gates(replace(requested.gates, decided=decided), outcomes, summary.numbers)
+    gates = judge_gates(replace(requested.gates, decided=decided), outcomes, summary)
     summary = replace(summary, gates=gates, comparisons=compared)
     notes: list[str] = []
     if requested.decisions is not None and compared is None and summary.suites:

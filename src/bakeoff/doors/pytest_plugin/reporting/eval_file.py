@@ -71,7 +71,7 @@ class SuiteResult(FrozenModel):
 
 
 class GateResult(FrozenModel):
-    """The result of one gate on the whole run. `met` None: undecidable, which fails nothing."""
+    """The result of one gate on the whole run. `met` None: it refuses to decide, which is not met either."""
 
     option: str
     met: bool | None
@@ -85,7 +85,7 @@ class EvalFile(FrozenModel):
     version: int
     bakeoff: str = ""
     created: float = 0.0
-    complete: bool = True  # False: the run was stopped before all its tests were reported
+    complete: bool = True  # False: the run was stopped, or not all of it could be collected
     shards: int = 1
     numbers: Numbers
     gates: tuple[GateResult, ...] = ()

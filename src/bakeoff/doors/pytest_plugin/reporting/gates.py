@@ -8,9 +8,10 @@ from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.calibrated import judges_calibrated
-from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult
+from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, cell_of, suite_of
 from bakeoff.doors.pytest_plugin.reporting.source import case_ids
+from bakeoff.doors.pytest_plugin.reporting.undecided import NONE, Allowance, refusal
 from bakeoff.record import reaches
 from bakeoff.report.formatting import percent, visible
 from bakeoff.stats.cells import CaseKey, Cells
@@ -21,6 +22,7 @@ from bakeoff.stats.sequential import Decision
 from bakeoff.stats.several import compare_all
 
 _MOST_NAMED = 5
+_INCOMPLETE = "the run was stopped before its end, or not all of it could be collected"
 _WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)
 _Suites = Mapping[SuiteName, list[EvalOutcome]]
 
@@ -40,39 +42,55 @@ class Gates:
     undecidable: UndecidableRule = "pass"
     decided: Mapping[str, PairDecision] = field(default_factory=dict)
     labelled: Path | None = None  # the folder of runs in which every judge must have labels
+    allowed: Allowance = NONE  # undecided cases
     prefix: str = "--eval-"
 
 
-def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], numbers: Numbers) -> tuple[GateResult, ...]:
-    """Judge each gate. Without any eval none is met: a typing error must not look like success."""
+_Judged = tuple[bool | None, str]
+
+
+def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], summary: Summary) -> tuple[GateResult, ...]:
+    """Judge each gate. None is met without any eval, or if the run did not get to its end."""
+    numbers = summary.numbers
     found: list[tuple[str, bool | None, str]] = []
     if gates.min_pass_rate is not None:
-        found.append(("min-pass-rate", *_pass_rate(gates.min_pass_rate, numbers)))
+        found.append(("min-pass-rate", *_unless_undecided(gates, summary, _pass_rate(gates.min_pass_rate, numbers))))
     if gates.min_score is not None:
-        found.append(("min-score", *_min_score(gates.min_score, numbers)))
+        judged = _min_score(gates.min_score, numbers)
+        found.append(("min-score", *_unless_undecided(gates, summary, judged, numbers.cases - numbers.scored)))
     if gates.baseline is not None:
-        found.append(("baseline", *_against_baseline(gates, gates.baseline, outcomes)))
+        judged = _against_baseline(gates, gates.baseline, outcomes)
+        found.append(("baseline", *_unless_undecided(gates, summary, judged)))
     if gates.labelled is not None:
         found.append(("require-calibrated-judge", *judges_calibrated(outcomes, gates.labelled)))
     if not numbers.cases:
         found = [(option, False, "no eval was run") for option, _, _ in found]
+    elif not summary.complete:
+        found = [(option, False, f"{_INCOMPLETE}; {why}") for option, _, why in found]
     return tuple(GateResult(option=gates.prefix + option, met=met, sentence=why) for option, met, why in found)
+
+
+def _unless_undecided(gates: Gates, summary: Summary, judged: _Judged, undecided: int | None = None) -> _Judged:
+    """Return how a gate was judged, or that it fails because too many cases are undecided."""
+    numbers, tallies = summary.numbers, summary.tallies
+    count = numbers.undecided if undecided is None else undecided
+    named = [f"{outcome.nodeid}: {outcome.problem}" for outcome in tallies.unjudged]
+    named += [f"{nodeid}: no score" for nodeid in tallies.unscored if undecided is not None]
+    why = refusal(gates.allowed, count, numbers.cases, named, f"{gates.prefix}allow-undecided")
+    return judged if why is None else (False, f"{why}; {judged[1]}")
 
 
 def _pass_rate(wanted: float, numbers: Numbers) -> tuple[bool, str]:
     if numbers.pass_rate is None:
         return False, "no case has a threshold, so that none passed or failed"
     counts = f"{numbers.passed:,} of {numbers.judged:,} passed ({percent(numbers.pass_rate)}), wanted {percent(wanted)}"
-    undecided = f"; {numbers.undecided:,} could not be judged" if numbers.undecided else ""
-    return numbers.pass_rate >= wanted, counts + undecided
+    return numbers.pass_rate >= wanted, counts
 
 
 def _min_score(wanted: float, numbers: Numbers) -> tuple[bool, str]:
     if numbers.score is None:
         return False, "no case has a score"
-    left_out = numbers.cases - numbers.scored
-    without = f"; {left_out:,} without a score" if left_out else ""
-    sentence = f"mean score {numbers.score:.3f} over {numbers.scored:,} cases, wanted {wanted:g}{without}"
+    sentence = f"mean score {numbers.score:.3f} over {numbers.scored:,} cases, wanted {wanted:g}"
     return reaches(numbers.score, wanted), sentence
 
 
@@ -98,6 +116,10 @@ def _against_baseline(
     ]
     code = exit_code_of(decision.exit_code for decision in decisions) if decisions else 3
     parts = [*_sentences(compared, rulings), *_in_one_run_only(was, now)]
+    gone = [outcome.nodeid for name in was if name not in now for outcome in was[name]]
+    cases = sum(map(len, was.values()))
+    if (why := refusal(gates.allowed, len(gone), cases, gone, f"{gates.prefix}allow-undecided")) is not None:
+        return False, "; ".join([f"suites of the baseline are gone: {why}", *parts])
     if code == 1 and not any(ruling.verdict is GateVerdict.REGRESSED for ruling in rulings.values()):
         parts.append("undecidable counts as failed")
     return {0: True, 1: False}.get(code), "; ".join(["no suite is in both runs"] * (not common) + parts)

@@ -49,6 +49,7 @@ class EvalReporter:
         self._places: dict[str, tuple[Path, int | None]] = {}  # file and line of tests that failed, for annotations
         self._properties: dict[tuple[str, object], list[tuple[str, object]]] = {}
         self._failed_otherwise = 0
+        self._not_collected = False
         self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
 
     @pytest.hookimpl(tryfirst=True)
@@ -68,9 +69,9 @@ class EvalReporter:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
         """Count outcomes, add JUnit properties before other plugins write the report, and print after pytest did."""
-        outcomes = gathering(self._config).of(report) if report.when == "call" else ()
+        outcomes = gathering(self._config).of(report)
         if outcomes and report.outcome in FINAL:
-            self._count(outcomes)
+            self.count(outcomes)
         if report.failed:
             self._failed_otherwise += not _missed(outcomes)
             self._places[report.nodeid] = self._config.rootpath / report.location[0], report.location[1]
@@ -86,7 +87,10 @@ class EvalReporter:
             else:
                 print_tools(terminal, outcomes)
 
-    def _count(self, outcomes: "Sequence[EvalOutcome]") -> None:
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._not_collected |= report.failed
+
+    def count(self, outcomes: "Sequence[EvalOutcome]") -> None:
         """Count outcomes now, since reading them back later costs time."""
         if self._tallies is None:
             from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
@@ -120,7 +124,7 @@ class EvalReporter:
         from bakeoff.doors.pytest_plugin.reporting.ending import Requested, end
         from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 
-        stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED
+        stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._not_collected
         requested, tallies = self._requested or Requested(), self._tallies or Tallies()
         self._ending = end(requested, tallies, gathering(session.config).outcomes, stopped=stopped, places=self._places)
         if exitstatus in _ENDED:
@@ -156,5 +160,12 @@ def _is_result(report: object) -> bool:
 
 
 def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
-    """Tell whether a test failed by its scores alone."""
-    return any(outcome.passed is False for outcome in outcomes) and not any(outcome.problem for outcome in outcomes)
+    """Tell whether a test failed by its scores alone: neither by an `assert` of its own, nor by anything that broke."""
+    if any(outcome.problem or _asserted(outcome) for outcome in outcomes):
+        return False
+    return bool(outcomes) and outcomes[-1].passed is False  # what failed after the last eval is no miss
+
+
+def _asserted(outcome: "EvalOutcome") -> bool:
+    failures = (record.failure for record in outcome.records)
+    return any(failure is not None and failure.type == "AssertionError" for failure in failures)

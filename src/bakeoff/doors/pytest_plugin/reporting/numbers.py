@@ -154,6 +154,7 @@ class Tallies:
     suites: dict[SuiteName, Tally] = field(default_factory=dict)
     missed: list[EvalOutcome] = field(default_factory=list)  # the first that did not reach their threshold
     unjudged: list[EvalOutcome] = field(default_factory=list)
+    unscored: list[str] = field(default_factory=list)  # node ids of the first that are recorded without a score
 
     @classmethod
     def of(cls, outcomes: Iterable[EvalOutcome]) -> "Tallies":
@@ -170,6 +171,8 @@ class Tallies:
             kept = self.missed if outcome.passed is False else self.unjudged
             if len(kept) < MOST_NOT_PASSED:
                 kept.append(outcome)
+        elif outcome.score is None and len(self.unscored) < MOST_NOT_PASSED:
+            self.unscored.append(outcome.nodeid)
 
     def whole(self) -> Tally:
         """Return the sums of all suites together."""

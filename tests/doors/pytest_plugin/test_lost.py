@@ -1,0 +1,177 @@
+"""Evals that were collected and did not run: they are in every report, and shut the gates."""
+
+import json
+
+import pytest
+
+from bakeoff.cli.flags import MergeFlags
+from bakeoff.cli.merge import run_merge
+from bakeoff.storage.run_folder import run_folders
+
+from .small_project import SmallProject, project
+
+pytest_plugins = ["pytester"]
+__all__ = ["project"]
+
+GATES = ("--eval-json=out.json", "--eval-min-pass-rate=0.1", "--eval-min-score=0.1")
+
+
+def undecided(project: SmallProject) -> dict[str, str]:
+    """The reasons of the undecided evals in the file, by case."""
+    file = json.loads((project.path / "out.json").read_text())
+    cases = [case for suite in file["suites"] for case in suite["cases"]]
+    assert [gate["met"] for gate in file["gates"]] == [False] * len(file["gates"])
+    return {case["case"]: case["problem"] for case in cases if case["problem"]}
+
+
+def merged(project: SmallProject) -> int:
+    wanted = MergeFlags(output=str(project.path / "merged.json"), min_pass_rate=0.1)
+    return run_merge(files=[project.path / "out.json"], wanted=wanted)
+
+
+def kept(project: SmallProject) -> list[str]:
+    """The verdicts in the kept run."""
+    [run] = run_folders(project.path / ".bakeoff")
+    return [record.verdict for record in run.latest_records(run.read_plan())]
+
+
+FIXTURES = """
+@pytest.fixture
+def server(request):
+    if "b" in request.node.name:
+        raise OSError("port 80 is taken")
+    yield
+
+@eval_suite(data=rows("a", "b", "c"), scorers=[right])
+def test_it(case, server):
+    return f"<{case.input}>"
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")])
+def test_an_eval_whose_fixture_fails_is_undecided(project: SmallProject, workers: tuple[str, ...]) -> None:
+    project.write(FIXTURES)
+    seen = project.run_apart(*GATES, *workers, record=())
+    assert seen.result.ret == 1
+    assert undecided(project) == {"b": "it was not run: an error in a fixture: OSError: port 80 is taken"}
+    assert merged(project) == 1
+    assert sorted(kept(project)) == ["infra", "pass", "pass"]
+
+
+def test_data_that_fail_midway_leave_an_undecided_eval(project: SmallProject) -> None:
+    project.write("""
+def some():
+    yield from rows("a", "b")
+    raise ValueError("line 3 is torn")
+
+@eval_suite(data=some, scorers=[right])
+def test_torn(case):
+    return f"<{case.input}>"
+
+@eval_suite(data=rows("c"), scorers=[right])
+def test_whole(case):
+    return f"<{case.input}>"
+""")
+    assert project.run_apart(*GATES).result.ret == 1
+    assert undecided(project) == {"data": "its data could not be read: ValueError: line 3 is torn"}
+    assert merged(project) == 1
+
+
+def test_evals_of_a_worker_that_crashed_are_undecided(project: SmallProject) -> None:
+    project.write("""
+@eval_suite(data=rows("a", "b", "c", "d"), scorers=[right])
+def test_it(case):
+    if case.input == "b":
+        os._exit(1)
+    return f"<{case.input}>"
+""")
+    seen = project.run_apart(*GATES, "-p", "xdist", "-n", "1", "--max-worker-restart=0", record=())
+    assert seen.result.ret != 0
+    found = undecided(project)
+    assert found["b"].startswith("it was not finished: worker 'gw0' crashed while running ")
+    assert found["d"].startswith("it was not run: ")
+    assert merged(project) == 1
+
+
+def test_evals_after_the_first_failure_are_undecided_if_pytest_stops_there(project: SmallProject) -> None:
+    project.write("""
+@eval_suite(data=rows("a", "b", "c"), scorers=[right])
+def test_it(case):
+    return "<a>"
+""")
+    assert project.run_apart(*GATES, "-x", record=()).result.ret == 1
+    assert undecided(project) == {"c": "it was not run: the session was stopped before"}
+    assert merged(project) == 1
+    assert sorted(kept(project)) == ["fail", "infra", "pass"]
+
+
+def test_a_file_that_cannot_be_collected_shuts_the_gates(project: SmallProject) -> None:
+    project.write("\n@eval_suite(data=rows('a'), scorers=[right])\ndef test_it(case):\n    return '<a>'\n")
+    project.write("import nowhere_to_be_found\n", "test_other.py")
+    assert project.run_apart(*GATES, "--continue-on-collection-errors").result.ret == 1
+    assert undecided(project) == {}
+    assert merged(project) == 1
+
+
+def test_a_test_that_fails_before_its_eval_leaves_an_undecided_one(project: SmallProject) -> None:
+    project.write("""
+def test_early(to_eval):
+    assert 1 == 2, "never"
+    to_eval.sync("a", output="a", scorer=Exact(), expected="a")
+
+def test_it(to_eval):
+    to_eval.sync("a", output="a", scorer=Exact(), expected="a")
+
+@pytest.mark.skip
+def test_skipped(to_eval):
+    pass
+""")
+    assert project.run_apart(*GATES).result.ret == 1
+    assert list(undecided(project)) == ["test_early"]
+    assert merged(project) == 1
+
+
+def test_what_is_skipped_or_deselected_is_not_lost(project: SmallProject) -> None:
+    project.write("""
+@eval_suite(data=rows("a", "b"), scorers=[right])
+def test_it(case):
+    if case.input == "b":
+        pytest.skip("not today")
+    return "<a>"
+
+@eval_suite(data=rows("c"), scorers=[right])
+def test_other(case):
+    return "<c>"
+""")
+    assert project.run_apart(*GATES, "-k", "test_it").result.ret == 0
+
+
+def test_a_broken_scorer_shuts_the_gates_unless_that_many_are_allowed(project: SmallProject) -> None:
+    project.write("""
+def picky(given):
+    if given.input != "a":
+        raise ValueError("cannot tell")
+    return 1.0
+
+@eval_suite(data=rows("a", "b", "c"), scorers=[picky])
+def test_it(case):
+    return f"<{case.input}>"
+""")
+    assert project.run_apart(*GATES).result.ret == 1
+    assert list(undecided(project)) == ["b", "c"]
+    assert merged(project) == 1
+    seen = project.run_apart("--eval-min-pass-rate=0.1", "--eval-allow-undecided=many")
+    assert "'many' is neither a number such as 3 nor a share such as 0.05" in seen.result.stderr.str()
+
+
+def test_a_pass_rate_forgives_a_low_score_and_no_assert(project: SmallProject) -> None:
+    code = """
+@eval_suite(data=rows("a", "b"), scorers=[right])
+def test_it(case):
+    {line}
+    return "<a>"
+"""
+    project.write(code.format(line="pass"))
+    assert project.run_apart("--eval-min-pass-rate=0.5").result.ret == 0
+    project.write(code.format(line="assert case.input == 'a'"))
+    assert project.run_apart("--eval-min-pass-rate=0.5").result.ret == 1
