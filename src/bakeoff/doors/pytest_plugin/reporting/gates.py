@@ -56,11 +56,12 @@ def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], summary: Summary)
     if gates.min_pass_rate is not None:
         found.append(("min-pass-rate", *_unless_undecided(gates, summary, _pass_rate(gates.min_pass_rate, numbers))))
     if gates.min_score is not None:
-        judged = _min_score(gates.min_score, numbers)
-        found.append(("min-score", *_unless_undecided(gates, summary, judged, numbers.cases - numbers.scored)))
+        unscored = numbers.cases - numbers.scored
+        scored = _unless_undecided(gates, summary, _min_score(gates.min_score, numbers), unscored)
+        found.append(("min-score", *scored))
     if gates.baseline is not None:
-        judged = _against_baseline(gates, gates.baseline, outcomes)
-        found.append(("baseline", *_unless_undecided(gates, summary, judged)))
+        compared = _against_baseline(gates, gates.baseline, outcomes)
+        found.append(("baseline", *_unless_undecided(gates, summary, compared)))
     if gates.labelled is not None:
         found.append(("require-calibrated-judge", *judges_calibrated(outcomes, gates.labelled)))
     if not numbers.cases:
