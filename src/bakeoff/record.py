@@ -325,6 +325,7 @@ class Score(_WithTexts):
 class Phase(FrozenModel):
     seconds: float
     waited: float = 0.0  # of these, waiting that the subject did not cause, such as for a provider's queue
+    remarks: tuple[CleanText, ...] = ()  # on how the time was used, such as that others had to wait
     failure: Failure | None = None
 
 

@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
+RUNNING: dict[asyncio.AbstractEventLoop, "set[Clock]"] = {}
+"""The clocks that run on a loop, for loops that someone watches."""
+
 
 @dataclass(frozen=True, slots=True)
 class Delay:
@@ -22,13 +25,14 @@ class Delay:
 class Clock:
     """A time limit for one coroutine. A coroutine that never waits, such as most scorers, needs no timer."""
 
-    __slots__ = ("_deadline", "_paused_at", "_pauses", "_sleep", "_timer", "expired", "seconds", "waited")
+    __slots__ = ("_deadline", "_paused_at", "_pauses", "_sleep", "_timer", "expired", "remarks", "seconds", "waited")
 
     def __init__(self, seconds: float, sleep: Callable[[Delay], Awaitable[bool]] | None = None) -> None:
         self.seconds = seconds
         self._sleep = sleep  # shows a delay while it lasts, and may cut it short
         self.expired = False
         self.waited = 0.0  # time that does not count against the limit
+        self.remarks: list[str] = []  # what people should know of how the time was used
         self._deadline = 0.0
         self._timer: asyncio.Timeout | None = None
         self._pauses = 0
@@ -36,20 +40,24 @@ class Clock:
 
     async def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Return the coroutine's result. When the time is up, cancel it and raise TimeoutError."""
-        self._deadline = asyncio.get_running_loop().time() + self.seconds
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.time() + self.seconds
         try:
             waits_for = coroutine.send(None)
         except StopIteration as done:
-            self.expired = asyncio.get_running_loop().time() > self._deadline
+            self.expired = loop.time() > self._deadline
             result: Result = done.value
             return result
         self._timer = asyncio.timeout_at(None if self._pauses else self._deadline)
+        running = RUNNING.get(loop, set())
+        running.add(self)
         try:
             async with self._timer:
                 return await _rest(coroutine, waits_for)
         finally:
             self.expired = self._timer.expired()
             self._timer = None
+            running.discard(self)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:

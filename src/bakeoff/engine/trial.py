@@ -367,7 +367,8 @@ async def phase(
     if clock.expired:  # even if the step swallowed its cancellation and returned a result
         result = None
         failure = Failure(kind=late_kind, type="TimeoutError", message=f"not finished after {clock.seconds:g} s")
-    return result, Phase(seconds=time.perf_counter() - started, waited=clock.waited, failure=failure)
+    seconds, remarks = time.perf_counter() - started, tuple(clock.remarks)
+    return result, Phase(seconds=seconds, waited=clock.waited, failure=failure, remarks=remarks)
 
 
 def _cancellations() -> int:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from bakeoff._kernel.threads import call
+from bakeoff._kernel.threads import call, is_async
+from bakeoff.doors.pytest_plugin.own_task import in_own_task
 from bakeoff.doors.pytest_plugin.rows import EvalCase, Row
 from bakeoff.doors.pytest_plugin.transcripts import transcript_of
 from bakeoff.engine.registry import NO_NEEDS
@@ -39,13 +40,18 @@ class EvalSubject:
 
                 return await call_isolated(function)
             try:
-                answer = await call(function)
+                answer = await self._call(function, task)
             except _ENDS_A_LOOP as error:
                 raise SubjectError(f"the task raised {type(error).__name__}: {error}") from error
             return transcript_of(answer)
         except BaseException as error:
             self.errors[task.case_id, task.round] = error
             raise
+
+    async def _call(self, function: Call, task: Task) -> Any:
+        if is_async(function.func):
+            return await in_own_task(function, task.clock, task.clock.remarks.append)
+        return await call(function)
 
 
 @dataclass(frozen=True, slots=True)

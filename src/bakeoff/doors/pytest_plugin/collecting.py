@@ -68,6 +68,7 @@ def _group(
         parameters=escaped(parameters[:-1]) if as_subjects else "",
         holder=collector.newinstance if isinstance(collector, pytest.Class) and described.given_a_case else None,
         serial=_serial_because(template),
+        lasting=_has_lasting_fixtures(template),
     )
 
 
@@ -89,6 +90,12 @@ def _serial_because(template: pytest.Function) -> str | None:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             return f"the function-scoped fixture {name!r} has something to do after each case"
     return None
+
+
+def _has_lasting_fixtures(template: pytest.Function) -> bool:
+    """Tell whether no fixture may be made anew before the session ends. Those of a function make its cases serial."""
+    definitions = (found[-1] for found in template._fixtureinfo.name2fixturedefs.values())
+    return all(each.scope in ("session", "function") and not each.params for each in definitions)
 
 
 def _items(collector: Any, template: pytest.Function, group: Group) -> Iterator[pytest.Item]:

@@ -37,12 +37,14 @@ class Group:
     parameters: str = ""  # of pytest's; the case is the same for all of them
     holder: Callable[[], Any] | None = None  # makes the object that a method is bound to
     serial: str | None = None  # why one case is run at a time
+    lasting: bool = True  # its fixtures stay the same for the whole session
     skipped: str | None = None
     error: BaseException | None = None  # raised by the user's code when it was asked for rows
     stem: Any = None  # the common part of pytest's ids
     hooks: Any = None  # pytest's hooks for the file of the suite
     keywords: dict[str, Literal[1]] | None = None  # of reports
     last: Any = None  # the light item that was run last
+    following: Any = None  # the item after the one that runs, which xdist has already taken from its queue
     reports: bool | None = None  # whether items make reports of their own
     unnoticed: bool | None = None  # whether a phase that does nothing may be left out
 

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from bakeoff.doors.pytest_plugin.stalls import StallWatch
+
 Result = TypeVar("Result")
 
 _GRACE_SECONDS = 5.0  # for cancelled tasks to clean up
@@ -97,9 +99,11 @@ class LoopThread:
     @staticmethod
     def _run(loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
+        watch = StallWatch(loop)
         try:
             loop.run_forever()
         finally:
+            watch.close()
             _finish(loop)
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SUITE_MODULE = "bakeoff.doors.pytest_plugin.suite"  # imported by every file with a suite
 _SESSION_MODULE = "bakeoff.doors.pytest_plugin.session"
+_MOST_REMARKS = 20
 _ASYNC_MARKS = ("asyncio", "anyio", "trio", "twisted", "tornado")
 """Marks of plugins that run async tests."""
 
@@ -89,6 +90,7 @@ class EvalHooks:
         self._collected = ""  # the file in which a worker of xdist writes down what it has collected
         self._seen: set[str] = set()  # tests that were reported, by node id
         self._crashed: dict[str, str] = {}  # what is known of tests whose worker crashed, by node id
+        self._remarks: list[str] = []  # on evals that disturbed others
         self._over_budget = 0  # cases
         self._limit_reached = ""
 
@@ -112,6 +114,8 @@ class EvalHooks:
         return name
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        if (group := getattr(item, "group", None)) is not None:
+            group.following = nextitem
         run = getattr(item, "run_call_phase_only", None)
         return (run and run(nextitem)) or None
 
@@ -155,6 +159,9 @@ class EvalHooks:
         if stopped := next((failure for failure in failures if failure and failure.kind == "budget"), None):
             self._over_budget += 1
             self._limit_reached = stopped.message
+        for record in outcome.records:
+            if record.attempt is not None and record.attempt.remarks:
+                self._remarks += [f"{outcome.nodeid}: {remark}" for remark in record.attempt.remarks]
         if self._keeps_runs:
             if self._writer is None:
                 from bakeoff.doors.pytest_plugin.run_writer import RunWriter
@@ -216,6 +223,11 @@ class EvalHooks:
         if self._over_budget:
             cases = "1 case is" if self._over_budget == 1 else f"{self._over_budget} cases are"
             terminalreporter.write_line(f"evals: {cases} undecided (budget): {self._limit_reached}", yellow=True)
+        if self._remarks:
+            from bakeoff._kernel.text import visible
+
+            for remark in self._remarks[:_MOST_REMARKS]:
+                terminalreporter.write_line(f"evals: {visible(remark, 300)}", yellow=True)
         if self._writer is None:
             return
         if self._writer.problem is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,8 +144,8 @@ class EvalSession:
                 running.execution.stop()
             execution = self._execution(group, group.rows, arguments, group.holder)
             running = self._running[group] = _Running(execution, arguments)
-            running.submit(group, self._upcoming(item), last=not self._step_by_step)
-        elif self._step_by_step:
+            running.submit(group, self._upcoming(item), last=group.lasting and not self._step_by_step)
+        elif self._step_by_step or item.row.id not in running.submitted:
             running.submit(group, self._upcoming(item), last=False)
         case = running.pending.pop(item.row.id, None)
         if case is None:  # pytest runs it again
@@ -185,14 +185,26 @@ class EvalSession:
         """Yield this item, and those of its group that this process will run after it, as far as that is known."""
         yield item
         if self._scheduled is None:
-            ours = self._selected[item.group]
-            later = (each for each in islice(ours, ours.index(item) + 1, None) if not each.may_be_skipped())
+            later = (each for each in self._later(item) if not each.may_be_skipped())
             yield from later if self.decisions is None else self._soon(item, later)
             return
         items = self._items
-        scheduled = (items[index] for index in self._scheduled())
+        scheduled = chain([item.group.following], (items[index] for index in self._scheduled()))
+        if not item.group.lasting:
+            scheduled = takewhile(lambda each: getattr(each, "group", None) is item.group, scheduled)
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
         yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
+
+    def _later(self, item: GroupItem) -> Iterator[GroupItem]:
+        """Yield the items of the group after this one, up to where pytest may make other fixtures for them."""
+        ours = self._selected[item.group]
+        later = islice(ours, ours.index(item) + 1, None)
+        if item.group.lasting:
+            return later
+        following = islice(self._items, self._items.index(item) + 1, None)
+        return (
+            mine for mine, next_one in takewhile(lambda both: both[0] is both[1], zip(later, following, strict=False))
+        )
 
     def _soon(self, item: GroupItem, later: Iterable[GroupItem]) -> Iterator[GroupItem]:
         """Yield as many of the later items as run beside this one, if they are needed as far as is known now."""

@@ -1,0 +1,53 @@
+"""Run an async case in a task and a context of its own, and give it up if it ignores its cancellation."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from bakeoff._kernel.clock import Clock
+
+GRACE_SECONDS = 2.0  # for a case to clean up after it was cancelled
+IGNORED = "it ignored its cancellation, and goes on in the background"
+
+_RUNNING: dict["asyncio.Task[Any]", Clock] = {}
+_ABANDONED: set["asyncio.Task[Any]"] = set()  # a loop holds its tasks only weakly
+
+
+async def in_own_task(
+    function: Callable[[], Coroutine[Any, Any, Any]], clock: Clock, warn: Callable[[str], None]
+) -> Any:
+    """Return the result of an async function.
+
+    Args:
+        function: Makes the coroutine.
+        clock: The time limit of the case.
+        warn: Called with a sentence if the case goes on after it was given up.
+    """
+    task = asyncio.get_running_loop().create_task(function(), context=contextvars.copy_context())
+    _RUNNING[task] = clock
+    try:
+        await asyncio.wait({task})
+        return task.result()
+    except asyncio.CancelledError:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_SECONDS)
+        if not task.done():
+            _ABANDONED.add(task)
+            task.add_done_callback(_forget)
+            warn(IGNORED)
+        raise
+    finally:
+        del _RUNNING[task]
+
+
+def clock_of(task: "asyncio.Task[Any] | None") -> Clock | None:
+    """Return the time limit of the case that runs in a task."""
+    return None if task is None else _RUNNING.get(task)
+
+
+def _forget(task: "asyncio.Task[Any]") -> None:
+    _ABANDONED.discard(task)
+    if not task.cancelled():
+        task.exception()  # mark it as retrieved: nobody will ask for it

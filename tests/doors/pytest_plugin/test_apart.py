@@ -1,0 +1,91 @@
+"""Cases of a suite that must not disturb each other."""
+
+import pytest
+
+from .small_project import SmallProject, project
+
+pytest_plugins = ["pytester"]
+__all__ = ["project"]
+
+
+def test_time_lost_to_a_case_that_blocks_is_given_back_and_the_case_is_named(project: SmallProject) -> None:
+    project.write("""
+from bakeoff.scorers import Latency
+
+@eval_suite(data=rows("blocks", *range(9)), scorers=[right, Latency(max_ms=1200)], timeout=1.5)
+async def test_it(case):
+    await asyncio.sleep(0.1)
+    if case.input == "blocks":
+        time.sleep(4)
+    await asyncio.sleep(0.1)
+    return f"<{case.input}>"
+""")
+    seen = project.run()
+    assert seen.counts() == {"passed": 9, "failed": 1}
+    assert "not finished after 1.5 s" in seen.text
+    assert "test_it[blocks]: it blocked the event loop for " in seen.text
+    assert " s at test_it.py:" in seen.text
+
+
+def test_context_variables_of_one_case_are_unknown_to_the_others(project: SmallProject) -> None:
+    project.write("""
+import contextvars
+NAME = contextvars.ContextVar("NAME", default="nobody")
+TASKS = set()
+
+@eval_suite(data=rows(*range(30)), scorers=[right], concurrency=3)
+async def test_it(case):
+    assert NAME.get() == "nobody"
+    assert asyncio.current_task() not in TASKS
+    TASKS.add(asyncio.current_task())
+    NAME.set(str(case.input))
+    await asyncio.sleep(0)
+    assert NAME.get() == str(case.input)
+    return f"<{case.input}>"
+""")
+    assert project.run().counts() == {"passed": 30}
+
+
+def test_a_case_that_ignores_its_cancellation_is_given_up(project: SmallProject) -> None:
+    project.write("""
+@eval_suite(data=rows("deaf", "quick"), scorers=[right], timeout=0.3)
+async def test_it(case):
+    while case.input == "deaf":
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+    return f"<{case.input}>"
+""")
+    seen = project.run_apart()
+    assert seen.counts() == {"passed": 1, "failed": 1}
+    assert "not finished after 0.3 s" in seen.text
+    assert "test_it[deaf]: it ignored its cancellation, and goes on in the background" in seen.text
+
+
+INTERLEAVED = """
+COUNTS = {}
+
+@pytest.fixture(scope="module")
+def server():
+    return object()
+
+@eval_suite(data=rows(*range(10)), scorers=[right])
+def test_it(case, server):
+    with open("ran", "a") as file:
+        file.write(f"{__name__}-{case.input}\\n")
+    return f"<{case.input}>"
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")])
+def test_every_case_is_run_once_whatever_the_order(project: SmallProject, workers: tuple[str, ...]) -> None:
+    project.write(INTERLEAVED, "test_one.py")
+    project.write(INTERLEAVED, "test_two.py")
+    project.write(
+        "def pytest_collection_modifyitems(items):\n    items.sort(key=lambda item: (item.name, item.nodeid))\n",
+        "conftest.py",
+    )
+    assert project.run_apart(*workers).counts() == {"passed": 20}
+    ran = (project.path / "ran").read_text().split()
+    assert len(ran) == len(set(ran)) == 20
