@@ -88,8 +88,9 @@ def test_it(case):
     seen = project.run_apart(*GATES, "-p", "xdist", "-n", "1", "--max-worker-restart=0", record=())
     assert seen.result.ret != 0
     found = undecided(project)
-    assert found["b"].startswith("it was not finished: worker 'gw0' crashed while running ")
-    assert found["d"].startswith("it was not run: ")
+    reasons = sorted({reason.partition("crashed")[0] for reason in found.values()})
+    assert reasons == ["it was not finished: worker 'gw0' ", "it was not run: the session was stopped before"]
+    assert {"b", "d"} <= set(found)
     assert merged(project) == 1
 
 

@@ -44,7 +44,7 @@ def add_options(group: pytest.OptionGroup) -> None:
     undecided = (
         "a number (3) or share (0.05) of evals that may be undecided (broken scorers, fixtures, providers, workers)"
     )
-    add("--eval-allow-undecided", type=_allowance, default="0", metavar="N", help=f"{undecided}; default none")
+    add("--eval-allow-undecided", type=_allowance, metavar="N", help=f"{undecided}; default none")
     decided = "compare the sets of parameters of a suite (or each with --eval-baseline) after every case"
     add("--eval-until-decided", action="store_true", help=f"{decided}, and skip the cases that decide nothing")
     lower = "an earlier --eval-json file: fail if scores are significantly lower than there"

@@ -24,11 +24,14 @@ async def in_own_task(
         clock: The time limit of the case.
         warn: Called with a sentence if the case goes on after it was given up.
     """
-    task = asyncio.get_running_loop().create_task(function(), context=contextvars.copy_context())
+    task = asyncio.get_running_loop().create_task(_settled(function), context=contextvars.copy_context())
     _RUNNING[task] = clock
     try:
         await asyncio.wait({task})
-        return task.result()
+        result, error = task.result()
+        if error is not None:
+            raise error
+        return result
     except asyncio.CancelledError:
         if not task.done():
             task.cancel()
@@ -40,6 +43,16 @@ async def in_own_task(
         raise
     finally:
         del _RUNNING[task]
+
+
+async def _settled(function: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[Any, BaseException | None]:
+    """Return a result or an error, because some errors of a task would end its loop."""
+    try:
+        return await function(), None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised again for who waits
+        return None, error
 
 
 def clock_of(task: "asyncio.Task[Any] | None") -> Clock | None:

@@ -17,6 +17,7 @@ from bakeoff.doors.pytest_plugin.reporting.ci import Places, annotations, write_
 from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary, file_chunks, read_eval_file, summary_of
 from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
+from bakeoff.doors.pytest_plugin.reporting.undecided import NONE
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.output_files import PUBLIC, refuse_unwritable, replace_file
 from bakeoff.storage.redaction import Redactor, secrets_in
@@ -77,7 +78,7 @@ def read_options(config: pytest.Config) -> Requested:
         margin=option.eval_margin,
         undecidable=option.eval_undecidable,
         labelled=labelled,
-        allowed=option.eval_allow_undecided,
+        allowed=option.eval_allow_undecided or NONE,
     )
     return Requested(option.eval_json, option.eval_html, option.eval_junit, gates, _decisions(config, before))
 
