@@ -189,7 +189,7 @@ class EvalSession:
             yield from later if self.decisions is None else self._soon(item, later)
             return
         items = self._items
-        scheduled = chain([item.group.following], (items[index] for index in self._scheduled()))
+        scheduled: Iterator[Any] = chain([item.group.following], (items[index] for index in self._scheduled()))
         if not item.group.lasting:
             scheduled = takewhile(lambda each: getattr(each, "group", None) is item.group, scheduled)
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
