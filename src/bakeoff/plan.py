@@ -42,6 +42,9 @@ def _takeable(pattern: str) -> str:
 HIDDEN = "hidden"
 """The key in a plan's settings for folders that no subject may see, such as those of known-good answers."""
 
+ORIGIN = "origin"
+"""The key in a plan's settings for the `Origin` of its cases."""
+
 Name = Annotated[str, AfterValidator(_printable)]
 RelativePath = Annotated[str, AfterValidator(_inside)]
 TakenPath = Annotated[str, AfterValidator(_takeable)]
@@ -92,6 +95,27 @@ class Grading(FrozenModel):
     shown_tests: Files = Field(
         default={}, description="test files as the subject sees them, where a share of the tests is hidden from it"
     )
+
+
+class Origin(FrozenModel):
+    """Where the cases of a plan come from, and which were left out."""
+
+    checkout: CleanText | None = Field(default=None, description="the name of the folder, or `bundled`")
+    commit: CleanText | None = Field(default=None, description="of the checkout; the version, for bundled cases")
+    track: CleanText | None = Field(default=None, description="of exercises; several are joined by commas")
+    language: CleanText | None = None
+    left_out: tuple[CleanText, ...] = Field(default=(), description="a sentence for each case that could not be used")
+
+    @property
+    def label(self) -> str:
+        """Return the checkout and its commit in a few words."""
+        commit = self.commit[:10] if self.commit and " " not in self.commit else self.commit
+        return " at ".join(filter(None, (self.checkout, commit)))
+
+    def is_comparable(self, other: "Origin") -> bool:
+        """Tell whether cases of the same names may be the same: track and commit agree where both are known."""
+        pairs = ((self.track, other.track), (self.commit, other.commit))
+        return all(one is None or another is None or one == another for one, another in pairs)
 
 
 Gate = Literal["mean", "pass@k", "pass^k"]
@@ -263,6 +287,19 @@ class Plan(FrozenModel):
     def compared(self) -> tuple[str, ...]:
         """Return the names of the subjects that are not controls."""
         return tuple(spec.name for spec in self.subjects if spec.kind not in CONTROLS)
+
+    @property
+    def origin(self) -> Origin:
+        """Return where the cases come from; nothing is known of most plans."""
+        try:
+            return Origin.model_validate(self.settings.get(ORIGIN) or {})
+        except ValidationError:  # settings are a door's own affair
+            return Origin()
+
+    def from_origin(self, **changes: Any) -> Self:
+        """Return the plan with changes to the origin of its cases."""
+        origin = self.origin.model_copy(update=changes).model_dump(mode="json", exclude_defaults=True)
+        return self.with_changes(settings={**self.settings, ORIGIN: origin})
 
     def with_changes(self, **changes: Any) -> Self:
         """Return a changed plan. `model_copy` would also copy the cached properties of this one."""

@@ -1,6 +1,9 @@
 """`--dry-run`: what a run is likely to use and to find, told before anything is spent."""
 
+import json
 from pathlib import Path
+
+import pytest
 
 from bakeoff.cli.dry_run import usage_before
 from bakeoff.engine.run import run
@@ -49,6 +52,39 @@ async def test_a_dry_resume_tells_what_is_left_and_what_it_would_use_and_changes
     assert "m: 90 tokens in, 9 out" in done.stdout
     assert "the mean of earlier trials" in done.stdout
     assert journal.read_bytes() == before
+
+
+async def test_a_dry_run_is_there_for_programs_and_a_result_file_is_shown_as_a_run_is(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    await carry_out(plan_of(tmp_path), tmp_path / "results")
+    told = json.loads(bakeoff("resume", "--dry-run", "--json", "--no-open").stdout)
+    assert (told["left"], told["trials"], told["ran"]) == (0, 3, False)
+    assert [case["id"] for case in told["cases"]] == ["0", "1", "2"]
+    assert told["estimates"][0]["input"] == 90
+    (journal,) = (tmp_path / "results" / "runs").glob("*/journal.jsonl")
+    shown = bakeoff("runs", "show", str(journal))
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[0].endswith("journal.jsonl: passed")
+    assert json.loads(bakeoff("runs", "show", str(journal), "--json").stdout)["outcome"] == "passed"
+    assert "nothing.json does not exist" in bakeoff("runs", "show", "nothing.json").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("demo", "--nothing"), "error: no such option: --nothing"),
+        (("demo", "--jobs", "0"), "error: invalid value for '--jobs'"),
+        (("nothing",), "error: no such command 'nothing'"),
+        (("compare",), "error: missing argument"),
+    ],
+)
+def test_a_mistake_in_the_command_line_is_told_in_one_line(bakeoff: Bakeoff, words: tuple[str, ...], told: str) -> None:
+    done = bakeoff(*words)
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert line.startswith(told)
+    assert line.endswith("--help`")
 
 
 def test_a_dry_run_tells_the_least_difference_it_could_find(bakeoff: Bakeoff) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import typer
 
+from bakeoff._kernel.git import commit_of
+from bakeoff._version import __version__
 from bakeoff.cli.audited import audited
 from bakeoff.cli.console import can_ask, out, say, warn
 from bakeoff.cli.dry_run import print_dry_run, print_plan
@@ -15,9 +17,11 @@ from bakeoff.cli.flags import ComponentsFlags, DecisionFlags, EndingFlags, RunFl
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
 from bakeoff.doors.components.plan import CONTROLS, build_plan, case_of, servers_of
 from bakeoff.doors.components.request import ComponentsRequest
-from bakeoff.doors.components.suites import Suite, find_suites
+from bakeoff.doors.components.suites import FoundSuites, Suite, bundled_folder, find_suites
 from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import InfraError, UsageError
+from bakeoff.plan import Plan
+from bakeoff.report.formatting import visible
 
 
 def run_components(
@@ -47,7 +51,9 @@ def run_components(
         request, options = answers.request, replace(options, jobs=answers.jobs)
     if options.max_cost is not None and not request.pricing:
         raise UsageError("--max-cost needs prices, and --no-pricing leaves them out: use only one of them")
-    suites = _suites_of(request)
+    found = find_suites(request.suites, request.only)
+    warn(found.warnings)
+    suites = found.suites
     if require_audit is not None:
         suites = audited(suites, [case_of(suite, request) for suite in suites], require_audit)
     plan = decision.applied(build_plan(request, suites))
@@ -56,6 +62,7 @@ def run_components(
         return PASSED
     if len(gradable := gradable_suites(suites)) < len(suites):
         plan = decision.applied(build_plan(request, gradable))
+    plan = _with_origin(plan, found)
     from bakeoff.doors.components.tools import check_servers
 
     checked = check_plan(plan, options)
@@ -75,6 +82,16 @@ def check_prices(models: Sequence[str]) -> None:
         if model.partition(":")[0] not in CONTROLS:
             name = parse_model_name(model)
             book.price(name.provider, name.model)
+
+
+def _with_origin(plan: Plan, found: FoundSuites) -> Plan:
+    """Note in the plan where its suites come from, and which were left out."""
+    used = {case.id for case in plan.cases}
+    unfit = [f"suite {suite.name!r} cannot be graded here" for suite in found.suites if suite.name not in used]
+    folder, bundled = found.folder.resolve(), found.folder == bundled_folder()
+    checkout = "bundled" if bundled else visible(folder.name)
+    commit = f"bakeoff {__version__}" if bundled else commit_of(folder)
+    return plan.from_origin(checkout=checkout, commit=commit, left_out=(*found.warnings, *unfit))
 
 
 def _suites_of(request: ComponentsRequest) -> tuple[Suite, ...]:

@@ -46,7 +46,9 @@ def run_agents(
 ) -> int:
     """Run agents on exercises. Find everything that is wrong before the run starts."""
     request, options = ExercisesRequest(**wanted.values()), flags.options()
-    exercises = _exercises_of(request)
+    found = find_exercises(request.exercises, request.wanted)
+    warn(found.warnings)
+    exercises = found.exercises
     if require_audit is not None:
         exercises = audited(exercises, [case_of(exercise, request) for exercise in exercises], require_audit)
     if print_instructions:
@@ -58,6 +60,9 @@ def run_agents(
         return PASSED
     if len(fit := gradable(exercises, request)) < len(exercises):
         plan = decision.applied(build_plan(request, fit))
+    used = {exercise.name for exercise in fit}
+    unfit = [f"exercise {each.name!r} cannot be graded here" for each in found.exercises if each.name not in used]
+    plan = plan.from_origin(left_out=(*found.left_out, *unfit))
     checked = check_plan(plan, options)
     _warn_of_readable_examples(checked, request)
     return carry_out(checked, ending, opened=not no_open)

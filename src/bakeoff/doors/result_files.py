@@ -116,3 +116,9 @@ def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] 
     got = "" if isinstance(first["input"], dict | list | bytes) else f" (got {visible(repr(first['input']), 60)})"
     sentence = f"{place.lstrip('.')}: {problem}{got}" if place else problem
     return RunFolderError(f"{source} is not a readable result file: {sentence}")
+
+
+def replayed_in(records: Iterable[Record]) -> int:
+    """Return how many trials were answered from recordings, at least in part."""
+    transcripts = (record.transcript for record in records if record.transcript)
+    return sum(transcript.metadata.get("replayed") is True for transcript in transcripts)

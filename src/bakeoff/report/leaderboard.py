@@ -10,6 +10,7 @@ from math import inf
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.plan import Origin
 from bakeoff.report.compare import FileName, case_keys, countable
 from bakeoff.report.formatting import UNKNOWN, visible
 from bakeoff.report.readers import Source
@@ -54,6 +55,7 @@ class Board(FrozenModel):
 
     name: str  # of the plan of the latest run
     cases: int
+    origin: str = ""  # the checkout of the cases and its commit, if known
 
 
 class Leaderboard(FrozenModel):
@@ -131,7 +133,7 @@ def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: 
     names = {run.summary.subject for run in counted}
     return Leaderboard(
         entries=tuple(entry for number, runs in enumerate(boards, 1) for entry in _ranked(runs, number)),
-        boards=tuple(Board(name=runs[-1].source.plan.name, cases=len(runs[-1].planned)) for runs in boards),
+        boards=tuple(_board(runs[-1]) for runs in boards),
         left_out=tuple(name for name in left_out if name not in names),
         by_id_alone=any(not run.source.description.content_known for run in counted) and len(names) > 1,
         selfchecks=selfchecks,
@@ -139,23 +141,36 @@ def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: 
     )
 
 
+def _board(latest: _Found) -> Board:
+    plan = latest.source.plan
+    return Board(name=plan.name, cases=len(latest.planned), origin=visible(plan.origin.label, 100))
+
+
 def _by_cases(runs: Sequence[_Found]) -> list[list[_Found]]:
-    """Return the runs with the same cases together, oldest first; those with the latest run come first."""
-    likely = _likely_contents(runs)
-    groups: dict[frozenset[CaseKey], list[_Found]] = {}
+    """Return the runs with the same cases together, oldest first; those with the latest run come first.
+
+    Where only the names of cases are known, track and commit have to be the same too.
+    """
+    groups: dict[tuple[frozenset[CaseKey], Origin | None], list[_Found]] = {}
     for run in sorted(runs, key=lambda found: found.updated):
-        known = run.source.description.content_known
-        cases = run.planned if known else frozenset(likely.get(key.id, key) for key in run.planned)
-        cells = run.cells if known else {likely.get(key.id, key): cell for key, cell in run.cells.items()}
-        groups.setdefault(cases, []).append(replace(run, planned=cases, cells=cells))
+        if run.source.description.content_known:
+            groups.setdefault((run.planned, None), []).append(run)
+            continue
+        origin = run.source.plan.origin
+        likely = _likely_contents(runs, origin)
+        cases = frozenset(likely.get(key.id, key) for key in run.planned)
+        cells = {likely.get(key.id, key): cell for key, cell in run.cells.items()}
+        place = Origin(track=origin.track, commit=origin.commit)
+        known = all(key.id in likely for key in run.planned)
+        groups.setdefault((cases, None if known else place), []).append(replace(run, planned=cases, cells=cells))
     return sorted(groups.values(), key=lambda group: -group[-1].updated)
 
 
-def _likely_contents(runs: Iterable[_Found]) -> dict[str, CaseKey]:
-    """Return, for each id of a case, the content that most runs have for it."""
+def _likely_contents(runs: Iterable[_Found], origin: Origin) -> dict[str, CaseKey]:
+    """Return, for each id of a case, the content that most runs from there have for it."""
     contents: dict[str, Counter[CaseKey]] = {}
     for run in runs:
-        if run.source.description.content_known:
+        if run.source.description.content_known and origin.is_comparable(run.source.plan.origin):
             for key in run.planned:
                 contents.setdefault(key.id, Counter())[key] += 1
     return {name: keys.most_common(1)[0][0] for name, keys in contents.items()}

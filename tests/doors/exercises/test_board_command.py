@@ -190,6 +190,24 @@ def test_a_file_without_its_run_that_misses_exercises_does_not_replace_a_complet
     assert (entry["problemsSolved"], entry["totalProblems"]) == (15, 20)
 
 
+def test_results_on_other_exercises_or_of_another_commit_have_a_board_of_their_own_and_replace_nothing(
+    board: Bakeoff, tmp_path: Path
+) -> None:
+    folder, at = tmp_path / "results", {"track": "python", "checkout": "python"}
+    write_result(folder, "a", 97, 103, day=1, bakeoff={"subject": "a", **at, "commit": "1" * 40})
+    write_result(folder, "b", 90, 103, day=2, bakeoff={"subject": "b", **at, "commit": "1" * 40})
+    write_result(folder, "c", 80, 103, day=3, bakeoff={"subject": "c", **at, "commit": "2" * 40})
+    write_result(folder, "a", 10, 20, day=4, bakeoff={"subject": "a", **at, "commit": "1" * 40})
+    told = json.loads(board("--json").stdout)
+    boards: dict[int, list[tuple[str, int]]] = {}
+    for entry in told["entries"]:
+        boards.setdefault(entry["board"], []).append((entry["agent"], entry["totalProblems"]))
+    assert list(boards.values()) == [[("a", 20)], [("c", 103)], [("a", 103), ("b", 103)]]
+    totals = {key: result["summary"]["totalCount"] for key, result in told["results"].items()}
+    assert totals == {"a-default": 20, "c-default": 103, "a-default-board3": 103, "b-default": 103}
+    assert "103 exercises of python at 2222222222 (board 2)" in " ".join(board().stdout.split())
+
+
 def test_a_board_of_controls_alone_is_refused_by_both_leaderboards(
     board: Bakeoff, bakeoff: Bakeoff, tmp_path: Path
 ) -> None:

@@ -129,6 +129,8 @@ def test_a_published_typescript_track_is_narrowed_to_the_standard_set(tmp_path: 
     assert names(find_exercises(root).exercises) == list(STANDARD)
     assert names(find_exercises(root, ["two-fer"]).exercises) == ["two-fer"]
     assert names(find_exercises(root, ["3"]).exercises) == list(STANDARD[:3])
+    assert sorted(names(find_exercises(root, ["all"]).exercises)) == sorted([*extra, *STANDARD])
+    assert len(find_exercises(root, ["26"]).exercises) == 26, "more than the usual ones"
 
 
 @pytest.mark.parametrize(
@@ -138,6 +140,13 @@ def test_a_published_typescript_track_is_narrowed_to_the_standard_set(tmp_path: 
 def test_exercises_are_chosen_by_name_by_list_or_by_number(tmp_path: Path, asked: list[str], expected: object) -> None:
     found = names(find_exercises(write_track(tmp_path / "t", pair=PAIR, double=DOUBLE), asked).exercises)
     assert expected in (found, len(found))
+
+
+def test_a_number_of_exercises_is_that_many_though_some_cannot_be_used(tmp_path: Path) -> None:
+    broken = {".docs/instructions.md": "do it"}
+    found = find_exercises(write_track(tmp_path / "t", a=broken, pair=PAIR, z=broken, double=DOUBLE), ["2"])
+    assert names(found.exercises) == ["pair", "double"]
+    assert [text.split("'")[1] for text in found.left_out] == ["a", "z"]
 
 
 @pytest.mark.parametrize("asked", ["", ",", " , "])

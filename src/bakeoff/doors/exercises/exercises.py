@@ -67,6 +67,7 @@ class FoundExercises:
 
     exercises: tuple[Exercise, ...]
     warnings: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # those of the warnings that are about exercises without a place in the run
 
 
 class _Unusable(Exception):
@@ -205,7 +206,7 @@ def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -
 
 def _read(known: Sequence[_Entry], chosen: Sequence[_Entry], enough: int | None = None) -> FoundExercises:
     """Read exercises, and warn of those that cannot be used. Stop when there are enough."""
-    exercises, warnings = list[Exercise](), list[str]()
+    exercises, warnings, left_out = list[Exercise](), list[str](), list[str]()
     twice = {entry.name for entry in known if sum(other.name == entry.name for other in known) > 1}
     for entry in chosen:
         if len(exercises) == enough:
@@ -213,13 +214,14 @@ def _read(known: Sequence[_Entry], chosen: Sequence[_Entry], enough: int | None 
         try:
             exercise = _read_exercise(entry)
         except (_Unusable, InfraError) as why:
-            warnings.append(f"exercise {entry.name!r} is left out: {why}")
+            left_out.append(f"exercise {entry.name!r} is left out: {why}")
+            warnings.append(left_out[-1])
             continue
         unique = f"{exercise.track.slug}/{exercise.name}" if entry.name in twice else exercise.name
         exercises.append(replace(exercise, name=unique))
     if not exercises:
         raise UsageError("\n".join(["no exercise can be used:", *warnings]) if warnings else "no exercise was chosen")
-    return FoundExercises(tuple(exercises), tuple(warnings))
+    return FoundExercises(tuple(exercises), tuple(warnings), tuple(left_out))
 
 
 def _read_exercise(entry: _Entry) -> Exercise:

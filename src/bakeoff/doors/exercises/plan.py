@@ -50,7 +50,8 @@ _NO_PROCESSES = "\n- Your solution must not start other processes: it cannot whi
 
 def build_plan(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Plan:
     """Build the plan of `bakeoff agents run`."""
-    return Plan(
+    tracks = {exercise.track.slug: exercise.track.language for exercise in exercises}
+    plan = Plan(
         name="exercises",
         cases=tuple(case_of(exercise, request) for exercise in exercises),
         subjects=tuple(_subjects(request, exercises)),
@@ -59,6 +60,7 @@ def build_plan(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Plan
         door=DOOR,
         settings=request.settings(),
     )
+    return plan.from_origin(track=", ".join(tracks), language=", ".join(dict.fromkeys(tracks.values())))
 
 
 def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:

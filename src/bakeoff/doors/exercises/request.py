@@ -5,8 +5,11 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, PositiveInt
 
+from bakeoff._kernel.git import commit_of
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.plan import HIDDEN
+from bakeoff._kernel.text import visible
+from bakeoff._version import __version__
+from bakeoff.plan import HIDDEN, ORIGIN
 from bakeoff.toolchains.tracks import TRACKS
 
 Seconds = Annotated[float, Field(gt=0, le=604_800.0)]  # a week
@@ -41,7 +44,13 @@ class ExercisesRequest(FrozenModel):
     def settings(self) -> dict[str, JsonValue]:
         """Return what a plan keeps of the request besides its cases and subjects."""
         hidden: list[JsonValue] = [str(_checkout(self.exercises.resolve()))] if self.exercises else []
-        return {"show_progress": self.show_progress, **({HIDDEN: hidden} if hidden else {})}
+        return {"show_progress": self.show_progress, ORIGIN: self._origin(), **({HIDDEN: hidden} if hidden else {})}
+
+    def _origin(self) -> dict[str, JsonValue]:
+        if self.exercises is None:
+            return {"checkout": "bundled", "commit": f"bakeoff {__version__}"}
+        checkout = _checkout(self.exercises.resolve())
+        return {"checkout": visible(checkout.name), "commit": commit_of(checkout)}
 
 
 def _checkout(folder: Path) -> Path:

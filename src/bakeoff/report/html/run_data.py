@@ -107,6 +107,7 @@ class RunData:
         self.marks: list[Mark] = []  # oldest first
         self.damaged = 0  # lines that cannot be read
         self.first_damage = ""
+        self.versions: dict[str, str] = {}  # of command-line agents, by subject
         self.foreign = 0  # records of an earlier version of the plan
         self.unscored = 0  # trials that the plan's current scorers have not scored yet
         labels = read_labels(folder.labels_file) if folder else NO_LABELS
@@ -144,6 +145,8 @@ class RunData:
         self.judgements.add(record)
         self.bills[record.subject].add(record, self._price(record))
         self.costs_and_times.add(record)
+        if record.subject not in self.versions and (version := _version(record)):
+            self.versions[record.subject] = version
         if not record.verdict.ok and record.case in self._ruled:
             # Whether its case passed is known only when all rounds have been read.
             self._failures.append((index, record.model_copy(update={"transcript": None, "artefacts": {}})))
@@ -180,6 +183,13 @@ class RunData:
             except ValidationError:  # a subject may put anything there
                 self._prices[key] = None
         return self._prices[key]
+
+
+def _version(record: Record) -> str | None:
+    """Return the version that a command-line agent gave of itself."""
+    agent = record.transcript.metadata.get("agent") if record.transcript else None
+    version = agent.get("version") if isinstance(agent, dict) else None
+    return version if isinstance(version, str) else None
 
 
 def read_plan(folder: RunFolder) -> Plan:

@@ -3,12 +3,12 @@
 import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import PRIVATE
-from bakeoff.plan import Case
+from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Record, Verdict
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import Matrix, MatrixCell, Section
@@ -29,6 +29,7 @@ DRAWN_CELLS = 2_000
 """The number of cells above which a matrix is drawn only where it is visible."""
 
 VERDICTS = tuple(Verdict)
+_MOST_BADGES = 12
 _NONE = -1.0  # stands for no number in an array of floats
 _NO_REASON = "no scorer returned a number"
 
@@ -155,6 +156,7 @@ def _content(run: RunData, trials: TrialTable, verdict: str) -> dict[str, Any]:
         "heading": name,
         "state": run.state,
         "headline": f"{verdict} {answer(run.summary, run.cells.__getitem__, run.judgements)}".lstrip(),
+        "badges": [*_badges(run)][:_MOST_BADGES],
         "tiles": _tiles(run),
         "before": [
             section
@@ -170,6 +172,28 @@ def _content(run: RunData, trials: TrialTable, verdict: str) -> dict[str, Any]:
 
 def _treatments(run: RunData) -> Section | None:
     return treatment_section(treatment_effects(run.plan, run.summary, run.cells.__getitem__))
+
+
+def _badges(run: RunData) -> Iterator[str]:
+    """Yield what the scores depend on besides subjects and cases: checkout, MCP servers, versions, recordings."""
+    if label := run.plan.origin.label:
+        yield visible(f"{run.plan.origin.track}: {label}" if run.plan.origin.track else label, NAME)
+    for name in dict.fromkeys(name for spec in run.plan.subjects for name in _servers(spec)):
+        yield f"MCP: {visible(name, NAME)}"
+    for subject, version in run.versions.items():
+        yield visible(version if subject.split()[0] in version else f"{subject} {version}", NAME)
+    if run.summary.replayed:
+        yield f"{run.summary.replayed:,} of {run.summary.finished:,} replayed"
+
+
+def _servers(spec: SubjectSpec) -> Iterator[str]:
+    """Yield the names of the MCP servers of a subject."""
+    given = spec.options.get("mcp")
+    servers = given if isinstance(given, list) else []
+    named = [server.get("name") for server in servers if isinstance(server, dict)]
+    yield from (name for name in named if isinstance(name, str))
+    if any(isinstance(server, str) for server in servers):  # as typed: the name of the subject has shorter ones
+        yield from spec.name.split(" + ")[1:]
 
 
 def _tags(run: RunData) -> Section | None:

@@ -296,6 +296,10 @@ class Additions(FileObject):
     kind: ShortName
     round: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1
     rounds: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1
+    checkout: Short | None = None  # the folder of the suites, or `bundled`
+    commit: Short | None = None  # of that folder; the version, for bundled suites
+    left_out: tuple[Annotated[str, Field(max_length=10_000)], ...] = ()  # why suites of the folder could not be used
+    replayed: Count | None = None  # trials that were answered from recordings, at least in part
     mcp_servers: tuple[Server, ...] = ()
     mcp_tools_hash: Short | None = None
     spent: dict[str, Number | None] = {}

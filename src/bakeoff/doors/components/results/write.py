@@ -23,7 +23,7 @@ from bakeoff.doors.components.results.model import (
 )
 from bakeoff.doors.components.results.names import timestamped_name
 from bakeoff.doors.components.results.steps import extract_result_write_content, write_own_step, write_step
-from bakeoff.doors.result_files import RECORDED, hidden_tests_of, timestamp_of, unique_names
+from bakeoff.doors.result_files import RECORDED, hidden_tests_of, replayed_in, timestamp_of, unique_names
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
@@ -96,6 +96,8 @@ def result_of(
         kind=spec.kind,
         round=round_ + 1,
         rounds=plan.rounds,
+        **plan.origin.model_dump(include={"checkout", "commit", "left_out"}, exclude_defaults=True),
+        replayed=replayed_in(ours) or None,
         mcp_servers=tuple(servers),
         mcp_tools_hash=_tools_hash(ours),
         spent=_spent(sum((record.spent for record in ours), NO_USAGE)),

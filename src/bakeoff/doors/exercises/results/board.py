@@ -16,7 +16,7 @@ from bakeoff._kernel.text import free_name
 from bakeoff.doors.exercises.results.model import ExerciseResult, ResultFile, added_costs, safe_name
 from bakeoff.doors.exercises.results.read import plan_of, records_of
 from bakeoff.doors.result_files import HiddenTests, seconds_of
-from bakeoff.plan import Case
+from bakeoff.plan import Case, Origin
 from bakeoff.record import Record
 from bakeoff.report.blocks import (
     Column,
@@ -78,6 +78,12 @@ class Ranked:
     @property
     def result(self) -> ResultFile:
         return self.file.result
+
+    @property
+    def result_origin(self) -> str:
+        """Return the checkout and commit of the exercises, or an empty text."""
+        added = self.result.bakeoff
+        return Origin(track=added.track, checkout=added.checkout, commit=added.commit).label if added else ""
 
     @property
     def hidden_tests(self) -> HiddenTests | None:
@@ -203,10 +209,10 @@ def last_updated(board: Iterable[Ranked]) -> str | None:
 
 
 def leaderboard_json(board: Sequence[Ranked]) -> dict[str, Any]:
-    """Return `lastUpdated`, the latest `results` by agent and model, and the `entries`, ranked within their `board`."""
+    """Return `lastUpdated`, the `results` by agent and model (and board), and the ranked `entries` of each `board`."""
     results: dict[str, Any] = {}
-    for one in board:
-        results.setdefault(one.key, one.result.as_json())  # the first board has the latest
+    for one in board:  # the first board has the latest; results on other exercises are not replaced by it
+        results[one.key if one.key not in results else f"{one.key}-board{one.entry.board}"] = one.result.as_json()
     return {
         "lastUpdated": last_updated(board),
         "results": results,
@@ -258,7 +264,9 @@ def _numbered(section: Section | None, agents: Sequence[Ranked], number: int) ->
     if section is None:
         return None
     count = agents[0].entry.summary.cases
-    title = f"{section.title}: {count:,} exercise{'s' * (count != 1)} (board {number})"
+    origin = visible(agents[0].result_origin, 60)
+    of = f" of {origin}" if origin else ""
+    title = f"{section.title}: {count:,} exercise{'s' * (count != 1)}{of} (board {number})"
     return replace(section, id=f"{section.id}-{number}", title=title, in_menu=section.id == "ranking")
 
 

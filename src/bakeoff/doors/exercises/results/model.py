@@ -135,6 +135,12 @@ class Additions(CamelObject):
     control: bool = False
     metered: bool | None = None
     rounds: Annotated[int, Field(ge=1, le=_MOST)] = 1
+    track: Long | None = None
+    language: Long | None = None
+    checkout: Long | None = Field(default=None, description="the folder of the track, or `bundled`")
+    commit: Long | None = Field(default=None, description="of the checkout; the version, for bundled exercises")
+    left_out: tuple[Long, ...] = Field(default=(), description="why exercises of the track could not be used")
+    replayed: Count = Field(default=0, description="attempts that were answered from recordings, at least in part")
     not_run: tuple[Short, ...] = ()
     lost: tuple[LostTrial, ...] = ()
     failure_classes: dict[str, Count] = {}

@@ -11,7 +11,7 @@ from bakeoff.doors.exercises.agents import CONTROLS
 from bakeoff.doors.exercises.results.model import Attempt, ExerciseResult, ResultFile
 from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
 from bakeoff.doors.result_files import LARGEST_FILE, RECORDED, read_limited, seconds_of, unreadable
-from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
+from bakeoff.plan import ORIGIN, Case, Origin, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Phase, Record, Score, Transcript, Usage
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Circumstances, Description
@@ -87,6 +87,8 @@ def plan_of(result: ResultFile, name: str) -> Plan:
     control = about.agent.partition(":")[0] if result.bakeoff and result.bakeoff.control else ""
     kind = RECORDED if not control else control if control in CONTROLS else "cheat"
     options = about.model_dump(include={"agent", "model", "provider", "version"}, exclude_none=True)
+    added = result.bakeoff
+    origin = added.model_dump(include=set(Origin.model_fields), exclude_defaults=True) if added else {}
     return Plan(
         name=name if name.isprintable() and name.strip() else "result",
         cases=tuple(Case(id=each.exercise, prompt="") for each in _exercises(result, name)),
@@ -94,6 +96,7 @@ def plan_of(result: ResultFile, name: str) -> Plan:
         scorers=(ScorerSpec(kind=EXERCISE),),
         rounds=max([1, *(len(each.attempts or ()) for each in result.results)]),
         door=DOOR,
+        settings={ORIGIN: origin} if origin else {},
     )
 
 

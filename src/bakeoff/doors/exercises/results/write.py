@@ -20,7 +20,7 @@ from bakeoff.doors.exercises.results.model import (
     summary_of,
 )
 from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
-from bakeoff.doors.result_files import hidden_tests_of, timestamp_of, unique_names
+from bakeoff.doors.result_files import hidden_tests_of, replayed_in, timestamp_of, unique_names
 from bakeoff.doors.treatments import treated_name
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
@@ -65,6 +65,8 @@ def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str
         control=control,
         metered=None if control or not metered else all(metered),
         rounds=plan.rounds,
+        **plan.origin.model_dump(),
+        replayed=replayed_in(records),
         not_run=tuple(case.id for case in plan.cases if case.id not in seen),
         lost=tuple(_lost_trial(record) for record in records if not record.verdict.counts),
         failure_classes=dict(Counter(filter(None, map(class_of, records)))),
