@@ -12,6 +12,8 @@ import pytest
 from ...warm_bakeoff import PROGRAM, Bakeoff
 from .small_tracks import DOUBLE, PAIR, RIGHT_DOUBLE, agent_file, bytes_of, overwrite, write_track
 
+COMMIT = "0123456789" * 4
+
 
 @pytest.fixture
 def agents(bakeoff: Bakeoff) -> Bakeoff:
@@ -21,6 +23,8 @@ def agents(bakeoff: Bakeoff) -> Bakeoff:
 
 def test_a_run_ends_with_a_table_result_files_and_a_page(agents: Bakeoff, tmp_path: Path) -> None:
     track = write_track(tmp_path / "track", double=DOUBLE, pair=PAIR)
+    (track / ".git").mkdir(exist_ok=True)
+    (track / ".git" / "HEAD").write_text(f"{COMMIT}\n")
     before = bytes_of(track)
     script = f"[ -f double.py ] || exit 0\n{overwrite('double.py', RIGHT_DOUBLE)}"
     mine = agent_file(tmp_path, "mine", script)
@@ -33,11 +37,14 @@ def test_a_run_ends_with_a_table_result_files_and_a_page(agents: Bakeoff, tmp_pa
     assert "50.0 %" in done.stdout
     latest = json.loads((tmp_path / "results" / "latest.json").read_text())
     assert latest["metadata"]["agent"] == "mine"
+    origin = {key: latest["bakeoff"].get(key) for key in ("track", "language", "checkout", "commit")}
+    assert origin == {"track": "python", "language": "Python", "checkout": "track", "commit": COMMIT}
     assert latest["summary"]["successRate"] == 50
     assert [len(entry["attempts"]) for entry in latest["results"]] == [2, 2]
     assert len(list((tmp_path / "results").glob("mine-default-nobody-*.json"))) == 1
     [page] = (tmp_path / "results").glob("runs/*/report.html")
     assert "Double a number" in page.read_text()
+    assert f"python: track at {COMMIT[:10]}" in page.read_text()
     assert bytes_of(track) == before
 
 

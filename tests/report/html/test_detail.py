@@ -1,14 +1,17 @@
 """What the page shows of one trial, so that it answers why the trial did not pass."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bakeoff.plan import Case, Grading
+from bakeoff.plan import Case, Grading, SubjectSpec
 from bakeoff.record import TESTS, Record, Score, Step, Text, ToolCall, Transcript
 from bakeoff.report.html.detail import record_detail
+from bakeoff.report.html.run_page import write_run_page
 
-from ..runs import plan_of, record_of
+from ..runs import plan_of, record_of, write_run
 
 CASE = Case(
     id="pair",
@@ -81,3 +84,16 @@ def test_the_last_lines_of_an_agents_stderr_are_shown_unless_it_passed() -> None
     shown = detail(transcript=transcript)["stderr"].splitlines()
     assert (len(shown), shown[0], shown[-1]) == (20, "line 30", "line 49")
     assert "stderr" not in detail(1.0, transcript=transcript)
+
+
+def test_the_page_has_badges_for_what_scores_depend_on(tmp_path: Path) -> None:
+    specs = (
+        SubjectSpec(kind="agent", name="m + svelte", options={"mcp": ["http:https://secret@mcp"]}),
+        SubjectSpec(kind="cli-agent", name="claude opus"),
+    )
+    plan = plan_of(1, ["a"]).with_changes(subjects=specs).from_origin(checkout="track", commit="a" * 40, track="go")
+    versions = Transcript(metadata={"agent": {"version": "2.1.0"}, "replayed": True})
+    records = [record_of(plan.trial(0)), record_of(plan.trial(1), transcript=versions)]
+    page = write_run_page(write_run(tmp_path / "run", plan, records)).read_text()
+    shown = re.findall(r'<span class="badge fact">(.*?)</span>', page)
+    assert shown == ["go: track at aaaaaaaaaa", "MCP: svelte", "claude opus 2.1.0", "1 of 2 replayed"]

@@ -193,7 +193,7 @@ def _servers(spec: SubjectSpec) -> Iterator[str]:
     named = [server.get("name") for server in servers if isinstance(server, dict)]
     yield from (name for name in named if isinstance(name, str))
     if any(isinstance(server, str) for server in servers):  # as typed: the name of the subject has shorter ones
-        yield from spec.name.split(" + ")[1:]
+        yield from spec.name.removesuffix(f" with {spec.treatment}").split(" + ")[1:]
 
 
 def _tags(run: RunData) -> Section | None:
