@@ -352,6 +352,7 @@ async def test_a_provider_that_is_not_there_is_an_infra_failure(provider: Loopba
     "refused",
     [
         failure(401, "bad key"),
+        failure(403, "this key may not use the model"),
         failure(402, "pay first"),
         failure(429, "no money", code="insufficient_quota"),
         failure(400, "Your credit balance is too low to access the API"),
@@ -367,7 +368,30 @@ async def test_a_key_that_does_not_work_ends_the_trial_and_is_not_the_agents_fai
     assert answer.status_code == refused.status
     assert isinstance(error, InfraError)
     assert error.permanent
+    assert error.stops_subject == (refused.status in (401, 403))
     assert len(provider.received) == 1
+
+
+async def test_a_request_that_is_forbidden_after_an_answer_is_the_agents_own_affair(
+    provider: Loopback, visit: Opening
+) -> None:
+    provider.plan = lambda asked: failure(403, "not this model") if asked.number else Act()
+    async with visit() as at:
+        statuses = [(await at.chat()).status_code for _ in range(2)]
+    assert statuses == [200, 403]
+    assert at.trial.failure is None, "or an agent that is about to fail could excuse itself"
+
+
+async def test_a_page_instead_of_an_answer_is_an_infra_failure_that_names_it(
+    provider: Loopback, visit: Opening
+) -> None:
+    page = b"<html><head><title>Bad\n gateway</title></head></html>"
+    provider.plan = lambda _: Act(body=page, headers={"content-type": "text/html"})
+    async with visit() as at:
+        await at.chat()
+    assert isinstance(at.trial.failure, InfraError)
+    assert "openai answered 200 with HTML, not JSON: 'Bad gateway'" in str(at.trial.failure)
+    assert len(provider.received) == 3
 
 
 async def test_a_key_that_is_good_for_answers_need_not_be_good_for_lists_of_models(

@@ -29,7 +29,6 @@ from bakeoff.replay.store import MAX_RECORDED_BYTES, Key
 MOST_ANSWER_BYTES = 64 << 20  # of an answer that is not streamed
 _MAY_PASS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _TOO_MUCH = {429, 503, 529}
-_REFUSED = {401, 403}  # the key is wrong, or may not use the model
 _NO_MONEY = (b"insufficient_quota", b"billing_hard_limit", b"exceeded your current quota")
 _NO_CREDIT = "Your credit balance is too low"
 _BUSY_EVENTS = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "server_error": 500}
@@ -272,9 +271,11 @@ class Exchange:
             wait = retry_after(got.headers)
             raise self._busy(f"{name} answered {status}", retry_after=wait, overloaded=status in _TOO_MUCH)
         self.trial.log.statuses[status] += 1
-        if status in _REFUSED or hopeless:
+        # After an answer, a 403 is about this request, such as for another model: no agent may excuse itself by one.
+        refused = status == 401 or (status == 403 and not self.trial.log.models)
+        if refused or hopeless:
             said = f"{name} answered {status}: {body[:300].decode(errors='replace')!r}"
-            raise InfraError(said, permanent=True, stops_subject=status in _REFUSED)
+            raise InfraError(said, permanent=True, stops_subject=refused)
         if status < 400:
             raise InfraError(
                 f"{name} answered {status}: redirects are not followed; configure the final address", permanent=True
