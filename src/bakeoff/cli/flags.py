@@ -310,6 +310,7 @@ class AgentFlags(ExerciseFlags):
     hidden_tests: float = HIDDEN_TESTS
     hidden_seed: int = HIDDEN_SEED
     timeout: float = flag(300.0, "The time limit of an agent on one exercise.", min=1, max=604_800, metavar="SECONDS")
+    tries: int = flag(1, "Tries at an exercise; a later one sees what the tests said.", min=1, max=5)
     test_only: bool = flag(False, "Run no agent; only test the files that are there.")
     custom_instruction: str | None = flag(None, "Text to append to every prompt.", metavar="TEXT")
     use_login: bool = flag(False, "Give agents the login files from your home folder that their YAML lists.")

@@ -117,7 +117,7 @@ def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder 
             text = summary_blocks(plan, finished.summary, tally.cells)
         elif compared is not None:
             text = (*text, describe_comparisons(compared))
-        print_blocks(out(), text)
+        print_blocks(out(), (*text, *ended.results.more))
         print_spending(err(), finished.summary, folder)
     if interrupted:
         say(f"interrupted; continue with `{_command('resume', finished)}`")

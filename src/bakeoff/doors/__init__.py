@@ -54,6 +54,7 @@ class DoorResults:
     files: tuple[Path, ...] = ()
     state: RunState | None = None  # by a rule of the door; None: the run passes if no trial fails
     text: "Blocks | None" = None  # printed instead of the usual summary
+    more: "Blocks" = ()  # printed after it
     report: "FrozenModel | None" = None  # printed by --json instead of the usual summary
 
 

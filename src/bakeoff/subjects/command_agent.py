@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, PositiveInt, ValidationError
 
 from bakeoff._kernel.clock import Clock, run_until
 from bakeoff._kernel.environment import read_environment
@@ -47,6 +47,9 @@ CLI_AGENT = "cli-agent"
 AGENT = "agent"
 """The key of the `AgentRun` in a transcript's metadata."""
 
+TESTS_TOOL = "tests"
+"""The tool of a task that runs the tests on `files`. It returns what they say, or None if all passed."""
+
 GRACE_SECONDS = 60.0
 """The time that a trial has beyond the agent's own, to look at the result."""
 
@@ -56,6 +59,10 @@ _NOT_FOUND = 127
 _MOST_TOUCHED = 200  # names that are kept
 _MOST_WAITING = 3600.0  # for a busy provider; a meter excuses no more
 _LONGEST_WORD = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
+_AGAIN = """\
+# Another try
+
+You have tried before, and the files here are what you left. The tests are right; do not change them. They say:"""
 _OWN_TESTS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """The agent may find the pytest of our own environment, with a plugin that no sandbox shows."""
 
@@ -70,6 +77,7 @@ class AgentRun(FrozenModel):
     stop: str = "exited"
     seconds: float = 0.0
     limit: float = 0.0
+    tries: int = 1  # that were used
     version: str | None = None
     metered: bool = False
     stdout: str = ""
@@ -97,6 +105,7 @@ class TaskFiles:
     sources: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     packages: AgentPackages | None = None
+    answer: tuple[str, ...] = ()  # patterns of the files that are tested before another try
 
 
 class CliAgentOptions(FrozenModel):
@@ -106,6 +115,7 @@ class CliAgentOptions(FrozenModel):
     use_login: bool = False
     network: bool = False
     treatment: Files = Field(default={}, description="files that are laid over the workspace")
+    tries: PositiveInt = Field(default=1, description="how often it may try, each time with what the tests said")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +147,7 @@ class CommandAgent:
     use_login: bool = False
     network: bool = False
     treatment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tries: int = 1
     only_recordings: bool = False
     sandbox: Callable[[], Sandbox] | None = field(default=None, repr=False)  # where trials will run, if known
     limited: bool = False  # the run has a budget, so usage must be counted
@@ -266,9 +277,13 @@ class CommandAgent:
         await asyncio.to_thread(workspace.write, self.treatment)
         upstream = self._upstream()
         if upstream is None:
-            launch = (await asyncio.to_thread(self._launch, task, workspace, {})).with_packages(brought)
-            run = await carry_out(task, replace(launch, network=True), self.watch)
-            await self._check_started(run, workspace, launch)
+
+            async def launching(asked: Task) -> Launch:
+                launch = await asyncio.to_thread(self._launch, asked, workspace, {})
+                return replace(launch.with_packages(brought), network=True)
+
+            run = await self._work(task, workspace, launching)
+            await self._check_started(run, workspace, await launching(task))
             await self._check_unmetered(run, workspace)
             told = Transcript(output=run.stdout, metadata={"metered": False})
         else:
@@ -294,17 +309,21 @@ class CommandAgent:
         async with meter.open_trial(task, [upstream], place=workspace.place) as trial:
             access = trial.access(workspace.sandbox.name, network=self.network)
             pointed = {"meterUrl": trial.base_url(access, upstream.name), "meterToken": trial.token}
-            launch = (await asyncio.to_thread(self._launch, task, workspace, pointed)).with_packages(brought)
             # Real keys never enter the sandbox, whatever the names of their variables.
             keys = [key for key in (upstream.key, *self._keys().values()) if key]
-            reaching = replace(
-                launch,
-                argv=access.wrap(launch.argv),
-                env={name: value for name, value in launch.env.items() if not any(key in value for key in keys)},
-                readable=(*launch.readable, *access.readable),
-                network=access.network,
-            )
-            run = await run_until(carry_out(task, reaching, self.watch), trial.stopped())
+
+            async def launching(asked: Task) -> Launch:
+                launch = (await asyncio.to_thread(self._launch, asked, workspace, pointed)).with_packages(brought)
+                return replace(
+                    launch,
+                    argv=access.wrap(launch.argv),
+                    env={name: value for name, value in launch.env.items() if not any(key in value for key in keys)},
+                    readable=(*launch.readable, *access.readable),
+                    network=access.network,
+                )
+
+            run = await run_until(self._work(task, workspace, launching), trial.stopped())
+            launch = (await asyncio.to_thread(self._launch, task, workspace, pointed)).with_packages(brought)
         try:
             trial.check()
             assert run is not None, "the meter stops an agent only with an error"
@@ -315,6 +334,29 @@ class CommandAgent:
             error.transcript = trial.transcript() if run is None else with_run(trial.transcript(), run)
             raise
         return run, trial.transcript()
+
+    async def _work(
+        self, task: Task, workspace: SandboxedWorkspace, launching: Callable[[Task], Awaitable["Launch"]]
+    ) -> AgentRun:
+        """Run the agent. While its tests fail and it may try again, run it again with what they say."""
+        before = await asyncio.to_thread(read_tree, workspace.folder)
+        asked, runs = task, list[AgentRun]()
+        while True:
+            runs.append(await carry_out(asked, await launching(asked), self.watch, before=before, tries=self.tries))
+            if len(runs) >= self.tries or runs[-1].stop != "exited":
+                return _together(runs)
+            with task.clock.paused():  # testing is not the agent's time
+                said = await self._failed_tests(task, workspace)
+            if said is None:
+                return _together(runs)
+            asked = replace(task, prompt=f"{task.prompt}\n{_AGAIN}\n\n{said}\n")
+
+    async def _failed_tests(self, task: Task, workspace: SandboxedWorkspace) -> str | None:
+        """Return what the tests say of the files in the workspace; None if all pass."""
+        [tests] = [tool for tool in task.tools if tool.name == TESTS_TOOL]
+        files, _ = await workspace.collect(self.files[task.case_id].answer)
+        said = await tests.call({"files": {**files}})
+        return None if said is None else str(said)
 
     def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Mapping[str, str]) -> Launch:
         """Return the command with all placeholders replaced. `pointed` has the values that point it at the meter."""
@@ -370,14 +412,34 @@ def _did_nothing(run: AgentRun) -> bool:
     return run.stop == "exited" and run.exit_code != 0 and not run.touched
 
 
-async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> AgentRun:
+def _together(runs: Sequence[AgentRun]) -> AgentRun:
+    """Return several tries as one run: its end is that of the last, and its changes are those of all."""
+    if len(runs) == 1:
+        return runs[0]
+    opened = [run.opened for run in runs if run.opened is not None]
+    return runs[-1].model_copy(
+        update={
+            "tries": len(runs),
+            "seconds": round(sum(run.seconds for run in runs), 3),
+            "opened": tuple(sorted({name for names in opened for name in names})) if opened else None,
+            "stdout": "\n".join(f"(try {number})\n{run.stdout}" for number, run in enumerate(runs, 1))[-_TAIL:],
+        }
+    )
+
+
+async def carry_out(
+    task: Task, launch: Launch, watch: Watch | None = None, *, before: Tree | None = None, tries: int = 1
+) -> AgentRun:
     """Run a command in the trial's workspace within the agent's time. When this returns, none of its processes is
     alive.
+
+    `before` is the folder that changes are relative to, by default as it is now. Each of several `tries` has its share
+    of the time.
     """
     workspace = _sandboxed(task)
-    limit = max(1.0, task.limits.attempt_seconds - GRACE_SECONDS)
+    limit = max(1.0, (task.limits.attempt_seconds - GRACE_SECONDS) / tries)
     await asyncio.to_thread(put_home, workspace.place, launch.home)
-    before = await asyncio.to_thread(read_tree, workspace.folder)
+    began = before if before is not None else await asyncio.to_thread(read_tree, workspace.folder)
     noticed = await asyncio.to_thread(mark_unread, workspace.folder, launch.watched)
     waited = task.clock.waited_so_far
     time_up = asyncio.Event()
@@ -391,14 +453,14 @@ async def carry_out(task: Task, launch: Launch, watch: Watch | None = None) -> A
         readable=launch.readable,
         time_up=time_up,
     )
-    watching = watch(f"{task.subject}, {task.case_id}", workspace.folder, before) if watch else None
+    watching = watch(f"{task.subject}, {task.case_id}", workspace.folder, began) if watch else None
     async with _beside(_count_down(task.clock, limit, time_up)), _beside(watching):
         done = await workspace.sandbox.run(command)
     own_seconds = max(0.0, done.seconds - (task.clock.waited_so_far - waited))
     await asyncio.to_thread(_made_readable, workspace.folder)
     opened = files_read(workspace.folder, launch.watched) if noticed else None
-    after = await asyncio.to_thread(read_tree, workspace.folder, before.files)
-    changes = changes_between(before, after)
+    after = await asyncio.to_thread(read_tree, workspace.folder, began.files)
+    changes = changes_between(began, after)
     stdout, stderr = _tail(done.stdout), _tail(done.stderr)
     return AgentRun(
         exit_code=done.exit_code,

@@ -10,7 +10,8 @@ from bakeoff.doors.exercises.attacks import ExerciseCheat
 from bakeoff.doors.exercises.plan import TEST_ONLY
 from bakeoff.doors.exercises.progress import show_changes
 from bakeoff.doors.exercises.scoring import EXERCISE, score_exercise
-from bakeoff.engine.registry import Registry, default_registry
+from bakeoff.doors.exercises.tries import tries_section, try_tools
+from bakeoff.engine.registry import Registry, default_registry, no_tools
 from bakeoff.engine.run import sandbox_of
 from bakeoff.grading.cases import graded_case
 from bakeoff.grading.references import References
@@ -35,19 +36,21 @@ class ExercisesDoor(Door):
         sandbox = sandbox_of(options, plan)
         toolchains = toolchains_for(plan.cases, sandbox, options.jobs)
         resources = (References("bakeoff agents verify --exercise"), *toolchains)
-        settings = {case.id: graded_case(case).settings for case in plan.cases}
         agent = partial(
             CommandAgent.from_spec,
             files={
-                name: TaskFiles(each.solution, each.tests, packages_of(each, sandbox))
-                for name, each in settings.items()
+                case.id: TaskFiles(each.solution, each.tests, packages_of(each, sandbox), case.collect)
+                for case in plan.cases
+                for each in [graded_case(case).settings]
             },
             watch=show_changes if plan.settings.get("show_progress") is True else None,
             sandbox=sandbox,
             limited=options.max_cost is not None or options.max_total_tokens is not None,
         )
+        tried_again = any("tries" in spec.options for spec in plan.subjects)
         return (
             default_registry()
+            .with_tools(try_tools if tried_again else no_tools)
             .with_scorer(EXERCISE, partial(build_test_scorer, score=score_exercise, resources=resources))
             .with_subject(CLI_AGENT, agent)
             .with_subject("cheat", ExerciseCheat.from_spec)
@@ -56,7 +59,9 @@ class ExercisesDoor(Door):
     def sections(self, run: "RunData") -> Sequence["Section"]:
         from bakeoff.doors.exercises.sections import exercises_sections
 
-        return exercises_sections(run)
+        records = run.folder.latest_records(run.plan) if run.folder is not None else ()
+        tries = tries_section(run.plan, records)
+        return (*((tries,) if tries else ()), *exercises_sections(run))
 
     def finish(self, run: FinishedRun) -> DoorResults:
         """Write one result file for each agent, and a copy of the last as `latest.json`."""
@@ -67,7 +72,9 @@ class ExercisesDoor(Door):
             files["latest.json"] = list(files.values())[-1]
         for name, content in files.items():
             write_atomically(run.options.results / name, content)
-        return DoorResults(tuple(run.options.results / name for name in files), _state_of_tests(run))
+        tries = tries_section(run.plan, run.records())
+        paths = tuple(run.options.results / name for name in files)
+        return DoorResults(paths, _state_of_tests(run), more=(tries,) if tries else ())
 
 
 def _state_of_tests(run: FinishedRun) -> RunState | None:

@@ -67,7 +67,7 @@ def case_of(exercise: Exercise, request: ExercisesRequest) -> Case:
     """Build the case of an exercise."""
     track, command = exercise.track, request.test_command or own_command(exercise.track)
     seconds = {
-        "attempt_seconds": request.timeout + GRACE_SECONDS,
+        "attempt_seconds": request.tries * request.timeout + GRACE_SECONDS,
         "score_seconds": _LIMITS.score_seconds + _MOST_RUNS * request.test_timeout,
     }
     hidden, seed = request.hidden_tests, f"{request.hidden_seed} {exercise.name}"
@@ -253,5 +253,6 @@ def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefini
                     **({"model": model} if model else {}),
                     **({"use_login": True} if request.use_login else {}),
                     **({"network": True} if request.network else {}),
+                    **({"tries": request.tries} if request.tries > 1 else {}),
                 },
             )

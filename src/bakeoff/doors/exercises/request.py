@@ -29,6 +29,7 @@ class ExercisesRequest(FrozenModel):
     treatments: tuple[str, ...] = Field(default=(), description="NAME=DIR: files that are laid over the workspace")
     rounds: PositiveInt = 1
     timeout: Seconds = 300.0
+    tries: int = Field(default=1, ge=1, le=5, description="tries at an exercise; a later one sees what the tests said")
     test_timeout: Seconds = 60.0
     test_command: str | None = None
     type_check: bool = Field(default=True, description="type errors fail an answer in TypeScript")
