@@ -5,17 +5,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bakeoff.report.blocks import Column, Datum, IndexColumn, Section, Table, Text
-from bakeoff.report.formatting import percent, visible
+from bakeoff.report.blocks import Column, IndexColumn, Section, Table, Text
+from bakeoff.report.formatting import visible
 from bakeoff.report.html.entries import Entry, Unreadable
 from bakeoff.report.html.render import NAME, Page, Served, chunk, datum_json, menu, write_page
 from bakeoff.report.output_files import PUBLIC
-from bakeoff.report.scores import best_first
 from bakeoff.report.summary import SubjectSummary
 
 INDEX_NAME = "index.html"
 _RUN = "name title state started cases page size"  # the columns of the page's data
-_ROW = "run subject model bound score low high method passed scored lost missing cost seconds tokens"
+_ROW = "run subject model bound score low high method passed scored units lost missing cost seconds tokens"
 
 
 def write_index(
@@ -41,8 +40,7 @@ def write_index(
         rows=len(shown.rows),
         sections=more,
     )
-    tests = [IndexColumn("unit-tests", "Unit tests", shown.unit_tests, "end")] if shown.unit_tests else []
-    data = {**shown.data(), "columns": [_column(column) for column in (*tests, *columns)]}
+    data = {**shown.data(), "columns": [_column(column) for column in columns]}
     write_page(path, (before, chunk("index", data), *page.data(), after), mode=PUBLIC)
     return path
 
@@ -62,12 +60,8 @@ class _Shown:
         self._reports = served.reports if served else None
         self.runs: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
-        self.unit_tests: dict[str, Datum] = {}  # by run: the share that passed, of its best subject first
 
     def add(self, entry: Entry) -> None:
-        subjects = best_first(entry.summary.subjects)
-        if shares := [percent(one.unit_tests.share) for one in subjects if one.unit_tests is not None]:
-            self.unit_tests[entry.run] = Datum(", ".join(shares))
         self.rows += [_row(len(self.runs), subject, entry) for subject in entry.summary.subjects]
         self.runs.append(
             {
@@ -98,6 +92,7 @@ def _row(run: int, subject: SubjectSummary, entry: Entry) -> dict[str, Any]:
         "method": interval.method if interval else "undefined",
         "passed": subject.passed,
         "scored": subject.judged,
+        "units": subject.unit_tests.share if subject.unit_tests else None,
         "lost": ", ".join(f"{count:,} {verdict}" for verdict, count in subject.lost.items()),
         "missing": subject.missing,
         "cost": subject.spent.cost,
