@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.request import getproxies
 
@@ -82,6 +83,15 @@ def build_model(provider: Provider, model: str, endpoint: Endpoint, client: http
             return _google(model, endpoint, client)
         case _:
             return _openai(provider, model, endpoint, client)
+
+
+_MODULES = {"anthropic": "pydantic_ai.models.anthropic", "google": "pydantic_ai.models.google"}
+
+
+def preload(provider: Provider) -> None:
+    """Import the SDK of a provider, which takes seconds, before anyone waits for an answer."""
+    if provider.wire not in ("scripted", "custom"):
+        import_module(_MODULES.get(provider.wire, "bakeoff.models.openai_chat"))
 
 
 def _openai(provider: Provider, model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:

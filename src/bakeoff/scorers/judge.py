@@ -70,6 +70,12 @@ class _ModelJudge(ConfigurableScorer):
         _ = judge.access
         return judge
 
+    def preload(self) -> None:
+        """Import what the first question needs. That takes seconds, which belong to no case."""
+        from bakeoff.scorers.judging import preload
+
+        preload(self.access)
+
     def lacks(self) -> list[str]:
         return self.access.lacks()
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, TextPart, UserPromptPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from bakeoff._kernel.clock import Clock
@@ -16,12 +17,16 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
+from bakeoff.models.clients import preload as preload_sdk
 from bakeoff.models.providers import known_model_name, known_providers
 from bakeoff.protocols import ScoreInput, Task
 from bakeoff.replay.store import recordings_of
 from bakeoff.scorers.json_match import read_json
 
 _MOST_KEPT = 2000  # characters kept of a judge's answer
+_PROFILED = {"anthropic": "anthropic", "openrouter": "openrouter", "gateway": "vercel"}
+"""Providers of models with and without schemas, with their names in pydantic-ai."""
+
 _EMBEDDED_TOKENS = 400  # small models do not know when to stop
 
 # The parts that differ between calls come last, so that providers can cache the rest.
@@ -96,6 +101,14 @@ def access_to(model: str, environment: Mapping[str, str]) -> ProviderAccess:
     providers = known_providers()
     name = known_model_name(model, providers)
     return ProviderAccess(name, providers[name.provider], environment)
+
+
+def preload(access: ProviderAccess) -> None:
+    """Import whatever asking this judge imports."""
+    import genai_prices.data  # noqa: F401 - its usage is priced
+
+    parameters_for(access, Rubric("", {}, 0))
+    preload_sdk(access.provider)
 
 
 async def ask(judge: Asker, given: ScoreInput, rubric: Rubric, sections: Mapping[str, str]) -> list[Verdict]:
@@ -175,16 +188,12 @@ def parameters_for(access: ProviderAccess, rubric: Rubric) -> ModelRequestParame
 
 def _keeps_to_schemas(access: ProviderAccess) -> bool:
     """Decide by names alone, because recordings must be found without the provider."""
-    from pydantic_ai.providers.anthropic import AnthropicProvider
-    from pydantic_ai.providers.openrouter import OpenRouterProvider
-    from pydantic_ai.providers.vercel import VercelProvider
-
-    profiles: Any = {"anthropic": AnthropicProvider, "openrouter": OpenRouterProvider, "gateway": VercelProvider}
     provider = access.provider
     if provider.wire in ("scripted", "custom") or provider.name == "deepseek":
         return False
-    if provider.name in profiles:
-        profile = profiles[provider.name].model_profile(access.name.model) or {}
+    if provider.name in _PROFILED:
+        dialect: Any = infer_provider_class(_PROFILED[provider.name])
+        profile = dialect.model_profile(access.name.model) or {}
         return bool(profile.get("supports_json_schema_output", False))
     return True
 

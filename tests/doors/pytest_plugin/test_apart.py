@@ -89,3 +89,21 @@ def test_every_case_is_run_once_whatever_the_order(project: SmallProject, worker
     assert project.run_apart(*workers).counts() == {"passed": 20}
     ran = (project.path / "ran").read_text().split()
     assert len(ran) == len(set(ran)) == 20
+
+
+def test_what_a_judge_imports_is_imported_before_the_first_case(
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "nobody-is-asked")
+    project.write("""
+import sys
+from bakeoff.scorers import Judge
+
+@eval_suite(data=rows("a"), scorers=[Judge("It is right.", model="openai:gpt-4o-mini")], threshold=None)
+async def test_it(case):
+    wanted = ("pydantic_ai", "genai_prices.data", "openai", "bakeoff.scorers.judging")
+    assert [name for name in wanted if name not in sys.modules] == []
+    pytest.skip("nobody is asked")
+""")
+    seen = project.run_apart("-rs")
+    assert seen.counts() == {"skipped": 1}, seen.text

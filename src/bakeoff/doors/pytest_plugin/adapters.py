@@ -1,5 +1,6 @@
 """Give the core the task and the scorers of a suite as its subject and scorers."""
 
+import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -113,6 +114,10 @@ class SuiteScorer:
         function: object = self.function
         return function.lacks() if isinstance(function, NeedsNetwork) and not self.offline else []
 
+    def preload(self) -> None:
+        """Import what the first score needs, so that no case has to wait for it."""
+        getattr(self.function, "preload", lambda: None)()
+
     @property
     def needs(self) -> Needs:
         needs: Needs = getattr(self.function, "needs", NO_NEEDS)
@@ -159,3 +164,10 @@ def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
     ]
     if lacking:
         raise InfraError("; ".join(lacking), permanent=True)
+
+
+async def preload(scorers: Mapping[str, Scorer]) -> None:
+    """Import what the scorers need before the first case, beside the loop."""
+    for scorer in scorers.values():
+        if isinstance(scorer, SuiteScorer) and hasattr(scorer.function, "preload"):
+            await asyncio.to_thread(scorer.preload)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bakeoff.doors.pytest_plugin.adapters import Errors, refuse_incomplete
+from bakeoff.doors.pytest_plugin.adapters import Errors, preload, refuse_incomplete
 from bakeoff.doors.pytest_plugin.groups import SUBJECT
 from bakeoff.doors.pytest_plugin.loops import LoopThread
 from bakeoff.doors.pytest_plugin.rows import Row, graded_by
@@ -141,6 +141,7 @@ class SuiteTrials:
     async def pool(self, width: int, commit: Callable[[Record], Any]) -> AsyncIterator[TrialPool]:
         """Open the resources of the scorers, and a pool that runs the jobs."""
         refuse_incomplete(self.scorers)
+        await preload(self.scorers)
         resolved = self.resolve()
         wanted, given = list(resolved.resources()), {**recordings_resource(self.options), BUDGET: self.budget}
         async with AsyncExitStack() as stack:
