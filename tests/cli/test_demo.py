@@ -99,7 +99,7 @@ def test_rescoring_with_another_scorer_makes_no_new_attempt(
         (("runs", "show", "nosuch"), 'no run "nosuch"'),
         (("demo", "--sandbox", "nosuch"), "is not one of 'auto'"),
         (("demo", "--jobs", "0"), "--jobs"),
-        (("nosuch",), "No such command"),
+        (("nosuch",), "no such command"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence_with_exit_code_2(

@@ -2,14 +2,27 @@
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
 PRIVATE = 0o600  # transcripts may hold anything; reports for others are written with 0644
 
 
+def is_stream(path: Path) -> bool:
+    """Tell whether a path is a device or pipe such as /dev/null, into which one writes and which nobody replaces."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
 def write_atomically(path: Path, data: bytes, mode: int = PRIVATE) -> None:
     """Write beside the target, fsync, then rename over it."""
+    if is_stream(path):
+        path.write_bytes(data)
+        return
     new_folders = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")

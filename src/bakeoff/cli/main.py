@@ -194,7 +194,7 @@ def run_compare(
 @command(app, "power", "bakeoff.cli.power")
 def run_power(
     *,
-    cases: int = flag(30, "How many cases there are.", min=1),
+    cases: int = flag(30, "How many cases there are.", min=1, max=100_000),
     rounds: int = flag(1, "How often each case is tried.", min=1),
     score: float = flag(0.5, "The score that subjects are expected to have, about.", min=0.01, max=0.99),
     shown_as: ReportFlags,

@@ -1,12 +1,14 @@
 """Write files for other people and programs: either completely or not at all."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from bakeoff._kernel.files import is_stream
 from bakeoff.errors import BakeoffError, UsageError
 
 PUBLIC = 0o644
@@ -17,11 +19,17 @@ PUBLIC = 0o644
 def replace_file(target: Path, mode: int = PUBLIC, error: type[BakeoffError] = UsageError) -> Iterator[Path]:
     """Give a temporary file that replaces the target at the end. There is no fsync: reports can be remade."""
     temporary = None
+    stream = is_stream(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".new-", suffix=target.suffix, delete=False) as made:
+        beside = None if stream else target.parent
+        with tempfile.NamedTemporaryFile(dir=beside, prefix=".new-", suffix=target.suffix, delete=False) as made:
             temporary = Path(made.name)
         yield temporary
+        if stream:
+            with temporary.open("rb") as written, target.open("wb") as into:
+                shutil.copyfileobj(written, into)
+            return
         temporary.chmod(mode)
         temporary.replace(target)
     except OSError as problem:
@@ -42,6 +50,8 @@ def refuse_unwritable(option: str, target: Path) -> None:
     """Raise a `UsageError` before anything is paid for if the target of an option cannot be written."""
     if target.is_dir():
         raise UsageError(f"{option} {target} is a folder: name a file")
+    if is_stream(target) and os.access(target, os.W_OK):
+        return
     above = next((folder for folder in target.absolute().parents if folder.exists()), Path("/"))
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise UsageError(f"{option} {target} cannot be written: {above} is not a folder that you may write to")

@@ -4,9 +4,10 @@ A gate is shut (1) if a regression is shown, and open (0) otherwise; `undecidabl
 regression nor its absence is shown. It refuses (3) if too much is missing to compare.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import prod
 from typing import NamedTuple
 
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
@@ -100,12 +101,29 @@ def judge_all(
 
     Equivalence needs no correction: a gate opens only if all its parts do (Berger, Technometrics 24, 1982).
     """
+    refused = any(refusal_of(*given) for given in (losses or {}).values())
+    if not refused and (ruling := _collapse(list(comparisons.values()))) is not None:
+        return dict.fromkeys(comparisons, ruling)
     tested = {name: chance for name, compared in comparisons.items() if (chance := compared.p_value) is not None}
     adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
     return {
         name: judge(compared, margin=margin, losses=(losses or {}).get(name), p_value=adjusted.get(name))
         for name, compared in comparisons.items()
     }
+
+
+def _collapse(comparisons: Sequence[Comparison]) -> Ruling | None:
+    """Return the ruling on several comparisons in which every case fell: Holm would hide what they show together."""
+    if len(comparisons) < 2 or not all(each.paired and each.difference == -1 for each in comparisons):
+        return None
+    # The p-value of a comparison is twice the chance; one of a single case has none.
+    chance = 2 * prod(0.25 if each.p_value is None else each.p_value / 2 for each in comparisons)
+    if chance > comparisons[0].alpha:
+        return None
+    cases = sum(each.cases for each in comparisons)
+    fell = f"all {cases} cases of all {len(comparisons)} comparisons went from pass to fail"
+    sentence = f"regressed: {fell}, which chance does with p ≤ {chance:.2g}"
+    return Ruling(verdict=GateVerdict.REGRESSED, sentence=sentence, p_value=chance)
 
 
 def decide(

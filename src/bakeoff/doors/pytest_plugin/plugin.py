@@ -210,10 +210,11 @@ class EvalHooks:
         """Add the evals that were collected and never reported."""
         if not self._collected and (_SUITE_MODULE not in sys.modules or not any(map(_is_eval, session.items))):
             return
-        from bakeoff.doors.pytest_plugin.lost import all_lost
+        from bakeoff.doors.pytest_plugin.lost import STOPPED, all_lost
 
         reporter: EvalReporter = self._config.pluginmanager.getplugin("bakeoff-reports")
         for outcome in all_lost(session, self._collected, self._seen, self._crashed):
+            reporter.incomplete |= outcome.problem == STOPPED
             gathering(self._config).outcomes.add(outcome)
             reporter.count([outcome])
             self._keep(outcome)

@@ -101,6 +101,23 @@ def test_five_cases_that_all_fell_from_pass_to_fail_shut_the_gate() -> None:
     assert "regressed: all 5 cases went from pass to fail" in found.sentence
 
 
+def test_many_small_suites_that_all_fell_shut_the_gate() -> None:
+    names = [f"test_{place}" for place in range(6)]
+    before = [case for name in names for case in suite([1.0] * 3, name=name)]
+    after = [case for name in names for case in suite([0.0] * 3, name=name)]
+    found = judged(Gates(baseline=before), after)
+    assert found.met is False
+    assert (
+        "all 18 cases of all 6 comparisons went from pass to fail, which chance does with p ≤ 2.9e-11" in found.sentence
+    )
+    assert judged(Gates(baseline=before[:2]), after[:2]).met is True, "two cases may be chance"
+
+
+def test_cases_that_are_gone_are_counted() -> None:
+    found = judged(Gates(baseline=suite([1.0] * 5)), suite([1.0] * 3))
+    assert "3 pairs of cases, 2 of the baseline gone or not scored" in found.sentence
+
+
 def test_the_same_scores_meet_the_gate() -> None:
     found = judged(Gates(baseline=suite([1.0, 0.5, 0.0])), suite([1.0, 0.5, 0.0]))
     assert found.met is True

@@ -181,6 +181,8 @@ def _sentences(compared: Mapping[str, Comparison], rulings: Mapping[str, Ruling]
 def _sentence(compared: Comparison, ruling: Ruling) -> str:
     pairs = f"{compared.cases} pairs of cases" if compared.paired else "no case in common"
     changed = f", {len(compared.changed)} with changed content" if compared.changed else ""
+    if gone := len([key for key in compared.baseline_only if key.id not in compared.changed]):
+        changed += f", {gone} of the baseline gone or not scored"
     if _same(compared) and not ruling.refused:
         shown = ruling.sentence if ruling.verdict is GateVerdict.EQUIVALENT else nothing_shown(compared)
         return f"the same scores in {pairs}{changed}: {shown}"

@@ -49,7 +49,7 @@ class EvalReporter:
         self._places: dict[str, tuple[Path, int | None]] = {}  # file and line of tests that failed, for annotations
         self._properties: dict[tuple[str, object], list[tuple[str, object]]] = {}
         self._failed_otherwise = 0
-        self._not_collected = False
+        self.incomplete = False  # evals were not run, or files could not be collected
         self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
 
     @pytest.hookimpl(tryfirst=True)
@@ -88,7 +88,7 @@ class EvalReporter:
                 print_tools(terminal, outcomes)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        self._not_collected |= report.failed
+        self.incomplete |= report.failed
 
     def count(self, outcomes: "Sequence[EvalOutcome]") -> None:
         """Count outcomes now, since reading them back later costs time."""
@@ -124,7 +124,7 @@ class EvalReporter:
         from bakeoff.doors.pytest_plugin.reporting.ending import Requested, end
         from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 
-        stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._not_collected
+        stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self.incomplete
         requested, tallies = self._requested or Requested(), self._tallies or Tallies()
         self._ending = end(requested, tallies, gathering(session.config).outcomes, stopped=stopped, places=self._places)
         if exitstatus in _ENDED:
