@@ -25,7 +25,7 @@ from ..warm_bakeoff import Bakeoff
 def test_a_new_suite_is_complete(bakeoff: Bakeoff, tmp_path: Path, framework: str, component: str) -> None:
     done = bakeoff("suite", "new", "mine", "--framework", framework, "--suites", str(tmp_path / "own"))
     assert done.returncode == 0, done.stderr
-    assert "--suite mine --watch`, and change it into yours" in done.stdout
+    assert "--suite mine --watch`, and change it into yours" in " ".join(done.stdout.split())
     (suite,) = find_suites(tmp_path / "own").suites
     assert (suite.name, suite.component_file) == ("mine", component)
     assert suite.wrong is not None

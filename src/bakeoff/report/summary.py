@@ -178,7 +178,12 @@ class Summary(FrozenModel):
 
     @property
     def outcome(self) -> Outcome:
-        """Return the verdict on the whole run, by the rule of the exit codes. Of controls alone there is none."""
+        """Return the verdict on the whole run, by the rule of the exit codes. Of controls alone there is none.
+
+        A run whose trials were not all tried has no exit code yet: it can be resumed.
+        """
+        if not self.complete and any(subject.missing for subject in self.subjects):
+            return "incomplete"
         if not self.all_passed:
             return "failed"
         if not self.complete:
