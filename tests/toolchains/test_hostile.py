@@ -185,7 +185,7 @@ async def test_the_toolchain_cannot_be_written(vitest: OpenVitest) -> None:
         f"fs.writeFileSync({json.dumps(str(target / 'package.json'))}, '')",
         f"fs.writeFileSync({json.dumps(str(target / 'new.js'))}, '')",
         f"fs.chmodSync({json.dumps(str(target))}, 0o777)",
-        f"fs.rmSync({json.dumps(str(vitest.toolchain / 'warm' / 'worker.cjs'))})",
+        f"fs.rmSync({json.dumps(str(vitest.toolchain / 'warm' / 'svelte.cjs'))})",
     ]
     body = ";".join(f"try {{ {each}; found.push('done'); }} catch (e) {{ found.push(e.code); }}" for each in tried)
     found = await told(vitest, body)
