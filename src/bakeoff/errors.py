@@ -56,7 +56,7 @@ class TrialError(BakeoffError):
     """Ends one phase of one trial."""
 
     transcript: "Transcript | None" = None
-    """What the subject had done until then, set where it is worth keeping: it was paid for, or says what happened."""
+    """The transcript up to the error, where it was paid for or says what happened."""
 
 
 class SubjectError(TrialError):

@@ -70,7 +70,7 @@ class Limits(FrozenModel):
 
 
 Framework = Literal["svelte", "react", "vue", "typescript"]
-"""What a component is written with. `typescript` is none of the others."""
+"""The framework of a component. `typescript` stands for plain TypeScript."""
 
 
 class Grading(FrozenModel):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from math import fsum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import (
     Field,
@@ -18,6 +18,8 @@ from pydantic import (
 from bakeoff._kernel.json import CleanJson, CleanObject, CleanText, as_json, clean
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import PassRule
+
+_Told = TypeVar("_Told", bound=FrozenModel)
 
 SCHEMA = 1
 """The version of the journal format; `bakeoff.storage.journal` reads all older ones."""
@@ -383,18 +385,18 @@ class Record(_WithTexts):
     @property
     def test_shares(self) -> TestShares | None:
         """Return what the scorer found of visible and hidden tests, or None where no tests were hidden."""
-        found = next((score.metadata[TEST_SHARES] for score in self.scores if TEST_SHARES in score.metadata), None)
-        try:
-            return None if found is None else TestShares.model_validate(found)
-        except ValidationError:  # a scorer of the user may put anything there
-            return None
+        return self._told_by_a_scorer(TEST_SHARES, TestShares)
 
     @property
     def unit_tests(self) -> UnitTests | None:
         """Return how many unit tests passed, or None where the scorer does not count them."""
-        found = next((score.metadata[UNIT_TESTS] for score in self.scores if UNIT_TESTS in score.metadata), None)
+        return self._told_by_a_scorer(UNIT_TESTS, UnitTests)
+
+    def _told_by_a_scorer(self, key: str, kind: type[_Told]) -> _Told | None:
+        """Return what the first scorer that has this key in its metadata says; None if that cannot be read."""
+        found = next((score.metadata[key] for score in self.scores if key in score.metadata), None)
         try:
-            return None if found is None else UnitTests.model_validate(found)
+            return None if found is None else kind.model_validate(found)
         except ValidationError:  # a scorer of the user may put anything there
             return None
 

@@ -347,7 +347,7 @@ def pull_model(
 
 
 _Mistake: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
-"""What typer raises for a command line that it cannot read; it has no public name."""
+"""The error that typer raises for a command line that it cannot read. It has no public name."""
 
 
 def _tell(mistake: Any) -> int:

@@ -83,7 +83,7 @@ class Version(_Described):
 
 
 class ModelRule(_Described):
-    """Whether the agent has a model of its own."""
+    """Say whether the agent needs `--model`."""
 
     required: bool = Field(default=False, description="it does not start without --model")
     example: str | None = Field(default=None, description="a name as this agent writes it, to show to users")

@@ -51,7 +51,7 @@ async def is_found_in(sandbox: Sandbox, program: str, env: Mapping[str, str], re
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What became of an agent that was asked for its version in a sandbox."""
+    """The version that an agent printed in a sandbox, or the problem that kept it from that."""
 
     version: str | None = None
     problem: str | None = None

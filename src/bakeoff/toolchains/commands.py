@@ -75,7 +75,7 @@ _NAME = "exercise"
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What a command in the workspace needs so that it can use the packages there."""
+    """Tell which paths and variables a command in the workspace needs to use the packages there."""
 
     readable: tuple[Path, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)

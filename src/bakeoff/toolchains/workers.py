@@ -197,7 +197,7 @@ class WorkerPool:
     compiler_script: str
     whole_script: str
     settings: Mapping[str, str] = {}
-    """What a whole test runner is told besides; workers and the compiler get the values as arguments."""
+    """Further settings for a whole test runner. Workers and the compiler get them as arguments."""
 
     def __init__(self, sandbox: Sandbox, toolchain: Path, slots: int, flags: Sequence[str]) -> None:
         self.sandbox, self.toolchain, self.slots, self.flags = sandbox, toolchain, slots, flags

@@ -1,4 +1,4 @@
-"""What the page shows of one trial, so that it answers why the trial did not pass."""
+"""The page of a trial says why it did not pass."""
 
 import re
 from pathlib import Path

@@ -51,7 +51,7 @@ class EvalSubject:
 
     async def _call(self, function: Call, task: Task) -> Any:
         if is_async(function.func):
-            return await in_own_task(function, task.clock, task.clock.remarks.append)
+            return await in_own_task(function, task.clock)
         return await call(function)
 
 

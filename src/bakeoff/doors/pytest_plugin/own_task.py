@@ -14,16 +14,8 @@ _RUNNING: dict["asyncio.Task[Any]", Clock] = {}
 _ABANDONED: set["asyncio.Task[Any]"] = set()  # a loop holds its tasks only weakly
 
 
-async def in_own_task(
-    function: Callable[[], Coroutine[Any, Any, Any]], clock: Clock, warn: Callable[[str], None]
-) -> Any:
-    """Return the result of an async function.
-
-    Args:
-        function: Makes the coroutine.
-        clock: The time limit of the case.
-        warn: Called with a sentence if the case goes on after it was given up.
-    """
+async def in_own_task(function: Callable[[], Coroutine[Any, Any, Any]], clock: Clock) -> Any:
+    """Return the result of an async function. The clock of its case is told if it goes on after it was given up."""
     task = asyncio.get_running_loop().create_task(_settled(function), context=contextvars.copy_context())
     _RUNNING[task] = clock
     try:
@@ -39,7 +31,7 @@ async def in_own_task(
         if not task.done():
             _ABANDONED.add(task)
             task.add_done_callback(_forget)
-            warn(IGNORED)
+            clock.remarks.append(IGNORED)
         raise
     finally:
         del _RUNNING[task]

@@ -556,4 +556,4 @@ onCall = () => {
 """,
     ),
 )
-"""What a function may return. `sourceNow()` is the source of the running test."""
+"""Values that a function may return. `sourceNow()` gives the source of the running test."""
