@@ -57,7 +57,8 @@ async def test_a_refusal_names_the_status_and_no_secret(loopback: Loopback, open
     with pytest.raises(InfraError) as caught:
         async with opened(ServerSpec(name="web", url=url, headers={"Authorization": "Bearer wrong-sesame"})):
             pass
-    assert "was answered with 401 Unauthorized" in str(caught.value)
+    assert "was answered with 401 Unauthorized\n    WWW-Authenticate: Bearer realm=tools\n" in str(caught.value)
+    assert '{"error": "the token has expired"}' in str(caught.value)
     assert "sesame" not in str(caught.value)
     assert "hidden-in-the-url" not in str(caught.value)
 

@@ -8,9 +8,11 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from bakeoff._kernel.text import visible
 from bakeoff.mcp.servers import HubLimits, ServerSpec, shown_url
 
 CONNECT_SECONDS = 30.0
+ERROR_BYTES = 2000  # of the body of an error that are shown
 FIRST_EVENT_BYTES = 1 << 16  # the first event of an SSE stream is one short path
 
 
@@ -42,6 +44,10 @@ class HttpServer:
     def explain(self) -> str:
         return self._last_error
 
+    def remark(self) -> str:
+        """Return nothing: over HTTP there is no place for text between messages."""
+        return ""
+
     def _client(
         self,
         headers: dict[str, str] | None = None,
@@ -61,6 +67,7 @@ class HttpServer:
         if response.is_error and (response.request.method == "POST" or self._spec.transport == "sse"):
             where = f"{response.request.method} {shown_url(str(response.request.url))}"
             self._last_error = f"{where} was answered with {response.status_code} {response.reason_phrase}".rstrip()
+            self._last_error += await _said(response)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise httpx2.DecodingError("its answer is compressed, although plain data was requested")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
@@ -69,6 +76,19 @@ class HttpServer:
             response.stream = FilteredStream(response.stream, chunks)
         elif self._spec.transport == "sse" and response.request.method == "GET":
             response.stream = FilteredStream(response.stream, with_named_endpoint(response.stream))
+
+
+async def _said(response: httpx2.Response) -> str:
+    """Return what an error says: how to authenticate, and the beginning of the body."""
+    wanted = response.headers.get("www-authenticate", "")
+    body = bytearray()
+    with contextlib.suppress(httpx2.HTTPError, httpx2.StreamError):
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) > ERROR_BYTES:
+                break
+    texts = (f"WWW-Authenticate: {wanted}" if wanted else "", bytes(body[:ERROR_BYTES]).decode("utf-8", "replace"))
+    return "".join(f"\n    {visible(line)}" for text in texts for line in text.splitlines() if line.strip())
 
 
 class FilteredStream(httpx2.AsyncByteStream):

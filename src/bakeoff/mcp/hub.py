@@ -63,6 +63,10 @@ class OpenHub:
         """Return every tool of every server, as listed when the hub was opened."""
         return tuple(tool for session in self._sessions.values() for tool in session.tools)
 
+    def remarks(self) -> dict[str, str]:
+        """Return what is wrong with servers that work all the same, by their names."""
+        return {name: remark for name, session in self._sessions.items() if (remark := session.remark())}
+
     def fingerprint(self, server: str | None = None) -> str:
         """Return a hash of one server's tool list, or of all. Any name, description or schema changes it."""
         if server is not None:

@@ -198,6 +198,11 @@ class ServerSession:
             self._task.cancel()
             await wait_despite_cancellation(self._task)
 
+    def remark(self) -> str:
+        """Say what is wrong with a server that works all the same, or return an empty text."""
+        outcome = self._current.result() if self._current.done() else None
+        return outcome.peer.remark() if isinstance(outcome, Connection) else ""
+
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> ToolResult:
         try:
             # A model may write values that JSON cannot carry. Sent unchanged, they would break the connection.

@@ -77,15 +77,25 @@ class StdioServer:
     def explain(self) -> str:
         """Say how the server ended, as far as it is known, with its last lines on stderr."""
         facts = [fact for fact in (self._fault, self._ending()) if fact]
-        if self._noise:
-            last = quoted(self._last_noise.decode("utf-8", "replace"), 100)
-            facts.append(f"{self._noise:,} lines of its stdout were not messages, such as {last}")
+        if remark := self.remark():
+            facts.append(remark)
         lines = self._stderr.shown()
         if lines:
             facts.append("its last lines on stderr:" + "".join(f"\n    {line}" for line in lines))
         else:
             facts.append("it wrote nothing to stderr")
         return "; ".join(facts)
+
+    def remark(self) -> str:
+        """Say what is wrong with a server that works all the same: text on stdout that is no message."""
+        if not self._noise:
+            return ""
+        lines = (
+            "1 line of its stdout was no message"
+            if self._noise == 1
+            else f"{self._noise:,} lines of its stdout were no messages"
+        )
+        return f"{lines}, such as {quoted(self._last_noise.decode('utf-8', 'replace').rstrip(), 100)}"
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[tuple[MemoryObjectReceiveStream[Wire], Outgoing]]:

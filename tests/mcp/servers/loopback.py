@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if BEHAVIOUR == "secretive" and self.headers.get("Authorization") != "Bearer open-sesame":
-            self.reply(401)
+            self.reply(401, b'{"error": "the token has expired"}', "text/plain", WWW_Authenticate="Bearer realm=tools")
             return
         if BEHAVIOUR == "broken":
             self.reply(500, b"oops", "text/plain")

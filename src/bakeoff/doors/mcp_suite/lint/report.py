@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -11,9 +12,10 @@ from urllib.parse import quote
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__
 from bakeoff.doors.mcp_suite.config import Suite
+from bakeoff.doors.mcp_suite.lint.hostile import hostile_findings
 from bakeoff.doors.mcp_suite.lint.rules import LEVELS, RULES, Finding, Level, Rule
 from bakeoff.doors.mcp_suite.lint.schemas import dropped_findings, schema_findings
-from bakeoff.doors.mcp_suite.lint.tools import Cost, cost_findings, costs_of, hostile_findings, naming_findings
+from bakeoff.doors.mcp_suite.lint.tools import Cost, cost_findings, costs_of, naming_findings
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.servers import with_unique_names
@@ -22,6 +24,7 @@ from bakeoff.subjects.variables import with_variables
 
 _ORDER = {rule: at for at, rule in enumerate(RULES)}
 _MOST_ROWS = 200
+_MOST_OF_A_RULE: dict[Level, int] = {"error": 50, "warning": 20, "note": 3}  # more findings share a row
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -52,40 +55,60 @@ class Linted:
 
 
 def lint_tools(
-    tools: Sequence[ServerTool], servers: Sequence[str], unusable: Mapping[str, str] | None = None
+    tools: Sequence[ServerTool],
+    servers: Sequence[str],
+    unusable: Mapping[str, str] | None = None,
+    remarks: Mapping[str, str] | None = None,
 ) -> LintReport:
     """Lint all servers together, because models see their tools together.
 
-    `unusable` says why some servers have no tools here.
+    `unusable` says why some servers have no tools here, `remarks` what was wrong while they worked.
     """
     found = [Finding(rule="server-unusable", server=name, what=why) for name, why in (unusable or {}).items()]
     empty = set(servers) - {tool.server for tool in tools} - set(unusable or {})
     found += [Finding(rule="no-tools", server=name, what="its tool list is empty") for name in servers if name in empty]
+    found += [Finding(rule="stdout-text", server=name, what=remark) for name, remark in (remarks or {}).items()]
     found += naming_findings(tools)
     for tool in tools:
         found += schema_findings(tool)
-        found += hostile_findings(tool)
+        found += hostile_findings(tool, _names_elsewhere(tools, tool.server))
     found += dropped_findings(tools)
     found += cost_findings(tools)
     found.sort(key=lambda finding: (LEVELS.index(finding.level), finding.server, finding.tool, _ORDER[finding.rule]))
     return LintReport(servers=tuple(servers), tools=len(tools), findings=tuple(found), costs=costs_of(tools))
 
 
+def _names_elsewhere(tools: Sequence[ServerTool], server: str) -> list[str]:
+    """Return the names that only tools of other servers have, and that are no plain words."""
+    own = {tool.name for tool in tools if tool.server == server}
+    return sorted({tool.name for tool in tools if tool.name not in own and not tool.name.isalnum()})
+
+
 async def lint_servers(specs: Sequence[ServerSpec]) -> LintReport:
     """Lint the tools of servers. A server that does not start becomes a finding."""
     specs = with_unique_names(specs)
     listed = await asyncio.gather(*map(_list_tools, specs))
-    tools = [tool for found in listed if not isinstance(found, str) for tool in found]
-    unusable = {spec.name: found for spec, found in zip(specs, listed, strict=True) if isinstance(found, str)}
-    return lint_tools(tools, [spec.name for spec in specs], unusable)
+    tools = [tool for one in listed for tool in one.tools]
+    unusable = {spec.name: one.problem for spec, one in zip(specs, listed, strict=True) if one.problem}
+    remarks = {name: remark for one in listed for name, remark in one.remarks.items()}
+    return lint_tools(tools, [spec.name for spec in specs], unusable, remarks)
 
 
-async def _list_tools(spec: ServerSpec) -> tuple[ServerTool, ...] | str:
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The tools of a server, or why it has none."""
+
+    tools: tuple[ServerTool, ...] = ()
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+
+async def _list_tools(spec: ServerSpec) -> _Listed:
     try:
         async with McpHub([spec]).open() as hub:
-            return await hub.tools()
+            return _Listed(await hub.tools(), hub.remarks())
     except (InfraError, OSError) as error:
-        return str(error)
+        return _Listed(problem=str(error))
 
 
 async def lint_suite(suite: Suite, only: Sequence[str] = ()) -> Linted:
@@ -121,10 +144,10 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
     """Describe a report: a table of findings, the fix for each rule once, and the cost of the tools."""
     shown = [finding for finding in report.findings if notes or finding.level != "note"]
     if shown:
-        rows = tuple((one.level, one.rule, Quote(one.place), Quote(one.what)) for one in shown[:_MOST_ROWS])
-        yield Table(columns("level", "rule", "where", "what"), rows)
-        if len(shown) > _MOST_ROWS:
-            yield paragraph(f"{len(shown) - _MOST_ROWS:,} more findings: use --json or --sarif to see all")
+        rows = _rows(shown)
+        yield Table(columns("level", "rule", "where", "what"), tuple(rows[:_MOST_ROWS]))
+        if len(rows) > _MOST_ROWS:
+            yield paragraph(f"{len(rows) - _MOST_ROWS:,} more rows: use --json or --sarif to see all")
         yield heading("How to fix it", level=3)
         broken = dict.fromkeys(finding.rule for finding in shown)
         yield BulletList(tuple((f"{rule}: {RULES[rule].why} {RULES[rule].how}",) for rule in broken))
@@ -141,6 +164,26 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
     hidden = len(report.findings) - len(shown)
     text = f"{_counted(report.tools, 'tool')} of {_counted(len(report.servers), 'server')}: {counts}"
     yield paragraph(f"{text} ({_counted(hidden, 'note')} not shown)" if hidden else text)
+
+
+def _rows(findings: Sequence[Finding]) -> list[tuple[Words, ...]]:
+    """Return a row for each finding, and one row for all of a rule if there are many."""
+    rows: list[tuple[Words, ...]] = []
+    for rule, group in groupby(sorted(findings, key=_by_rule), key=lambda one: one.rule):
+        alike = list(group)
+        level = alike[0].level
+        if len(alike) > _MOST_OF_A_RULE[level]:
+            places = ", ".join(one.place for one in alike[:3])
+            rows.append(
+                (level, rule, f"{len(alike):,} places", Quote(f"{places} and {len(alike) - 3:,} more: see --json"))
+            )
+        else:
+            rows += [(one.level, one.rule, Quote(one.place), Quote(one.what)) for one in alike]
+    return rows
+
+
+def _by_rule(finding: Finding) -> tuple[int, int, str, str]:
+    return LEVELS.index(finding.level), _ORDER[finding.rule], finding.server, finding.tool
 
 
 def _counted(count: int, what: str) -> str:

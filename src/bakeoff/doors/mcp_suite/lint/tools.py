@@ -1,14 +1,11 @@
-"""Lint tools: names and descriptions, hostile texts, and the tokens that tools use."""
+"""Lint tools: names and descriptions, and the tokens that tools use."""
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import combinations, islice
-
-from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import quoted
@@ -100,81 +97,6 @@ def _share(one: str, other: str) -> float:
 
 def _words(text: str) -> set[str]:
     return set(re.findall("[a-z0-9]+", text.casefold().replace("_", " ")))
-
-
-_SEEN = 20_000  # characters of one text
-_AROUND = 30
-_JOINERS = "\u200c\u200d\ufe0f"  # parts of scripts and of emoji, between other characters
-
-_ATTACKS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"\b(ignore|disregard|forget|override)\b.{0,40}\b(previous|prior|above|earlier|other|system|all)\b.{0,30}"
-        r"\b(instruction|prompt|rule|message|direction|guideline)s?",
-        r"\b(do not|don't|never|without)\b.{0,30}\b(tell|mention|inform|reveal|show|notify)"
-        r"\w*\b.{0,40}\b(user|human|person|anyone)",
-        r"</?\s*(important|system|instructions?|secret|admin|assistant|hidden)\s*>",
-        r"\[/?(INST|SYSTEM)\]|<\|(im_start|im_end|system|endoftext)\|>",
-        r"\byou are now\b|\bnew (system )?instructions?\b|\bsystem prompt\b",
-        r"\b(always|must|first)\b.{0,30}\b(call|use|invoke|run)\b.{0,20}\bthis tool\b.{0,30}"
-        r"\b(before|first|instead of)\b.{0,30}\b(any|every|all|other)",
-        r"\b(read|open|cat|load|include|send|pass|attach)\b.{0,60}(~/|/etc/(passwd|shadow)|\.ssh|id_rsa|\.env\b|\.aws"
-        r"|credentials?\b|api[ _-]?keys?\b|private key|mcp\.json)",
-        r"\b(send|post|forward|upload|exfiltrate|e-?mail|bcc)\b.{0,60}\b(conversation|chat history|messages|context|"
-        r"contents? of)\b.{0,60}\b(to|at)\b",
-    )
-)
-
-
-def hostile_findings(tool: ServerTool) -> Iterator[Finding]:
-    """Find texts that are aimed at the model instead of describing a tool: one finding for each text and kind."""
-    for place, text in _texts(tool):
-        hidden = [char for at, char in enumerate(text) if _is_hidden(text, at)]
-        if hidden:
-            names = ", ".join(dict.fromkeys(f"U+{ord(char):04X}" for char in hidden[:50]))[:80]
-            what = f"it contains {len(hidden)} invisible characters ({names})"
-            yield Finding.of(tool, "hostile-invisible", what, _parameter(place))
-        # A hidden character inside a word must not hide the word.
-        plain = " ".join("".join(char for at, char in enumerate(text) if not _is_hidden(text, at)).split())
-        attack = next((found for pattern in _ATTACKS if (found := pattern.search(plain))), None)
-        if attack is not None:
-            said = plain[max(0, attack.start() - _AROUND) : attack.end() + _AROUND]
-            yield Finding.of(tool, "hostile-instructions", f"it says {quoted(said, 160)}", _parameter(place))
-
-
-def _texts(tool: ServerTool) -> Iterator[tuple[str, str]]:
-    yield "", tool.title
-    yield "", tool.description
-    yield from _inside(tool.input_schema, "")
-    yield from _inside(tool.output_schema or {}, "result")
-
-
-def _inside(value: JsonValue, place: str) -> Iterator[tuple[str, str]]:
-    """Yield all texts of a schema, including keys: all of them reach the model."""
-    if isinstance(value, str):
-        yield place, value[:_SEEN]
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            if name not in ("properties", "items"):
-                yield place, name[:_SEEN]
-            yield from _inside(inner, f"{place}.{name}" if place else name)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _inside(inner, place)
-
-
-def _parameter(place: str) -> str:
-    shown = place.replace("properties.", "").replace(".items", "[]").removesuffix(".description")
-    return "" if shown in ("description", "title") else shown
-
-
-def _is_hidden(text: str, at: int) -> bool:
-    char = text[at]
-    if char in "\n\r\t" or char.isprintable():
-        return char in "\u3164\u115f\u1160\u2800\u00ad"  # printable, and blank
-    if char in _JOINERS and 0 < at < len(text) - 1:
-        return text[at - 1].isascii() or text[at + 1].isascii()
-    return unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Cn")
 
 
 _EXPENSIVE_TOOL = 1_000
