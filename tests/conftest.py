@@ -1,5 +1,6 @@
 """What every test may ask for, and the rule that continuous integration skips nothing."""
 
+import gc
 import os
 import shutil
 import signal
@@ -104,6 +105,18 @@ def pytest_configure() -> None:
     """A shell starts what goes to the background with Ctrl-C switched off, and children inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among a million objects of imported modules, neither now nor in any test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

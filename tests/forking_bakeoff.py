@@ -22,6 +22,8 @@ import coverage
 
 # Programs of their own, which act as soon as they are imported, and the part that needs a test session around it.
 NOT_IMPORTED = ("__main__", "bundled", "forward", "pytest_harness", "pytest_plugin", "supervisor")
+# What commands import when they need it, and what takes them a second: the statistics of almost every report.
+IMPORTED_LATE = ("scipy.optimize", "scipy.sparse.csgraph", "scipy.special", "scipy.stats")
 
 
 def import_everything() -> None:
@@ -30,6 +32,10 @@ def import_everything() -> None:
     for module in pkgutil.walk_packages(bakeoff.__path__, "bakeoff."):
         if not any(part in module.name for part in NOT_IMPORTED):
             importlib.import_module(module.name)
+    # Its threads would not live on in a fork.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for name in IMPORTED_LATE:
+        importlib.import_module(name)
     # What is here now is garbage to nobody: the children need not look at it again.
     gc.collect()
     gc.freeze()
