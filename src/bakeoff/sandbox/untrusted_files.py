@@ -241,6 +241,27 @@ def _open(search: _Search, folder: int, name: str, path: str, found: os.stat_res
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def open_below(root: int, path: str) -> Iterator[int]:
+    """Open one file for reading. `root` is the descriptor of an open folder. Raise `OSError` if it is no plain file."""
+    *folders, name = path.split("/")
+    with contextlib.ExitStack() as opened:
+        folder = root
+        for part in folders:
+            folder = os.open(part, FOLDER_FLAGS, dir_fd=folder)
+            opened.callback(os.close, folder)
+        _check_plain(path, os.stat(name, dir_fd=folder, follow_symlinks=False))  # a device must not even be opened
+        descriptor = os.open(name, FILE_FLAGS, dir_fd=folder)
+        opened.callback(os.close, descriptor)
+        _check_plain(path, os.fstat(descriptor))
+        yield descriptor
+
+
+def _check_plain(path: str, found: os.stat_result) -> None:
+    if why := not_plain(found):
+        raise OSError(f"{path} {why}")
+
+
 def not_plain(found: os.stat_result) -> str:
     for is_kind, why in KINDS:
         if is_kind(found.st_mode):

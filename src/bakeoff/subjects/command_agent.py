@@ -190,7 +190,8 @@ class CommandAgent:
         """Say which file of the treatment would replace one of the case, or count as part of the answer."""
         for name in self.treatment:
             around = {str(parent) for parent in PurePosixPath(name).parents}
-            if name in case.files or around & case.files.keys():
+            below = any(file.startswith(f"{name}/") for file in case.files)
+            if name in case.files or around & case.files.keys() or below:
                 return f"its treatment has {name!r}, which the exercise has too: leave it out"
             if matches_pattern(name, case.collect):
                 return f"its treatment has {name!r}, which would be graded as part of the answer: move it into a folder"
@@ -342,7 +343,10 @@ class CommandAgent:
         before = await asyncio.to_thread(read_tree, workspace.folder)
         asked, runs = task, list[AgentRun]()
         while True:
-            runs.append(await carry_out(asked, await launching(asked), self.watch, before=before, tries=self.tries))
+            launch = await launching(asked)
+            if runs:  # HOME has these already, unless the agent itself has removed them
+                launch = replace(launch, home={})
+            runs.append(await carry_out(asked, launch, self.watch, before=before, tries=self.tries))
             if len(runs) >= self.tries or runs[-1].stop != "exited":
                 return _together(runs)
             with task.clock.paused():  # testing is not the agent's time
@@ -440,7 +444,9 @@ async def carry_out(
     limit = max(1.0, (task.limits.attempt_seconds - GRACE_SECONDS) / tries)
     await asyncio.to_thread(put_home, workspace.place, launch.home)
     began = before if before is not None else await asyncio.to_thread(read_tree, workspace.folder)
-    noticed = await asyncio.to_thread(mark_unread, workspace.folder, launch.watched)
+    # Showing changes reads every file, so that nothing could be told of what the agent read.
+    watched = () if watch else launch.watched
+    noticed = await asyncio.to_thread(mark_unread, workspace.folder, watched)
     waited = task.clock.waited_so_far
     time_up = asyncio.Event()
     command = Command(
@@ -457,8 +463,9 @@ async def carry_out(
     async with _beside(_count_down(task.clock, limit, time_up)), _beside(watching):
         done = await workspace.sandbox.run(command)
     own_seconds = max(0.0, done.seconds - (task.clock.waited_so_far - waited))
-    await asyncio.to_thread(_made_readable, workspace.folder)
-    opened = files_read(workspace.folder, launch.watched) if noticed else None
+    for folder in (workspace.place.home, workspace.place.tmp, workspace.folder):
+        await asyncio.to_thread(_make_readable, folder)
+    opened = await asyncio.to_thread(files_read, workspace.folder, watched) if noticed else None
     after = await asyncio.to_thread(read_tree, workspace.folder, began.files)
     changes = changes_between(began, after)
     stdout, stderr = _tail(done.stdout), _tail(done.stderr)
@@ -509,8 +516,8 @@ def _check_length(words: Iterable[str]) -> None:
         )
 
 
-def _made_readable(folder: Path) -> None:
-    """Read the folder, even if the agent has made it unreadable or removed it."""
+def _make_readable(folder: Path) -> None:
+    """Restore a folder that the agent has made unreadable, replaced or removed."""
     place = folder.parent
     if os.geteuid() != 0 and place.is_dir() and not place.is_symlink():
         place.chmod(0o700)  # only root runs agents as another user
@@ -523,6 +530,8 @@ def _made_readable(folder: Path) -> None:
 
 def put_home(place: Place, files: Mapping[str, bytes]) -> None:
     """Write files into the agent's HOME that only its user may read."""
+    if not files:
+        return
     with open_folder(place.home) as home:
         for name, content in files.items():
             if problem := write_below(home, name, content, 0o600, place.uid):

@@ -12,10 +12,11 @@ from bakeoff.doors.exercises.results.write import result_files
 from bakeoff.doors.treatments import read_treatments
 from bakeoff.engine.registry import default_registry
 from bakeoff.errors import PlanError, UsageError
+from bakeoff.record import Verdict
 from bakeoff.report.summary import tallied
 from bakeoff.report.terminal import print_blocks
 from bakeoff.report.treatments import treatment_effects, treatment_section
-from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent
+from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, agent_run_in
 from bakeoff.subjects.opened_files import files_read, mark_unread
 
 from .exercise_runs import SOLVE, carried_out, planned
@@ -38,6 +39,43 @@ fi
 
 def notes(folder: Path) -> Path:
     return write_files(folder / "notes", {"AGENTS.md": "Add pairs.\n", ".skills/add/SKILL.md": "How to add pairs.\n"})
+
+
+REPLACES = """\
+rm -r AGENTS.md .skills "$HOME"/.settings
+mkfifo AGENTS.md
+ln -s /etc .skills
+echo 'no folder' > "$HOME"/.settings
+"""
+"""Puts a pipe, a link and a file where a second try would read, mark and write."""
+
+
+async def test_an_agent_that_replaces_what_a_second_try_needs_excuses_nothing(track: Path, tmp_path: Path) -> None:
+    asked = agent_file(tmp_path, "tricky", REPLACES, home={"files": {".settings/it": "on"}})
+    plan = planned(
+        track, "tricky", agent_files=[asked], treatments=[f"notes={notes(tmp_path)}"], wanted=["double"], tries=2
+    )
+    records = await carried_out(plan, tmp_path)
+    assert {subject: record.verdict for (_, subject), record in records.items()} == {
+        "tricky": Verdict.FAIL,
+        "tricky with notes": Verdict.FAIL,
+    }
+    assert [agent_run_in(record.transcript).tries for record in records.values() if record.transcript] == [2, 2]
+
+
+async def test_nothing_is_said_of_opened_files_where_showing_changes_reads_them(track: Path, tmp_path: Path) -> None:
+    asked = agent_file(tmp_path, "idle", "true")
+    plan = planned(
+        track,
+        "idle",
+        agent_files=[asked],
+        treatments=[f"notes={notes(tmp_path)}"],
+        wanted=["double"],
+        show_progress=True,
+    )
+    tally = tallied(plan, (await carried_out(plan, tmp_path)).values())
+    [effect] = treatment_effects(plan, tally.summary(), tally.cells)
+    assert (effect.opened, effect.watched) == (None, 0)
 
 
 async def test_a_treatment_that_helps_here_and_hurts_there_is_shown_in_pairs(
@@ -107,6 +145,7 @@ def test_two_treatments_of_one_name_are_told(tmp_path: Path) -> None:
     [
         ("double.py", "its treatment has 'double.py', which the exercise has too: leave it out"),
         ("double.py/x", "its treatment has 'double.py/x', which the exercise has too: leave it out"),
+        (".docs", "its treatment has '.docs', which the exercise has too: leave it out"),
         ("helper.py", "its treatment has 'helper.py', which would be graded as part of the answer"),
     ],
 )
@@ -146,3 +185,23 @@ def test_a_file_counts_as_opened_when_it_is_read_and_not_before(tmp_path: Path) 
     (tmp_path / "b/c.md").read_bytes()
     (tmp_path / "gone.md").unlink()
     assert files_read(tmp_path, names) == ("b/c.md",)
+
+
+def test_an_empty_first_file_keeps_no_other_from_being_noticed(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a.md": "", "b.md": "b"})
+    (tmp_path / "probe").write_text("p")
+    if not mark_unread(tmp_path, ["probe"]):
+        pytest.skip("this file system keeps no time of reading")
+    assert mark_unread(tmp_path, ["a.md", "b.md"])
+    assert files_read(tmp_path, ["a.md", "b.md"]) == ()
+
+
+def test_files_behind_links_are_neither_changed_nor_said_to_be_read(tmp_path: Path) -> None:
+    write_files(tmp_path, {"outside/a.md": "a"})
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/a.md").symlink_to(tmp_path / "outside/a.md")
+    (tmp_path / "work/folder").symlink_to(tmp_path / "outside")
+    before = (tmp_path / "outside/a.md").stat().st_atime_ns
+    assert not mark_unread(tmp_path / "work", ["a.md", "folder/a.md"])
+    assert (tmp_path / "outside/a.md").stat().st_atime_ns == before
+    assert files_read(tmp_path / "work", ["a.md", "folder/a.md"]) == ()

@@ -52,6 +52,9 @@ async def test_a_second_try_sees_what_the_original_tests_said(
 
     print_blocks(Console(width=100), (section,))
     assert "learner 0.0 % (0/1) 100.0 % (1/1)" in " ".join(capsys.readouterr().out.split())
+    changed = record.transcript.metadata | {"agent": {"tries": 99}}
+    forged = record.model_copy(update={"transcript": record.transcript.model_copy(update={"metadata": changed})})
+    assert tries_section(plan, [forged]) == section, "a number that the plan does not allow is no number of a column"
 
 
 async def test_an_agent_that_solves_it_at_once_is_not_asked_again(track: Path, tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def tries_section(plan: Plan, records: Iterable[Record]) -> Section | None:
         if record.subject in solved and record.verdict.counts and record.transcript is not None:
             scored[record.subject] += 1
             if record.verdict is Verdict.PASS:
-                solved[record.subject][agent_run_in(record.transcript).tries - 1] += 1
+                used = agent_run_in(record.transcript).tries
+                solved[record.subject][min(max(used, 1), most) - 1] += 1
     titles = (Column("Subject"), *(Column(f"By try {number}", align="end") for number in range(1, most + 1)))
     rows: tuple[tuple[Value, ...], ...] = tuple(
         (Quote(name), *(_share(sum(counts[: number + 1]), scored[name]) for number in range(most)))
