@@ -10,34 +10,24 @@ import json
 import os
 import platform
 import re
-import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
 
 from bakeoff._kernel.cache import cache_folder
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, Completed, Place, Sandbox
+from bakeoff.protocols import Command, Place, Sandbox
 from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
 from bakeoff.sandbox.environment import search_path
 from bakeoff.sandbox.programs import program_path, program_roots, said_by, without_homes
+from bakeoff.toolchains.command_reports import CommandReport, json_object
 from bakeoff.toolchains.install import Say, install_once, output_of
-from bakeoff.toolchains.junit import LARGEST_REPORT, read_junit
-from bakeoff.toolchains.outcome import (
-    TestOutcome,
-    TestRun,
-    TestState,
-    last_output,
-    stopped_by_limit,
-    without_colours,
-)
+from bakeoff.toolchains.junit import LARGEST_REPORT
+from bakeoff.toolchains.outcome import TestRun, last_output, stopped_by_limit
 from bakeoff.toolchains.tracks import Track
 
 LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=2048, output_kb=4096)
@@ -67,9 +57,7 @@ _MANAGERS = {
     "YARN_NODE_LINKER": "node-modules",  # a folder can be linked into each trial; Plug'n'Play cannot
 }
 _COMPILERS = {"GOTOOLCHAIN": "local", "GOPROXY": "off", "CARGO_NET_OFFLINE": "true"}
-_PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 _DESCRIPTIVE = ("name", "description", "version", "author", "contributors", "keywords", "repository")
-_TESTS_BY_SCRIPT = re.compile(r"(?:corepack\s+)?(?:yarn|pnpm)(?:\s+run)?\s+test")
 _NAME = "exercise"
 
 
@@ -124,7 +112,7 @@ class CommandRunner:
         return await self._run(test, files, installed, seconds)
 
     async def _run(self, test: str, files: Mapping[str, str], installed: Path | None, seconds: float) -> TestRun:
-        report = _Report.wanted(test, self.track, files)
+        report = CommandReport.wanted(test, self.track, files)
         async with open_place() as place:
             put_files(place, {name: text.encode() for name, text in files.items()})
             if installed is not None:
@@ -208,7 +196,7 @@ def _bring(installed: Path, place: Place) -> None:
 
 def without_package_names(files: Mapping[str, str]) -> dict[str, str]:
     """Give all exercises of a track the same package name and no description, so that they share an installation."""
-    manifest = _json_object(files.get("package.json", ""))
+    manifest = json_object(files.get("package.json", ""))
     name = manifest.get("name")
     if not isinstance(name, str):
         return dict(files)
@@ -217,14 +205,6 @@ def without_package_names(files: Mapping[str, str]) -> dict[str, str]:
     if "yarn.lock" in files:
         changed["yarn.lock"] = files["yarn.lock"].replace(f"{name}@workspace:", f"{_NAME}@workspace:")
     return changed
-
-
-def _json_object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 async def _registry_settings() -> dict[str, str]:
@@ -244,75 +224,3 @@ async def _registry_settings() -> dict[str, str]:
 def _offline_settings(installed: Path | None) -> dict[str, str]:
     settings = {**_MANAGERS, "COREPACK_ENABLE_NETWORK": "0", "YARN_ENABLE_NETWORK": "0", "CI": "1"}
     return settings | ({} if installed is None else {"COREPACK_HOME": str(installed / "corepack")})
-
-
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """The report of each test, if the command can be made to write one. Without it the command counts as one test."""
-
-    command: str
-    file: str
-    env: Mapping[str, str]
-
-    @classmethod
-    def wanted(cls, command: str, track: Track, files: Mapping[str, str]) -> "_Report":
-        name = f"report-{secrets.token_hex(8)}"
-        if track.runner == "pytest":
-            return cls(command, f"{name}.xml", {**_PYTEST, "PYTEST_ADDOPTS": f"--junitxml={name}.xml"})
-        if track.runner == "jest" and _TESTS_BY_SCRIPT.fullmatch(command) and _script_is_jest(files):
-            return cls(f"{command} --ci --json --outputFile={name}.json", f"{name}.json", {})
-        return cls(command, f"{name}.none", {})
-
-    def check(self, command: str, done: Completed, written: bytes | None) -> TestRun:
-        tests = self._tests(written)
-        words = without_colours(last_output(done))
-        if not tests:
-            state: TestState = "passed" if done.ok else "failed"
-            tests = [TestOutcome(name=command, state=state, message="" if done.ok else words, seconds=done.seconds)]
-        failed = any(test.state == "failed" for test in tests)
-        error = None if done.ok or failed else f"`{command}` ended with exit code {done.exit_code}: {words}"
-        tampered = "a test failed, but the command ended with 0" if done.ok and failed else None
-        return TestRun(tests=tuple(tests), error=error, seconds=done.seconds, tampered=tampered)
-
-    def _tests(self, written: bytes | None) -> list[TestOutcome]:
-        if written is None:
-            return []
-        text = written.decode(errors="replace")
-        try:
-            return read_junit(text) if self.file.endswith(".xml") else _read_jest(text)
-        except ValueError:  # not the runner's report: only the exit code is left
-            return []
-
-
-def _script_is_jest(files: Mapping[str, str]) -> bool:
-    scripts = _json_object(files.get("package.json", "")).get("scripts")
-    return isinstance(scripts, dict) and re.match(r"jest\b", str(scripts.get("test"))) is not None
-
-
-class _JestTest(BaseModel):
-    ancestorTitles: list[str]
-    title: str
-    status: str
-    failureMessages: list[str] = []
-
-
-class _JestFile(BaseModel):
-    assertionResults: list[_JestTest]
-
-
-class _JestReport(BaseModel):
-    testResults: list[_JestFile]
-
-
-def _read_jest(text: str) -> list[TestOutcome]:
-    """Read Jest's own JSON report. Raise `ValueError` if it is none."""
-    tests = [test for file in _JestReport.model_validate_json(text).testResults for test in file.assertionResults]
-    states: dict[str, TestState] = {"passed": "passed", "failed": "failed"}
-    return [
-        TestOutcome(
-            name=" > ".join([*test.ancestorTitles, test.title]),
-            state=states.get(test.status, "skipped"),
-            message=without_colours("\n".join(text.split("\n    at ")[0] for text in test.failureMessages))[:4000],
-        )
-        for test in tests
-    ]

@@ -1,0 +1,181 @@
+"""Make a track's test command report each test, and read what it reports.
+
+The report comes from where the candidate is, so a candidate can forge it. It shows, though, that tests ran: the exit
+code is also 0 if an answer ends the process before the first of them.
+"""
+
+import json
+import re
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel
+
+from bakeoff.protocols import Completed
+from bakeoff.toolchains.junit import read_junit
+from bakeoff.toolchains.outcome import TestOutcome, TestRun, TestState, last_output, without_colours
+from bakeoff.toolchains.tracks import CPP, GO, RUST, Track
+
+Reader = Callable[[str], list[TestOutcome]]
+"""Reads the tests of a report. Raises `ValueError` if it is none."""
+
+_MESSAGE = 4000  # characters
+_PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+_TESTS_BY_SCRIPT = re.compile(r"(?:(?:corepack\s+)?(?:yarn|pnpm)|(npm))(?:\s+run)?\s+test")
+_JEST_SCRIPT = re.compile(r"(?:corepack\s+)?(?:(?:yarn|pnpm)\s+)?jest\b")
+_RUST_TEST = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b", re.MULTILINE)
+_RUST_MESSAGE = re.compile(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", re.MULTILINE | re.DOTALL)
+_CATCH_PASSED = re.compile(r"^All tests passed \(.* in (\d+) test cases?\)", re.MULTILINE)
+_CATCH_FAILED = re.compile(r"^test cases: +(\d+) +\|", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandReport:
+    """The report of each test, if the command can be made to write one. Without it the command counts as one test."""
+
+    command: str
+    file: str
+    read: Reader = lambda _text: []
+    env: Mapping[str, str] = field(default_factory=dict)
+    required: bool = False  # a run without a report is no run
+
+    @classmethod
+    def wanted(cls, command: str, track: Track, files: Mapping[str, str]) -> "CommandReport":
+        name = f"report-{secrets.token_hex(8)}"
+        if command in _PRINTED:
+            printing, read = _PRINTED[command]
+            return cls(f"( {printing} ) > {name}.txt", f"{name}.txt", read, required=True)
+        if track.runner == "pytest":
+            env = {**_PYTEST, "PYTEST_ADDOPTS": f"--junitxml={name}.xml"}
+            return cls(command, f"{name}.xml", read_junit, env)
+        by_script = _TESTS_BY_SCRIPT.fullmatch(command)
+        if by_script and _script_is_jest(files):
+            arguments = f"--ci --json --outputFile={name}.json"
+            return cls(f"{command} {'-- ' if by_script[1] else ''}{arguments}", f"{name}.json", _read_jest)
+        return cls(command, f"{name}.none")
+
+    def check(self, command: str, done: Completed, written: bytes | None) -> TestRun:
+        """Return the tests that ran, by the report and the exit code."""
+        text = (written or b"").decode(errors="replace")
+        tests = self._tests(text)
+        words = without_colours(f"{text[-_MESSAGE:]}\n{last_output(done)}" if self.required else last_output(done))
+        if not tests and self.required:
+            said = f"`{command}` ended with exit code {done.exit_code} before any test: {words}"
+            return TestRun(error=said[:_MESSAGE], seconds=done.seconds)
+        if not tests:
+            state: TestState = "passed" if done.ok else "failed"
+            tests = [TestOutcome(name=command, state=state, message="" if done.ok else words, seconds=done.seconds)]
+        failed = any(test.state == "failed" for test in tests)
+        error = None if done.ok or failed else f"`{command}` ended with exit code {done.exit_code}: {words}"
+        tampered = "a test failed, but the command ended with 0" if done.ok and failed else None
+        return TestRun(tests=tuple(tests), error=error, seconds=done.seconds, tampered=tampered)
+
+    def _tests(self, text: str) -> list[TestOutcome]:
+        try:
+            return self.read(text)
+        except ValueError:  # not the runner's report: only the exit code is left
+            return []
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Return the JSON object in a text; an empty one if it has none."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+# --- Jest ---------------------------------------------------------------------------------------------------------
+
+
+def _script_is_jest(files: Mapping[str, str]) -> bool:
+    scripts = json_object(files.get("package.json", "")).get("scripts")
+    return isinstance(scripts, dict) and _JEST_SCRIPT.match(str(scripts.get("test"))) is not None
+
+
+class _JestTest(BaseModel):
+    ancestorTitles: list[str]
+    title: str
+    status: str
+    failureMessages: list[str] = []
+
+
+class _JestFile(BaseModel):
+    assertionResults: list[_JestTest]
+
+
+class _JestReport(BaseModel):
+    testResults: list[_JestFile]
+
+
+def _read_jest(text: str) -> list[TestOutcome]:
+    tests = [test for file in _JestReport.model_validate_json(text).testResults for test in file.assertionResults]
+    states: dict[str, TestState] = {"passed": "passed", "failed": "failed"}
+    return [
+        TestOutcome(
+            name=" > ".join([*test.ancestorTitles, test.title]),
+            state=states.get(test.status, "skipped"),
+            message=_message(text.split("\n    at ")[0] for text in test.failureMessages),
+        )
+        for test in tests
+    ]
+
+
+# --- compiled languages -------------------------------------------------------------------------------------------
+
+
+def _read_go(text: str) -> list[TestOutcome]:
+    """Read the events of `go test -json`. A test that began and did not end is none."""
+    states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+    printed, ended = defaultdict[str, list[str]](list), dict[str, TestState]()
+    for event in map(json_object, text.splitlines()):
+        name, action = event.get("Test"), event.get("Action")
+        if not isinstance(name, str):
+            continue
+        if action == "output":
+            printed[name].append(str(event.get("Output", "")))
+        elif action in states:
+            ended[name] = states[action]
+    return [
+        TestOutcome(name=name, state=state, message=_message(printed[name]) if state == "failed" else "")
+        for name, state in ended.items()
+    ]
+
+
+def _read_rust(text: str) -> list[TestOutcome]:
+    """Read what the test programs of cargo print."""
+    states: dict[str, TestState] = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
+    messages = dict(_RUST_MESSAGE.findall(text))
+    return [
+        TestOutcome(name=name, state=states[state], message=_message([messages.get(name, "")]))
+        for name, state in _RUST_TEST.findall(text)
+    ]
+
+
+def _read_catch(text: str) -> list[TestOutcome]:
+    """Read the last line of Catch, which names no test: all test cases are one test."""
+    if passed := _CATCH_PASSED.search(text):
+        return [TestOutcome(name=f"all {passed[1]} test cases", state="passed")]
+    if failed := _CATCH_FAILED.search(text):
+        return [TestOutcome(name=f"all {failed[1]} test cases", state="failed", message=_message([text[-_MESSAGE:]]))]
+    return []
+
+
+def _message(parts: Iterable[str]) -> str:
+    return without_colours("\n".join(part.strip() for part in parts)).strip()[:_MESSAGE]
+
+
+_PRINTED: Mapping[str, tuple[str, Reader]] = MappingProxyType(
+    {
+        str(GO.command): ("go test -json ./...", _read_go),
+        # Only the tests of the exercise: an answer may have tests of its own beside its code, and in its comments.
+        str(RUST.command): ("cargo test --offline --test '*' -- --include-ignored", _read_rust),
+        str(CPP.command): (str(CPP.command), _read_catch),
+    }
+)
+"""Commands whose output tells of each test, how they are started for that, and what reads it."""
