@@ -1,5 +1,6 @@
 """Carry out `bakeoff suite new`: write a small suite that verifies, to be changed into one's own."""
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -22,10 +23,8 @@ def new(*, name: str, framework: str, suites: Path | None) -> int:
         shutil.copytree(template, folder, copy_function=shutil.copyfile)
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror}") from error
-    flag = f" --suites {suites}" if suites else ""
+    words = ["bakeoff", "verify", *(["--suites", str(suites)] if suites else []), "--suite", name, "--watch"]
     for path in sorted(folder.iterdir()):
         out().print(f"wrote {visible(str(path))}")
-    out().print(
-        f"Check it with `bakeoff verify{visible(flag)} --suite {visible(name)} --watch`, and change it into yours."
-    )
+    out().print(f"Check it with `{visible(shlex.join(words), 1000)}`, and change it into yours.")
     return 0

@@ -95,10 +95,10 @@ def changes(answer: Mapping[str, str], case: Case | None) -> dict[str, str]:
     found = {}
     for name, text in answer.items():
         start = case.files.get(name) if case else None
-        if start is None or max(start.count("\n"), text.count("\n")) > _MOST_COMPARED:
+        before, after = (start or "").splitlines(), text.splitlines()
+        if start is None or max(len(before), len(after)) > _MOST_COMPARED:
             continue
-        lines = unified_diff(start.splitlines(), text.splitlines(), f"{name} at the start", name, lineterm="")
-        found[name] = "\n".join(lines)
+        found[name] = "\n".join(unified_diff(before, after, f"{name} at the start", name, lineterm=""))
     return found
 
 
