@@ -7,7 +7,8 @@ import pytest
 
 from bakeoff import bundled
 from bakeoff.grading.cutting import cut_tests, hide_share
-from bakeoff.grading.syntax import find_tests, parse
+from bakeoff.grading.syntax import parse
+from bakeoff.grading.written_tests import find_tests
 
 PYTHON = '''\
 import unittest

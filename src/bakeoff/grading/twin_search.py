@@ -7,8 +7,9 @@ from typing import Any
 
 from bakeoff._kernel.tasks import both
 from bakeoff.errors import InfraError
-from bakeoff.grading.syntax import Edit, TestSource, with_edits
+from bakeoff.grading.syntax import Edit, with_edits
 from bakeoff.grading.twins import FEW, Perturbation, Proposals, Twin, Twins
+from bakeoff.grading.written_tests import TestSource
 from bakeoff.toolchains.outcome import TestRun
 
 RunReference = Callable[[Mapping[str, str]], Coroutine[Any, Any, TestRun]]

@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.grading.syntax import ASSERTED, EXPECTED, GIVEN, Edit, TestSource, Value, find_tests, to_bytes, with_edits
+from bakeoff.grading.syntax import Edit, to_bytes, with_edits
+from bakeoff.grading.written_tests import ASSERTED, EXPECTED, GIVEN, TestSource, Value, find_tests
 
 FEW = 4
 """A suite with fewer twins than this is run in several pairs: with one pair, a guess would be right too often."""

@@ -8,7 +8,7 @@ import pytest
 from bakeoff.doors.exercises.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
 from bakeoff.doors.exercises.results.write import result_files
 from bakeoff.grading.audit import audit_digest
-from bakeoff.grading.syntax import find_tests
+from bakeoff.grading.written_tests import find_tests
 from bakeoff.record import TestShares
 from bakeoff.report.blocks import Table
 from bakeoff.report.run_summary import summary_table

@@ -1,0 +1,422 @@
+"""Read tests as they are written: which values and assertions stand in each, and what an assertion expects."""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from bakeoff.grading.flips import javascript_flips, python_flips
+from bakeoff.grading.syntax import (
+    PYTHON,
+    Dialect,
+    Edit,
+    Kind,
+    called_base,
+    called_name,
+    dialect_of,
+    nodes_of_tests,
+    parse,
+    python_tests,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+EXPECTED, ASSERTED, GIVEN = 0, 1, 2
+"""Ranks of a value: what an assertion expects, another part of an assertion, and anywhere else in the test."""
+
+Comparison: TypeAlias = Literal["equal", "made", "close", "part", "none"]
+"""How an assertion compares a value: exactly, within a tolerance, as a part of a text, or not at all.
+
+With "made", the value is an input of what the answer itself makes, which is expected.
+"""
+
+_COMPUTED = frozenset({"interpolation", "template_substitution"})
+_SIGNS = frozenset({"unary_operator", "unary_expression"})
+_FROM_IMPORT = re.compile(r"^[ \t]*from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]+)", re.MULTILINE)
+_RELATIVE_IMPORT = re.compile(r"import\b([^;'\"]*?)\bfrom\s*['\"]\.")
+_WRAPPED = ("parenthesized_expression", "as_expression", "satisfies_expression")
+_BUILDS = re.compile(r"(approx|[A-Z]\w*|date|time|datetime|timedelta)$")  # calls that make an expected value
+# A right answer may satisfy two bounds, two collections or two precisions, so these values are never changed.
+_TOLERANCES = frozenset({"places", "delta", "rel", "abs", "rel_tol", "abs_tol", "tolerance", "timeout"})
+_BOUNDS = re.compile(r"assert(Greater|Less|In$|Not)|toBe(Greater|Less)|toSatisfy|toBeOneOf")
+_TOLERANT = frozenset({"assertAlmostEqual", "toBeCloseTo", "approx", "isclose"})
+_PARTS = re.compile(
+    r"assert(Raises|Warns)?Regex|raises|match|search|toContain|toMatch(?!Object)|toHave(TextContent|Class|Style)"
+)
+_EXACT = re.compile(
+    r"assert\w*(Equal|Is)$|to(Be|Equal|StrictEqual|MatchObject|HaveLength|HaveValue|HaveDisplayValue|HaveAttribute|HaveProperty"
+    r"|HaveAccessibleName|HaveBeenCalledTimes|HaveBeenLastCalledWith|HaveBeenNthCalledWith|HaveReturnedWith)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A literal in a test. `role` tells where it stands, so that values of one role can stand for each other."""
+
+    start: int
+    end: int
+    text: str
+    kind: Kind
+    role: str
+    rank: int
+    comparison: Comparison = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class TestSource:
+    """One test as it is written: a function in Python, a call of `it` or `test` in JavaScript."""
+
+    __test__ = False  # keep pytest from collecting it
+
+    name: str | None
+    """The qualified name, as in `TestLeap > test_year`; None in JavaScript, where titles may be computed."""
+    title_at: int | None
+    """Where the text of the title begins, in JavaScript and if it is written out."""
+    values: tuple[Value, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    """The values of each row, if a table makes several tests out of this one."""
+    flips: tuple[Edit, ...]
+    """Edits that turn an assertion into its opposite."""
+    expects_rows: bool = False
+    """True if an assertion expects a value of the rows, which otherwise are only inputs."""
+
+
+def find_tests(path: str, text: str) -> list[TestSource]:
+    """Return the tests of a file, in the order in which they are written. A file of another language has none."""
+    dialect = dialect_of(path)
+    if dialect is None:
+        return []
+    if dialect is PYTHON:
+        root = parse(path, text)
+        own = frozenset(_imported_by_python(text))
+        return [_Reader(node, dialect, own).read_python(name) for name, node in python_tests(root)]
+    own = frozenset(name for names in _RELATIVE_IMPORT.findall(text) for name in re.findall(r"[\w$]+", names))
+    return [_Reader(node, dialect, own).read_javascript() for node in nodes_of_tests(path, text)]
+
+
+def _imported_by_python(text: str) -> Iterator[str]:
+    """Yield the names that a test file imports from the answer, or from any other module that Python does not bring."""
+    for module, names in _FROM_IMPORT.findall(text):
+        if module.partition(".")[0] not in sys.stdlib_module_names | {"pytest"}:
+            yield from re.findall(r"\w+", names)
+
+
+class _Reader:
+    """Read one test."""
+
+    def __init__(self, node: "Node", dialect: Dialect, own: frozenset[str]) -> None:
+        self.node, self.dialect, self.own = node, dialect, own
+        self.is_python = dialect is PYTHON
+        self.tables = {
+            text_of(table) if table.type == "identifier" else table.start_byte for table in self._loops(node)
+        }
+        """The tables inside of the test that a loop runs over, by name or place, if their last column is expected."""
+
+    def _loops(self, node: "Node") -> Iterator["Node"]:
+        if node.type in ("for_statement", "for_in_statement"):
+            table, body = node.child_by_field_name("right"), node.child_by_field_name("body")
+            names = _names_in(node.child_by_field_name("left"))
+            if table is not None and body is not None and len(names) > 1 and self._expects_last_of(names, body):
+                yield _bare(table)
+        for child in node.named_children:
+            yield from self._loops(child)
+
+    def _in_last_column(self, node: "Node") -> bool:
+        """Tell whether a value stands in the last column of a table that a loop in the test runs over."""
+        row, table, holder = None, node, node.parent
+        while holder is not None and (holder.type in self.dialect.containers or holder.type in _WRAPPED):
+            if holder.type not in _WRAPPED:
+                row = table if table.type in self.dialect.containers else None
+            table, holder = holder, holder.parent
+        if row is None or holder is None or not row.named_children:
+            return False
+        name = holder.child_by_field_name("left" if self.is_python else "name")
+        looped = table.start_byte in self.tables or (name is not None and text_of(name) in self.tables)
+        return looped and row.named_children[-1].start_byte <= node.start_byte
+
+    def read_python(self, name: str) -> TestSource:
+        tables = [
+            rows
+            for decorator in self.node.children
+            if decorator.type == "decorator" and "parametrize" in text_of(decorator)
+            for call in decorator.named_children
+            if (given := call.child_by_field_name("arguments")) is not None
+            for rows in given.named_children[1:2]
+        ]
+        definition = self.node.child_by_field_name("definition") or self.node
+        body = definition.child_by_field_name("body") or definition
+        rows, flips = self._rows(tables), tuple(python_flips(body))
+        given = definition.child_by_field_name("parameters")
+        expects = bool(rows) and self._expects_last_of(_names_in(given), body)
+        return TestSource(name, None, self._values(body), rows, flips, expects)
+
+    def read_javascript(self) -> TestSource:
+        given = self.node.child_by_field_name("arguments")
+        arguments = given.named_children if given is not None else []
+        title = arguments[0] if arguments and arguments[0].type in ("string", "template_string") else None
+        values = tuple(value for each in arguments[1:] for value in self._values(each))
+        flips = tuple(flip for each in arguments[1:] for flip in javascript_flips(each))
+        at = title.start_byte + 1 if title is not None else None
+        rows = self._rows(self._javascript_tables())
+        expects = bool(rows) and self._expects_last_of(self._javascript_parameters(), self.node)
+        return TestSource(None, at, values, rows, flips, expects)
+
+    def _javascript_parameters(self) -> list[str]:
+        """Return the names that a table gives values to: parameters of the test, or of the loop around it."""
+        given = self.node.child_by_field_name("arguments")
+        functions = [each for each in (given.named_children if given is not None else []) if "function" in each.type]
+        for function in functions:
+            parameters = function.child_by_field_name("parameters") or function.child_by_field_name("parameter")
+            if names := _names_in(parameters):
+                return names
+        around = self.node.parent
+        while around is not None:
+            if around.type == "for_in_statement":
+                return _names_in(around.child_by_field_name("left"))
+            if around.type == "arrow_function" and (
+                names := _names_in(around.child_by_field_name("parameters") or around.child_by_field_name("parameter"))
+            ):
+                return names
+            around = around.parent
+        return []
+
+    def _javascript_tables(self) -> list["Node"]:
+        """Return the arrays that make several tests of this one: of `it.each`, of a loop, or of `forEach`."""
+        callee = self.node.child_by_field_name("function")
+        given = callee.child_by_field_name("arguments") if callee is not None else None
+        tables = [given.named_children[0]] if given is not None and given.named_children else []
+        around = self.node.parent
+        while around is not None and around.type not in ("program",):
+            if around.type == "for_in_statement":
+                tables += [found] if (found := around.child_by_field_name("right")) is not None else []
+            elif around.type == "call_expression" and (over := around.child_by_field_name("function")) is not None:
+                looped = over.child_by_field_name("object")
+                inner = over.child_by_field_name("arguments")
+                if text_of(over.child_by_field_name("property")) == "forEach" and looped is not None:
+                    tables.append(looped)
+                elif inner is not None and inner.named_children:  # describe.each(table)(…)
+                    tables.append(inner.named_children[0])
+            around = around.parent
+        return [table for table in map(_bare, tables) if table.type == "array"]
+
+    # --------------------------------------------------------------------------------------------------- values
+
+    def _rows(self, tables: list["Node"]) -> tuple[tuple[Value, ...], ...]:
+        return tuple(
+            values for table in tables[:1] for row in table.named_children if (values := self._values(row, table=True))
+        )
+
+    def _values(self, node: "Node", *, table: bool = False) -> tuple[Value, ...]:
+        return tuple(self._walk(node, table=table))
+
+    def _walk(self, node: "Node", *, table: bool) -> Iterator[Value]:
+        if node.type in ("comment", "type_annotation", "decorator", "as_pattern_target") or _is_message(node):
+            return
+        kind = self._kind(node)
+        if kind is not None:
+            role, rank = (self._role(node), EXPECTED) if table else self._place(node)
+            if rank is not None:
+                comparison = "equal" if table else self._comparison(node, rank)
+                if comparison == "equal" and rank == EXPECTED and self._is_made_by_answer(node):
+                    comparison = "made"
+                if comparison is not None:
+                    yield Value(node.start_byte, node.end_byte, text_of(node), kind, role, rank, comparison)
+        if kind in (None, "container") or node.type == "concatenated_string":
+            for child in node.named_children:
+                key = child.type in ("property_identifier",) or (
+                    node.type == "pair" and child == node.child_by_field_name("key")
+                )
+                if not key or self.is_python:
+                    yield from self._walk(child, table=table)
+
+    def _kind(self, node: "Node") -> Kind | None:
+        """Return the kind of a literal; None for everything that is computed."""
+        if node.type in _SIGNS:
+            argument = node.child_by_field_name("argument")
+            return "number" if argument is not None and self.dialect.kinds.get(argument.type) == "number" else None
+        if node.type in self.dialect.kinds:
+            computed = any(child.type in _COMPUTED for piece in (node, *node.children) for child in piece.children)
+            return None if computed else self.dialect.kinds[node.type]
+        if node.type in self.dialect.containers:
+            return "container" if all(map(self._is_literal, node.named_children)) else None
+        return None
+
+    def _is_literal(self, node: "Node") -> bool:
+        if node.type == "pair":
+            value = node.child_by_field_name("value")
+            return value is not None and self._kind(value) is not None
+        return node.type == "comment" or self._kind(node) is not None
+
+    def _place(self, node: "Node") -> tuple[str, int | None]:
+        """Return the role and the rank of a value; no rank for the message of an assertion."""
+        return self._role(node), self._python_rank(node) if self.is_python else self._javascript_rank(node)
+
+    def _role(self, node: "Node") -> str:
+        """Return where a value stands: which argument of which call, or in which comparison or assignment."""
+        path, child, parent = "", node, node.parent
+        while parent is not None and (parent.type in self.dialect.containers or parent.type == "pair"):
+            if parent.type == "pair":
+                path = f".{text_of(parent.child_by_field_name('key'))}{path}"
+            elif parent.parent is not None and parent.parent.type in self.dialect.containers:
+                path = f"[{_index(parent, child)}]{path}"
+            child, parent = parent, parent.parent
+        if parent is None:
+            return path
+        if parent.type == "keyword_argument":
+            return f"{text_of(parent.child_by_field_name('name'))}={path}"
+        if parent.type == self.dialect.argument_lists and parent.parent is not None:
+            return f"{called_name(parent.parent)} {_index(parent, child)}{path}"
+        return f"{'=' if parent.type in self.dialect.assignments else parent.type}{path}"
+
+    def _python_rank(self, node: "Node") -> int | None:
+        calls, child, parent = 0, node, node.parent
+        if self._in_last_column(node):
+            return EXPECTED
+        if (
+            parent is not None
+            and any(each.type in ("is", "is not") for each in parent.children)
+            and node.type not in ("true", "false", "none")
+        ):
+            return None  # Python warns of `is` with a number or a text
+        while parent is not None and parent != self.node:
+            if parent.type == "assert_statement":
+                if child != parent.named_child(0):
+                    return None
+                return ASSERTED if calls else EXPECTED
+            if parent.type == "call":
+                if called_name(parent).startswith("assert") or called_name(parent) == "raises":
+                    return ASSERTED if calls else EXPECTED
+                calls += not _BUILDS.match(called_name(parent))
+            if not calls and _names_expected(parent.child_by_field_name("left")):
+                return EXPECTED
+            child, parent = parent, parent.parent
+        return GIVEN
+
+    def _javascript_rank(self, node: "Node") -> int:
+        calls, child, parent = 0, node, node.parent
+        if self._in_last_column(node):
+            return EXPECTED
+        while parent is not None and parent != self.node:
+            if parent.type == "call_expression":
+                base = called_base(parent)
+                callee = parent.child_by_field_name("function")
+                if base in ("expect", "assert"):
+                    if callee is not None and callee.type == "identifier" and base == "expect":
+                        return ASSERTED
+                    if child == parent.child_by_field_name("arguments"):
+                        return EXPECTED  # also if a helper makes what is expected out of it
+                calls += 1
+            if not calls and _names_expected(parent.child_by_field_name("name")):
+                return EXPECTED
+            child, parent = parent, parent.parent
+        return GIVEN
+
+    def _comparison(self, node: "Node", rank: int) -> Comparison | None:
+        """Return how an assertion compares a value; None if it must stay as it is."""
+        child, parent = node, node.parent
+        while parent is not None and parent != self.node:
+            if parent.type == "keyword_argument" and text_of(parent.child_by_field_name("name")) in _TOLERANCES:
+                return None
+            if rank == EXPECTED and parent.type == "comparison_operator":
+                return _compared_by_operator(parent, child)
+            if parent.type == self.dialect.calls and (found := _compared_by_call(parent, node, child)) != "none":
+                return found if rank == EXPECTED else "none"
+            child, parent = parent, parent.parent
+        return "equal" if rank == EXPECTED else "none"
+
+    def _is_made_by_answer(self, node: "Node") -> bool:
+        around = node.parent
+        while around is not None and around != self.node:
+            callee = around.child_by_field_name("constructor") or around.child_by_field_name("function")
+            if callee is not None and text_of(callee) in self.own:
+                return True
+            around = around.parent
+        return False
+
+    def _expects_last_of(self, names: list[str], body: "Node") -> bool:
+        """Tell whether an assertion in the body expects the last of these names."""
+        if not names:
+            return False
+        return any(
+            text_of(node) == names[-1]
+            and self._place(node)[1] == EXPECTED
+            and self._comparison(node, EXPECTED) == "equal"
+            for node in _identifiers(body)
+        )
+
+
+def _compared_by_operator(comparison: "Node", operand: "Node") -> Comparison | None:
+    words = {" ".join(text_of(each).split()) for each in comparison.children[1::2]}
+    if words <= {"==", "is"}:
+        return "equal"
+    is_text = operand.type in ("string", "concatenated_string") and operand == comparison.named_children[0]
+    return "part" if words == {"in"} and is_text else None
+
+
+def _compared_by_call(call: "Node", value: "Node", argument: "Node") -> Comparison | None:
+    """Return how an assertion that is a call compares a value in it; "none" if the call is no assertion."""
+    name = called_name(call)
+    if name in _TOLERANT:
+        position = next(
+            (
+                at
+                for at, each in enumerate(argument.named_children)
+                if each.start_byte <= value.start_byte < each.end_byte
+            ),
+            0,
+        )
+        return "close" if position <= (name in ("assertAlmostEqual", "isclose")) else None
+    if _BOUNDS.match(name):
+        return None
+    if name.startswith("toThrow"):
+        return "equal" if value.parent is not None and _inside(value, "new_expression", call) else "part"
+    if _PARTS.match(name):
+        return "part"
+    return "equal" if _EXACT.match(name) else "none"
+
+
+def _inside(node: "Node", kind: str, top: "Node") -> bool:
+    around = node.parent
+    while around is not None and around != top:
+        if around.type == kind:
+            return True
+        around = around.parent
+    return False
+
+
+def _identifiers(node: "Node") -> Iterator["Node"]:
+    if node.type == "identifier":
+        yield node
+    for child in node.named_children:
+        yield from _identifiers(child)
+
+
+def _names_in(pattern: "Node | None") -> list[str]:
+    """Return the names that parameters or a pattern bind, in their order."""
+    if pattern is None or pattern.type == "type_annotation":
+        return []
+    if pattern.type in ("identifier", "shorthand_property_identifier_pattern"):
+        return [text_of(pattern)]
+    return [name for child in pattern.named_children for name in _names_in(child)]
+
+
+def _is_message(node: "Node") -> bool:
+    return node.type == "keyword_argument" and text_of(node.child_by_field_name("name")) in ("msg", "reason")
+
+
+def _names_expected(name: "Node | None") -> bool:
+    return name is not None and re.match(r"expect|want|answer", text_of(name), re.IGNORECASE) is not None
+
+
+def _index(parent: "Node", child: "Node") -> int:
+    return next((number for number, each in enumerate(parent.named_children) if each == child), -1)
+
+
+def _bare(node: "Node") -> "Node":
+    """Return what stands inside `(…)` and before `as const`."""
+    while node.type in _WRAPPED and node.named_children:
+        node = node.named_children[0]
+    return node
