@@ -20,7 +20,8 @@ from bakeoff.sandbox.workspaces import open_workspace
 from bakeoff.storage.redaction import Redactor
 from bakeoff.subjects.agent_login import login_secrets
 from bakeoff.subjects.agent_program import last_words
-from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, agent_run_in, patch_in
+from bakeoff.subjects.agent_run import agent_run_in, patch_in
+from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent
 
 TOKEN = "oat01-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
 FILES = {"double.py": "def double(n): ...\n", "double_test.py": "def test_one(): ...\n"}

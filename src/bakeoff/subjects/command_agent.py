@@ -1,28 +1,26 @@
-"""Run a command-line coding agent in the trial's workspace, with a HOME of its own: `cli-agent`."""
+"""Let a command-line coding agent try a case, several times if it may, behind the meter if it can: `cli-agent`."""
 
 import asyncio
-import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, PositiveInt, ValidationError
 
-from bakeoff._kernel.clock import Clock, run_until
+from bakeoff._kernel.clock import run_until
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff.errors import InfraError, TrialError, UsageError
 from bakeoff.models.providers import known_providers
 from bakeoff.plan import Case, Files, SubjectSpec, describe, read_options
-from bakeoff.protocols import Command, Needs, Place, Resource, Sandbox, Task
-from bakeoff.record import OPENED, Step, Text, Transcript
+from bakeoff.protocols import Needs, Resource, Sandbox, Task
+from bakeoff.record import Transcript
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.programs import program_path, program_roots
-from bakeoff.sandbox.untrusted_files import matches_pattern, open_folder, write_below
+from bakeoff.sandbox.untrusted_files import matches_pattern
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.subjects.agent_definition import (
     AgentDefinition,
@@ -33,10 +31,11 @@ from bakeoff.subjects.agent_definition import (
     expand_command,
     expand_variables,
 )
+from bakeoff.subjects.agent_launch import Launch, Watch, carry_out, sandboxed
 from bakeoff.subjects.agent_login import is_address, login_files, login_secrets
-from bakeoff.subjects.agent_program import is_found_in, is_installed, last_words, try_to_start, version_of
-from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
-from bakeoff.subjects.opened_files import files_read, mark_unread
+from bakeoff.subjects.agent_program import is_found_in, is_installed, try_to_start, version_of
+from bakeoff.subjects.agent_run import AgentRun, joined, with_run
+from bakeoff.subjects.folder_changes import read_tree
 from bakeoff.toolchains.agent_packages import AgentPackages, OpenPackages
 from bakeoff.toolchains.commands import Brought
 
@@ -44,58 +43,15 @@ if TYPE_CHECKING:  # slow to import, and not every agent is metered
     from bakeoff.meter import OpenMeter, Upstream
 
 CLI_AGENT = "cli-agent"
-AGENT = "agent"
-"""The key of the `AgentRun` in a transcript's metadata."""
-
 TESTS_TOOL = "tests"
 """The tool of a task that runs the tests on `files`. It returns what they say, or None if all passed."""
 
-GRACE_SECONDS = 60.0
-"""The time that a trial has beyond the agent's own, to look at the result."""
-
-_CHANGED = "changed"
-_TAIL = 8000  # characters of output that are kept
 _NOT_FOUND = 127
-_MOST_TOUCHED = 200  # names that are kept
-_MOST_WAITING = 3600.0  # for a busy provider; a meter excuses no more
 _LONGEST_WORD = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _AGAIN = """\
 # Another try
 
 You have tried before, and the files here are what you left. The tests are right; do not change them. They say:"""
-_OWN_TESTS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-"""The agent may find the pytest of our own environment, with a plugin that no sandbox shows."""
-
-Watch = Callable[[str, Path, Tree], Awaitable[None]]
-"""Shows the changes of a folder until it is cancelled. Arguments: the trial's name, the folder, its first contents."""
-
-
-class AgentRun(FrozenModel):
-    """What an agent did, as a record stores it."""
-
-    exit_code: int = 0
-    stop: str = "exited"
-    seconds: float = 0.0
-    limit: float = 0.0
-    tries: int = 1  # that were used
-    version: str | None = None
-    metered: bool = False
-    stdout: str = ""
-    stderr: str = ""
-    last_words: str = ""  # the line of stderr, or else of stdout, that says why a failed agent ended
-    touched: tuple[str, ...] = ()
-    opened: tuple[str, ...] | None = None  # files of a treatment; None where it is not known which were opened
-    refused: dict[str, str] = {}
-    patch: str = ""
-    attack: str | None = None  # a description, where the subject is a cheat
-
-
-def agent_run_in(transcript: Transcript) -> AgentRun:
-    """Return the agent's run. A subject that is no command counts as successful."""
-    try:
-        return AgentRun.model_validate(transcript.metadata.get(AGENT) or {})
-    except ValidationError:  # written by something else
-        return AgentRun()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +72,6 @@ class CliAgentOptions(FrozenModel):
     network: bool = False
     treatment: Files = Field(default={}, description="files that are laid over the workspace")
     tries: PositiveInt = Field(default=1, description="how often it may try, each time with what the tests said")
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """One command in one workspace."""
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
-    home: Mapping[str, bytes] = field(default_factory=dict)
-    readable: tuple[Path, ...] = ()
-    network: bool = False
-    watched: tuple[str, ...] = ()  # files of the workspace of which it is noted whether they are opened
-
-    def with_packages(self, brought: Brought) -> "Launch":
-        """Return the launch of an agent that can also use packages in its workspace."""
-        return replace(self, env={**brought.env, **self.env}, readable=(*self.readable, *brought.readable))
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +211,7 @@ class CommandAgent:
     # --- one trial --------------------------------------------------------------------------------------------------
 
     async def attempt(self, task: Task) -> Transcript:
-        workspace = _sandboxed(task)
+        workspace = sandboxed(task)
         image = workspace.sandbox if isinstance(workspace.sandbox, DockerSandbox) else None
         version = await asyncio.to_thread(version_of, self.definition, image)
         brought = await self._bring_packages(task, workspace)
@@ -285,7 +225,7 @@ class CommandAgent:
 
             run = await self._work(task, workspace, launching)
             await self._check_started(run, workspace, await launching(task))
-            await self._check_unmetered(run, workspace)
+            await self._check_unmetered(run, task, workspace)
             told = Transcript(output=run.stdout, metadata={"metered": False})
         else:
             run, told = await self._metered(task, workspace, upstream, brought)
@@ -329,8 +269,8 @@ class CommandAgent:
             trial.check()
             assert run is not None, "the meter stops an agent only with an error"
             await self._check_started(run, workspace, launch)
-            if _did_nothing(run) and not trial.log.models:
-                raise self._never_asked(run)
+            if self._did_nothing(run, task) and not trial.log.models:
+                raise self._never_answered(run, trial.log.statuses)
         except TrialError as error:
             error.transcript = trial.transcript() if run is None else with_run(trial.transcript(), run)
             raise
@@ -348,11 +288,11 @@ class CommandAgent:
                 launch = replace(launch, home={})
             runs.append(await carry_out(asked, launch, self.watch, before=before, tries=self.tries))
             if len(runs) >= self.tries or runs[-1].stop != "exited":
-                return _together(runs)
+                return joined(runs)
             with task.clock.paused():  # testing is not the agent's time
                 said = await self._failed_tests(task, workspace)
             if said is None:
-                return _together(runs)
+                return joined(runs)
             asked = replace(task, prompt=f"{task.prompt}\n{_AGAIN}\n\n{said}\n")
 
     async def _failed_tests(self, task: Task, workspace: SandboxedWorkspace) -> str | None:
@@ -393,9 +333,9 @@ class CommandAgent:
                 permanent=True,
             )
 
-    async def _check_unmetered(self, run: AgentRun, workspace: SandboxedWorkspace) -> None:
+    async def _check_unmetered(self, run: AgentRun, task: Task, workspace: SandboxedWorkspace) -> None:
         """Raise if an agent did nothing and cannot even print its version: nobody sees what an unmetered one asks."""
-        if not _did_nothing(run):
+        if not self._did_nothing(run, task):
             return
         problem = (await try_to_start(self.definition, workspace.sandbox)).problem
         if problem is not None:
@@ -403,108 +343,23 @@ class CommandAgent:
             error.transcript = with_run(Transcript(output=run.stdout, metadata={"metered": False}), run)
             raise error
 
-    def _never_asked(self, run: AgentRun) -> InfraError:
-        """Return the error of an agent that ended before it asked its model anything: it was never at work."""
-        why = f": {run.last_words}" if run.last_words else ""
+    def _did_nothing(self, run: AgentRun, task: Task) -> bool:
+        """Tell whether an agent failed without a change to an answer. Many leave logs even if they never start."""
+        answer = self.files.get(task.case_id, TaskFiles()).answer
+        changed = [name for name in run.touched if not answer or matches_pattern(name, answer)]
+        return run.stop == "exited" and run.exit_code != 0 and not changed
+
+    def _never_answered(self, run: AgentRun, statuses: Iterable[int]) -> InfraError:
+        """Return the error of an agent that ended before its model answered anything: it was never at work.
+
+        `statuses` are those of the requests that the provider refused.
+        """
+        refused = ", ".join(map(str, sorted(statuses)))
+        why = f"got no answer of its model ({self.provider} answered {refused})" if refused else "never asked its model"
+        words = f": {run.last_words}" if run.last_words else ""
         return InfraError(
-            f"`{self.definition.command[0]}` never asked its model, and ended with exit code {run.exit_code}{why}",
-            permanent=True,
+            f"`{self.definition.command[0]}` {why}, and ended with exit code {run.exit_code}{words}", permanent=True
         )
-
-
-def _did_nothing(run: AgentRun) -> bool:
-    return run.stop == "exited" and run.exit_code != 0 and not run.touched
-
-
-def _together(runs: Sequence[AgentRun]) -> AgentRun:
-    """Return several tries as one run: its end is that of the last, and its changes are those of all."""
-    if len(runs) == 1:
-        return runs[0]
-    opened = [run.opened for run in runs if run.opened is not None]
-    return runs[-1].model_copy(
-        update={
-            "tries": len(runs),
-            "seconds": round(sum(run.seconds for run in runs), 3),
-            "opened": tuple(sorted({name for names in opened for name in names})) if opened else None,
-            "stdout": "\n".join(f"(try {number})\n{run.stdout}" for number, run in enumerate(runs, 1))[-_TAIL:],
-        }
-    )
-
-
-async def carry_out(
-    task: Task, launch: Launch, watch: Watch | None = None, *, before: Tree | None = None, tries: int = 1
-) -> AgentRun:
-    """Run a command in the trial's workspace within the agent's time. When this returns, none of its processes is
-    alive.
-
-    `before` is the folder that changes are relative to, by default as it is now. Each of several `tries` has its share
-    of the time.
-    """
-    workspace = _sandboxed(task)
-    limit = max(1.0, (task.limits.attempt_seconds - GRACE_SECONDS) / tries)
-    await asyncio.to_thread(put_home, workspace.place, launch.home)
-    began = before if before is not None else await asyncio.to_thread(read_tree, workspace.folder)
-    # Showing changes reads every file, so that nothing could be told of what the agent read.
-    watched = () if watch else launch.watched
-    noticed = await asyncio.to_thread(mark_unread, workspace.folder, watched)
-    waited = task.clock.waited_so_far
-    time_up = asyncio.Event()
-    command = Command(
-        launch.argv,
-        workspace.place,
-        limit + _MOST_WAITING,
-        workspace.limits,
-        env={**_OWN_TESTS, **launch.env},
-        network=launch.network,
-        readable=launch.readable,
-        time_up=time_up,
-    )
-    watching = watch(f"{task.subject}, {task.case_id}", workspace.folder, began) if watch else None
-    async with _beside(_count_down(task.clock, limit, time_up)), _beside(watching):
-        done = await workspace.sandbox.run(command)
-    own_seconds = max(0.0, done.seconds - (task.clock.waited_so_far - waited))
-    for folder in (workspace.place.home, workspace.place.tmp, workspace.folder):
-        await asyncio.to_thread(_make_readable, folder)
-    opened = await asyncio.to_thread(files_read, workspace.folder, watched) if noticed else None
-    after = await asyncio.to_thread(read_tree, workspace.folder, began.files)
-    changes = changes_between(began, after)
-    stdout, stderr = _tail(done.stdout), _tail(done.stderr)
-    return AgentRun(
-        exit_code=done.exit_code,
-        stop=done.stop,
-        seconds=round(own_seconds, 3),
-        limit=limit,
-        stdout=stdout,
-        stderr=stderr,
-        last_words="" if done.ok else last_words(stderr) or last_words(stdout),
-        touched=changes.weightiest(_MOST_TOUCHED),
-        opened=opened,
-        refused={name: after.refused[name] for name in changes.refused[:50]},
-        patch=changes.patch,
-    )
-
-
-@asynccontextmanager
-async def _beside(work: Awaitable[None] | None) -> AsyncIterator[None]:
-    """Do some work, if there is any, until the block ends."""
-    working = None if work is None else asyncio.ensure_future(work)
-    try:
-        yield
-    finally:
-        if working is not None:
-            working.cancel()
-            with contextlib.suppress(asyncio.CancelledError, OSError, InfraError):
-                await working
-
-
-async def _count_down(clock: Clock, limit: float, time_up: asyncio.Event) -> None:
-    """Set the event when the agent's time is up. Waiting for a busy provider does not count."""
-    loop = asyncio.get_running_loop()
-    end, left = loop.time() + limit - clock.waited_so_far, limit
-    while left > 0:
-        await asyncio.sleep(left)
-        left = end + clock.waited_so_far - loop.time()
-    time_up.set()
 
 
 def _check_length(words: Iterable[str]) -> None:
@@ -514,55 +369,3 @@ def _check_length(words: Iterable[str]) -> None:
             "instructions, the track's AGENTS.md or CLAUDE.md, or --custom-instruction",
             permanent=True,
         )
-
-
-def _make_readable(folder: Path) -> None:
-    """Restore a folder that the agent has made unreadable, replaced or removed."""
-    place = folder.parent
-    if os.geteuid() != 0 and place.is_dir() and not place.is_symlink():
-        place.chmod(0o700)  # only root runs agents as another user
-    if folder.is_symlink() or not folder.is_dir():
-        folder.unlink(missing_ok=True)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    elif os.geteuid() != 0:
-        folder.chmod(0o700)
-
-
-def put_home(place: Place, files: Mapping[str, bytes]) -> None:
-    """Write files into the agent's HOME that only its user may read."""
-    if not files:
-        return
-    with open_folder(place.home) as home:
-        for name, content in files.items():
-            if problem := write_below(home, name, content, 0o600, place.uid):
-                raise InfraError(f"{name!r} cannot be put into the agent's HOME: it {problem}")
-
-
-def with_run(transcript: Transcript, run: AgentRun) -> Transcript:
-    """Return the transcript with the agent's output and changes as its last step."""
-    kept = run.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr", "patch", "opened"})
-    said = [("printed", run.stdout), ("printed to stderr", run.stderr), (_CHANGED, run.patch)]
-    parts = tuple(Text(text=f"{what}:\n{text}") for what, text in said if text.strip())
-    steps = (*transcript.steps, Step(parts=parts, seconds=run.seconds)) if parts else transcript.steps
-    opened = {} if run.opened is None else {OPENED: list(run.opened)}
-    return transcript.model_copy(update={"steps": steps, "metadata": {**transcript.metadata, AGENT: kept, **opened}})
-
-
-def patch_in(transcript: Transcript) -> str:
-    """Return the agent's changes from the last step."""
-    last = transcript.steps[-1].parts if transcript.steps else ()
-    head = f"{_CHANGED}:\n"
-    texts = [part.text for part in last if isinstance(part, Text) and part.text.startswith(head)]
-    return texts[-1].removeprefix(head) if texts else ""
-
-
-def _tail(output: bytes) -> str:
-    text = output.decode(errors="replace")
-    return text if len(text) <= _TAIL else f"…{text[-_TAIL:]}"
-
-
-def _sandboxed(task: Task) -> SandboxedWorkspace:
-    workspace = task.workspace
-    if not isinstance(workspace, SandboxedWorkspace):
-        raise InfraError("an agent needs a sandboxed workspace", permanent=True)
-    return workspace

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.record import Verdict
-from bakeoff.subjects.command_agent import agent_run_in
+from bakeoff.subjects.agent_run import agent_run_in
 
 from ...models.loopback import Act, Loopback
 from .exercise_runs import CANARY, carried_out, outcome, planned
@@ -146,7 +146,7 @@ async def test_what_an_agents_model_said_is_replayed_without_a_provider(
 @pytest.mark.parametrize(
     ("script", "verdict"),
     [
-        ("echo 'No auth type is selected.' >&2; exit 1", Verdict.INFRA),
+        ("echo log > .asking.log; echo 'No auth type is selected.' >&2; exit 1", Verdict.INFRA),
         ("echo 'x = 1' > double.py; exit 1", Verdict.FAIL),  # it was at work, whatever it left
         ("exit 0", Verdict.FAIL),
         (f"{ASKING}\nrm -f double.py; exit 1", Verdict.FAIL),
@@ -168,3 +168,17 @@ async def test_an_agent_that_fails_before_it_asks_its_model_never_started(
         assert record.failure.message == (
             "`sh` never asked its model, and ended with exit code 1: No auth type is selected."
         )
+
+
+async def test_an_agent_whose_model_is_refused_is_not_said_to_have_asked_nothing(
+    track: Path, tmp_path: Path, provider: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+    provider.then(Act(status=404))
+    asking = f"set -e\n{ASKING}"
+    plan = planned(track, "asking", agent_files=[agent_file(tmp_path, "asking", asking, **METERED)], wanted=["double"])
+    [record] = (await carried_out(plan, tmp_path)).values()
+    assert record.verdict is Verdict.INFRA, (record.failure, record.scores)
+    assert record.failure is not None
+    assert record.failure.message.startswith("`sh` got no answer of its model (openai answered 404), and ended with")

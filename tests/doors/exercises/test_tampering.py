@@ -7,7 +7,7 @@ import pytest
 
 from bakeoff.doors.exercises.tampering import find_tampering
 from bakeoff.record import Verdict
-from bakeoff.subjects.command_agent import AgentRun
+from bakeoff.subjects.agent_run import AgentRun
 from bakeoff.subjects.folder_changes import patch_of
 from bakeoff.toolchains.outcome import TestRun
 

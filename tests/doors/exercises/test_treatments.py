@@ -16,7 +16,8 @@ from bakeoff.record import Verdict
 from bakeoff.report.summary import tallied
 from bakeoff.report.terminal import print_blocks
 from bakeoff.report.treatments import treatment_effects, treatment_section
-from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, agent_run_in
+from bakeoff.subjects.agent_run import agent_run_in
+from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent
 from bakeoff.subjects.opened_files import files_read, mark_unread
 
 from .exercise_runs import SOLVE, carried_out, planned

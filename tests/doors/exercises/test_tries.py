@@ -7,7 +7,7 @@ import pytest
 from bakeoff.doors.exercises.tries import tries_section
 from bakeoff.record import Record, Verdict
 from bakeoff.report.terminal import print_blocks
-from bakeoff.subjects.command_agent import agent_run_in, patch_in
+from bakeoff.subjects.agent_run import agent_run_in, patch_in
 
 from .exercise_runs import SOLVE, carried_out, outcome, planned, said
 from .small_tracks import agent_file, overwrite

@@ -12,7 +12,8 @@ from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.plan import Case, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import Transcript
-from bakeoff.subjects.command_agent import Launch, carry_out, with_run
+from bakeoff.subjects.agent_launch import Launch, carry_out
+from bakeoff.subjects.agent_run import with_run
 
 _UNFIT = "it did nothing: the attack is one on another language"
 

@@ -20,7 +20,8 @@ from bakeoff.grading.cases import graded_case
 from bakeoff.grading.cutting import hide_share
 from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.subjects.agent_definition import AgentDefinition
-from bakeoff.subjects.command_agent import CLI_AGENT, GRACE_SECONDS
+from bakeoff.subjects.agent_launch import GRACE_SECONDS
+from bakeoff.subjects.command_agent import CLI_AGENT
 from bakeoff.toolchains.commands import split_command
 from bakeoff.toolchains.tracks import own_command, starts_processes
 

@@ -14,7 +14,7 @@ from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.grades import Grade, first_line, grade_answer, share_metadata, shorten
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Failure, Score
-from bakeoff.subjects.command_agent import AgentRun, agent_run_in, patch_in
+from bakeoff.subjects.agent_run import AgentRun, agent_run_in, patch_in
 from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.tracks import is_protected_name
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from bakeoff.grading.cases import GradedCase
-from bakeoff.subjects.command_agent import AgentRun
+from bakeoff.subjects.agent_run import AgentRun
 from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.tracks import is_protected_name, matches
 

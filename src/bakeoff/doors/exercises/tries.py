@@ -12,7 +12,8 @@ from bakeoff.plan import Case, Plan
 from bakeoff.protocols import Tool
 from bakeoff.record import Record, Verdict
 from bakeoff.report.blocks import Column, Datum, Quote, Section, Table, Value
-from bakeoff.subjects.command_agent import TESTS_TOOL, agent_run_in
+from bakeoff.subjects.agent_run import agent_run_in
+from bakeoff.subjects.command_agent import TESTS_TOOL
 from bakeoff.toolchains.outcome import TestRun
 
 _MOST_FAILURES = 20

@@ -24,11 +24,11 @@ from bakeoff.record import (
 )
 from bakeoff.report.formatting import shown, visible
 from bakeoff.report.html.render import NAME
+from bakeoff.subjects.agent_run import stderr_in
 
 Json = dict[str, Any]
 
 _MOST_COMPARED = 4000  # lines of a file that are compared with the start: the time grows with their square
-_STDERR = "printed to stderr:\n"  # what an agent printed is text of its last step
 _STDERR_LINES = 20
 _HANDS_IN = "ResultWrite"  # the tool that component suites hand their answer in with; the first call counts
 _TEST_LIST = TypeAdapter(list[TestResult])
@@ -131,9 +131,7 @@ def _test(test: TestResult) -> Json:
 
 def _last_stderr(transcript: Transcript) -> str | None:
     """Return the last lines that an agent printed to stderr."""
-    last = transcript.steps[-1].parts if transcript.steps else ()
-    texts = (part.text for part in last if isinstance(part, Text) and part.text.startswith(_STDERR))
-    text = next(texts, "").removeprefix(_STDERR).strip()
+    text = stderr_in(transcript).strip()
     return shown("\n".join(text.splitlines()[-_STDERR_LINES:]))
 
 

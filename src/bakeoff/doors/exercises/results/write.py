@@ -25,7 +25,7 @@ from bakeoff.doors.treatments import treated_name
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.summary import is_control
-from bakeoff.subjects.command_agent import agent_run_in
+from bakeoff.subjects.agent_run import agent_run_in
 
 BENCHMARK_VERSION = "1"
 NO_PROVIDER = "none"

@@ -1,0 +1,158 @@
+"""Start one command in the workspace of a trial, with a HOME of its own, and look at what it did there."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bakeoff._kernel.clock import Clock
+from bakeoff.errors import InfraError
+from bakeoff.protocols import Command, Place, Task
+from bakeoff.sandbox.untrusted_files import open_folder, write_below
+from bakeoff.sandbox.workspaces import SandboxedWorkspace
+from bakeoff.subjects.agent_program import last_words
+from bakeoff.subjects.agent_run import LONGEST_OUTPUT, AgentRun
+from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
+from bakeoff.subjects.opened_files import files_read, mark_unread
+from bakeoff.toolchains.commands import Brought
+
+GRACE_SECONDS = 60.0
+"""The time that a trial has beyond the agent's own, to look at the result."""
+
+_MOST_TOUCHED = 200  # names that are kept
+_MOST_WAITING = 3600.0  # for a busy provider; a meter excuses no more
+_OWN_TESTS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""The agent may find the pytest of our own environment, with a plugin that no sandbox shows."""
+
+Watch = Callable[[str, Path, Tree], Awaitable[None]]
+"""Shows the changes of a folder until it is cancelled. Arguments: the trial's name, the folder, its first contents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One command in one workspace."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    home: Mapping[str, bytes] = field(default_factory=dict)
+    readable: tuple[Path, ...] = ()
+    network: bool = False
+    watched: tuple[str, ...] = ()  # files of the workspace of which it is noted whether they are opened
+
+    def with_packages(self, brought: Brought) -> "Launch":
+        """Return the launch of an agent that can also use packages in its workspace."""
+        return replace(self, env={**brought.env, **self.env}, readable=(*self.readable, *brought.readable))
+
+
+async def carry_out(
+    task: Task, launch: Launch, watch: Watch | None = None, *, before: Tree | None = None, tries: int = 1
+) -> AgentRun:
+    """Run a command in the trial's workspace within the agent's time. When this returns, none of its processes is
+    alive.
+
+    `before` is the folder that changes are relative to, by default as it is now. Each of several `tries` has its share
+    of the time.
+    """
+    workspace = sandboxed(task)
+    limit = max(1.0, (task.limits.attempt_seconds - GRACE_SECONDS) / tries)
+    await asyncio.to_thread(put_home, workspace.place, launch.home)
+    began = before if before is not None else await asyncio.to_thread(read_tree, workspace.folder)
+    # Showing changes reads every file, so that nothing could be told of what the agent read.
+    watched = () if watch else launch.watched
+    noticed = await asyncio.to_thread(mark_unread, workspace.folder, watched)
+    waited = task.clock.waited_so_far
+    time_up = asyncio.Event()
+    command = Command(
+        launch.argv,
+        workspace.place,
+        limit + _MOST_WAITING,
+        workspace.limits,
+        env={**_OWN_TESTS, **launch.env},
+        network=launch.network,
+        readable=launch.readable,
+        time_up=time_up,
+    )
+    watching = watch(f"{task.subject}, {task.case_id}", workspace.folder, began) if watch else None
+    async with _beside(_count_down(task.clock, limit, time_up)), _beside(watching):
+        done = await workspace.sandbox.run(command)
+    own_seconds = max(0.0, done.seconds - (task.clock.waited_so_far - waited))
+    for folder in (workspace.place.home, workspace.place.tmp, workspace.folder):
+        await asyncio.to_thread(_make_readable, folder)
+    opened = await asyncio.to_thread(files_read, workspace.folder, watched) if noticed else None
+    after = await asyncio.to_thread(read_tree, workspace.folder, began.files)
+    changes = changes_between(began, after)
+    stdout, stderr = _tail(done.stdout), _tail(done.stderr)
+    return AgentRun(
+        exit_code=done.exit_code,
+        stop=done.stop,
+        seconds=round(own_seconds, 3),
+        limit=limit,
+        stdout=stdout,
+        stderr=stderr,
+        last_words="" if done.ok else last_words(stderr) or last_words(stdout),
+        touched=changes.weightiest(_MOST_TOUCHED),
+        opened=opened,
+        refused={name: after.refused[name] for name in changes.refused[:50]},
+        patch=changes.patch,
+    )
+
+
+@asynccontextmanager
+async def _beside(work: Awaitable[None] | None) -> AsyncIterator[None]:
+    """Do some work, if there is any, until the block ends."""
+    working = None if work is None else asyncio.ensure_future(work)
+    try:
+        yield
+    finally:
+        if working is not None:
+            working.cancel()
+            with contextlib.suppress(asyncio.CancelledError, OSError, InfraError):
+                await working
+
+
+async def _count_down(clock: Clock, limit: float, time_up: asyncio.Event) -> None:
+    """Set the event when the agent's time is up. Waiting for a busy provider does not count."""
+    loop = asyncio.get_running_loop()
+    end, left = loop.time() + limit - clock.waited_so_far, limit
+    while left > 0:
+        await asyncio.sleep(left)
+        left = end + clock.waited_so_far - loop.time()
+    time_up.set()
+
+
+def _make_readable(folder: Path) -> None:
+    """Restore a folder that the agent has made unreadable, replaced or removed."""
+    place = folder.parent
+    if os.geteuid() != 0 and place.is_dir() and not place.is_symlink():
+        place.chmod(0o700)  # only root runs agents as another user
+    if folder.is_symlink() or not folder.is_dir():
+        folder.unlink(missing_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    elif os.geteuid() != 0:
+        folder.chmod(0o700)
+
+
+def put_home(place: Place, files: Mapping[str, bytes]) -> None:
+    """Write files into the agent's HOME that only its user may read."""
+    if not files:
+        return
+    with open_folder(place.home) as home:
+        for name, content in files.items():
+            if problem := write_below(home, name, content, 0o600, place.uid):
+                raise InfraError(f"{name!r} cannot be put into the agent's HOME: it {problem}")
+
+
+def _tail(output: bytes) -> str:
+    text = output.decode(errors="replace")
+    return text if len(text) <= LONGEST_OUTPUT else f"…{text[-LONGEST_OUTPUT:]}"
+
+
+def sandboxed(task: Task) -> SandboxedWorkspace:
+    """Return the workspace of a task. Raise `InfraError` if it has none with a sandbox."""
+    workspace = task.workspace
+    if not isinstance(workspace, SandboxedWorkspace):
+        raise InfraError("an agent needs a sandboxed workspace", permanent=True)
+    return workspace

@@ -1,0 +1,88 @@
+"""Keep what a command-line agent did: its end, its output and its changes, in the transcript of its trial."""
+
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.record import OPENED, Step, Text, Transcript
+
+AGENT = "agent"
+"""The key of the `AgentRun` in a transcript's metadata."""
+
+LONGEST_OUTPUT = 8000
+"""Characters of an agent's stdout and stderr that are kept, each."""
+
+_CHANGED, _STDOUT, _STDERR = "changed", "printed", "printed to stderr"
+
+
+class AgentRun(FrozenModel):
+    """What an agent did, as a record stores it."""
+
+    exit_code: int = 0
+    stop: str = "exited"
+    seconds: float = 0.0
+    limit: float = 0.0
+    tries: int = 1  # that were used
+    version: str | None = None
+    metered: bool = False
+    stdout: str = ""
+    stderr: str = ""
+    last_words: str = ""  # the line of stderr, or else of stdout, that says why a failed agent ended
+    touched: tuple[str, ...] = ()
+    opened: tuple[str, ...] | None = None  # files of a treatment; None where it is not known which were opened
+    refused: dict[str, str] = {}
+    patch: str = ""
+    attack: str | None = None  # a description, where the subject is a cheat
+
+
+def agent_run_in(transcript: Transcript) -> AgentRun:
+    """Return the agent's run. A subject that is no command counts as successful."""
+    try:
+        return AgentRun.model_validate(transcript.metadata.get(AGENT) or {})
+    except ValidationError:  # written by something else
+        return AgentRun()
+
+
+def joined(runs: Sequence[AgentRun]) -> AgentRun:
+    """Return several tries as one run: its end is that of the last, and its changes are those of all."""
+    if len(runs) == 1:
+        return runs[0]
+    opened = [run.opened for run in runs if run.opened is not None]
+    return runs[-1].model_copy(
+        update={
+            "tries": len(runs),
+            "seconds": round(sum(run.seconds for run in runs), 3),
+            "opened": tuple(sorted({name for names in opened for name in names})) if opened else None,
+            "stdout": "\n".join(f"(try {number})\n{run.stdout}" for number, run in enumerate(runs, 1))[
+                -LONGEST_OUTPUT:
+            ],
+        }
+    )
+
+
+def with_run(transcript: Transcript, run: AgentRun) -> Transcript:
+    """Return the transcript with the agent's output and changes as its last step."""
+    kept = run.model_dump(mode="json", exclude_defaults=True, exclude={"stdout", "stderr", "patch", "opened"})
+    said = [(_STDOUT, run.stdout), (_STDERR, run.stderr), (_CHANGED, run.patch)]
+    parts = tuple(Text(text=f"{what}:\n{text}") for what, text in said if text.strip())
+    steps = (*transcript.steps, Step(parts=parts, seconds=run.seconds)) if parts else transcript.steps
+    opened = {} if run.opened is None else {OPENED: list(run.opened)}
+    return transcript.model_copy(update={"steps": steps, "metadata": {**transcript.metadata, AGENT: kept, **opened}})
+
+
+def patch_in(transcript: Transcript) -> str:
+    """Return the agent's changes from the last step."""
+    return _text_in(transcript, _CHANGED)
+
+
+def stderr_in(transcript: Transcript) -> str:
+    """Return what the agent printed to stderr, from the last step."""
+    return _text_in(transcript, _STDERR)
+
+
+def _text_in(transcript: Transcript, what: str) -> str:
+    last = transcript.steps[-1].parts if transcript.steps else ()
+    head = f"{what}:\n"
+    texts = [part.text for part in last if isinstance(part, Text) and part.text.startswith(head)]
+    return texts[-1].removeprefix(head) if texts else ""
