@@ -1,12 +1,12 @@
 """Carry out `bakeoff mcp evaluate`: every suite of a configuration in turn."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bakeoff.cli.console import out, say
-from bakeoff.cli.dry_run import print_dry_run
+from bakeoff.cli.console import out, print_json, say
+from bakeoff.cli.dry_run import plan_json, print_plan
 from bakeoff.cli.flags import DecisionFlags, EndingFlags, EvaluationFlags, PlanFlags
 from bakeoff.cli.run_plan import PASSED, EndedRun, check_plan, conclude, run_checked
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
@@ -32,8 +32,7 @@ def evaluate(
     if problems := [problem for selected in suites for problem in selected.plan.problems()]:
         raise PlanError(problems)  # before any server is started
     if flags.dry_run:
-        for selected in suites:
-            _print_plan(selected, options, ending)
+        _print_plans(suites, options, as_json=ending.as_json)
         return PASSED
     ended: dict[str, EndedRun] = {}
     for selected in suites:
@@ -66,13 +65,28 @@ def _prepare(selected: SelectedSuite, *, alone: bool) -> SelectedSuite | None:
     return prepared
 
 
-def _print_plan(selected: SelectedSuite, options: RunOptions, ending: EndingFlags) -> None:
-    suite = selected.suite
-    config = suite.config
-    if ending.as_json:
-        print_dry_run(check_plan(selected.plan, options), ending, file=str(suite.file), mode=config.mode)
+def _print_plans(suites: Sequence[SelectedSuite], options: RunOptions, *, as_json: bool) -> None:
+    """Print what a run would do; as JSON a list if there are several suites, as without --dry-run."""
+    if not as_json:
+        for selected in suites:
+            _print_rules(selected)
+            print_plan(out(), check_plan(selected.plan, options))
+        out().print("nothing was run")
         return
+    plans = [
+        {
+            **plan_json(check_plan(selected.plan, options)),
+            "file": str(selected.suite.file),
+            "mode": selected.suite.config.mode,
+        }
+        for selected in suites
+    ]
+    print_json(plans[0] if len(plans) == 1 else plans)
+
+
+def _print_rules(selected: SelectedSuite) -> None:
+    config = selected.suite.config
     rule = "all cells must pass" if config.suiteRule == "all" else f"{percent(config.threshold)} of cells must pass"
-    out().print(f"{visible(str(suite.file))}: a cell passes at {percent(config.threshold)} of its rounds; {rule}")
+    file = visible(str(selected.suite.file))
+    out().print(f"{file}: a cell passes at {percent(config.threshold)} of its rounds; {rule}")
     out().print(f"mode {config.mode}, servers: {visible(', '.join(server.name for server in config.mcpServers))}")
-    print_dry_run(check_plan(selected.plan, options), ending)

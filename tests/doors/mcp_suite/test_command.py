@@ -175,6 +175,18 @@ def test_of_a_folder_the_suites_are_left_that_have_what_is_asked_for(
     assert done.stdout.count("1 trials = 1 cases × 1 subjects × 1 rounds") == len(left)
 
 
+def test_a_dry_run_of_several_suites_is_one_json_document(bakeoff: Bakeoff, write_suite: Callable[..., Path]) -> None:
+    write_suite("suites/one.yaml", testCases=cases_named("sum"))
+    write_suite("suites/two.yaml", testCases=cases_named("index"))
+    plans = json.loads(bakeoff("mcp", "evaluate", "suites", "--dry-run", "--json").stdout)
+    assert [(plan["file"], plan["trials"], plan["ran"]) for plan in plans] == [
+        ("suites/one.yaml", 1, False),
+        ("suites/two.yaml", 1, False),
+    ]
+    plan = json.loads(bakeoff("mcp", "evaluate", "suites/one.yaml", "--dry-run", "--json").stdout)
+    assert plan["file"] == "suites/one.yaml"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
