@@ -78,6 +78,8 @@ check: $(SETUP) ## format, lint, types, import contracts, coverage gate
 	@$(BIN)/ruff check .
 	@echo "→ mypy"
 	@$(PY) -m mypy $(CHECKED)
+	@echo "→ pyright and mypy, both strict, on the examples of evals in the docs"
+	@$(PY) scripts/check_examples.py
 	@echo "→ import contracts"
 	@$(BIN)/lint-imports --no-logo
 	@if [ -f .coverage ] && [ "$$($(FINGERPRINT))" = "$$(cat $(TESTED) 2>/dev/null)" ]; \

@@ -10,7 +10,10 @@ from bakeoff._version import __version__
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp_suite.api import evaluate_mcp
+    from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+    from bakeoff.doors.pytest_plugin.rows import EvalCase
     from bakeoff.doors.pytest_plugin.suite import describe_eval, eval_suite
+    from bakeoff.doors.pytest_plugin.to_eval import ToEval
     from bakeoff.engine.registry import Registry, default_registry
     from bakeoff.engine.run import run
     from bakeoff.engine.run_control import RunControl
@@ -31,7 +34,10 @@ _HOMES = {
     "bakeoff.engine.registry": ("Registry", "default_registry"),
     "bakeoff.engine.run_control": ("RunControl",),
     "bakeoff.doors.mcp_suite.api": ("evaluate_mcp",),
+    "bakeoff.doors.pytest_plugin.outcome": ("EvalOutcome",),
+    "bakeoff.doors.pytest_plugin.rows": ("EvalCase",),
     "bakeoff.doors.pytest_plugin.suite": ("describe_eval", "eval_suite"),
+    "bakeoff.doors.pytest_plugin.to_eval": ("ToEval",),
     "bakeoff.engine.run": ("run",),
     "bakeoff.errors": ("BakeoffError", "GraderError", "InfraError", "PlanError", "SubjectError", "UsageError"),
     "bakeoff.models.providers": ("register_provider",),
@@ -50,6 +56,8 @@ _HOMES = {
 __all__ = [
     "BakeoffError",
     "Case",
+    "EvalCase",
+    "EvalOutcome",
     "GraderError",
     "InfraError",
     "Limits",
@@ -73,6 +81,7 @@ __all__ = [
     "Summary",
     "Task",
     "TaskResult",
+    "ToEval",
     "Tool",
     "ToolCall",
     "Transcript",

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from pydantic import JsonValue
 from pydantic_core import to_json
@@ -22,6 +22,31 @@ from bakeoff.record import Score, ToolCall, Usage
 from bakeoff.sdk_results.plain_data import classes_of, named_in
 
 _Function = Callable[[ScoreInput], Any]
+
+
+class _Evaluator(Protocol):
+    """An evaluator of pydantic-evals."""
+
+    @property
+    def evaluate(self) -> Callable[..., Any]: ...
+
+
+class _Metric(Protocol):
+    """A metric of DeepEval."""
+
+    @property
+    def measure(self) -> Callable[..., Any]: ...
+
+
+class _AutoevalsScorer(Protocol):
+    """A scorer of autoevals."""
+
+    @property
+    def eval(self) -> Callable[..., Any]: ...
+
+
+ScorerLike: TypeAlias = Callable[[ScoreInput], Any] | _Evaluator | _Metric | _AutoevalsScorer | type[_AutoevalsScorer]
+"""What `scorers=[…]` takes: a function of a `ScoreInput`, or the scorer of another package."""
 
 
 def as_scorer(given: Any) -> _Function:

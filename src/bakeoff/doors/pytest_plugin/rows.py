@@ -59,6 +59,10 @@ class EvalCase:
         self._row = row
 
     @property
+    def input(self) -> Any:
+        return self._row.input
+
+    @property
     def name(self) -> str:
         return str(self._row.values.get("name", self._row.id))
 
@@ -68,6 +72,7 @@ class EvalCase:
 
     @property
     def row(self) -> dict[str, Any]:
+        """Return the whole row."""
         return dict(self._row.values)
 
     def __getattr__(self, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Required, TypedDict, Unpack, get_args
 
 from bakeoff.errors import UsageError
 from bakeoff.plan import Gate, PassRule
-from bakeoff.scorers.adapters import as_scorer
+from bakeoff.scorers.adapters import ScorerLike, as_scorer
 
 Data = Iterable[Mapping[str, Any]] | Callable[[], Any] | str | PathLike[str]
 
@@ -37,7 +37,7 @@ class SuiteOptions(SettingOptions, total=False):
     """The options of `eval_suite` and `describe_eval`."""
 
     data: Required[Data]
-    scorers: Required[Iterable[Callable[..., Any]]]
+    scorers: Required[Iterable[ScorerLike]]
     skip_if: bool | Callable[[], Any]
 
 

@@ -1,7 +1,7 @@
 """Run one eval inside an ordinary test."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from bakeoff.doors.pytest_plugin.suite import check_scorers, settings_of
 from bakeoff.errors import UsageError
 from bakeoff.plan import Gate
 from bakeoff.protocols import Subject
+from bakeoff.scorers.adapters import ScorerLike
 
 _NOT_GIVEN: Any = object()
 
@@ -38,8 +39,8 @@ class ToEval:
         *,
         task: Callable[..., Any] | None = None,
         output: Any = _NOT_GIVEN,
-        scorer: Callable[..., Any] | None = None,
-        scorers: Sequence[Callable[..., Any]] = (),
+        scorer: ScorerLike | None = None,
+        scorers: Iterable[ScorerLike] = (),
         threshold: float | None = 1.0,
         gate: Gate = "mean",
         rounds: int | None = None,
