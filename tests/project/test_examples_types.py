@@ -1,4 +1,4 @@
-"""`make check` type-checks the examples of evals in the docs: they are found, with the line that errors are shown at."""
+"""`make check` type-checks the examples of evals in the docs: they are found, with the line of their errors."""
 
 import importlib.util
 from pathlib import Path
