@@ -95,6 +95,11 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
         changed("mcpServers:\n" + SERVER, "mcpServers:\n  weather:\n    command: x\n"),
         "10: mcpServers: an object: must be a list: write `- name: weather`",
     ),
+    "misspelt matcher": (
+        changed(PARAMETERS, "parameters: {city: {value: oslo, caseInsensitve: true}}"),
+        "9: testCases[0].expectedOutput.parameters.city.caseInsensitve: 'caseInsensitve' is no key of a matcher: "
+        "did you mean 'caseInsensitive'?",
+    ),
     "unknown key": (
         changed("testRound", "testRounds"),
         "1: testRounds: is not a key that is known here: did you mean 'testRound'?",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bakeoff.doors.mcp_suite.config import unknown_tools
+from bakeoff.doors.mcp_suite.expectations import unknown_tools
 from bakeoff.mcp import ServerTool
 
 from .config_texts import GOOD, SEED, changed

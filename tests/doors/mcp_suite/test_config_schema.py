@@ -57,7 +57,16 @@ def test_what_is_accepted_here_is_accepted_by_the_schema(read, tmp_path: Path, w
 
 @pytest.mark.parametrize(
     "what",
-    ["unknown key", "no models", "empty models", "unknown mode", "both spellings", "server with two ways", "no time"],
+    [
+        "unknown key",
+        "misspelt matcher",
+        "no models",
+        "empty models",
+        "unknown mode",
+        "both spellings",
+        "server with two ways",
+        "no time",
+    ],
 )
 def test_an_editor_with_the_schema_sees_the_same_mistakes(tmp_path: Path, what: str):
     text, _ = TABLE[what]

@@ -13,8 +13,9 @@ from jsonschema.validators import Draft202012Validator  # type: ignore[import-un
 from bakeoff._kernel.yaml_with_lines import read_yaml
 from bakeoff.cli.mcp_tools import init
 from bakeoff.doors.mcp_suite.api import evaluate
-from bakeoff.doors.mcp_suite.config import read_suite, unknown_tools
+from bakeoff.doors.mcp_suite.config import read_suite
 from bakeoff.doors.mcp_suite.examples import EXAMPLES, write_example
+from bakeoff.doors.mcp_suite.expectations import impossible_calls, unknown_tools
 from bakeoff.doors.mcp_suite.lint.report import lint_tools, servers_of
 from bakeoff.doors.mcp_suite.providers import check_models
 from bakeoff.doors.mcp_suite.suites import find_configs
@@ -49,6 +50,7 @@ def test_the_servers_have_the_tools_that_cases_expect_and_nothing_to_complain_of
     assert lint_tools(offered, ["kitchen", "calendar"]).findings == ()
     for file in find_configs(tmp_path):
         assert unknown_tools(read_suite(file, {}), offered) == []
+        assert impossible_calls(read_suite(file, {}), offered) == []
 
 
 def test_what_is_there_is_not_overwritten_unless_asked(tmp_path: Path):

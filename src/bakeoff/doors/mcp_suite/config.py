@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -30,7 +30,7 @@ from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, read_yaml
 from bakeoff.doors.mcp_suite.calls import ExpectedCall, written_calls
 from bakeoff.doors.mcp_suite.matching import matcher_problems, parameter_problems
 from bakeoff.errors import UsageError
-from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
 
@@ -293,30 +293,6 @@ def suite_environment(folder: Path) -> dict[str, str]:
     here = read_environment(base={})
     beside = {} if folder == Path() else read_environment(folder, base={})
     return {**here, **beside, **os.environ}
-
-
-def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
-    """Return a sentence, with its place and similar names, for each expected call that no server offers.
-
-    `only` contains the numbers of the cases to check, from 1.
-    """
-    offered: dict[str, list[str]] = {server.name: [] for server in suite.config.mcpServers}
-    for tool in tools:
-        offered.setdefault(tool.server, []).append(tool.name)
-    found: list[str] = []
-    for at, case in enumerate(suite.config.testCases):
-        if only is not None and at + 1 not in only:
-            continue
-        for key, call in expected_calls(suite.lines, at, case):
-            if call.serverName not in offered:
-                what = f"no server is called {call.serverName!r}"
-                found.append(suite.lines.problem((*key, "serverName"), f"{what}{near_names(call.serverName, offered)}"))
-            elif call.toolName not in offered[call.serverName]:
-                what = f"{call.serverName!r} has no tool {call.toolName!r}"
-                owner = next((server for server, names in offered.items() if call.toolName in names), None)
-                hint = f": {owner!r} has one" if owner else near_names(call.toolName, offered[call.serverName])
-                found.append(suite.lines.problem((*key, "toolName"), f"{what}{hint}"))
-    return found
 
 
 def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:

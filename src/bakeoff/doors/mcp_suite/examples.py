@@ -33,9 +33,11 @@ def config_schema() -> dict[str, Any]:
     shapes = schema["$defs"]
     shapes["Matcher"] = Matcher.model_json_schema()
     _accept_forms_of_calls(shapes["SuiteCase"])
-    # Any value is accepted. The matcher is listed so that editors offer its keys.
+    # Any value is accepted but a matcher with misspelt keys. The matcher is listed so that editors offer its keys.
+    misspelt = {"pattern": "^(value|opt|case|one|reg|app|any|exa)"}
+    resembling = {"type": "object", "required": ["value"], "minProperties": 2, "propertyNames": misspelt}
     shapes["ExpectedCall"]["properties"]["parameters"]["additionalProperties"] = {
-        "anyOf": [{"$ref": "#/$defs/Matcher"}, {}]
+        "anyOf": [{"$ref": "#/$defs/Matcher"}, {"not": resembling}]
     }
     server = shapes["ServerSpec"]
     server["properties"]["transport"]["enum"] += _ALSO_HTTP

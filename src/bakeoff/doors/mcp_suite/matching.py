@@ -8,6 +8,7 @@ the order of lists does. Anywhere in the expected value, an object that has only
 import math
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TypeGuard
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
@@ -91,8 +92,22 @@ def matcher_problems(expected: JsonValue, place: Key = ()) -> list[tuple[Key, st
         choices = expected.get("oneOf")
         inner += _children(choices if isinstance(choices, list) else [], (*place, "oneOf"))
     else:
+        found = [((*place, name), problem) for name, problem in _misspelt(expected)]
         inner = _children(expected, place)
     return found + [problem for key, value in inner for problem in matcher_problems(value, key)]
+
+
+def _misspelt(expected: JsonValue) -> list[tuple[str, str]]:
+    """Return the keys of an object that is a matcher but for misspelt keys."""
+    if not isinstance(expected, dict) or not expected.keys() & _KEYS:
+        return []
+    near = {name: get_close_matches(name, _KEYS - {"value"}, n=1, cutoff=0.75) for name in expected.keys() - _KEYS}
+    if not all(near.values()):
+        return []  # an object of the tool's own, such as {value: 5, unit: kg}
+    hint = "to expect this object literally, write {value: {…}, exact: true}"
+    return [
+        (name, f"{name!r} is no key of a matcher: did you mean {meant[0]!r}? {hint}") for name, meant in near.items()
+    ]
 
 
 def parameter_problems(expected: Mapping[str, JsonValue]) -> list[tuple[Key, str]]:

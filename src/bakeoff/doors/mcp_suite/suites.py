@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff._kernel.yaml_with_lines import gathered
-from bakeoff.doors.mcp_suite.config import CONFIG_NAME, Suite, near_names, read_suite, repeated, unknown_tools
+from bakeoff.doors.mcp_suite.config import CONFIG_NAME, Suite, near_names, read_suite, repeated
 from bakeoff.doors.mcp_suite.door import McpDoor
+from bakeoff.doors.mcp_suite.expectations import impossible_calls, unknown_tools
 from bakeoff.doors.mcp_suite.plan import (
     EvaluationRequest,
     build_plan,
@@ -154,7 +155,10 @@ def _checked(suite: Suite, request: EvaluationRequest, options: RunOptions) -> S
 
 
 async def prepare(selected: SelectedSuite) -> SelectedSuite:
-    """Ask the servers for their tools, and add these to the plan. Raise `InfraError` if a server does not start."""
+    """Ask the servers for their tools, check the expected calls against these, and add them to the plan.
+
+    Raise `InfraError` if a server does not start.
+    """
     suite, door, plan = selected.suite, selected.door, selected.plan
     settings, environment = door.settings_of(plan), door.environment_of(plan)
     try:
@@ -162,7 +166,9 @@ async def prepare(selected: SelectedSuite) -> SelectedSuite:
             tools = await hub.tools()
     except InfraError as error:
         raise InfraError(f"{suite.file}: {error}\nnothing was run") from error
-    warnings = unknown_tools(suite, tools, {number for number, _ in selected_cases(suite, selected.request)})
+    numbers = {number for number, _ in selected_cases(suite, selected.request)}
+    gathered(impossible_calls(suite, tools, numbers))
+    warnings = unknown_tools(suite, tools, numbers)
     if suite.config.passThreshold is None:
         warnings.append(f"{suite.file}: passThreshold is not set: every round must pass")
     plan, settings = with_tools(plan, settings, tools, warnings)

@@ -1,0 +1,137 @@
+"""Check expected calls against the tools that servers offer, before a model is asked.
+
+An expectation that contradicts a tool's schema can never be met by a correct call, so each round would be paid for
+nothing.
+"""
+
+from collections.abc import Container, Iterable, Iterator
+
+from pydantic import JsonValue
+
+from bakeoff._kernel.yaml_with_lines import Key
+from bakeoff.doors.mcp_suite.calls import ExpectedCall
+from bakeoff.doors.mcp_suite.config import Suite, expected_calls, near_names
+from bakeoff.doors.mcp_suite.lint.schemas import Schema, allows, pointed_at, types_of
+from bakeoff.doors.mcp_suite.matching import Matcher, is_matcher
+from bakeoff.mcp import ServerTool
+
+_Problem = tuple[Key, str]
+_MOST_SHOWN = 10  # values of an enum
+
+
+def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+    """Return a sentence, with its place and similar names, for each expected call that no server offers.
+
+    `only` contains the numbers of the cases to check, from 1.
+    """
+    offered: dict[str, list[str]] = {server.name: [] for server in suite.config.mcpServers}
+    for tool in tools:
+        offered.setdefault(tool.server, []).append(tool.name)
+    found: list[str] = []
+    for key, call in _selected_calls(suite, only):
+        if call.serverName not in offered:
+            what = f"no server is called {call.serverName!r}"
+            found.append(suite.lines.problem((*key, "serverName"), f"{what}{near_names(call.serverName, offered)}"))
+        elif call.toolName not in offered[call.serverName]:
+            what = f"{call.serverName!r} has no tool {call.toolName!r}"
+            owner = next((server for server, names in offered.items() if call.toolName in names), None)
+            hint = f": {owner!r} has one" if owner else near_names(call.toolName, offered[call.serverName])
+            found.append(suite.lines.problem((*key, "toolName"), f"{what}{hint}"))
+    return found
+
+
+def impossible_calls(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+    """Return a sentence with its place for each expected parameter that the tool's schema does not allow."""
+    schemas = {(tool.server, tool.name): tool.input_schema for tool in tools}
+    return [
+        suite.lines.problem((*key, "parameters", *place), problem)
+        for key, call in _selected_calls(suite, only)
+        if (schema := schemas.get((call.serverName, call.toolName))) is not None
+        for place, problem in _object_problems(call.parameters, schema, schema, ())
+    ]
+
+
+def _selected_calls(suite: Suite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedCall]]:
+    for at, case in enumerate(suite.config.testCases):
+        if only is None or at + 1 in only:
+            yield from expected_calls(suite.lines, at, case)
+
+
+def _object_problems(expected: dict[str, JsonValue], schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    open_ended = schema.get("additionalProperties") not in (None, False) or "patternProperties" in schema
+    for name, value in expected.items():
+        inner = known.get(name)
+        if isinstance(inner, dict):
+            yield from _problems(value, inner, root, (*place, name))
+        elif inner is None and properties is not None and not open_ended:
+            yield (*place, name), f"the tool has no parameter {name!r}{near_names(name, known)}"
+
+
+def _problems(
+    expected: JsonValue, schema: Schema, root: Schema, place: Key, *, literal: bool = False
+) -> Iterator[_Problem]:
+    """Yield what no value that the schema allows can match. With `literal`, the value has no matchers inside."""
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        target = pointed_at(root, reference)
+        if not isinstance(target, dict) or isinstance(target.get("$ref"), str):
+            return
+        schema = target
+    if literal or not isinstance(expected, dict | list):
+        if allows(schema, expected, root) is False:
+            yield place, f"{expected!r} is not possible: {_allowed(schema)}"
+    elif is_matcher(expected):
+        yield from _matcher_problems(Matcher.model_validate(expected), schema, root, place)
+    elif isinstance(expected, dict) and isinstance(schema.get("properties"), dict):
+        yield from _object_problems(expected, schema, root, place)
+    elif isinstance(expected, list) and isinstance(items := schema.get("items"), dict) and "array" in types_of(schema):
+        for at, item in enumerate(expected):
+            yield from _problems(item, items, root, (*place, at))
+    elif not _has_matcher(expected) and allows(schema, expected, root) is False:
+        yield place, f"{expected!r} is not possible: {_allowed(schema)}"
+
+
+def _matcher_problems(matcher: Matcher, schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
+    kinds = set(types_of(schema))
+    if matcher.is_open:
+        return
+    if matcher.oneOf is not None:
+        for at, choice in enumerate(matcher.oneOf):
+            yield from _problems(choice, schema, root, (*place, "oneOf", at))
+    elif matcher.regex is not None:
+        if kinds and "string" not in kinds:
+            yield (*place, "regex"), f"matches texts only: {_allowed(schema)}"
+    elif matcher.approx is not None:
+        if kinds and not kinds & {"number", "integer"}:
+            yield (*place, "approx"), f"compares numbers only: {_allowed(schema)}"
+    elif not _is_a_choice(matcher, schema):
+        yield from _problems(matcher.value, schema, root, (*place, "value"), literal=matcher.exact)
+
+
+def _is_a_choice(matcher: Matcher, schema: Schema) -> bool:
+    """Return True if a value that is compared without case is one of an enum."""
+    choices = schema.get("enum")
+    if not matcher.caseInsensitive or not isinstance(choices, list):
+        return False
+    return str(matcher.value).casefold() in [str(choice).casefold() for choice in choices]
+
+
+def _has_matcher(expected: JsonValue) -> bool:
+    if isinstance(expected, dict):
+        return is_matcher(expected) or any(map(_has_matcher, expected.values()))
+    return isinstance(expected, list) and any(map(_has_matcher, expected))
+
+
+def _allowed(schema: Schema) -> str:
+    """Say what a schema allows, in a few words."""
+    choices = schema.get("enum")
+    if isinstance(choices, list):
+        shown = ", ".join(repr(choice) for choice in choices[:_MOST_SHOWN])
+        return f"the tool accepts {shown}{' and others' if len(choices) > _MOST_SHOWN else ''}"
+    limits = {
+        name: schema[name] for name in ("minimum", "maximum", "minLength", "maxLength", "format") if name in schema
+    }
+    kind = " or ".join(types_of(schema)) or "another value"
+    return f"the tool's schema says {', '.join([kind, *(f'{name} {value}' for name, value in limits.items())])}"
