@@ -20,7 +20,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Phase, Record
 
-from .warm_bakeoff import Bakeoff, WarmBakeoff
+from .warm_bakeoff import Bakeoff, WarmBakeoff, addresses_for_workers, close_servers, warm_bakeoff_of
 
 TESTS = Path(__file__).parent
 # The marks of tests that need more than Python or wait for long, by folder or file. `make quick` leaves them out.
@@ -107,6 +107,16 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell each worker of xdist what the workers share."""
+    node.workerinput["warm_servers"] = addresses_for_workers(node.config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    close_servers(config)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Look for no garbage among a million objects of imported modules, neither now nor in any test."""
@@ -179,18 +189,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.fixture(scope="session")
-def answered_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which the embedded model answers each question once, for all workers of this test run."""
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for all workers of this test run; `made_once.py` fills it."""
     base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    return {"BAKEOFF_REPLAY": "auto", "BAKEOFF_RECORDINGS": str(shared / "recordings")}
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 @pytest.fixture(scope="session")
-def warm_bakeoff() -> Iterator[WarmBakeoff]:
-    warm = WarmBakeoff()
-    yield warm
-    warm.close()
+def answered_once(shared_folder: Path) -> dict[str, str]:
+    """An environment in which the embedded model answers each question once, for all workers of this test run."""
+    return {"BAKEOFF_REPLAY": "auto", "BAKEOFF_RECORDINGS": str(shared_folder / "recordings")}
+
+
+@pytest.fixture(scope="session")
+def warm_bakeoff(pytestconfig: pytest.Config) -> Iterator[WarmBakeoff]:
+    with warm_bakeoff_of(pytestconfig, "commands") as warm:
+        yield warm
 
 
 @pytest.fixture

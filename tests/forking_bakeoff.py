@@ -5,11 +5,13 @@ see: its folder, environment, arguments, streams, signals and end. Coverage is m
 """
 
 import atexit
+import contextlib
 import gc
 import importlib
 import json
 import os
 import pkgutil
+import select
 import socket
 import sys
 import threading
@@ -39,6 +41,31 @@ def import_everything() -> None:
     # What is here now is garbage to nobody: the children need not look at it again.
     gc.collect()
     gc.freeze()
+
+
+def connections(listener: socket.socket) -> socket.socket:
+    """Make the imports on the first call, and fork for each. Only the children return, each with its connection."""
+    watching = coverage.Coverage.current()
+    imported = False
+    while True:
+        called, _, _ = select.select([listener, sys.stdin], [], [])
+        if sys.stdin in called:
+            with contextlib.suppress(ChildProcessError):
+                while True:
+                    os.wait()
+            os._exit(0)
+        connection, _ = listener.accept()
+        if not imported:
+            imported = True
+            import_everything()
+            if watching is not None:
+                watching.stop()
+                watching.save()
+                atexit.unregister(watching._atexit)
+        if os.fork() == 0:
+            listener.close()
+            return connection
+        connection.close()
 
 
 def requests(connection: socket.socket) -> Any:
@@ -107,11 +134,5 @@ def end_as_python_does(code: int) -> None:
 
 
 if __name__ == "__main__":
-    watching = coverage.Coverage.current()
-    import_everything()
-    if watching is not None:
-        watching.stop()
-        watching.save()
-        atexit.unregister(watching._atexit)
     sys.path[0] = str(Path(sys.executable).parent)
-    end_as_python_does(run_command(*requests(socket.socket(fileno=int(sys.argv[1])))))
+    end_as_python_does(run_command(*requests(connections(socket.socket(fileno=int(sys.argv[1]))))))

@@ -7,9 +7,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
+
+import pytest
 
 PROGRAM = Path(sys.executable).with_name("bakeoff")
 _FORKING = Path(__file__).with_name("forking_bakeoff.py")
@@ -23,18 +26,84 @@ class Bakeoff(Protocol):
     def __call__(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]": ...
 
 
-class WarmBakeoff:
-    """Start the process on the first call; the caller closes it.
+def of_no_person() -> dict[str, str]:
+    """This process's environment with our programs first, and no settings of the person's."""
+    # Coverage is left out, too: an example shows that a page is right, and runs no line that no test runs.
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("BAKEOFF_", "COVERAGE_", "PYTEST_"))
+    }
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    plain = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
+    # A plugin that is here for our own tests, and takes half a second to say nothing.
+    return {**kept, **plain, "PATH": path, "PYTEST_ADDOPTS": "-p no:hypothesispytest"}
 
-    `environment` is what the process starts with. A command that asks for other settings of the interpreter is started
-    as a process of its own.
+
+# What the interpreters start with that commands and the examples of the docs run in.
+ENVIRONMENTS = {"commands": lambda: dict(os.environ), "examples": of_no_person}
+
+
+class WarmServer:
+    """The process that makes the imports when it is first called; whoever starts it closes it."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="bakeoff-warm-")
+        self.address = str(Path(self._folder.name) / "socket")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(self.address)
+            listener.listen()
+            self._process = subprocess.Popen(
+                [sys.executable, str(_FORKING), str(listener.fileno())],
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.PIPE,  # its end is the end of the process
+                stdout=subprocess.DEVNULL,
+                env=dict(environment),
+            )
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+_SERVERS = pytest.StashKey[dict[str, WarmServer]]()
+
+
+def addresses_for_workers(config: pytest.Config) -> dict[str, str]:
+    """Start the servers that all workers of a test run share; `close_servers` ends them."""
+    if _SERVERS not in config.stash:
+        config.stash[_SERVERS] = {name: WarmServer(make()) for name, make in ENVIRONMENTS.items()}
+    return {name: server.address for name, server in config.stash[_SERVERS].items()}
+
+
+def close_servers(config: pytest.Config) -> None:
+    for server in config.stash.get(_SERVERS, {}).values():
+        server.close()
+
+
+@contextmanager
+def warm_bakeoff_of(config: pytest.Config, name: str) -> Iterator["WarmBakeoff"]:
+    """Bakeoff with its imports made, in one of the ENVIRONMENTS."""
+    shared: dict[str, str] | None = getattr(config, "workerinput", {}).get("warm_servers")
+    own = None if shared else WarmServer(ENVIRONMENTS[name]())
+    warm = WarmBakeoff(own.address if own else (shared or {})[name], ENVIRONMENTS[name]())
+    yield warm
+    warm.close()
+    if own:
+        own.close()
+
+
+class WarmBakeoff:
+    """Call the server on the first command; the caller closes it.
+
+    `environment` is what the server was started with. A command that asks for other settings of the interpreter is
+    started as a process of its own.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        self._connection, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._environment = dict(os.environ if environment is None else environment)
-        self._at_start = _read_at_start(self._environment)
+    def __init__(self, address: str, environment: Mapping[str, str]) -> None:
+        self._address = address
+        self._connection: socket.socket | None = None
+        self._at_start = _read_at_start(environment)
 
     def run(
         self, *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 240
@@ -74,15 +143,9 @@ class WarmBakeoff:
     def _fork(
         self, command: list[str], cwd: Path, env: dict[str, str], timeout: float, streams: tuple[int, int]
     ) -> int:
-        if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, str(_FORKING), str(self._theirs.fileno())],
-                pass_fds=[self._theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                env=self._environment,
-            )
-            self._theirs.close()
+        if self._connection is None:
+            self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._connection.connect(self._address)
         request = json.dumps([command, str(cwd), env]).encode()
         self._connection.settimeout(None)
         with Path(os.devnull).open("rb") as nothing:
@@ -99,10 +162,8 @@ class WarmBakeoff:
         return code
 
     def close(self) -> None:
-        self._connection.close()
-        self._theirs.close()
-        if self._process is not None:
-            self._process.wait()
+        if self._connection is not None:
+            self._connection.close()
 
 
 def _read_at_start(env: Mapping[str, str]) -> dict[str, str]:

@@ -7,16 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from ..made_once import made_once
 from ..warm_bakeoff import WarmBakeoff
 
 
 @pytest.fixture(scope="session")
 def demo_once(
-    tmp_path_factory: pytest.TempPathFactory, answered_once: dict[str, str], warm_bakeoff: WarmBakeoff
+    shared_folder: Path, answered_once: dict[str, str], warm_bakeoff: WarmBakeoff
 ) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
-    folder = tmp_path_factory.mktemp("demo")
-    environment = {**os.environ, **answered_once, "NO_COLOR": "1"}
-    return folder, warm_bakeoff.run("demo", "--sandbox", "process", cwd=folder, env=environment)
+    def make(folder: Path) -> tuple[list[str], int, str, str]:
+        environment = {**os.environ, **answered_once, "NO_COLOR": "1"}
+        done = warm_bakeoff.run("demo", "--sandbox", "process", cwd=folder, env=environment)
+        return done.args, done.returncode, done.stdout, done.stderr
+
+    folder, done = made_once(shared_folder / "demo", make)
+    return folder, subprocess.CompletedProcess(*done)
 
 
 @pytest.fixture

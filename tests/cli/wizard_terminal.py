@@ -40,7 +40,7 @@ class Terminal:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._seen = 0
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _BEGIN, *command],
+            [sys.executable, "-I", "-S", "-c", _BEGIN, *command],
             cwd=folder,
             env={**environment, "TERM": "xterm"},
             stdin=self._theirs,

@@ -9,18 +9,20 @@
 - What cannot be run is marked `text`.
 """
 
-import os
 import re
 import shlex
+import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from ..warm_bakeoff import WarmBakeoff
+from bakeoff._kernel.cache import cache_folder
+
+from ..made_once import made_once
+from ..warm_bakeoff import WarmBakeoff, of_no_person, warm_bakeoff_of
 
 ROOT = Path(__file__).parents[2]
 RUN = ("python", "console", "bash")
@@ -69,19 +71,12 @@ BLOCKS = [block for page in pages() for block in blocks_of(page.read_text("utf-8
 EXAMPLES = [block for block in BLOCKS if block.language in RUN]
 
 
-def environment(home: Path) -> dict[str, str]:
-    """This process's environment with our programs first, a home of its own, and no settings of the person's."""
-    # Coverage is left out, too: an example shows that a page is right, and runs no line that no test runs.
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("BAKEOFF_", "COVERAGE_", "PYTEST_"))
-    }
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    plain = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
-    return {**kept, **plain, "PATH": path, "HOME": str(home)}
-
-
 # Characters that make a command line more than a program and its arguments.
 SHELL = re.compile(r"[|&;<>$`\\*?~\n()\[\]{}#=]")
+
+
+def is_plain(line: str) -> bool:
+    return line.startswith("bakeoff ") and not SHELL.search(line)
 
 
 @dataclass(frozen=True)
@@ -91,11 +86,13 @@ class Runner:
     folder: Path
     environment: dict[str, str]
     warm: WarmBakeoff
+    demos: Path
 
     def shell(self, line: str, *options: str) -> tuple[int, str]:
         """Run a command line; a plain `bakeoff …` needs no shell and no cold start."""
-        if line.startswith("bakeoff ") and not SHELL.search(line):
-            return self.warm.run_merged(*shlex.split(line), cwd=self.folder, env=self.environment)
+        if is_plain(line):
+            started = line.startswith("bakeoff demo") and not any(self.folder.iterdir())
+            return self.demo(line) if started else self.plain(line)
         done = subprocess.run(
             ["bash", *options, "-c", line],
             cwd=self.folder,
@@ -109,6 +106,17 @@ class Runner:
         )
         return done.returncode, done.stdout
 
+    def plain(self, line: str) -> tuple[int, str]:
+        return self.warm.run_merged(*shlex.split(line), cwd=self.folder, env=self.environment)
+
+    def demo(self, line: str) -> tuple[int, str]:
+        """Run a demonstration in an empty folder once in a test run: the examples that begin with it get copies."""
+        made, (code, output) = made_once(
+            self.demos / re.sub(r"[^a-z]+", "-", line), lambda folder: replace(self, folder=folder).plain(line)
+        )
+        shutil.copytree(made, self.folder, dirs_exist_ok=True)
+        return code, output
+
     def script(self, text: str) -> tuple[int, str]:
         script = self.folder.with_name("example.py")
         script.write_text(text + "\n", "utf-8")
@@ -116,19 +124,19 @@ class Runner:
 
 
 @pytest.fixture(scope="session")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBakeoff]:
-    """Bakeoff with its imports made, in the environment of the examples."""
-    warm = WarmBakeoff(environment(tmp_path_factory.mktemp("home")))
-    yield warm
-    warm.close()
+def warm(pytestconfig: pytest.Config) -> Iterator[WarmBakeoff]:
+    with warm_bakeoff_of(pytestconfig, "examples") as warm:
+        yield warm
 
 
 @pytest.fixture
-def runner(tmp_path: Path, warm: WarmBakeoff, answered_once: dict[str, str]) -> Runner:
+def runner(tmp_path: Path, warm: WarmBakeoff, answered_once: dict[str, str], shared_folder: Path) -> Runner:
+    """A home of its own for each example. The cache is no setting: what was fetched and found out is kept there."""
     folder, home = tmp_path / "here", tmp_path / "home"
     folder.mkdir()
     home.mkdir()
-    return Runner(folder, {**environment(home), **answered_once}, warm)
+    shared = {**answered_once, "BAKEOFF_CACHE": str(cache_folder())}
+    return Runner(folder, {**of_no_person(), "HOME": str(home), **shared}, warm, shared_folder / "demos")
 
 
 @dataclass(frozen=True)
@@ -194,8 +202,14 @@ def check_bash(block: Block, runner: Runner) -> None:
     lines = block.text.splitlines()
     for line in filter(is_make, lines):
         assert_make_targets_exist(line)
-    script = "\n".join(line for line in lines if not is_make(line))
-    code, output = runner.shell(script, "-e")
+    commands = [line for line in lines if not is_make(line)]
+    apart = all(line.startswith("bakeoff ") and not line.endswith("\\") for line in commands)
+    code, output = 0, ""
+    # As `bash -e` does, a script of nothing but commands ends with the first that fails.
+    for script in commands if apart else ["\n".join(commands)]:
+        code, output = runner.shell(script, "-e")
+        if code:
+            break
     assert code == block.exit_code, f"left with {code}, not {block.exit_code}:\n{output}"
 
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ FILES = [ACTION, *WORKFLOWS]
 SECRET = re.compile(r"(?i)(sk-[a-z0-9]|ghp_|gho_|github_pat_|AKIA|xox[bp]-|-----BEGIN)")
 
 
+@cache
 def loaded(path: Path) -> dict[str, Any]:
     """`on` is a truth value in YAML 1.1, and a word to GitHub."""
     content = yaml.safe_load(path.read_text("utf-8"))

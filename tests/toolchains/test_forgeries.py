@@ -68,12 +68,11 @@ class Grader:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def grader(
-    needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Grader]:
+async def grader(needs_program: Callable[[str], str], shared_folder: Path) -> AsyncIterator[Grader]:
     needs_program("node")
     needs_program("npm")
-    folder: Path = tmp_path_factory.mktemp("references")
+    folder = shared_folder / "references-of-forgeries"
+    folder.mkdir(exist_ok=True)
     toolchains = (VitestToolchain, ExerciseToolchain)
     made = [kind(lambda: choose_sandbox("auto"), slots=2, say=print) for kind in toolchains]
     async with AsyncExitStack() as stack:
@@ -179,7 +178,9 @@ async def test_a_forger_fails_in_a_whole_test_runner(grader: Grader, kind: str, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "name", "answer"), FORGERIES)
-async def test_every_forger_fails_in_a_whole_test_runner(grader: Grader, kind: str, name: str, answer: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name", "answer"), [each for each in FORGERIES if (f"whole {each[0]}", each[1]) not in WHOLE]
+)
+async def test_every_other_forger_fails_in_a_whole_runner(grader: Grader, kind: str, name: str, answer: str) -> None:
     grade = await grader.grade(f"whole {kind}", answer)
     assert not grade.ok, grade
