@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field, PositiveFloat, PositiveIn
 from bakeoff._kernel.json import CleanJson, CleanObject, CleanText
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.paths import pattern_problem
+from bakeoff._kernel.text import count_of
 from bakeoff.errors import UsageError
 
 Options = TypeVar("Options", bound=BaseModel)
@@ -149,6 +150,9 @@ class Case(FrozenModel):
     reference: Files = Field(default={}, description="the known-good answer, as files")
     expected: CleanJson = Field(default=None, description="the known-good answer, as output")
     grading: Grading | None = Field(default=None, description="None where the case has no tests of its own to run")
+    picture: Files = Field(
+        default={}, description="the module whose default export a component gets for its picture; part of no key"
+    )
     tags: dict[CleanText, CleanText] = {}
     limits: Limits = Limits()
     pass_rule: PassRule | None = Field(
@@ -321,7 +325,8 @@ class Plan(FrozenModel):
         if self.ends_when_decided and len(self.compared) < 2:
             found.append(
                 f"plan {self.name!r} is to run until decided, which compares subjects in pairs, and has "
-                f"{len(self.compared)} subjects to compare (controls do not count): add one, or run every trial"
+                f"{count_of(len(self.compared), 'subject')} to compare (controls do not count): "
+                "add one, or run every trial"
             )
         return found + [problem for case in self.cases for problem in case.problems()]
 

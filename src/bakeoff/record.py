@@ -336,6 +336,10 @@ def reaches(score: float, threshold: float) -> bool:
     return score >= threshold - 1e-9
 
 
+Answers = Literal["live", "recorded", "replayed"]
+"""Where the answers of a trial's model came from: asked live, asked live and recorded, or at least in part replayed."""
+
+
 class Record(_WithTexts):
     """One finished trial."""
 
@@ -408,6 +412,12 @@ class Record(_WithTexts):
             return 0.0 if failure.kind in ("subject", "timeout") else None
         values = [score.value for score in self.scores if score.value is not None]
         return sum(values) / len(values) if values else None
+
+    @property
+    def answers(self) -> Answers:
+        """Return where the model's answers came from."""
+        told = self.transcript.metadata if self.transcript else {}
+        return "replayed" if told.get("replayed") is True else "recorded" if told.get("recorded") is True else "live"
 
     @property
     def verdict(self) -> Verdict:

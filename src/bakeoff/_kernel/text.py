@@ -1,4 +1,4 @@
-"""Make untrusted texts safe to print on one line, and names different from each other."""
+"""Make untrusted texts safe to print on one line, names different from each other, and counts agree with their noun."""
 
 from collections.abc import Container
 from itertools import chain, count
@@ -20,6 +20,11 @@ def visible(text: str, longest: int = LINE_LENGTH) -> str:
 def quoted(text: str, longest: int = LINE_LENGTH) -> str:
     """Return the visible text in quotes. `repr` would escape the escapes again."""
     return f"'{visible(text, longest)}'"
+
+
+def count_of(number: int, thing: str, things: str | None = None) -> str:
+    """Return a number with its noun, such as `1 case` and `2 cases`. `things` is an irregular plural."""
+    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
 
 
 def free_name(name: str, taken: Container[str], form: str = "{} ({})") -> str:

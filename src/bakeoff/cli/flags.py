@@ -279,6 +279,7 @@ class ComponentsFlags(SuiteFlags):
     temperature: float | None = flag(None, "The temperature of the models. Default: their own.", min=0)
     seed: int | None = flag(None, "The seed of the first round; later rounds count up.")
     max_tokens: int | None = flag(None, "The longest reply of a model, in tokens.", min=1)
+    pictures: bool = flag(False, "Take a picture of each component in Chromium, after grading.")
 
 
 class ExerciseFlags(Flags):

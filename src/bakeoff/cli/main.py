@@ -36,6 +36,7 @@ from bakeoff.cli.flags import (
     ResumeFlags,
     RunFlags,
     RunName,
+    Sandbox,
     SelfCheckFlags,
     SuiteFlags,
     VerifyFlags,
@@ -176,6 +177,13 @@ def resume_run(*, run: RunName = "latest", flags: ResumeFlags, no_open: NoOpen =
 @command(app, "rescore", "bakeoff.cli.resume")
 def rescore_run(*, run: RunName = "latest", flags: RescoreFlags, ending: EndingFlags) -> None:
     """Score the recorded attempts of a run again, without making new attempts."""
+
+
+@command(app, "pictures", "bakeoff.cli.pictures")
+def picture_run(
+    *, run: RunName = "latest", results: Results = Path("results"), sandbox: Sandbox = "auto", no_open: NoOpen = False
+) -> None:
+    """Take a picture of each component of a run in Chromium, for its page. No score changes."""
 
 
 @command(app, "compare", "bakeoff.cli.compare")

@@ -110,6 +110,8 @@ def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder 
     folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
     tally = tallied(plan, folder.latest_records(plan))
     finished = FinishedRun(folder, plan, options, tally.summary())
+    if not interrupted:
+        checked.door.illustrate(finished, say)
     ended = EndedRun(finished, checked.door, checked.door.finish(finished), tally, interrupted)
     if not ending.as_json:
         text, compared = ended.results.text, finished.summary.comparisons

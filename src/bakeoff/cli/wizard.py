@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FIRST = ("run", "verify", "agents", "mcp", "demo", "view", "compare", "leaderboard", "report", "resume", "models")
 _LAST = ("runs", "doctor")
 _NEED_RESULTS = frozenset(
-    {"view", "compare", "leaderboard", "report", "resume", "rescore", "export", "index", "build", "runs"}
+    {"view", "compare", "leaderboard", "report", "resume", "rescore", "export", "index", "build", "runs", "pictures"}
 )
 _RUN_ARGUMENTS = {"run", "baseline", "candidate"}
 _SAME_RUN = ""

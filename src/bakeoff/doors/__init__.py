@@ -82,6 +82,9 @@ class Door:
         """Return a line for the terminal about a trial that has ended, or None if none is shown."""
         return None
 
+    def illustrate(self, run: FinishedRun, say: Callable[[str], None]) -> None:
+        """Add to the run folder what only pages show. It changes no verdict, and its problems are only said."""
+
     def finish(self, run: FinishedRun) -> DoorResults:  # noqa: ARG002
         """Write the door's own files, and judge the run where the door has a rule of its own."""
         return DoorResults()

@@ -120,5 +120,4 @@ def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] 
 
 def replayed_in(records: Iterable[Record]) -> int:
     """Return how many trials were answered from recordings, at least in part."""
-    transcripts = (record.transcript for record in records if record.transcript)
-    return sum(transcript.metadata.get("replayed") is True for transcript in transcripts)
+    return sum(record.answers == "replayed" for record in records)

@@ -67,6 +67,11 @@ class RunFolder:
         return self.path / "labels.jsonl"
 
     @property
+    def pictures(self) -> Path:
+        """Return the folder of pictures; it exists only if some were taken."""
+        return self.path / "pictures"
+
+    @property
     def started(self) -> bool:
         """Return True if there is a journal. Raise RunFolderError for a pipe, whose reading never ends."""
         if self.journal_file.is_file():

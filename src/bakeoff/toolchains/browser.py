@@ -20,11 +20,11 @@ from bakeoff.toolchains.install import Say, install_vitest, quiet
 from bakeoff.toolchains.outcome import TestRun, stopped_by_limit
 from bakeoff.toolchains.workers import read_last_line
 
-_LIMITS = Limits(memory_mb=3072, processes=512, disk_mb=512, output_kb=4096)
+BROWSER_LIMITS = Limits(memory_mb=3072, processes=512, disk_mb=512, output_kb=4096)
 _START_SECONDS = 30.0  # Vite and the browser take up to this long before the first test, on a busy machine
 # Debian's `chromium` is a script that reads `/etc`, which a sandbox does not show.
 _PROGRAMS = ("/usr/lib/chromium/chromium", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-_FONTS = Path("/etc/fonts")
+FONTS = Path("/etc/fonts")
 
 
 def find_chromium() -> str:
@@ -36,6 +36,11 @@ def find_chromium() -> str:
             permanent=True,
         )
     return found
+
+
+def chromium_in(sandbox: Sandbox) -> str:
+    """Return the browser of a sandbox: the one that is installed here, except in a container, which has its own."""
+    return _PROGRAMS[0] if sandbox.name == "docker" else find_chromium()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class BrowserToolchain:
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenBrowser"]:
         sandbox = self.sandbox()
-        chromium = _PROGRAMS[0] if sandbox.name == "docker" else find_chromium()  # a container has its own
+        chromium = chromium_in(sandbox)
         yield OpenBrowser(sandbox, await install_vitest(self.say), self.framework, chromium, Semaphore(self.slots))
 
 
@@ -74,12 +79,12 @@ class OpenBrowser:
         if entry is None:
             return TestRun(error=f"there is no {', '.join(tests) or 'test file'}")
         job = json.dumps({"entry": entry, "framework": self.framework, "chromium": self.chromium}).encode()
-        readable = (self.toolchain, *((_FONTS,) if _FONTS.is_dir() else ()))
+        readable = (self.toolchain, *((FONTS,) if FONTS.is_dir() else ()))
         async with self._slots, open_place() as place:
             put_files(place, {name: text.encode() for name, text in files.items()})
             (place.work / "node_modules").symlink_to(self.toolchain / "node_modules")
             argv = ("node", str(self.toolchain / "browser.mjs"))
             limit = seconds + _START_SECONDS
-            command = Command(argv, place, limit, _LIMITS, stdin=job, readable=readable, graded=True)
+            command = Command(argv, place, limit, BROWSER_LIMITS, stdin=job, readable=readable, graded=True)
             done = await self.sandbox.run(command)
         return stopped_by_limit(done) if done.stop != "exited" else read_last_line(done)

@@ -1,6 +1,6 @@
 """The components door, for the commands that serve all doors."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bakeoff._kernel.files import write_atomically
 from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.components.plan import IN_TURN
+from bakeoff.doors.components.request import PICTURES
 from bakeoff.doors.components.scoring import SUITE, score_component
 from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
@@ -76,6 +77,13 @@ class ComponentsDoor(Door):
             f"unfit: the reference fails {len(broken)} of its tests" if isinstance(broken, list) else "",
         ]
         return "  ".join(filter(None, parts))
+
+    def illustrate(self, run: FinishedRun, say: Callable[[str], None]) -> None:
+        """Take pictures of the components if the plan asks for them."""
+        if run.plan.settings.get(PICTURES) is True:
+            from bakeoff.doors.components.pictures import take_pictures
+
+            take_pictures(run.folder, run.plan, sandbox_of(run.options), say)
 
     def finish(self, run: FinishedRun) -> DoorResults:
         """Write one result file for each subject and round, each with its page."""

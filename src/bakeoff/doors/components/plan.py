@@ -84,6 +84,7 @@ def case_of(suite: Suite, request: ComponentsRequest = _USUAL) -> Case:
             shown_tests=shown,
             **commanded,
         ),
+        picture=suite.picture or {},
         tags={key: value for key, value in tags.items() if value},
         limits=_LIMITS,
     )

@@ -10,6 +10,10 @@ JOINED = " + "
 """Stands between the servers of one value of --mcp."""
 
 
+PICTURES = "pictures"
+"""The key in a plan's settings that asks for pictures."""
+
+
 class ComponentsRequest(FrozenModel):
     """Which suites, models and servers to use, and how to ask the models. Options of the run itself are not in it."""
 
@@ -28,10 +32,16 @@ class ComponentsRequest(FrozenModel):
     temperature: float | None = Field(default=None, ge=0)
     seed: int | None = None
     max_tokens: PositiveInt | None = None
+    pictures: bool = Field(default=False, description="take a picture of each component after grading")
 
     def settings(self) -> dict[str, JsonValue]:
         """Return what a plan keeps of the request besides its cases and subjects."""
-        return {"test_tool": self.test_tool, "pricing": self.pricing, "hide_tests": self.hide_tests}
+        usual: dict[str, JsonValue] = {
+            "test_tool": self.test_tool,
+            "pricing": self.pricing,
+            "hide_tests": self.hide_tests,
+        }
+        return {**usual, PICTURES: True} if self.pictures else usual
 
 
 def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list[str]:
@@ -48,6 +58,7 @@ def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list
     words += [] if request.test_tool else ["--no-test-tool"]
     words += [] if request.pricing else ["--no-pricing"]
     words += ["--hide-tests"] if request.hide_tests else []
+    words += ["--pictures"] if request.pictures else []
     for flag in ("hidden_tests", "hidden_seed", "rounds", "max_steps", "temperature", "seed", "max_tokens"):
         value = getattr(request, flag)
         if value != getattr(usual, flag):

@@ -31,6 +31,7 @@ _COMPONENTS = {
 """The names of references that need no `suite.toml`, and the file that the tests then import."""
 _VALIDATORS = ("validator.ts", "validator.py")
 _VALIDATOR_ENDINGS = (".ts", ".py")  # they decide what runs it
+_PICTURES = ("picture.ts", "picture.tsx", "picture.js", "picture.jsx")
 _SIGNS = (*_COMPONENTS, "prompt.md", *_TESTS, SUITE_FILE)  # a folder with none of these is not a suite
 _LANGUAGES = {
     ".svelte": "svelte",
@@ -106,6 +107,7 @@ class Suite:
     validator: str | None = None
     wrong: str | None = None
     support: Files | None = None
+    picture: Files | None = None
 
     @property
     def component_file(self) -> str:
@@ -220,6 +222,7 @@ def _read(name: str, directory: Path) -> Suite:
         validator=_text(directory / validator_file) if validator_file else None,
         wrong=_text(directory / wrong_file) if wrong_file else None,
         support={file: _text(directory / file) for file in layout.files},
+        picture={file: _text(directory / file) for file in filter(None, [_present(directory, _PICTURES)])},
     )
     if layout.component in suite.hidden:
         raise _Unusable(f"its component and a file of its tests are both called {layout.component!r}; rename one")

@@ -61,7 +61,7 @@ def record_detail(record: Record, case: Case | None = None) -> Json:
         started=record.started,
         tries=record.tries,
         bound=record.bound,
-        replayed=is_replayed(record),
+        answers=record.answers,
         phases=[_phase(name, phase) for name in ("prepare", "attempt", "score") if (phase := getattr(record, name))],
         steps=[_step(step) for step in transcript.steps] if transcript else None,
         output=_output(record),
@@ -133,11 +133,6 @@ def _last_stderr(transcript: Transcript) -> str | None:
     """Return the last lines that an agent printed to stderr."""
     text = stderr_in(transcript).strip()
     return shown("\n".join(text.splitlines()[-_STDERR_LINES:]))
-
-
-def is_replayed(record: Record) -> bool:
-    """Tell whether a recording answered instead of the model at least once."""
-    return record.transcript is not None and record.transcript.metadata.get("replayed") is True
 
 
 def _output(record: Record) -> str | None:

@@ -5,17 +5,18 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bakeoff._kernel.files import PRIVATE
 from bakeoff.plan import Case, SubjectSpec
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Answers, Record, Verdict
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import Matrix, MatrixCell, Section
 from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
 from bakeoff.report.formatting import cost, duration, visible
-from bakeoff.report.html.detail import case_detail, is_replayed, record_detail
+from bakeoff.report.html.detail import case_detail, record_detail
 from bakeoff.report.html.drawing import moment
+from bakeoff.report.html.pictures import NO_PICTURE, PagePictures
 from bakeoff.report.html.render import NAME, PAGE_NAME, ChunkWriter, Page, Served, chunk, menu, write_page
 from bakeoff.report.html.run_data import RunData, Sink, read_run, read_source, readable_errors
 from bakeoff.report.html.run_sections import comparisons, costs, failures, overview, settings, tone_of, tradeoffs
@@ -29,6 +30,7 @@ DRAWN_CELLS = 2_000
 """The number of cells above which a matrix is drawn only where it is visible."""
 
 VERDICTS = tuple(Verdict)
+ANSWERS = get_args(Answers)
 _MOST_BADGES = 12
 _NONE = -1.0  # stands for no number in an array of floats
 _NO_REASON = "no scorer returned a number"
@@ -52,10 +54,11 @@ class TrialTable:
         self.tokens = array("q")
         self.chunk = array("l")
         self.place = array("l")
-        self.replayed = array("b")
+        self.answers = array("b")
+        self.picture = array("l")
         self.why: list[str] = []
 
-    def add(self, trial: int, record: Record, chunk: int, place: int) -> None:
+    def add(self, trial: int, record: Record, chunk: int, place: int, picture: int = NO_PICTURE) -> None:
         value, spent = record.value, record.used
         self.trial.append(trial)
         self.verdict.append(VERDICTS.index(record.verdict))
@@ -65,13 +68,14 @@ class TrialTable:
         self.tokens.append(min(spent.tokens, 2**53))
         self.chunk.append(chunk)
         self.place.append(place)
-        self.replayed.append(is_replayed(record))
+        self.answers.append(ANSWERS.index(record.answers))
+        self.picture.append(picture)
         self.why.append("" if record.verdict.ok else visible(why(record) or _NO_REASON, 160))
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns in the order of the plan."""
         order = sorted(range(len(self.trial)), key=self.trial.__getitem__)
-        plain = ("trial", "verdict", "seconds", "tokens", "chunk", "place", "replayed", "why")
+        plain = ("trial", "verdict", "seconds", "tokens", "chunk", "place", "answers", "picture", "why")
         unknown = ("score", "cost")
         return {name: [getattr(self, name)[row] for row in order] for name in plain} | {
             name: [None if (value := getattr(self, name)[row]) == _NONE else value for row in order] for name in unknown
@@ -105,9 +109,10 @@ def _write(
     trials = TrialTable()
     with tempfile.TemporaryFile() as data:
         records = ChunkWriter(data, "records")
+        pictures = PagePictures(what if isinstance(what, RunFolder) else None)
 
         def keep(trial: int, record: Record, case: Case) -> None:
-            trials.add(trial, record, *records.add(record_detail(record, case)))
+            trials.add(trial, record, *records.add(record_detail(record, case)), pictures.find(record, case))
 
         with readable_errors(what):
             run = read(keep)
@@ -115,7 +120,8 @@ def _write(
             cases = ChunkWriter(data, "cases")
             places = [cases.add(case_detail(case)) for case in run.plan.cases]
             cases.close()
-            data.write(chunk("trials", _trials(run, trials, places)))
+            shown = pictures.write(data)
+            data.write(chunk("trials", {**_trials(run, trials, places), **shown}))
             content = _content(run, trials, verdict)
         page = Page("run", "run.html", path, served)
         halves = page.halves(**_with_sections(content, sections(run)))
@@ -132,6 +138,7 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
         "cases": [visible(case.id, NAME) for case in plan.cases],
         "rounds": plan.rounds,
         "verdicts": VERDICTS,
+        "answer_kinds": ANSWERS,
         "case_scores": _case_scores(run),
         "case_verdicts": _case_verdicts(run) if run.summary.own_rules else None,
         **_case_tags(run),
@@ -184,6 +191,8 @@ def _badges(run: RunData) -> Iterator[str]:
         yield visible(version if subject.split()[0] in version else f"{subject} {version}", NAME)
     if run.summary.replayed:
         yield f"{run.summary.replayed:,} of {run.summary.finished:,} replayed"
+    if run.summary.recorded:
+        yield f"{run.summary.recorded:,} of {run.summary.finished:,} recorded"
 
 
 def _servers(spec: SubjectSpec) -> Iterator[str]:

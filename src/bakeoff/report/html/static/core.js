@@ -27,6 +27,7 @@ const byId = (id) => document.getElementById(id);
 // ---- how numbers are written ----
 const UNKNOWN = "–";
 const count = (number) => number.toLocaleString("en");
+const countOf = (number, thing) => `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
 const percent = (share) => (share === null || share === undefined ? UNKNOWN : `${(100 * share).toFixed(1)} %`);
 function money(dollars) {
   if (dollars === null || dollars === undefined) return UNKNOWN;

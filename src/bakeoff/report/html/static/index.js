@@ -238,7 +238,7 @@ async function setUpIndex() {
     index.take(news);
     views.forEach((refresh) => refresh());
     const runs = new Set(index.all.map((row) => index.rows.run[row])).size;
-    document.querySelector(".headline").textContent = `${count(runs)} runs, ${count(index.all.length)} scores.`;
+    document.querySelector(".headline").textContent = `${countOf(runs, "run")}, ${countOf(index.all.length, "score")}.`;
   };
 }
 const indexTakes = setUpIndex();

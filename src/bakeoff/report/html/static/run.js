@@ -5,9 +5,13 @@ const tone = (verdict) => TONES[verdict] || "lost";
 const RANKS = ["fail", "timeout", "grader", "infra", "budget", "recorded", "pass"]; // what did not pass comes first
 const rank = (verdict) => RANKS.indexOf(verdict);
 const OPEN_TESTS = 12; // failed tests that are not folded
+const MOST_PICTURES = 24; // of one case, side by side
 const LONG_TEXT = 20_000; // characters shown before one asks for more
 const MORE_TEXT = 200_000;
-const REPLAYED = "replayed from recordings, at least in part: cost and time are those of the recording";
+const ANSWERS = {
+  replayed: "replayed from recordings, at least in part: cost and time are those of the recording",
+  recorded: "answered live, and recorded for replays",
+};
 
 class Run {
   constructor(data) {
@@ -19,9 +23,24 @@ class Run {
   caseOf(trial) { return Math.floor(trial / this.subjects.length) % this.cases.length; }
   roundOf(trial) { return Math.floor(trial / (this.subjects.length * this.cases.length)); }
   find(caseAt, subjectAt, round) { return (round * this.cases.length + caseAt) * this.subjects.length + subjectAt; }
+  answersOf(row) { return this.answer_kinds[this.answers[row]]; }
   outcome(row) { return this.verdicts[this.verdict[row]]; }
   caseVerdict(row) { const trial = this.trial[row]; return this.case_verdicts[this.caseOf(trial) * this.subjects.length + this.subjectOf(trial)] ?? "undecided"; }
   async detail(row) { return (await chunk(`records-${this.chunk[row]}`))[this.place[row]]; }
+  async pictureOf(trial) {
+    const at = this.picture[this.rowOf.get(trial)] ?? -1;
+    if (at < 0) return null;
+    const [chunkAt, place] = this.pictures[at];
+    return (await chunk(`pictures-${chunkAt}`))[place];
+  }
+  /** The pictures of one case and round, this trial's first and the others by score. */
+  async picturesBeside(trial) {
+    const order = this.best_first.map((subject) => this.find(this.caseOf(trial), subject, this.roundOf(trial)));
+    const some = [trial, ...order.filter((other) => other !== trial)].slice(0, MOST_PICTURES);
+    const all = await Promise.all(some.map(async (other) => ({ trial: other, picture: await this.pictureOf(other) })));
+    if (!all.some((each) => each.picture)) return [];
+    return all.filter((each) => this.rowOf.has(each.trial)).map((each) => ({ ...each, picture: each.picture ?? { problem: "none was taken, or nothing was handed in" } }));
+  }
   async case(at) { return (await chunk(`cases-${this.case_chunk[at]}`))[this.case_place[at]]; }
 }
 
@@ -34,7 +53,7 @@ function trialColumns(run) {
     run.rounds > 1 && { title: "Round", align: "end", cell: (row) => count(run.roundOf(run.trial[row]) + 1), sort: (row) => run.roundOf(run.trial[row]) },
     { title: "Outcome", cell: (row) => chip(run.outcome(row), tone(run.outcome(row))), sort: (row) => run.outcome(row) },
     run.case_verdicts && run.rounds > 1 && { title: "Case outcome", help: "of all rounds together", cell: (row) => chip(run.caseVerdict(row), tone(run.caseVerdict(row))), sort: (row) => run.caseVerdict(row) },
-    any(run.replayed) && { title: "Answers", help: "of the model: live, or replayed from recordings", cell: (row) => (run.replayed[row] ? "replayed" : "live"), sort: (row) => run.replayed[row] },
+    any(run.answers) && { title: "Answers", help: "of the model: live, live and recorded, or replayed from recordings", cell: (row) => run.answersOf(row), sort: (row) => run.answers[row] },
     { title: "Score", align: "end", cell: (row) => percent(run.score[row]), sort: (row) => run.score[row] },
     { title: "Time", align: "end", cell: (row) => duration(run.seconds[row]), sort: (row) => run.seconds[row] },
     any(run.cost) && { title: "Cost", align: "end", cell: (row) => money(run.cost[row]), sort: (row) => run.cost[row] },
@@ -214,8 +233,8 @@ const messageBlock = (text) => (text.length > 200 || text.includes("\n") ? longT
 function testBlock(tests) {
   const failed = tests.filter((test) => !test.passed), passed = tests.filter((test) => test.passed);
   const list = (some) => h("ul", { class: "tests" }, some.map(testRow));
-  const title = failed.length ? `${count(failed.length)} of ${count(tests.length)} tests failed` : `All ${count(tests.length)} tests passed`;
-  return block(passed.length || !failed.length ? title : `${count(failed.length)} failed tests`,
+  const title = failed.length ? `${count(failed.length)} of ${count(tests.length)} tests failed` : (tests.length === 1 ? "The test passed" : `All ${count(tests.length)} tests passed`);
+  return block(passed.length || !failed.length ? title : `${countOf(failed.length, "failed test")}`,
     failed.length > 0 && list(failed.slice(0, OPEN_TESTS)),
     failed.length > OPEN_TESTS && folded(`${count(failed.length - OPEN_TESTS)} more failed`, list(failed.slice(OPEN_TESTS))),
     passed.length > 0 && (failed.length ? folded(`${count(passed.length)} passed`, list(passed)) : list(passed)));
@@ -229,13 +248,25 @@ function answerBlock(files, changes) {
     ];
   }));
 }
-function trialBlocks(detail, asked) {
+function pictureFigure(run, trial, picture, own) {
+  const name = run.subjects[run.subjectOf(trial)], outcome = run.outcome(run.rowOf.get(trial));
+  const about = h("figcaption", {}, own ? h("strong", {}, name) : h("a", { href: `#t=${trial}` }, name), " ", chip(outcome, tone(outcome)));
+  const shown = picture.png
+    ? h("img", { src: `data:image/png;base64,${picture.png}`, alt: `What the component of ${name} looks like`, decoding: "async" })
+    : h("p", { class: "none" }, `No picture: ${picture.problem}`);
+  return h("figure", { "aria-current": own && "true" }, about, shown);
+}
+function pictureBlock(run, trial, beside) {
+  const title = beside.length > 1 ? "Pictures, side by side" : "Picture";
+  return block(title, h("div", { class: "pictures" }, beside.map((each) => pictureFigure(run, each.trial, each.picture, each.trial === trial))));
+}
+function trialBlocks(detail, asked, pictures) {
   const failures = (detail.phases || []).filter((phase) => phase.failure).map((phase) => failureBlock(phase.failure, phase.name));
   const facts = [
     ["Started", moment(detail.started)],
     ["Tries", count(detail.tries ?? 0)],
     ...(detail.phases || []).map((phase) => [`Phase: ${phase.name}`, duration(phase.seconds) + (phase.waited ? `, of these ${duration(phase.waited)} waiting` : "")]),
-    ["Answers", detail.replayed && REPLAYED],
+    ["Answers", ANSWERS[detail.answers]],
     ["Spent", usageWords(detail.spent)],
     ["On judging", usageWords(detail.judging)],
     ["Workspace", detail.workspace],
@@ -245,6 +276,7 @@ function trialBlocks(detail, asked) {
   return [
     failures.length && block("What went wrong", failures),
     detail.tests && testBlock(detail.tests),
+    pictures,
     detail.scores && block("Scores", scoreRows(detail.scores)),
     detail.stderr && block("Last lines of the agent’s stderr", longText(detail.stderr)),
     detail.files && answerBlock(detail.files, detail.changes),
@@ -306,8 +338,9 @@ class TrialSheet {
     body.replaceChildren(h("p", {}, "reading…"));
     const asked = await run.case(run.caseOf(trial));
     const detail = row === undefined ? null : await run.detail(row);
+    const beside = row === undefined || !run.pictures.length ? [] : await run.picturesBeside(trial);
     if (this.trial !== trial) return; // another one was opened meanwhile
-    body.replaceChildren(...(detail ? trialBlocks(detail, asked) : [h("p", {}, "This trial was not run."), block("Task", longText(asked.prompt || ""))]));
+    body.replaceChildren(...(detail ? trialBlocks(detail, asked, beside.length > 0 && pictureBlock(run, trial, beside)) : [h("p", {}, "This trial was not run."), block("Task", longText(asked.prompt || ""))]));
     body.scrollTop = 0;
     byId("trial-title").focus();
   }
@@ -315,7 +348,8 @@ class TrialSheet {
     const run = this.run;
     const outcome = row === undefined ? "not run" : run.outcome(row);
     const said = [h("strong", {}, run.subjects[run.subjectOf(trial)]), chip(outcome, tone(outcome))];
-    if (row !== undefined && run.replayed[row]) said.push(h("span", { class: "badge", title: REPLAYED }, "replayed"));
+    const answers = row !== undefined && run.answersOf(row);
+    if (ANSWERS[answers]) said.push(h("span", { class: "badge", title: ANSWERS[answers] }, answers));
     if (row !== undefined) said.push(h("span", {}, percent(run.score[row])), h("span", {}, duration(run.seconds[row])));
     if (run.rounds > 1) said.push(this.rounds(trial));
     return said;

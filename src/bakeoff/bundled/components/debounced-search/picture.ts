@@ -1,0 +1,1 @@
+export default { search: async (query: string) => [`${query} one`, `${query} two`] };

@@ -1,0 +1,6 @@
+export default {
+  notes: [
+    { id: 'a', title: 'Milk' },
+    { id: 'b', title: 'Bread' },
+  ],
+};

@@ -1,0 +1,1 @@
+export default { cents: 1234, was: 1999 };

@@ -1,0 +1,1 @@
+export default { id: 'ada', load: async () => ({ name: 'Ada', bio: 'Writes programs.' }) };

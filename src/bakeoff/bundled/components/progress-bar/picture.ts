@@ -1,0 +1,1 @@
+export default { label: 'Upload', value: 40 };

@@ -1,0 +1,1 @@
+export default { label: 'Apples', initial: 2 };

@@ -1,0 +1,1 @@
+export default { path: '/photos/2024/lake' };

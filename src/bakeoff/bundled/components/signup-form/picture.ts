@@ -1,0 +1,1 @@
+export default { register: async () => ({ ok: true }) };

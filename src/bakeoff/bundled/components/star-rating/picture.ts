@@ -1,0 +1,1 @@
+export default { label: 'Your rating', value: 3 };

@@ -1,0 +1,1 @@
+export default { label: 'Tags', name: 'tags', tags: ['soup', 'vegan'] };

@@ -1,0 +1,1 @@
+export default { total: 95, page: 4 };

@@ -1,0 +1,1 @@
+export default { initial: ['Milk', 'Bread', 'Apples'] };

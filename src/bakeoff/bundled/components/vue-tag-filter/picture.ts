@@ -1,0 +1,6 @@
+export default {
+  recipes: [
+    { name: 'Minestrone', tags: ['soup', 'vegan'] },
+    { name: 'Pancakes', tags: ['sweet'] },
+  ],
+};
