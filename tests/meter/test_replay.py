@@ -50,6 +50,7 @@ async def test_a_recorded_exchange_is_replayed_without_the_provider(
     assert second.trial.transcript().metadata["meter"]["replayed"] == 1  # type: ignore[index,call-overload]
     assert second.trial.transcript().metadata["replayed"] is True, "reports mark what they find so"
     assert "replayed" not in first.trial.transcript().metadata
+    assert first.trial.transcript().metadata["recorded"] is True
 
 
 async def test_a_replayed_stream_is_one_that_an_sdk_reads(

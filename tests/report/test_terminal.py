@@ -114,6 +114,17 @@ def test_answers_from_recordings_are_counted_under_the_table() -> None:
     assert "recordings" not in text_of(80, summary=fresh)
 
 
+def test_answers_that_were_recorded_are_counted_too() -> None:
+    plan = plan_of(4, ["s", "t"])
+    recorded = Transcript(output="x", metadata={"recorded": True})
+    both = Transcript(output="x", metadata={"recorded": True, "replayed": True})
+    told = {0: recorded, 1: recorded, 2: both}
+    summary = summarise(plan, [record_of(trial, transcript=told.get(trial.index)) for trial in plan.trials()])
+    assert [(subject.recorded, subject.replayed) for subject in summary.subjects] == [(1, 1), (1, 0)]
+    assert "2 of 8 trials were answered live and recorded for replays." in text_of(80, summary=summary)
+    assert summary.model_dump(mode="json")["subjects"][1]["recorded"] == 1
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_numbers_stand_under_each_other(width: int) -> None:
     lines = text_of(width, summary=summary_with_losses()).splitlines()

@@ -379,6 +379,7 @@ class Exchange:
         )
         try:
             trial.store.keep(self.question, recording)
+            trial.log.notes["recorded"] += 1
         except InfraError as error:
             trial.stop(error)
 

@@ -84,7 +84,7 @@ class TrialLog:
         if self.statuses:
             about["errors"] = {str(status): count for status, count in sorted(self.statuses.items())}
         told: dict[str, JsonValue] = {"metered": True, "meter": about}
-        told |= {"replayed": True} if self.notes["replayed"] else {}  # the key that all reports read
+        told |= {name: True for name in ("replayed", "recorded") if self.notes[name]}  # the keys that all reports read
         return Transcript(output=self.output, steps=tuple(self.steps), usage=self.usage, metadata=told)
 
 

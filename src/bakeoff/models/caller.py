@@ -68,6 +68,7 @@ class Answer:
     measured: bool  # the provider reported a plausible usage
     replayed: bool
     price: Price | None = None
+    recorded: bool = False  # asked live, and kept for replays
 
 
 class RecordedCall(Recording):
@@ -130,6 +131,7 @@ class Caller:
         answer = await self._ask(messages, parameters)
         if self.recordings.writes:
             self.recordings.keep(key, RecordedCall.of(key, answer))
+            return replace(answer, recorded=True)
         return answer
 
     def _key(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> Key:

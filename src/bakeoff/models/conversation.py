@@ -39,6 +39,7 @@ class Conversation:
     steps: list[Step] = field(default_factory=list)
     price: Price | None = None  # of the last answer
     replayed: bool = False
+    recorded: bool = False
     unmeasured: int = 0  # answers without a plausible usage
     out_of_steps: bool = False  # the model had not finished
 
@@ -54,6 +55,7 @@ class Conversation:
         facts: dict[str, JsonValue] = {
             "price": self.price.model_dump(mode="json") if self.price else None,
             "replayed": self.replayed,
+            "recorded": self.recorded,
             "unmeasured": self.unmeasured,
             "out_of_steps": self.out_of_steps,
         }
@@ -65,6 +67,7 @@ class Conversation:
         self.messages.append(answer.response)
         self.price = answer.price
         self.replayed = self.replayed or answer.replayed
+        self.recorded = self.recorded or answer.recorded
         self.unmeasured += not answer.measured
 
 

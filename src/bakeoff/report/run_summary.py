@@ -145,6 +145,8 @@ def _notes(summary: Summary) -> Iterator[str]:
         yield "Visible and hidden: the tests that passed, of those that subjects saw and of those that they did not."
     if summary.replayed:
         yield _replays(summary)
+    if summary.recorded:
+        yield f"{summary.recorded:,} of {summary.finished:,} trials were answered live and recorded for replays."
     if summary.judging != NO_USAGE:
         yield sentence(judging_note(summary.judging.tokens, summary.judging.cost))
 

@@ -13,6 +13,7 @@ from bakeoff.record import (
     LOST,
     NO_USAGE,
     OPENED,
+    Answers,
     CaseVerdict,
     Record,
     Round,
@@ -81,6 +82,7 @@ class SubjectSummary(FrozenModel):
     watched: int = 0  # trials that noticed whether the files of a treatment were opened
     opened: int = 0  # of these, trials that opened at least one
     replayed: int = 0  # trials whose model answers came from recordings, at least in part
+    recorded: int = 0  # trials that were answered live, and whose answers were kept for replays
     unit_tests: UnitTests | None = None  # where a scorer counts them one by one
     tests: TestShares | None = None  # where a share of the tests was hidden from the subjects
     visible_score: float | None = None  # the share of the visible tests that passed
@@ -151,6 +153,10 @@ class Summary(FrozenModel):
     @property
     def replayed(self) -> int:
         return sum(subject.replayed for subject in self.subjects)
+
+    @property
+    def recorded(self) -> int:
+        return sum(subject.recorded for subject in self.subjects)
 
     @property
     def complete(self) -> bool:
@@ -273,7 +279,7 @@ class _Tally:
         self.spent = _Spending()
         self.judging = _Spending()
         self.bound = False
-        self.replayed = 0
+        self.answers: Counter[Answers] = Counter()
         self.losses: Counter[tuple[Verdict, str]] = Counter()
         self.watched = self.opened = 0
         self.tests: TestShares | None = None
@@ -296,8 +302,7 @@ class _Tally:
         self.bound = self.bound or record.bound
         self.spent.add(record.used)
         self.judging.add(record.judging)
-        if record.transcript is not None and record.transcript.metadata.get("replayed") is True:
-            self.replayed += 1
+        self.answers[record.answers] += 1
         opened = record.transcript and record.transcript.metadata.get(OPENED)
         if isinstance(opened, list):
             self.watched, self.opened = self.watched + 1, self.opened + bool(opened)
@@ -417,7 +422,8 @@ class RunTally:
             judging=tally.judging.total(),
             watched=tally.watched,
             opened=tally.opened,
-            replayed=tally.replayed,
+            replayed=tally.answers["replayed"],
+            recorded=tally.answers["recorded"],
             unit_tests=tally.unit_tests,
             tests=tally.tests,
             visible_score=tally.tests and tally.tests.visible,

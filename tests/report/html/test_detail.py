@@ -93,7 +93,14 @@ def test_the_page_has_badges_for_what_scores_depend_on(tmp_path: Path) -> None:
     )
     plan = plan_of(1, ["a"]).with_changes(subjects=specs).from_origin(checkout="track", commit="a" * 40, track="go")
     versions = Transcript(metadata={"agent": {"version": "2.1.0"}, "replayed": True})
-    records = [record_of(plan.trial(0)), record_of(plan.trial(1), transcript=versions)]
+    kept = Transcript(metadata={"recorded": True})
+    records = [record_of(plan.trial(0), transcript=kept), record_of(plan.trial(1), transcript=versions)]
     page = write_run_page(write_run(tmp_path / "run", plan, records)).read_text()
     shown = re.findall(r'<span class="badge fact">(.*?)</span>', page)
-    assert shown == ["go: track at aaaaaaaaaa", "MCP: svelte", "claude opus 2.1.0", "1 of 2 replayed"]
+    assert shown == [
+        "go: track at aaaaaaaaaa",
+        "MCP: svelte",
+        "claude opus 2.1.0",
+        "1 of 2 replayed",
+        "1 of 2 recorded",
+    ]
