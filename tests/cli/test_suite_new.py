@@ -1,5 +1,6 @@
 """`bakeoff suite new`, and `bakeoff verify --watch`."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from bakeoff.cli.verify import changed_suites
 from bakeoff.doors.components.suites import Suite, find_suites
 from bakeoff.errors import UsageError
 
-from ..warm_bakeoff import Bakeoff
+from ..doors.components.small_suites import ADDER, write_suites
+from ..warm_bakeoff import PROGRAM, Bakeoff
+from .wizard_terminal import CTRL_C, Terminal
 
 
 @pytest.mark.parametrize(
@@ -40,6 +43,21 @@ def test_a_new_suite_verifies(bakeoff: Bakeoff) -> None:
     assert again.returncode == 2
     assert "tests/mine exists already" in again.stderr
     assert "'../up' is no name for a suite" in bakeoff("suite", "new", "../up").stderr
+
+
+def test_an_edited_suite_is_verified_again_until_ctrl_c(tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER)
+    environment = {**os.environ, "BAKEOFF_CACHE": str(tmp_path / "cache")}
+    with Terminal([str(PROGRAM), "verify", "--watch"], tmp_path, environment) as terminal:
+        terminal.sees("1 of 1 suites are fit for use")
+        terminal.sees("Waiting for changes; Ctrl-C ends.")
+        (tmp_path / "tests" / "adder" / "reference.py").write_text("def add(a, b):\n    return a - b\n")
+        terminal.sees("0 of 1 suites are fit for use")
+        (tmp_path / "tests" / "adder" / "reference.py").write_text(ADDER["reference.py"])
+        terminal.sees("1 of 1 suites are fit for use")
+        terminal.answer("Waiting for changes; Ctrl-C ends.", CTRL_C)
+        assert terminal.ends() == 0
+        assert "Traceback" not in terminal.text
 
 
 def test_watching_finds_what_changed_and_passes_over_mistakes(tmp_path: Path) -> None:

@@ -189,6 +189,7 @@ def test_answers_are_offered_the_next_time(ask: Open, tmp_path: Path) -> None:
     assert again.ends() == 0
     jobs, request = answers_in(tmp_path)
     assert (jobs, set(request.models), request.mcp) == (first[0], set(first[1].models), first[1].mcp)
+    assert "openai:gpt-5  no key: OPENAI_API_KEY is not set" in again.text
     assert request.test_tool is False
 
 
@@ -344,7 +345,7 @@ def test_a_run_is_asked_for_started_and_reported_in_one_terminal(
     terminal.answer("? MCP server", ENTER)
     terminal.answer("? May models run", ENTER)
     terminal.answer("? Trials at the same time", ENTER)
-    terminal.sees("2 trials = 1 cases × 2 subjects × 1 rounds")
+    terminal.sees("2 trials = 1 case × 2 subjects × 1 round")
     terminal.sees("a single case cannot tell two subjects apart")
     terminal.sees("--model oracle --model nop")
     terminal.answer("? Start?", ENTER)
