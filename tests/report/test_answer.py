@@ -132,6 +132,20 @@ def test_a_run_until_decided_is_answered_by_its_own_comparisons() -> None:
     )
 
 
+def test_the_headline_says_equivalent_where_the_table_does() -> None:
+    worse, same, open_ = Decision.REGRESSED, Decision.EQUIVALENT, Decision.UNDECIDED
+    assert decided(("a", "b", same), ("a", "c", worse), ("b", "c", worse), margin=0.1) == (
+        "b and a are the best of 3 and equivalent within ±10 points (55.0 % and 50.0 %, anytime-valid)."
+    )
+    three = "c, b and a are not told apart (60.0 %, 55.0 %, 50.0 %, anytime-valid)"
+    assert decided(("a", "b", same), ("a", "c", open_), ("b", "c", open_), margin=0.1) == (
+        f"{three}; a and b are equivalent within ±10 points."
+    )
+    assert decided(("a", "b", same), ("a", "c", same), ("b", "c", open_), margin=0.1) == (
+        f"{three}; 2 of their 3 pairs are equivalent within ±10 points."
+    )
+
+
 def test_one_subject_controls_and_nothing_have_their_own_sentences() -> None:
     assert told(plan_of(20, ["a", "oracle"]), {"a": under(10), "oracle": under(20)}).startswith("a scored 50.0 % (")
     controls = told(plan_of(5, ["oracle", "nop"]), {"oracle": under(5), "nop": under(0)})

@@ -271,7 +271,7 @@ def test_damaged_labels_are_found_by_the_check(bakeoff: Bakeoff, labelled: RunFo
     checked = bakeoff("runs", "check")
     assert checked.returncode == 1
     assert "1 damaged lines of labels.jsonl are left out" in checked.stdout
-    assert "1 lines of labels.jsonl cannot be read" in bakeoff("judge", "audit").stdout
+    assert "1 line of labels.jsonl cannot be read" in bakeoff("judge", "audit").stdout
 
 
 def test_labels_hold_for_a_judge_that_was_changed_after_they_were_drawn(labelled: RunFolder) -> None:

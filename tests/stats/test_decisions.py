@@ -179,4 +179,4 @@ def test_a_plan_with_one_subject_to_compare_is_refused(kinds: tuple[str, ...]) -
         until_decided=UntilDecided(),
     )
     [problem] = plan.problems()
-    assert "compares subjects in pairs, and has 1 subjects to compare (controls do not count)" in problem
+    assert "compares subjects in pairs, and has 1 subject to compare (controls do not count)" in problem

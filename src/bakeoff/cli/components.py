@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from bakeoff._kernel.git import commit_of
+from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
 from bakeoff.cli.audited import audited
 from bakeoff.cli.console import can_ask, out, say, warn
@@ -111,7 +112,9 @@ def gradable_suites(suites: Sequence[Suite]) -> tuple[Suite, ...]:
     try:
         asyncio.run(install_vitest(say))
     except (InfraError, OSError) as error:
-        problem = f"{len(need_node)} suites that need Node are left out ({', '.join(need_node)}): {error}"
+        problem = (
+            f"left out: {count_of(len(need_node), 'suite')} for which Node is needed ({', '.join(need_node)}): {error}"
+        )
         if len(need_node) == len(suites):
             raise UsageError(problem) from error
         warn([problem])

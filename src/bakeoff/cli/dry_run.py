@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import add_row, out, print_json, table
 from bakeoff.cli.flags import OutputFlags
 from bakeoff.cli.power import verdict_on
@@ -59,8 +60,8 @@ def print_plan(console: Console, checked: CheckedPlan) -> None:
     """Print what a run of this plan would do."""
     plan = checked.plan
     console.print(
-        f"plan {visible(plan.name)}: {plan.size:,} trials = "
-        f"{len(plan.cases):,} cases × {len(plan.subjects)} subjects × {plan.rounds} rounds"
+        f"plan {visible(plan.name)}: {count_of(plan.size, 'trial')} = {count_of(len(plan.cases), 'case')} × "
+        f"{count_of(len(plan.subjects), 'subject')} × {count_of(plan.rounds, 'round')}"
     )
     if plan.until_decided is not None:
         margin = plan.until_decided.margin

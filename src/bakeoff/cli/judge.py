@@ -5,6 +5,7 @@ import getpass
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 
+from bakeoff._kernel.text import count_of
 from bakeoff._kernel.threads import call
 from bakeoff.cli.compare import show
 from bakeoff.cli.console import out, say
@@ -103,7 +104,7 @@ async def _ask_again(
     cases = {case.id: case for case in plan.cases}
     spent: list[Usage] = []
     limit = asyncio.Semaphore(_AT_A_TIME)
-    say(f"asking {visible(scorer)} {times} times about each of {len(records):,} answers")
+    say(f"asking {visible(scorer)} {count_of(times, 'time')} about each of {count_of(len(records), 'answer')}")
     async with open_resources(needs_of(judge).resources) as resources:
 
         async def scores_of(record: Record) -> list[float]:

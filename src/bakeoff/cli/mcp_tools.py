@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import out, say
 from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.run_plan import FAILED, PASSED
@@ -158,7 +159,7 @@ def generate(servers: ServerFlags, *, model: str | None = None, per_tool: int = 
         target.write(whole_config(drafts, Frame.of_file(suite.file, output.parent)), environment, like=suite.file)
     else:
         target.write(whole_config(drafts, Frame.given(specs, [model or "local:smollm2"])), environment)
-    say(f"{len(drafts)} cases for {len(tools)} tools: review each before you rely on it")
+    say(f"{count_of(len(drafts), 'case')} for {count_of(len(tools), 'tool')}: review each before you rely on it")
     return PASSED
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 from rich.text import Text
 
+from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import add_row, err, out, print_json, table
 from bakeoff.cli.run_plan import PASSED, UNDECIDED
 from bakeoff.errors import InfraError, UsageError
@@ -79,7 +80,7 @@ def list_models(*, provider: str | None, search: str | None, refresh: bool, as_j
         return code
     if rows:
         _print_list(rows)
-    err().print(f"{len(rows)} {'model' if len(rows) == 1 else 'models'}; prices are in USD per million tokens")
+    err().print(f"{count_of(len(rows), 'model')}; prices are in USD per million tokens")
     if not refresh and gateway is None:
         err().print("the list lacks the gateway's models: `bakeoff models list --refresh` fetches them")
     elif not refresh and gateway is not None:

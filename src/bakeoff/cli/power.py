@@ -1,5 +1,6 @@
 """Carry out `bakeoff power`: what a design of so many cases and rounds can show."""
 
+from bakeoff._kernel.text import count_of
 from bakeoff.cli.compare import show
 from bakeoff.cli.flags import ReportFlags
 from bakeoff.report.blocks import Column, Datum, Report, Section, Table, Value
@@ -17,7 +18,7 @@ def run_power(*, cases: int, rounds: int, score: float, shown_as: ReportFlags) -
 
 def verdict_on(design: Design) -> str:
     """Say in one sentence what a design can show, and what to do if that is nothing."""
-    size = f"{_count(design.cases, 'case')} × {_count(design.rounds, 'round')}"
+    size = f"{count_of(design.cases, 'case')} × {count_of(design.rounds, 'round')}"
     if few := too_few(design.cases):
         return few
     if design.too_small or design.detectable is None:
@@ -59,7 +60,3 @@ def _row(design: Design) -> tuple[Value, ...]:
 
 def _points(share: float | None) -> str:
     return UNKNOWN if share is None else f"{100 * share:.1f}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from rich.text import Text
 
+from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import add_row, out, print_json, say, table, tell_of_damage
 from bakeoff.cli.run_plan import print_spending, summary_facts, summary_json
 from bakeoff.errors import UsageError
@@ -185,7 +186,7 @@ def check_run(*, run: str, results: Path, as_json: bool) -> int:
         print_json({**found, "damaged_labels": labels})
         return int(bool(damaged or labels))
     console = out()
-    console.print(f"{folder.name}: {records} records, {len(damaged)} damaged lines")
+    console.print(f"{folder.name}: {count_of(records, 'record')}, {count_of(len(damaged), 'damaged line')}")
     for damage in damaged[:_SHOWN]:
         console.print(Text(f"  {folder.journal_file.name}:{damage.line}: {visible(damage.reason)}"))
     if torn:

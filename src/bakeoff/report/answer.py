@@ -1,7 +1,7 @@
 """Answer the question of a run in one sentence: which subject is better, by how much, and at what cost."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from bakeoff.record import Verdict
 from bakeoff.report.calibrated_pairs import calibrated_pairs
@@ -128,12 +128,24 @@ def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
     if len(first) < 2:
         wins = sum(upper == first[0].subject for upper, _ in told) if first else 0
         return _leader(first, wins, scored, ", anytime-valid")
-    verdict = "are not told apart"
-    if all(pair.decision is Decision.EQUIVALENT for pair in compared.pairs):
-        verdict = f"are equivalent within ±{100 * (compared.margin or 0.0):g} points"
-    elif len(first) < len(scored):
-        verdict = f"are the best of {len(scored):,} and not told apart"
-    return f"{_names(first)} {verdict} ({_scores_only(first)}, anytime-valid)"
+    best = f"the best of {len(scored):,} and " if len(first) < len(scored) else ""
+    verdict, more = _alike({one.subject for one in first}, compared)
+    return f"{_names(first)} are {best}{verdict} ({_scores_only(first)}, anytime-valid){more}"
+
+
+def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
+    """Return the verdict on subjects of which none is better than another, and what is known of some of them."""
+    among = [pair for pair in compared.pairs if {pair.first, pair.second} <= subjects]
+    alike = [pair for pair in among if pair.decision is Decision.EQUIVALENT]
+    within = f"equivalent within ±{100 * (compared.margin or 0.0):g} points"
+    if alike and len(alike) == len(among):
+        return within, ""
+    if len(alike) == 1:
+        return (
+            "not told apart",
+            f"; {visible(alike[0].first, _NAME)} and {visible(alike[0].second, _NAME)} are {within}",
+        )
+    return "not told apart", f"; {len(alike):,} of their {len(among):,} pairs are {within}" if alike else ""
 
 
 def _better_and_worse(pair: PairDecision) -> tuple[str, str] | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from bakeoff._kernel.text import count_of
 from bakeoff.grading.audit import Audit, CaseAudit
 from bakeoff.report.blocks import (
     BulletList,
@@ -59,7 +60,7 @@ def describe_audit(audit: Audit) -> Report:
     if named:
         sections.append(Section("tests", "Tests that prove less", (BulletList(named),), page_only=True))
     return Report(
-        title=f"Audit of {len(audit.cases)} cases",
+        title=f"Audit of {count_of(len(audit.cases), 'case')}",
         sections=tuple(sections),
         badge="fit" if not audit.excluded else "not fit",
         tone="pass" if not audit.excluded else "fail",

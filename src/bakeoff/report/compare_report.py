@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bakeoff._kernel.text import count_of
 from bakeoff.report.blocks import (
     Block,
     Code,
@@ -86,7 +87,7 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
     outcomes, pairing = UNKNOWN, "unpaired" if compared.difference is not None else "nothing to compare"
     if compared.paired:
         outcomes = f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}"
-        pairing = f"of {compared.cases:,} cases in pairs"
+        pairing = f"of {count_of(compared.cases, 'case')} in pairs"
     scores = _change(percent(compared.baseline), percent(compared.candidate)).replace(" %", "\u00a0%")
     around = f"95 %: {_ends_text(compared.interval)}" if compared.interval else "interval undefined"
     tiles = (
@@ -283,7 +284,7 @@ def _pairing(pair: PairReport) -> str:
     compared = pair.comparison
     if compared.paired:
         outcomes = f"{compared.wins} better, {compared.ties} the same, {compared.losses} worse"
-        return f"{compared.cases} cases in pairs: {outcomes}"
+        return f"{count_of(compared.cases, 'case')} in pairs: {outcomes}"
     sides = (("baseline", compared.baseline), ("candidate", compared.candidate))
     if empty := [name for name, score in sides if score is None]:
         return f"no trial of the {' and the '.join(empty)} was scored: there is nothing to compare"
@@ -294,7 +295,7 @@ def _pairing(pair: PairReport) -> str:
 def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
     summary = facts.summary
     if facts.damaged:
-        yield f"{facts.damaged} damaged lines of the {role}'s journal are not counted"
+        yield f"not counted: {count_of(facts.damaged, 'damaged line')} of the {role}'s journal"
     if summary.missing:
         yield f"{summary.missing} of the {role}'s {summary.planned} trials were not run"
     if summary.not_needed:

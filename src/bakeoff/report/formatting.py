@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.text import visible as visible  # reports import all their words from here
+from bakeoff._kernel.text import count_of as count_of  # reports import all their words from here
+from bakeoff._kernel.text import visible as visible
 
 if TYPE_CHECKING:
     from bakeoff.stats.intervals import Interval
@@ -47,10 +48,6 @@ def as_text(value: JsonValue) -> str:
 def sentence(text: str) -> str:
     """Return a text with a capital letter and a full stop."""
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def count_of(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def percent(share: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from bakeoff._kernel.text import count_of
 from bakeoff.report.blocks import Block, Column, Datum, Phrase, Quote, Report, Section, Table, Text, Value, columns
 from bakeoff.report.calibration import calibration_table
 from bakeoff.report.formatting import UNKNOWN, percent, span
@@ -86,9 +87,12 @@ def _quality_notes(audit: JudgeAudit) -> Iterator[Phrase]:
 
 def _warnings(audit: JudgeAudit) -> Iterator[Block]:
     if audit.outdated:
-        yield Text(f"{audit.outdated:,} labels are of answers that are not in the run any more.", tone="lost")
+        yield Text(
+            f"{count_of(audit.outdated, 'label is', 'labels are')} of answers that are not in the run any more.",
+            tone="lost",
+        )
     if audit.damaged:
-        yield Text(f"{audit.damaged:,} lines of labels.jsonl cannot be read and are left out.", tone="lost")
+        yield Text(f"{count_of(audit.damaged, 'line')} of labels.jsonl cannot be read: left out.", tone="lost")
 
 
 def _scores(audit: JudgeAudit) -> Block:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from bakeoff._kernel.text import count_of
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
 from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc, visible
 from bakeoff.report.leaderboard import Entry, Leaderboard
@@ -32,7 +33,7 @@ def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
         yield from found
         return
     ranking, *others = found
-    cases = f"{board.cases:,} {'case' if board.cases == 1 else 'cases'}"
+    cases = count_of(board.cases, "case")
     yield replace(ranking, id=f"{ranking.id}-{number}", title=(Quote(board.name), f", {cases}"), lead=_first(entries))
     for section in others:
         title = f"{section.title}: {visible(board.name, 60)}, {cases}"
@@ -201,7 +202,7 @@ def _provenance(board: Leaderboard) -> Section:
 
 
 def _history(entry: Entry) -> Datum:
-    runs = f"{len(entry.history):,} {'run' if len(entry.history) == 1 else 'runs'}"
+    runs = count_of(len(entry.history), "run")
     trail = tuple(min(1.0, max(0.0, score)) for score in entry.history)
     scores = ", ".join(percent(score) for score in entry.history[-_MOST_NAMED:])
     return Datum(runs, sort=len(entry.history), trail=trail if len(trail) > 1 else (), note=scores)

@@ -49,7 +49,7 @@ def test_suites_and_flags_say_what_is_run(bakeoff: Bakeoff, tmp_path: Path) -> N
     words = ("--suites", "elsewhere", "--suite", "shout", "--model", "oracle", "--rounds", "3", "--dry-run")
     done = bakeoff("run", *words)
     assert done.returncode == 0, done.stderr
-    assert "3 trials = 1 cases × 1 subjects × 3 rounds" in done.stdout
+    assert "3 trials = 1 case × 1 subject × 3 rounds" in done.stdout
     assert "nothing was run" in done.stdout
     assert not (tmp_path / "results").exists()
 
@@ -162,7 +162,7 @@ def test_without_node_svelte_suites_are_left_out_with_the_way_out(bakeoff: Bakeo
     path = _without_node(tmp_path / "bin")
     done = bakeoff("run", "--model", "oracle", "--no-open", "--sandbox", "process", PATH=path)
     assert done.returncode == 0, done.stderr
-    assert "1 suites that need Node are left out (button)" in done.stderr
+    assert "left out: 1 suite for which Node is needed (button)" in done.stderr
     assert "install Node.js" in done.stderr
     alone = bakeoff("run", "--model", "oracle", "--suite", "button", "--sandbox", "process", PATH=path)
     assert alone.returncode == 2

@@ -54,7 +54,7 @@ def test_a_pair_that_is_not_decided_does_not_change_the_exit_code(bakeoff: Bakeo
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--model", "scripted:hi", "--until-decided"), "has 1 subjects to compare (controls do not count)"),
+        (("--model", "scripted:hi", "--until-decided"), "has 1 subject to compare (controls do not count)"),
         (("--model", "scripted:a", "--model", "scripted:b", "--margin", "0.1"), "--margin 0.1 is for --until-decided"),
         (
             ("--model", "scripted:a", "--model", "scripted:b", "--until-decided", "--margin", "5"),

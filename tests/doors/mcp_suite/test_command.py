@@ -28,7 +28,7 @@ def test_the_nearest_configuration_above_is_evaluated_and_a_pass_is_0(write_suit
     done = subprocess.run([MCTEST, "evaluate", "--no-open"], cwd=below, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "100.0 % (1/1)" in done.stdout
-    assert "1 of 1 cells passed at 100.0 % of 1 rounds: passed" in done.stdout
+    assert "1 of 1 cells passed at 100.0 % of 1 round: passed" in done.stdout
     assert sorted(path.suffix for path in (below / "mcp-report").iterdir()) == [".html", ".json", ".log", ".md"]
 
 
@@ -172,7 +172,7 @@ def test_of_a_folder_the_suites_are_left_that_have_what_is_asked_for(
     done = bakeoff("mcp", "evaluate", "suites", "--dry-run", *words)
     assert done.returncode == 0, done.stderr
     assert [name for name in ("one", "two") if f"suites/{name}.yaml: a cell passes" in done.stdout] == left
-    assert done.stdout.count("1 trials = 1 cases × 1 subjects × 1 rounds") == len(left)
+    assert done.stdout.count("1 trial = 1 case × 1 subject × 1 round") == len(left)
 
 
 def test_a_dry_run_of_several_suites_is_one_json_document(bakeoff: Bakeoff, write_suite: Callable[..., Path]) -> None:
@@ -249,7 +249,7 @@ def test_a_dry_run_shows_what_would_be_asked_and_starts_nothing(
     done = bakeoff("mcp", "evaluate", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "a cell passes at 50.0 % of its rounds" in done.stdout
-    assert "3 trials = 1 cases × 1 subjects × 3 rounds" in done.stdout
+    assert "3 trials = 1 case × 1 subject × 3 rounds" in done.stdout
     assert "nothing was run" in done.stdout
     assert not Path("results").exists()
     assert not Path("mcp-report").exists()

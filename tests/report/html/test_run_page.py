@@ -179,7 +179,7 @@ def test_what_cannot_be_read_is_said_on_the_page(tmp_path: Path) -> None:
     html = write_run_page(run).read_text("utf-8")
     assert "1 line of the journal cannot be read and are left out" in html
     assert "ends in the middle of a line" in html
-    assert "1 records belong to an earlier version of the plan" in html
+    assert "1 record belongs to an earlier version of the plan" in html
 
 
 def test_a_door_adds_sections_as_data(tmp_path: Path, chromium: Chromium) -> None:

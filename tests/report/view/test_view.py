@@ -156,7 +156,7 @@ def test_the_index_in_a_browser_gets_a_row_that_moves(viewer: Viewer, chromium: 
         )
 
     before, first, second, after, subjects = chromium(look)
-    assert before == "1 runs, 4 scores."
+    assert before == "1 run, 4 scores."
     assert after.startswith("2 runs, ")
     assert 0 < first < second
     assert int(subjects) > 5, "new subjects can be filtered by"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from bakeoff._kernel.text import count_of
 from bakeoff.doors.exercises.exercises import Exercise
 from bakeoff.doors.exercises.plan import case_of
 from bakeoff.doors.exercises.request import ExercisesRequest
@@ -29,7 +30,8 @@ async def gradable_exercises(
     for slug, why in problems.items():
         left_out = [exercise.name for exercise in exercises if exercise.track.slug == slug]
         if why is not None:
-            warnings.append(f"{len(left_out)} {slug} exercises are left out ({', '.join(left_out)}): {why}")
+            are = count_of(len(left_out), f"{slug} exercise is", f"{slug} exercises are")
+            warnings.append(f"{are} left out ({', '.join(left_out)}): {why}")
     if not fit:
         raise UsageError("\n".join(warnings))
     return fit, tuple(warnings)

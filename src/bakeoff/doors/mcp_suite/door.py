@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.text import count_of
 from bakeoff.doors import Door, FinishedRun
 from bakeoff.doors.mcp_suite.outcome import Outcome
 from bakeoff.doors.mcp_suite.plan import KIND, SCORER, PlanSettings, environment_of, settings_of
@@ -93,7 +94,7 @@ def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
     used = run.summary.spent
     yield paragraph(
         f"{outcome.passed} of {len(outcome.cells)} cells passed at {percent(outcome.threshold)} of "
-        f"{run.plan.rounds} rounds{needed}: {outcome.state}",
+        f"{count_of(run.plan.rounds, 'round')}{needed}: {outcome.state}",
     )
     if used.tokens:
         yield paragraph(f"{used.tokens:,} tokens, {cost(used.cost)}")

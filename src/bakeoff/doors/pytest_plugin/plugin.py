@@ -222,7 +222,9 @@ class EvalHooks:
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._over_budget:
-            cases = "1 case is" if self._over_budget == 1 else f"{self._over_budget} cases are"
+            from bakeoff._kernel.text import count_of
+
+            cases = count_of(self._over_budget, "case is", "cases are")
             terminalreporter.write_line(f"evals: {cases} undecided (budget): {self._limit_reached}", yellow=True)
         if self._remarks:
             from bakeoff._kernel.text import visible

@@ -20,7 +20,7 @@ from bakeoff._kernel.files import PRIVATE
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError
 from bakeoff.report.blocks import Datum, Fragment, Phrase, Quote, Report, Section, Table, as_datum, pieces
-from bakeoff.report.formatting import shown, visible
+from bakeoff.report.formatting import count_of, shown, visible
 from bakeoff.report.html.drawing import draw, forest, interval_words, written
 from bakeoff.report.output_files import PUBLIC, replace_file
 
@@ -241,6 +241,7 @@ def _environment(package: str = "bakeoff.report.html") -> Environment:
     environment.filters["words"] = words
     environment.globals.update(
         as_datum=as_datum,
+        count_of=count_of,
         draw=draw,
         forest=forest,
         fragment=_fragment,

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.text import count_of
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.record import Verdict
@@ -63,10 +64,12 @@ def _warnings(data: RunData) -> list[Block]:
     if data.torn:
         found.append("The journal ends in the middle of a line: a process was killed while writing.")
     if data.unscored:
-        trials = "1 trial was" if data.unscored == 1 else f"{data.unscored:,} trials were"
+        trials = count_of(data.unscored, "trial was", "trials were")
         found.append(f"{trials} attempted but not yet scored by the plan's current scorers, and count as not run.")
     if data.foreign:
-        found.append(f"{data.foreign:,} records belong to an earlier version of the plan and are left out.")
+        found.append(
+            f"{count_of(data.foreign, 'record belongs', 'records belong')} to an earlier version of the plan; left out."
+        )
     return [Text(text, tone="lost") for text in found]
 
 

@@ -128,7 +128,7 @@ def test_the_same_result_twice_counts_once_and_two_results_are_refused(tmp_path:
     other = written(tmp_path / "c.json", suite([0.3]))
     merged = merge_files([one, same])
     assert len(merged.outcomes) == 2
-    assert merged.notes[0].startswith("1 tests are in more than one file")
+    assert merged.notes[0].startswith("1 test is in more than one file")
     with pytest.raises(
         BakeoffError, match=r"test_capitals\[case-0\] has one result in .*a\.json and another in .*c\.json"
     ):

@@ -186,8 +186,8 @@ def test_suites_without_a_partner_are_named_and_one_that_is_gone_shuts_the_gate(
     found = judged(Gates(baseline=old, allowed=Allowance(2)), new)
     assert found.met is None
     assert found.sentence.startswith("no suite is in both runs; ")
-    assert "1 suites only in the baseline: tests/test_x.py::test_old" in found.sentence
-    assert "1 suites not in the baseline: tests/test_x.py::test_new" in found.sentence
+    assert "1 suite only in the baseline: tests/test_x.py::test_old" in found.sentence
+    assert "1 suite not in the baseline: tests/test_x.py::test_new" in found.sentence
 
 
 def test_too_many_losses_forbid_a_verdict() -> None:

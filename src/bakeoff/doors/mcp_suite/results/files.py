@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bakeoff._kernel.files import PRIVATE
+from bakeoff._kernel.text import count_of
 from bakeoff.doors import DoorResults
 from bakeoff.doors.mcp_suite.confusion import confusions
 from bakeoff.doors.mcp_suite.outcome import Outcome, State, outcome_of
@@ -252,7 +253,7 @@ def _describe_all(written: Sequence[McpResults], not_run: Sequence[str]) -> Page
     missing = f"; {len(not_run)} {_NOT_RUN}" if not_run else ""
     return PageReport(
         title="MCP evaluation",
-        headline=f"{good} of {cells} cells passed in {len(written) + len(not_run)} suites{missing}",
+        headline=f"{good} of {cells} cells passed in {count_of(len(written) + len(not_run), 'suite')}{missing}",
         badge=_OUTCOMES[state],
         tone=TONES[state],
         sections=(

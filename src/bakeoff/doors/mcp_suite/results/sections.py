@@ -10,6 +10,7 @@ from itertools import zip_longest
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, most_confused
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State
 from bakeoff.doors.mcp_suite.plan import PlanSettings, mode_of
@@ -89,7 +90,7 @@ def _confusion_sections(settings: PlanSettings, found: Sequence[Confusion]) -> I
     data: list[JsonValue] = [
         {
             "title": f"{visible(pair.wanted, _NAME)} → {visible(pair.called, _NAME)}",
-            "about": f"{pair.rounds} rounds; {visible(', '.join(pair.models), 300)}",
+            "about": f"{count_of(pair.rounds, 'round')}; {visible(', '.join(pair.models), 300)}",
             "wanted": visible(pair.wanted, _NAME),
             "called": visible(pair.called, _NAME),
             "wanted_words": pair.wantedDescription[:_LONGEST] or "–",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from bakeoff._kernel.text import count_of
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_NOT_PASSED, MOST_WORST, Numbers, SuiteName, why_not
@@ -152,7 +153,7 @@ def _without_drawings(table: Table) -> Table:
 def notes(summary: Summary) -> Iterator[str]:
     """Yield notes on the numbers: how they were computed, and what they leave out."""
     total = summary.numbers
-    rounds = f" in {total.rounds:,} rounds" if total.rounds > total.cases else ""
+    rounds = f" in {count_of(total.rounds, 'round')}" if total.rounds > total.cases else ""
     yield f"{total.scored:,} of {total.cases:,} cases{rounds} have a score; the mean is over cases"
     methods = sorted({numbers.interval.method for numbers in summary.suites.values() if numbers.interval})
     if methods:

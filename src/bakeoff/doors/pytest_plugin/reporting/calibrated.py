@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from bakeoff._kernel.text import count_of
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.errors import BakeoffError
 from bakeoff.report.calibration import JUDGE
@@ -49,7 +50,7 @@ def _labelled(results: Path, judges: set[Judge]) -> Iterator[tuple[Judge, str]]:
             continue
         for one in found.calibrations():
             if one.lacking is None and (one.scorer, one.judge) in judges:
-                yield (one.scorer, one.judge), f"{one.labels} labels in {folder.label}"
+                yield (one.scorer, one.judge), f"{count_of(one.labels, 'label')} in {folder.label}"
 
 
 def _name(judge: Judge) -> str:

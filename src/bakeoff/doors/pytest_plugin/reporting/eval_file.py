@@ -14,6 +14,7 @@ from pydantic import Field, JsonValue, ValidationError, field_serializer
 from pydantic_core import to_json
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, Tallies, suite_of
@@ -242,7 +243,11 @@ def merge_files(paths: Sequence[Path]) -> Merged:
                     f"{visible(nodeid)} has one result in {origin[nodeid]} and another in {path}: "
                     "shards of one run have no test in common; leave one of the files out"
                 )
-    notes = [f"{twice} tests are in more than one file, with the same result: each counts once"] if twice else []
+    notes = (
+        [f"{count_of(twice, 'test is', 'tests are')} in more than one file, with the same result: each counts once"]
+        if twice
+        else []
+    )
     notes += [f"{path}: this run was stopped before its end" for path in stopped]
     notes += [f"{path}: this run ended when it was decided; intervals assume a fixed number" for path in decided]
     outcomes = [outcome for found in whole.values() for outcome in found]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
+from bakeoff._kernel.text import count_of
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.calibrated import judges_calibrated
 from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, Summary
@@ -91,7 +92,7 @@ def _pass_rate(wanted: float, numbers: Numbers) -> tuple[bool, str]:
 def _min_score(wanted: float, numbers: Numbers) -> tuple[bool, str]:
     if numbers.score is None:
         return False, "no case has a score"
-    sentence = f"mean score {numbers.score:.3f} over {numbers.scored:,} cases, wanted {wanted:g}"
+    sentence = f"mean score {numbers.score:.3f} over {count_of(numbers.scored, 'case')}, wanted {wanted:g}"
     return reaches(numbers.score, wanted), sentence
 
 
@@ -175,11 +176,11 @@ def _sentences(compared: Mapping[str, Comparison], rulings: Mapping[str, Ruling]
     for name in order[:_MOST_NAMED]:
         yield f"{visible(name, 80)}: {_sentence(compared[name], rulings[name])}"
     if len(order) > _MOST_NAMED:
-        yield f"and {len(order) - _MOST_NAMED} more suites"
+        yield f"and {count_of(len(order) - _MOST_NAMED, 'more suite')}"
 
 
 def _sentence(compared: Comparison, ruling: Ruling) -> str:
-    pairs = f"{compared.cases} pairs of cases" if compared.paired else "no case in common"
+    pairs = count_of(compared.cases, "pair of cases", "pairs of cases") if compared.paired else "no case in common"
     changed = f", {len(compared.changed)} with changed content" if compared.changed else ""
     if gone := len([key for key in compared.baseline_only if key.id not in compared.changed]):
         changed += f", {gone} of the baseline gone or not scored"
@@ -197,4 +198,4 @@ def _in_one_run_only(was: _Suites, now: _Suites) -> Iterator[str]:
     ):
         if names:
             shown = ", ".join(visible(str(name), 80) for name in names[:_MOST_NAMED])
-            yield f"{len(names)} suites {words}: {shown}{', …' if len(names) > _MOST_NAMED else ''}"
+            yield f"{count_of(len(names), 'suite')} {words}: {shown}{', …' if len(names) > _MOST_NAMED else ''}"
