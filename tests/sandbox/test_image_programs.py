@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.errors import InfraError
 from bakeoff.protocols import Sandbox
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.subjects.agent_definition import AgentDefinition
 from bakeoff.subjects.agent_program import is_installed, version_of
 from bakeoff.subjects.command_agent import CommandAgent
+from bakeoff.toolchains.browser import chromium_in
 
 from ..doors.exercises.small_tracks import DOUBLE, write_track
 
@@ -47,6 +49,11 @@ def test_what_the_image_lacks_is_told_before_the_run_with_the_command_that_puts_
 
     assert agent("python3").lacks() == []
     assert agent("git").lacks() == ["`git` is not in the image: `bakeoff agents image build --agent mine`"]
+
+
+async def test_an_image_without_chromium_is_told_before_a_suite_runs_in_it(image: DockerSandbox) -> None:
+    with pytest.raises(InfraError, match=r"has no Chromium.*use an image with the package `chromium`"):
+        await chromium_in(image)
 
 
 AGENT = """\

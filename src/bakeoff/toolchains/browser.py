@@ -38,9 +38,23 @@ def find_chromium() -> str:
     return found
 
 
-def chromium_in(sandbox: Sandbox) -> str:
-    """Return the browser of a sandbox: the one that is installed here, except in a container, which has its own."""
-    return _PROGRAMS[0] if sandbox.name == "docker" else find_chromium()
+async def chromium_in(sandbox: Sandbox) -> str:
+    """Return the browser of a sandbox: the one that is installed here, except in a container, which has its own.
+
+    Raise `InfraError` if there is none.
+    """
+    if sandbox.name != "docker":
+        return find_chromium()
+    search = f'for name in {" ".join(_PROGRAMS)}; do command -v "$name" && exit; done; exit 1'
+    async with open_place() as place:
+        done = await sandbox.run(Command(("/bin/sh", "-c", search), place, 30.0))
+    if not done.ok:
+        raise InfraError(
+            "the image in BAKEOFF_DOCKER_IMAGE has no Chromium, and suites with `browser = true` run in it: "
+            "use an image with the package `chromium`, or `--sandbox bwrap`",
+            permanent=True,
+        )
+    return done.stdout.decode(errors="replace").split("\n", 1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +73,7 @@ class BrowserToolchain:
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenBrowser"]:
         sandbox = self.sandbox()
-        chromium = chromium_in(sandbox)
+        chromium = await chromium_in(sandbox)
         yield OpenBrowser(sandbox, await install_vitest(self.say), self.framework, chromium, Semaphore(self.slots))
 
 

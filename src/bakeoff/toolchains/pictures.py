@@ -33,7 +33,7 @@ class PictureToolchain:
     @classmethod
     async def ready(cls, sandbox: Sandbox, say: Say = quiet) -> "PictureToolchain":
         """Install what is needed. Raise `InfraError` if Node or Chromium is missing."""
-        chromium = chromium_in(sandbox)
+        chromium = await chromium_in(sandbox)
         return cls(sandbox, await install_vitest(say), chromium)
 
     async def take(

@@ -8,6 +8,7 @@ import pytest
 
 from ...warm_bakeoff import Bakeoff
 from .small_suites import ADDER, BUTTON, SHOUT, calling, scripted, write_suites
+from .test_results_schema import READS
 
 SERVER = """\
 from mcp.server.mcpserver import MCPServer
@@ -37,6 +38,7 @@ def test_a_run_ends_with_a_table_result_files_and_a_page(bakeoff: Bakeoff, tmp_p
     assert "100.0 %" in done.stdout
     results = sorted((tmp_path / "results").glob("result-*.json"))
     assert len(results) == 2
+    assert not [error.message for path in results for error in READS.iter_errors(json.loads(path.read_text()))]
     metadata = {path.name.rpartition("-")[2]: json.loads(path.read_text())["metadata"] for path in results}
     assert metadata["oracle.json"]["unitTestTotals"]["score"] == 100
     assert metadata["nop.json"]["unitTestTotals"] == {"total": 3, "passed": 0, "failed": 3, "score": 0}
