@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from .test_results_write import lost, plan_with, record, suite_score, verification, written
 
@@ -24,7 +24,8 @@ def a_list(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-TEXT, FLAG, NUMBER, ANY = {"type": "string"}, {"type": "boolean"}, {"type": "number"}, {}
+TEXT, FLAG, NUMBER = {"type": "string"}, {"type": "boolean"}, {"type": "number"}
+ANY: dict[str, Any] = {}
 COUNT = {"type": "integer", "minimum": 0}
 TEXT_OR_NULL = {"type": ["string", "null"]}
 VERIFICATION = an(
@@ -100,7 +101,11 @@ def a_file(**settings: Any) -> Any:
     """A file with a suite that passed, one with failures and a validator's objection, and one that was lost."""
     plan = plan_with(settings=settings)
     failures = [{"fullName": "timer > ends", "errorMessage": "it did not"}]
-    more = {"failedTests": failures, "validation": {"valid": False, "errors": ["no"]}, "validationFailed": True}
+    more: dict[str, Any] = {
+        "failedTests": failures,
+        "validation": {"valid": False, "errors": ["no"]},
+        "validationFailed": True,
+    }
     failed = record(plan, "timer", scores=(suite_score(verification("timer", 3, **more)),))
     passed = record(plan, "counter", scores=(suite_score(verification("counter", failedTests=[])),))
     return written(plan, passed, failed, lost(plan, "form", "infra"))
