@@ -71,5 +71,5 @@ def test_components_are_pictured_side_by_side_and_a_broken_one_says_why(
     assert own["text"].startswith("oracle")
     said = " ".join(other["text"] for other in others)
     assert "No picture: it threw an error: <img src=x onerror=alert(1)> no card" in said
-    assert "nothing was handed in" in said
+    assert "No picture: nothing was handed in" in said
     assert [other["wide"] for other in others] == [None, None]

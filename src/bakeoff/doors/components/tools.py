@@ -64,7 +64,7 @@ def test_report(suite: str, grade: Grade) -> dict[str, JsonValue]:
     found = verification.model_dump(mode="json")
     answer: dict[str, JsonValue] = {
         "success": verification.passed,
-        "message": f"All {grade.total} tests passed." if grade.ok else f"{grade.summary()}.",
+        "message": f"All {grade.total} tests passed." if grade.ok else f"{grade.summary().rstrip('.')}.",
         "passed": verification.num_passed,
         "failed": verification.num_failed,
         "total": verification.num_tests,

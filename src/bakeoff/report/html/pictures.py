@@ -11,7 +11,7 @@ from bakeoff.report.html.render import ChunkWriter
 from bakeoff.storage.pictures import Pictures, picture_key
 from bakeoff.storage.run_folder import RunFolder
 
-NO_PICTURE = -1
+NO_PICTURE, NO_ANSWER = -1, -2
 _MOST_BYTES = 40_000_000  # of all pictures of a page
 _TOO_MANY = "the pictures of this run are too large for one page; they are in its folder `pictures`"
 
@@ -24,11 +24,13 @@ class PagePictures:
         self._numbers: dict[str, int] = {}
 
     def find(self, record: Record, case: Case) -> int:
-        """Return the number of the picture of a trial, or `NO_PICTURE` if none was tried."""
+        """Return the number of the picture of a trial; `NO_PICTURE` if none was tried, `NO_ANSWER` of nothing."""
         if self._pictures is None or case.grading is None:
             return NO_PICTURE
         text = handed_in(record, case).get(case.grading.solution[0])
-        if text is None or not self._pictures.has(key := picture_key(case, text)):
+        if text is None:
+            return NO_ANSWER
+        if not self._pictures.has(key := picture_key(case, text)):
             return NO_PICTURE
         return self._numbers.setdefault(key, len(self._numbers))
 

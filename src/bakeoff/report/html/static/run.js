@@ -29,7 +29,7 @@ class Run {
   async detail(row) { return (await chunk(`records-${this.chunk[row]}`))[this.place[row]]; }
   async pictureOf(trial) {
     const at = this.picture[this.rowOf.get(trial)] ?? -1;
-    if (at < 0) return null;
+    if (at < 0) return { problem: at === -2 ? "nothing was handed in" : "none was taken" };
     const [chunkAt, place] = this.pictures[at];
     return (await chunk(`pictures-${chunkAt}`))[place];
   }
@@ -38,8 +38,8 @@ class Run {
     const order = this.best_first.map((subject) => this.find(this.caseOf(trial), subject, this.roundOf(trial)));
     const some = [trial, ...order.filter((other) => other !== trial)].slice(0, MOST_PICTURES);
     const all = await Promise.all(some.map(async (other) => ({ trial: other, picture: await this.pictureOf(other) })));
-    if (!all.some((each) => each.picture)) return [];
-    return all.filter((each) => this.rowOf.has(each.trial)).map((each) => ({ ...each, picture: each.picture ?? { problem: "none was taken, or nothing was handed in" } }));
+    const taken = some.some((other) => this.picture[this.rowOf.get(other)] >= 0);
+    return taken ? all.filter((each) => this.rowOf.has(each.trial)) : [];
   }
   async case(at) { return (await chunk(`cases-${this.case_chunk[at]}`))[this.case_place[at]]; }
 }
@@ -260,7 +260,12 @@ function pictureBlock(run, trial, beside) {
   const title = beside.length > 1 ? "Pictures, side by side" : "Picture";
   return block(title, h("div", { class: "pictures" }, beside.map((each) => pictureFigure(run, each.trial, each.picture, each.trial === trial))));
 }
-function trialBlocks(detail, asked, pictures) {
+/** The reason of a failure before its tests, unless a phase or a test tells it. */
+function whyBlock(detail, why) {
+  const told = (detail.phases || []).some((phase) => phase.failure) || (detail.tests || []).some((test) => test.message);
+  return why && !told && block("Why", h("p", {}, why));
+}
+function trialBlocks(detail, asked, why, pictures) {
   const failures = (detail.phases || []).filter((phase) => phase.failure).map((phase) => failureBlock(phase.failure, phase.name));
   const facts = [
     ["Started", moment(detail.started)],
@@ -275,6 +280,7 @@ function trialBlocks(detail, asked, pictures) {
   ].filter(([, value]) => value);
   return [
     failures.length && block("What went wrong", failures),
+    whyBlock(detail, why),
     detail.tests && testBlock(detail.tests),
     pictures,
     detail.scores && block("Scores", scoreRows(detail.scores)),
@@ -340,7 +346,7 @@ class TrialSheet {
     const detail = row === undefined ? null : await run.detail(row);
     const beside = row === undefined || !run.pictures.length ? [] : await run.picturesBeside(trial);
     if (this.trial !== trial) return; // another one was opened meanwhile
-    body.replaceChildren(...(detail ? trialBlocks(detail, asked, beside.length > 0 && pictureBlock(run, trial, beside)) : [h("p", {}, "This trial was not run."), block("Task", longText(asked.prompt || ""))]));
+    body.replaceChildren(...(detail ? trialBlocks(detail, asked, run.why[row], beside.length > 0 && pictureBlock(run, trial, beside)) : [h("p", {}, "This trial was not run."), block("Task", longText(asked.prompt || ""))]));
     body.scrollTop = 0;
     byId("trial-title").focus();
   }
