@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
@@ -15,6 +16,9 @@ from bakeoff.record import NO_USAGE, Score, Step, ToolCall, Transcript, Usage
 
 BUDGET = "budget"
 """The key of the run's budget among the resources of a trial."""
+
+ON_DEMAND = "on_demand"
+"""The key of what opens further resources while a run lasts, among the resources of a trial."""
 
 Stop: TypeAlias = Literal["exited", "timeout", "output", "memory", "disk", "cancelled", "killed"]
 """Why a command ended: `exited` by itself, `killed` together with its supervisor, which a command that runs as our own
@@ -257,6 +261,10 @@ class ScoreInput:
         raise AttributeError(
             f"the input of a scorer has no {name!r}: the row has {', '.join(map(repr, self.row)) or 'nothing'}"
         )
+
+
+SCORING: ContextVar[tuple[ScoreInput, asyncio.AbstractEventLoop] | None] = ContextVar("scoring", default=None)
+"""The input that is scored now, and the loop of its run, for functions that scorers call without passing it on."""
 
 
 @runtime_checkable

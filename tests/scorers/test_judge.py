@@ -22,7 +22,7 @@ from bakeoff.report.summary import summarise
 from bakeoff.report.terminal import print_blocks
 from bakeoff.scorers import Factuality, Judge
 from bakeoff.scorers.judge import FACTUALITY, USUAL_CHOICES
-from bakeoff.scorers.judging import Rubric, access_to, parameters_for
+from bakeoff.scorers.judging import access_to, choice_question, parameters_for
 
 from ..models.loopback import KEY, Act, Loopback, failure
 from .obedient import ObedientJudge
@@ -371,8 +371,8 @@ async def test_a_provider_is_asked_coldly_and_for_a_verdict_by_schema(provider: 
     ],
 )
 def test_only_models_that_take_a_schema_are_sent_one(model: str, by_schema: bool) -> None:
-    rubric = Rubric("good?", {"A": "yes", "B": "no"}, 100)
-    assert (parameters_for(access_to(model, {}), rubric).output_object is not None) is by_schema
+    question = choice_question("good?", {"A": "yes", "B": "no"}, 100)
+    assert (parameters_for(access_to(model, {}), question).output_object is not None) is by_schema
 
 
 async def test_a_temperature_that_a_provider_refuses_can_be_left_out(provider: Loopback) -> None:

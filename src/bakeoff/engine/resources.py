@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Resource
@@ -89,6 +89,16 @@ class SharedResources:
     @property
     def used(self) -> bool:
         return self._opener is not None
+
+    @classmethod
+    @asynccontextmanager
+    async def on_demand(cls) -> AsyncIterator[Self]:
+        """Yield an object that opens further resources while a run lasts."""
+        shared = cls()
+        try:
+            yield shared
+        finally:
+            await shared.close()
 
     async def _open_requested(self) -> None:
         async with AsyncExitStack() as stack:

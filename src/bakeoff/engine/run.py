@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -13,7 +13,7 @@ from bakeoff._kernel.tracing import OpenTelemetry
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.pool import TrialPool
 from bakeoff.engine.registry import Registry, ResolvedPlan, default_registry
-from bakeoff.engine.resources import open_resources
+from bakeoff.engine.resources import SharedResources, open_resources
 from bakeoff.engine.resume import pending_jobs, read_progress
 from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.run_journal import RunJournal
@@ -21,7 +21,7 @@ from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import PlanError
 from bakeoff.options import RunOptions
 from bakeoff.plan import HIDDEN, Plan
-from bakeoff.protocols import BUDGET, Sandbox
+from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox
 from bakeoff.record import Record
 from bakeoff.replay.store import recordings_resource
 from bakeoff.sandbox import choose_sandbox
@@ -128,8 +128,11 @@ class _Work:
     async def _run(self, jobs: Iterator[Job]) -> None:
         options = self.options
         traced = (OpenTelemetry(),) if options.trace else ()
-        given = {**recordings_resource(options), BUDGET: self.budget}
-        async with open_resources(chain(traced, self.resolved.resources()), given) as resources:
+        async with AsyncExitStack() as stack:
+            on_demand = await stack.enter_async_context(SharedResources.on_demand())
+            given = {**recordings_resource(options), BUDGET: self.budget, ON_DEMAND: on_demand}
+            wanted = chain(traced, self.resolved.resources())
+            resources = await stack.enter_async_context(open_resources(wanted, given))
             runner = TrialRunner(self.resolved, options, self.sandbox, resources, self.control)
             width = min(options.jobs, self.resolved.plan.size)
             pool = TrialPool(

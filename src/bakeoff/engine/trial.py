@@ -18,7 +18,7 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Trial
-from bakeoff.protocols import Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Tool, Workspace
+from bakeoff.protocols import SCORING, Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Tool, Workspace
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage
 
 Result = TypeVar("Result")
@@ -318,7 +318,11 @@ class TrialRunner:
 
 
 async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
-    return as_score(name, await call(scorer, given))
+    before = SCORING.set((given, asyncio.get_running_loop()))
+    try:
+        return as_score(name, await call(scorer, given))
+    finally:
+        SCORING.reset(before)
 
 
 def as_score(name: str, scored: Scored) -> Score:

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from bakeoff._kernel.imports import import_target, revision_of, target_of
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError
 from bakeoff.plan import ScorerSpec, describe, read_options
-from bakeoff.protocols import Scored, ScoreInput
+from bakeoff.protocols import Needs, Scored, ScoreInput
 
 
 class FunctionOptions(FrozenModel):
@@ -23,6 +23,7 @@ class Function:
 
     function: Callable[[ScoreInput], Scored | Awaitable[Scored]]
     name: str
+    needs: ClassVar[Needs] = Needs()  # it may ask a judge, whose usage is counted apart
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:

@@ -139,8 +139,12 @@ def is_conversation(value: Any) -> bool:
 
 def read_conversation(messages: Sequence[Any], builder: ResultBuilder) -> None:
     """Read a list of messages: the last one of the model is the answer, calls and usage are those of all."""
-    for message in messages:
-        read_message(as_dict(plain_data(message)), builder)
+    plain = [as_dict(plain_data(message)) for message in messages]
+    for message in plain:
+        read_message(message, builder)
+    if any(_role(message) == "user" for message in plain):  # for scorers of conversations
+        texts = [{"role": _role(message), "content": text_in(message.get("content")) or ""} for message in plain]
+        builder.note(messages=texts)
 
 
 def read_message(message: dict[str, Any], builder: ResultBuilder) -> None:

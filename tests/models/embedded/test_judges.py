@@ -1,11 +1,29 @@
 """The embedded model as a judge, from a plan to a score."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
+from bakeoff.protocols import ScoreInput
 from bakeoff.record import Record
+from bakeoff.scorers import (
+    AnswerRelevance,
+    ContextPrecision,
+    ContextRecall,
+    ConversationCompleteness,
+    Criterion,
+    Faithfulness,
+    Judge,
+    KnowledgeRetention,
+    Preference,
+    Refusal,
+    RoleAdherence,
+    Rubric,
+    ask_judge,
+)
 from bakeoff.scorers.judge import FACTUALITY, USUAL_CHOICES
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
@@ -45,3 +63,34 @@ async def test_the_embedded_model_judges_by_a_rubric_and_its_usage_is_booked(
     assert record.spent.requests >= 3
     assert record.spent.input > 300
     assert record.spent.output > 10
+
+
+async def test_every_judge_works_with_the_embedded_model(use_cache: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BAKEOFF_JUDGE", raising=False)
+    chat = [{"role": "user", "content": "I am Ann. What is the capital of France?"}]
+    row: dict[str, Any] = {
+        "input": chat,
+        "expected": "Paris",
+        "context": ["Paris is the capital of France.", "Rome is in Italy."],
+    }
+    given = ScoreInput.of("Hello Ann, it is Paris.", **row)
+    judges: list[Any] = [
+        Judge("Is it polite?", show=("context", "tool_calls", "transcript")),
+        Faithfulness(),
+        AnswerRelevance(),
+        ContextPrecision(),
+        ContextRecall(),
+        KnowledgeRetention(),
+        RoleAdherence("A teacher of geography"),
+        ConversationCompleteness(),
+        Preference("Which answer is kinder?"),
+        Refusal(),
+        Rubric((Criterion(name="right", text="It names Paris."), Criterion(name="kind", text="It greets."))),
+    ]
+    async with judges[0].access.open() as provider:
+        given = replace(given, resources={judges[0].access.key: provider})
+        scores = {judge.name: await judge(given) for judge in judges}
+        assert {name: score for name, score in scores.items() if "unreadable" in score.metadata} == {}
+        assert {score.metadata["judge"] for score in scores.values()} == {"local:smollm2"}
+        assert all(score.reason for score in scores.values())
+        assert await ask_judge("Is the sky blue?", bool) in (True, False)

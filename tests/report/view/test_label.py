@@ -6,14 +6,20 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Page
 
+from bakeoff.plan import Case, Plan, ScorerSpec
+from bakeoff.record import Transcript
 from bakeoff.report.labelling import draw
+from bakeoff.report.view.label import Labelling
 from bakeoff.storage.labels import read_labels
-from bakeoff.storage.run_folder import RunFolder
+from bakeoff.storage.run_folder import RunFolder, find_run
+from bakeoff.subjects.function import function_subject
 
 from ...warm_bakeoff import PROGRAM
 from ..html.browser import Chromium, until
@@ -121,7 +127,15 @@ def test_only_this_page_can_label_and_it_learns_nothing_but_the_answer(run: RunF
     with labelling(run) as (viewer, _):
         cookie, own = viewer.cookie(), f"http://{viewer.host}"
         state = json.loads(viewer.ask("/answer", Cookie=cookie).body)
-        assert state["answer"].keys() == {"id", "question", "reference", "criteria", "text", "files"}
+        assert state["answer"].keys() == {
+            "id",
+            "question",
+            "reference",
+            "material",
+            "criteria",
+            "text",
+            "files",
+        }
         assert state["answer"]["criteria"] == "Is the sum right?"
         body = json.dumps({"id": 0, "label": "pass"})
         for headers in (
@@ -191,3 +205,35 @@ def post(viewer: Viewer, path: str, body: str, **headers: str) -> Answer:
         return Answer(answer.status, dict(answer.getheaders()), answer.read().decode())
     finally:
         connection.close()
+
+
+async def test_people_see_what_other_judges_looked_at(tmp_path: Path, carry_out: Callable[..., Any]) -> None:
+    """A judge of retrieved passages is drawn, shown with its question and the passages, and can be labelled."""
+    script = tmp_path / "judge.json"
+    said = json.dumps({"claims": [{"claim": "It opens at 9.", "supported": True}]})
+    script.write_text(json.dumps({"replies": [{"say": said}]}))
+    criteria = [{"name": "kind", "text": "It greets."}]
+    plan = Plan(
+        name="rag",
+        cases=(Case(id="c", prompt="When?"),),
+        subjects=(function_subject(retrieved),),
+        scorers=(
+            ScorerSpec(kind="faithfulness", options={"model": f"scripted:{script}"}),
+            ScorerSpec(kind="rubric", options={"model": f"scripted:{script}", "criteria": criteria}),
+        ),
+        threshold=None,
+    )
+    await carry_out(plan)
+    run = find_run(tmp_path / "results", "latest")
+    [drawn] = draw(run, plan, "faithfulness", None)
+    assert drawn.judged == 1.0
+    answer = Labelling([drawn], plan, run.labels_file, "ann").state()["answer"]
+    assert answer["material"] == "We open at 9.\n\nuser: When?"
+    assert answer["criteria"].startswith("List every factual claim that the answer makes")
+    asked = Labelling([replace(drawn, scorer="rubric")], plan, run.labels_file, "ann").state()["answer"]
+    assert asked["criteria"] == "kind: It greets."
+
+
+def retrieved(prompt: str) -> Transcript:
+    messages = [{"role": "user", "content": prompt}]
+    return Transcript(output="It opens at 9.", metadata={"context": ["We open at 9."], "messages": messages})

@@ -30,7 +30,7 @@ from bakeoff.models.access import ProviderAccess
 from bakeoff.plan import Case, Plan, ScorerSpec, read_options
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score, ToolCall
-from bakeoff.scorers.judging import Rubric, ask
+from bakeoff.scorers.judging import UnreadableVerdict, ask, choice_question, read_choice
 
 UNKNOWN_SERVER = "unknown"
 """The server of a tool that a model invented in function calling, where a call names only the tool."""
@@ -82,16 +82,18 @@ class Grader:
     async def __call__(
         self, criterion: str, calls: Sequence[Call], executed: Sequence[Executed], given: ScoreInput
     ) -> Grade:
-        rubric = Rubric(_CRITERIA.format(criterion=criterion), _CHOICES, _LONGEST)
+        question = choice_question(_CRITERIA.format(criterion=criterion), _CHOICES, _LONGEST)
         sections = {
             "question": given.case.prompt,
             "call": json.dumps([call.model_dump(mode="json") for call in calls], ensure_ascii=False),
             "answer": json.dumps([each.value for each in executed], ensure_ascii=False),
         }
-        [verdict] = await ask(self, given, rubric, sections)
-        if verdict.choice is None:
-            raise GraderError(f"the judge {self.access.name} did not choose: {verdict.said[:200]!r}")
-        return Grade(passed=verdict.choice == _PASSED, reason=verdict.rationale, judge=str(self.access.name))
+        [said] = await ask(self, given, question, sections)
+        try:
+            choice, rationale = read_choice(said, _CHOICES)
+        except UnreadableVerdict as error:
+            raise GraderError(f"the judge {self.access.name} did not choose: {said[:200]!r}") from error
+        return Grade(passed=choice == _PASSED, reason=rationale, judge=str(self.access.name))
 
 
 class ScorerOptions(FrozenModel):

@@ -26,7 +26,7 @@ from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import BUDGET, Sandbox, Scorer, Subject
+from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox, Scorer, Subject
 from bakeoff.record import Failure, Phase, Record, Usage
 from bakeoff.replay.store import recordings_resource
 
@@ -143,7 +143,9 @@ class SuiteTrials:
         refuse_incomplete(self.scorers)
         await preload(self.scorers)
         resolved = self.resolve()
-        wanted, given = list(resolved.resources()), {**recordings_resource(self.options), BUDGET: self.budget}
+        wanted = list(resolved.resources())
+        given = {**recordings_resource(self.options), BUDGET: self.budget}
+        given |= {ON_DEMAND: self.shared} if self.shared else {}
         async with AsyncExitStack() as stack:
             if wanted and self.shared:
                 resources = await self.shared.open(wanted, given)

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
+from bakeoff.engine.registry import default_registry
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.report.formatting import as_text, shown, visible
@@ -88,6 +89,7 @@ class Labelling:
         return {
             "question": shown(case.prompt),
             "reference": shown(as_text(case.expected)),
+            "material": shown(_material(one)),
             "criteria": shown(self._criteria.get(one.scorer, "")),
             "text": shown(as_text(one.output)),
             "files": files,
@@ -103,8 +105,26 @@ class Labelling:
 
 def _criteria(spec: ScorerSpec) -> tuple[str, str]:
     """Return the name of a scorer and what it was told to look for."""
-    criteria = spec.options.get("criteria")
-    return spec.name or spec.kind, criteria if isinstance(criteria, str) else ""
+    found = spec.options.get("criteria") or spec.options.get("prompt")
+    if found is None:
+        judge = getattr(default_registry().scorers.get(spec.kind), "__self__", None)  # the class with `from_spec`
+        found = getattr(judge, "PROMPT", "")
+    rubric = found if isinstance(found, list) else [found]
+    texts = [f"{each.get('name')}: {each.get('text')}" if isinstance(each, dict) else str(each) for each in rubric]
+    return spec.name or spec.kind, "\n".join(texts)
+
+
+def _material(one: Drawn) -> str:
+    """Return the passages and messages that the answer was made from, where the subject told them."""
+    metadata = one.record.transcript.metadata if one.record.transcript else {}
+    found = [*_listed(metadata.get("context")), *_listed(metadata.get("messages"))]
+    return "\n\n".join(found)
+
+
+def _listed(given: Any) -> list[str]:
+    items = given if isinstance(given, list) else [] if given is None else [given]
+    roles = [f"{each['role']}: " if isinstance(each, dict) and "role" in each else "" for each in items]
+    return [f"{role}{as_text(each.get('content') if role else each)}" for role, each in zip(roles, items, strict=True)]
 
 
 def make_label_app(labelling: Labelling, labeller: str, port: int, token: str, stop: Callable[[], None]) -> Guard:

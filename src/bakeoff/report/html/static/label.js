@@ -23,6 +23,7 @@ function show(news) {
   if (answer === null) { byId("end-title").focus(); return; }
   fill("label-question", answer.question);
   fill("label-reference", answer.reference);
+  fill("label-material", answer.material);
   fill("label-criteria", answer.criteria);
   fill("label-answer", answer.text || (answer.files.length ? "" : "(an empty answer)"));
   byId("label-answer").hidden = false;

@@ -1,0 +1,106 @@
+"""Ask a judge anything, and get an answer that fits a schema: `ask_judge`."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, TypeVar, overload
+
+from pydantic import TypeAdapter, ValidationError
+
+from bakeoff.errors import GraderError, UsageError
+from bakeoff.protocols import SCORING, ScoreInput
+from bakeoff.scorers.material import numbered
+from bakeoff.scorers.model_judge import ModelScorer
+from bakeoff.scorers.text import as_text
+
+Answer = TypeVar("Answer")
+_WRAPPED = "answer"  # the field of an answer that is not an object
+
+
+@overload
+async def ask_judge(
+    prompt: str,
+    schema: type[Answer],
+    *,
+    texts: Mapping[str, Any] | None = None,
+    model: str | None = None,
+    temperature: float | None = 0.0,
+    max_tokens: int | None = None,
+    longest: int = 20_000,
+    same_model: bool = False,
+) -> Answer: ...
+
+
+@overload
+async def ask_judge(
+    prompt: str,
+    schema: Any,
+    *,
+    texts: Mapping[str, Any] | None = None,
+    model: str | None = None,
+    temperature: float | None = 0.0,
+    max_tokens: int | None = None,
+    longest: int = 20_000,
+    same_model: bool = False,
+) -> Any: ...
+
+
+async def ask_judge(prompt: str, schema: Any, *, texts: Mapping[str, Any] | None = None, **settings: Any) -> Any:
+    """Ask a judge a question of your own, and return its answer.
+
+    In a scorer, the call counts against the budget of the run, and is recorded and replayed with it. An answer that
+    does not fit the schema raises GraderError: it is the judge's fault, and never the answer's.
+
+    Args:
+        prompt: what you ask. It must hold nothing that a model or a user wrote.
+        schema: the type of the answer, such as `bool`, a dataclass or a pydantic model; or a JSON schema.
+        texts: the texts to judge, by names that the prompt may use. They stand between marks that their authors cannot
+            know. A list is shown as numbered texts.
+        model, temperature, max_tokens, longest, same_model: as of `Judge`.
+    """
+    from bakeoff.scorers.judging import Question, read_answer
+
+    if not prompt.strip():
+        raise UsageError("ask_judge: the prompt is empty: say what the judge is asked")
+    judge = ModelScorer(name="ask_judge", **settings)
+    wanted, adapter, wrapped = _read_schema(schema)
+    question = Question(prompt, wanted, longest=judge.longest)
+    [said] = await judge.answers(current_input(), question, _named(texts or {}))
+    answer: Any = read_answer(said, wanted)
+    found = answer[_WRAPPED] if wrapped else answer
+    try:
+        return adapter.validate_python(found) if adapter else found
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise GraderError(f"the judge's answer {found!r:.200} does not fit {schema!r}: {first['msg']}") from error
+
+
+def current_input() -> ScoreInput:
+    """Return the input that is scored now; outside of a scorer, an empty one."""
+    scoring = SCORING.get()
+    if scoring is None:
+        return ScoreInput.of()
+    given, loop = scoring
+    if asyncio.get_running_loop() is not loop:
+        raise GraderError("ask_judge was called on a loop of its own: make the scorer `async def` and await it there")
+    return given
+
+
+def _named(texts: Mapping[str, Any]) -> dict[str, str]:
+    shown: dict[str, str] = {}
+    for name, text in texts.items():
+        if isinstance(text, list | tuple):
+            shown |= numbered(name, map(as_text, text)) or {name: "(none)"}
+        else:
+            shown[name] = as_text(text)
+    return shown
+
+
+def _read_schema(schema: Any) -> "tuple[dict[str, Any], TypeAdapter[Any] | None, bool]":
+    """Return the schema of an object, what reads the answer, and whether the answer is one field of the object."""
+    adapter = None if isinstance(schema, Mapping) else TypeAdapter[Any](schema)
+    wanted = dict(schema) if adapter is None else adapter.json_schema()
+    if wanted.get("type") == "object":
+        return wanted, adapter, False
+    definitions = wanted.pop("$defs", None)
+    outer = {"type": "object", "properties": {_WRAPPED: wanted}, "required": [_WRAPPED], "additionalProperties": False}
+    return ({**outer, "$defs": definitions} if definitions else outer), adapter, True

@@ -1,0 +1,204 @@
+"""What all scorers that ask a model share: the model, its settings, and how verdicts become a score."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import JsonValue, NonNegativeFloat, PositiveInt
+
+from bakeoff._kernel.environment import read_environment
+from bakeoff.errors import GraderError
+from bakeoff.plan import ScorerSpec
+from bakeoff.protocols import Needs, ScoreInput
+from bakeoff.record import Score
+from bakeoff.scorers.configurable import ConfigurableScorer
+
+if TYPE_CHECKING:
+    from bakeoff.models.access import ProviderAccess
+    from bakeoff.scorers.judging import Question
+
+VARIABLE = "BAKEOFF_JUDGE"
+"""The variable that names the default judge."""
+
+USUAL_JUDGE = "local:smollm2"
+MOST_KEPT = 2000  # characters kept of a judge's answer
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One answer of a judge. An answer that cannot be read is a `problem` and has no value."""
+
+    said: str
+    value: float | None = None
+    reason: str = ""
+    rationale: str = ""  # by default, the reason
+    facts: Mapping[str, JsonValue] = field(default_factory=dict)
+    problem: bool = False
+
+
+def unreadable(said: str) -> Verdict:
+    return Verdict(said, reason=f"the judge's verdict cannot be read: {said[:200]!r}", problem=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelScorer(ConfigurableScorer):
+    """A scorer that asks a model. It also holds the settings of a call of `ask_judge`."""
+
+    model: str | None = None
+    repeats: PositiveInt = 1  # how often the judge is asked; the score is the mean
+    same_model: bool = False  # lets a model judge its own answers
+    temperature: NonNegativeFloat | None = 0.0  # None leaves it to the provider
+    max_tokens: PositiveInt | None = None
+    longest: PositiveInt = 20_000  # characters of each text that are shown to the judge
+    prompt: str | None = None  # replaces ours; what the answer must be, and the rules about marks, are always added
+    name: str = "judge"
+    only_recordings: bool = field(default=False, repr=False)
+
+    @cached_property
+    def access(self) -> "ProviderAccess":
+        """Return the access to the judge's provider, from the environment at the time of the first use."""
+        from bakeoff.scorers.judging import access_to
+
+        environment = read_environment()
+        return access_to(self.model or environment.get(VARIABLE, "").strip() or USUAL_JUDGE, environment)
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        """Build the judge that a plan names. Raises UsageError where no provider serves its model."""
+        judge = super().from_spec(spec)
+        _ = judge.access
+        return judge
+
+    def preload(self) -> None:
+        """Import what the first question needs. That takes seconds, which belong to no case."""
+        from bakeoff.scorers.judging import preload
+
+        preload(self.access)
+
+    def lacks(self) -> list[str]:
+        return self.access.lacks()
+
+    def secrets(self) -> dict[str, str]:
+        return self.access.secrets()
+
+    def offline(self) -> Self:
+        return replace(self, only_recordings=True)
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(resources=() if self.only_recordings else (self.access,))
+
+    def self_judging_problem(self, model: str) -> str | None:
+        own = self.access.name
+        if self.same_model or model.strip().casefold() not in (str(own).casefold(), own.model.casefold()):
+            return None
+        return f"{own} would judge its own answers: name another `model` as judge, or set `same_model` to allow it"
+
+    async def answers(self, given: ScoreInput, question: "Question", texts: Mapping[str, str]) -> list[str]:
+        """Return what the judge said, once for each repeat."""
+        from bakeoff.scorers.judging import ask
+
+        asked = given.transcript.metadata.get("model")
+        if isinstance(asked, str) and (why := self.self_judging_problem(asked)):
+            raise GraderError(f"scorer {self.name!r}: {why}")
+        return await ask(self, given, question, texts)
+
+    def score(self, verdicts: list[Verdict]) -> Score:
+        """Return the mean of the verdicts with a value; unscored where none has one."""
+        values = [verdict.value for verdict in verdicts if verdict.value is not None]
+        told = next((verdict for verdict in verdicts if verdict.value is not None), verdicts[0])
+        rationale = "" if told.problem else (told.rationale or told.reason)[:MOST_KEPT]
+        said: dict[str, JsonValue] = {"rationale": rationale, "output": told.said[:MOST_KEPT]}
+        metadata = {**said, "judge": str(self.access.name), **told.facts}
+        if len(verdicts) > 1:
+            metadata |= {"values": list(values), "spread": max(values) - min(values) if values else None}
+        if problems := sum(verdict.problem for verdict in verdicts):
+            metadata["unreadable"] = problems
+        mean = sum(values) / len(values) if values else None
+        return Score(name=self.name, value=mean, reason=told.reason, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskingScorer(ModelScorer):
+    """A scorer with a question of its own. Subclasses say what is shown, what is answered, and what that is worth."""
+
+    PROMPT: ClassVar[str]
+
+    def instructions(self) -> str:
+        """Return what the judge is asked."""
+        return self.prompt or self.PROMPT
+
+    def texts(self, given: ScoreInput) -> dict[str, str]:
+        """Return the texts that are shown, by their names. Raise GraderError if the case lacks one."""
+        raise NotImplementedError
+
+    def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """Return the JSON schema of the answer."""
+        raise NotImplementedError
+
+    def verdict(self, answer: Any, texts: Mapping[str, str]) -> Verdict:
+        """Return what an answer that fits the schema is worth."""
+        raise NotImplementedError
+
+    def unscored(self, given: ScoreInput) -> str | None:  # noqa: ARG002 - most score every case
+        """Say why a case cannot be scored, without asking anybody."""
+        return None
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        from bakeoff.scorers.judging import Question
+
+        if why := self.unscored(given):
+            return Score(name=self.name, reason=why)
+        texts = self.texts(given)
+        schema = self.schema(texts)
+        question = Question(self.instructions(), schema, longest=self.longest)
+        said = await self.answers(given, question, texts)
+        return self.score([self._read(each, schema, texts) for each in said])
+
+    def _read(self, said: str, schema: Mapping[str, Any], texts: Mapping[str, str]) -> Verdict:
+        from bakeoff.scorers.judging import UnreadableVerdict, read_answer
+
+        try:
+            answer = read_answer(said, schema)
+        except UnreadableVerdict:
+            return unreadable(said)
+        return replace(self.verdict(answer, texts), said=said)
+
+
+# --- two kinds of answers -------------------------------------------------------------------------------------------
+
+
+def listing(items: str, item: str, holds: str) -> dict[str, Any]:
+    """Return the schema of a list of statements, of which each holds or does not."""
+    entry = _closed({item: {"type": "string"}, holds: {"type": "boolean"}})
+    return _closed({items: {"type": "array", "items": entry}})
+
+
+def share_that_holds(answer: Any, items: str, item: str, holds: str) -> Verdict:
+    """Return the share of listed statements that hold; no value where nothing is listed."""
+    found = answer[items]
+    if not found:
+        return Verdict("", reason=f"the judge found no {items}", facts={items: []})
+    wrong = [str(each[item]) for each in found if not each[holds]]
+    told = f"{len(found) - len(wrong)} of {len(found)} {items} are {holds}"
+    reason = told + (f"; not: {'; '.join(wrong[:3])}" if wrong else "")
+    return Verdict("", 1 - len(wrong) / len(found), reason, facts={items: found})
+
+
+def flags(names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the schema of a rationale and one boolean for each name."""
+    return _closed({"rationale": {"type": "string"}, **{_key(name): {"type": "boolean"} for name in names}})
+
+
+def flagged(answer: Any, names: Mapping[str, str]) -> list[bool]:
+    """Return the booleans of the names, in their order."""
+    return [answer[_key(name)] for name in names]
+
+
+def _key(name: str) -> str:
+    return name.replace(" ", "_")
+
+
+def _closed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(fields), "required": [*fields], "additionalProperties": False}
