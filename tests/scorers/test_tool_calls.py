@@ -15,6 +15,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Record, Score, Step, ToolCall, Transcript
 from bakeoff.scorers import Fuzzy, ToolCalls
+from bakeoff.scorers.tool_calls import wanted_by
 from bakeoff.scorers.values import most_pairs, most_pairs_in_order
 
 
@@ -316,7 +317,7 @@ def test_scores_are_those_of_brute_force(
 ) -> None:
     scorer = ToolCalls(ordered=ordered, require_all=require_all, allow_extras=allow_extras)
     given_ = ScoreInput.of(tool_calls=made(*calls), expected_tools=wanted)
-    assert scorer._scored(given_).value == pytest.approx(
+    assert scorer._compared(wanted_by(given_), given_.tool_calls).value == pytest.approx(
         by_brute_force(wanted, calls, ordered, require_all, allow_extras)
     )
 

@@ -203,6 +203,7 @@ def default_registry() -> Registry:
             "semantic": scorers.Semantic.from_spec,
             "structured": scorers.StructuredOutput.from_spec,
             "tool_calls": scorers.ToolCalls.from_spec,
+            "trajectory": scorers.Trajectory.from_spec,
         },
     )
 

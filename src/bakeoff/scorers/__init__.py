@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bakeoff.scorers.semantic import Semantic
     from bakeoff.scorers.text import Contains, Exact, Regex
     from bakeoff.scorers.tool_calls import ToolCalls
+    from bakeoff.scorers.trajectory import Trajectory
     from bakeoff.scorers.values import Fuzzy
 
 _HOMES = {
@@ -37,6 +38,7 @@ _HOMES = {
     "bakeoff.scorers.semantic": ("Semantic",),
     "bakeoff.scorers.text": ("Contains", "Exact", "Regex"),
     "bakeoff.scorers.tool_calls": ("ToolCalls",),
+    "bakeoff.scorers.trajectory": ("Trajectory",),
     "bakeoff.scorers.values": ("Fuzzy",),
 }
 
@@ -66,6 +68,7 @@ __all__ = [
     "Semantic",
     "StructuredOutput",
     "ToolCalls",
+    "Trajectory",
     "ask_judge",
     "function_scorer",
     "select_best",

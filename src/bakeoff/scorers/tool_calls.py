@@ -1,9 +1,9 @@
 """Compare the tools that were called with the expected ones: `tool_calls`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import JsonValue
 
@@ -11,11 +11,10 @@ from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score, ToolCall
-from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.configurable import NAMED_FUNCTION, ConfigurableScorer
 from bakeoff.scorers.json_match import share
 from bakeoff.scorers.values import (
     Comparison,
-    Match,
     Tolerances,
     a_few,
     comparison_of,
@@ -27,6 +26,12 @@ from bakeoff.scorers.values import (
 
 ROW_FIELD = "expected_tools"
 _FEW = 20  # so few calls are compared faster than a thread starts
+
+Params: TypeAlias = Annotated[Literal["strict", "fuzzy", "matchers"] | Callable[[Any, Any], Any], NAMED_FUNCTION]
+"""How arguments are compared: a name, or a function of the expected and the actual arguments."""
+
+Table: TypeAlias = Sequence[Sequence[str | None]]
+"""How each made call, in columns, differs from each expected one, in rows; None where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,36 +56,46 @@ class ToolCalls(ConfigurableScorer):
     ordered: bool = False
     require_all: bool = True
     allow_extras: bool = True
-    params: Match = "strict"
+    params: Params = "strict"
     fuzzy: Tolerances = None
     name: str = "tool_calls"
 
     def __post_init__(self) -> None:
         ConfigurableScorer.__post_init__(self)
-        comparison_of(f"scorer {self.name!r}", self.params, self.fuzzy)  # checks the options
+        self._comparison()  # checks the options
+
+    def _comparison(self) -> Comparison:
+        params = "strict" if self.params == "matchers" else self.params
+        return comparison_of(f"scorer {self.name!r}", params, self.fuzzy)
 
     async def __call__(self, given: ScoreInput) -> Score:
-        quick = self.params == "strict" and len(given.tool_calls) <= _FEW
-        scored: Score = self._scored(given) if quick else await call(self._scored, given)
+        expected, calls = wanted_by(given), given.tool_calls
+        if self.params == "matchers":
+            return self._scored(expected, calls, await _table_by_matchers(expected, calls, given.case.id))
+        quick = self.params == "strict" and len(calls) <= _FEW
+        scored: Score = self._compared(expected, calls) if quick else await call(self._compared, expected, calls)
         return scored
 
-    def _scored(self, given: ScoreInput) -> Score:
-        expected, calls = wanted_by(given), given.tool_calls
+    def _compared(self, expected: list[Wanted], calls: Sequence[ToolCall]) -> Score:
+        comparison = self._comparison()
+        table = [[_difference(comparison, wanted, made) for made in calls] for wanted in expected]
+        return self._scored(expected, calls, table)
+
+    def _scored(self, expected: list[Wanted], calls: Sequence[ToolCall], table: Table) -> Score:
         if not expected:
             too_many = bool(calls) and not self.allow_extras
             reason = f"no tool was to be called, but {_names(calls)}" if too_many else "no tool calls are expected"
             return self._score(float(not too_many), reason, 0, expected, calls if too_many else ())
         if not calls:
             return self._score(0.0, f"no tool was called; expected: {a_few(expected)}", 0, expected, ())
-        comparison = comparison_of(self.name, self.params, self.fuzzy)
-        fits = [[_difference(comparison, wanted, made) is None for made in calls] for wanted in expected]
+        fits = [[difference is None for difference in row] for row in table]
         pairs = (most_pairs_in_order if self.ordered else most_pairs)(fits)
-        missing = [wanted for wanted, partner in zip(expected, pairs, strict=True) if partner is None]
-        paired = set(pairs)
-        extras = [made for at, made in enumerate(calls) if at not in paired]
+        missing = [at for at, partner in enumerate(pairs) if partner is None]
+        unpaired = sorted(set(range(len(calls))) - set(pairs))
+        extras = [calls[at] for at in unpaired]
         reasons = []
         if missing:
-            why = ", ".join(_why(comparison, wanted, extras, calls) for wanted in missing[:5])
+            why = ", ".join(_why(expected[at], table[at], unpaired, calls) for at in missing[:5])
             reasons.append(f"missing: {why}" + (f" and {len(missing) - 5} more" if len(missing) > 5 else ""))
         if extras and not self.allow_extras:
             reasons.append(f"not expected: {_names(extras)}")
@@ -96,12 +111,11 @@ class ToolCalls(ConfigurableScorer):
         return Score(name=self.name, value=value, reason=reason, metadata={"rationale": reason, **counts})
 
 
-def _why(comparison: Comparison, wanted: Wanted, extras: Sequence[ToolCall], calls: Sequence[ToolCall]) -> str:
+def _why(wanted: Wanted, differences: Sequence[str | None], unpaired: Sequence[int], calls: Sequence[ToolCall]) -> str:
     """Explain a missing call: how the nearest call differs, or that the order was wrong."""
-    for made in extras:
-        if made.name == wanted.name:
-            difference = _difference(comparison, wanted, made)
-            return f"{wanted} ({difference or 'it was called, but not in this order'})"
+    for at in unpaired:
+        if calls[at].name == wanted.name:
+            return f"{wanted} ({differences[at] or 'it was called, but not in this order'})"
     return f"{wanted} once more" if any(made.name == wanted.name for made in calls) else str(wanted)
 
 
@@ -138,6 +152,31 @@ def _difference(comparison: Comparison, wanted: Wanted, made: ToolCall) -> str |
         return None
     arguments = {} if made.arguments is None else made.arguments
     return comparison.difference(wanted.arguments, arguments, wanted.name)
+
+
+async def _table_by_matchers(expected: Sequence[Wanted], calls: Sequence[ToolCall], case: str) -> Table:
+    from bakeoff.scorers.matchers import parameter_problems
+
+    for wanted in expected:
+        if isinstance(wanted.arguments, dict) and (problems := parameter_problems(wanted.arguments)):
+            place, what = problems[0]
+            raise GraderError(f"case {case!r}: {wanted.name}.{'.'.join(map(str, place))}: {what}")
+    return [[await _difference_by_matchers(wanted, made) for made in calls] for wanted in expected]
+
+
+async def _difference_by_matchers(wanted: Wanted, made: ToolCall) -> str | None:
+    from bakeoff.scorers.matchers import parameter_differences, value_differences
+
+    if made.name != wanted.name:
+        return f"{made.name} is another tool"
+    arguments: Any = {} if made.arguments is None else made.arguments
+    if wanted.arguments is None:
+        return None
+    if isinstance(wanted.arguments, dict) and isinstance(arguments, dict):
+        found = await parameter_differences(wanted.arguments, arguments)
+    else:
+        found = await value_differences(wanted.arguments, arguments, literal=True)
+    return "; ".join(found) or None
 
 
 def _names(calls: Sequence[ToolCall]) -> str:

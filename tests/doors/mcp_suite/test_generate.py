@@ -21,9 +21,9 @@ from bakeoff.doors.mcp_suite.examples import write_example
 from bakeoff.doors.mcp_suite.generate.drafts import draft_cases, reworded
 from bakeoff.doors.mcp_suite.generate.output import Frame, added_to, cases_text, whole_config
 from bakeoff.doors.mcp_suite.generate.values import Maker
-from bakeoff.doors.mcp_suite.matching import parameter_differences
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
+from bakeoff.scorers.matchers import parameter_differences
 
 from ...fetched import fetch_package
 from ...warm_bakeoff import Bakeoff

@@ -11,9 +11,9 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, ValidationError
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp_suite.matching import parameter_differences
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.tools import is_deeper
+from bakeoff.scorers.matchers import parameter_differences
 
 NO_TOOL = "no tool"
 """Stands beside the names of tools for the absence of a call."""

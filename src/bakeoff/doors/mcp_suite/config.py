@@ -28,11 +28,11 @@ from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, read_yaml
 from bakeoff.doors.mcp_suite.calls import ExpectedCall, written_calls
-from bakeoff.doors.mcp_suite.matching import matcher_problems, parameter_problems
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
+from bakeoff.scorers.matchers import matcher_problems, parameter_problems
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
 """Both names of one key: ours, and that of older files."""

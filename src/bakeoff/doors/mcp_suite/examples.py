@@ -11,8 +11,8 @@ from typing import Any
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff.doors.mcp_suite.config import CONFIG_NAME, SuiteConfig, near_names
-from bakeoff.doors.mcp_suite.matching import Matcher
 from bakeoff.errors import UsageError
+from bakeoff.scorers.matchers import Matcher
 
 SCHEMA_NAME = "mcp-testing-framework.schema.json"
 _ALSO_HTTP = ["streamable-http", "streamableHttp"]

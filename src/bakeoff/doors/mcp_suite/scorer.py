@@ -20,7 +20,6 @@ from bakeoff.doors.mcp_suite.calls import (
     read_reply,
 )
 from bakeoff.doors.mcp_suite.config import Mode
-from bakeoff.doors.mcp_suite.matching import is_matcher, parameter_differences, value_differences
 from bakeoff.doors.mcp_suite.plan import SCORER, PlanSettings
 from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.doors.mcp_suite.subjects import model_of
@@ -31,6 +30,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec, read_options
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score, ToolCall
 from bakeoff.scorers.judging import UnreadableVerdict, ask, choice_question, read_choice
+from bakeoff.scorers.matchers import is_matcher, parameter_differences, value_differences
 
 UNKNOWN_SERVER = "unknown"
 """The server of a tool that a model invented in function calling, where a call names only the tool."""

@@ -12,11 +12,11 @@ from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff.doors.mcp_suite.generate.values import Made, Maker
-from bakeoff.doors.mcp_suite.matching import is_matcher
 from bakeoff.errors import SubjectError, TrialError, UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Task
+from bakeoff.scorers.matchers import is_matcher
 from bakeoff.subjects.model import ModelSubject
 
 _LONGEST_SENTENCE = 160

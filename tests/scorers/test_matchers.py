@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.doors.mcp_suite.matching import (
+from bakeoff.scorers.matchers import (
     is_matcher,
     matcher_problems,
     parameter_differences,

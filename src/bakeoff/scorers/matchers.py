@@ -1,4 +1,4 @@
-"""Compare the parameters of a call with the expected ones.
+"""Compare values with expected ones that may say how to compare, such as the parameters of a call.
 
 Values are compared as JSON: 90 equals 90.0 but not "90", true does not equal 1, the order of keys does not matter and
 the order of lists does. Anywhere in the expected value, an object that has only keys of `Matcher`, and more than
