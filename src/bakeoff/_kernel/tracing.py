@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from bakeoff._kernel.spans import OWN_SCOPE, exports_nothing
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
@@ -102,8 +103,9 @@ class OpenTelemetry:
         from opentelemetry.sdk.trace import TracerProvider
 
         given, before = trace.get_tracer_provider(), _active.get()
-        own = None if isinstance(given, TracerProvider) else _exporting()
-        tracing = _RealTracing((own or given).get_tracer("bakeoff"))
+        theirs = isinstance(given, TracerProvider) and not exports_nothing(given)
+        own = None if theirs else _exporting()
+        tracing = _RealTracing((own or given).get_tracer(OWN_SCOPE))
         _active.set(tracing)
         try:
             yield tracing

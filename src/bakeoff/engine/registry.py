@@ -201,6 +201,7 @@ def default_registry() -> Registry:
             "role_adherence": scorers.RoleAdherence.from_spec,
             "rubric": scorers.Rubric.from_spec,
             "semantic": scorers.Semantic.from_spec,
+            "spans": scorers.Spans.from_spec,
             "structured": scorers.StructuredOutput.from_spec,
             "tool_calls": scorers.ToolCalls.from_spec,
             "trajectory": scorers.Trajectory.from_spec,

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from bakeoff._kernel.clock import Clock, Delay
+from bakeoff._kernel.spans import SPANS
 from bakeoff._kernel.threads import call
 from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Tracing
 from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
@@ -242,7 +243,7 @@ class TrialRunner:
 
         async def attempt() -> Transcript:
             try:
-                transcript = await subject.attempt(task)
+                transcript = await _attempted(subject, task)
             except TrialError as error:
                 kept.append(error.transcript)
                 raise
@@ -315,6 +316,16 @@ class TrialRunner:
         from bakeoff.sandbox.workspaces import open_workspace  # most evals never need it
 
         return open_workspace(self.sandbox(), files, case.limits, keep=self.options.keep_workspaces)
+
+
+async def _attempted(subject: Subject, task: Task) -> Transcript:
+    """Return the transcript, with the spans that the subject made where a scorer looks at them."""
+    collecting = task.resources.get(SPANS)
+    if collecting is None:
+        return await subject.attempt(task)
+    with collecting() as collected:
+        transcript = await subject.attempt(task)
+    return transcript.model_copy(update={"metadata": {**transcript.metadata, SPANS: collected.told()}})
 
 
 async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bakeoff.scorers.rag import AnswerRelevance, ContextPrecision, ContextRecall, Faithfulness
     from bakeoff.scorers.rubric import Criterion, Rubric
     from bakeoff.scorers.semantic import Semantic
+    from bakeoff.scorers.spans import Span, Spans, spans_of
     from bakeoff.scorers.text import Contains, Exact, Regex
     from bakeoff.scorers.tool_calls import ToolCalls
     from bakeoff.scorers.trajectory import Trajectory
@@ -36,6 +37,7 @@ _HOMES = {
     "bakeoff.scorers.rag": ("AnswerRelevance", "ContextPrecision", "ContextRecall", "Faithfulness"),
     "bakeoff.scorers.rubric": ("Criterion", "Rubric"),
     "bakeoff.scorers.semantic": ("Semantic",),
+    "bakeoff.scorers.spans": ("Span", "Spans", "spans_of"),
     "bakeoff.scorers.text": ("Contains", "Exact", "Regex"),
     "bakeoff.scorers.tool_calls": ("ToolCalls",),
     "bakeoff.scorers.trajectory": ("Trajectory",),
@@ -66,12 +68,15 @@ __all__ = [
     "RoleAdherence",
     "Rubric",
     "Semantic",
+    "Span",
+    "Spans",
     "StructuredOutput",
     "ToolCalls",
     "Trajectory",
     "ask_judge",
     "function_scorer",
     "select_best",
+    "spans_of",
 ]
 
 __getattr__, __dir__ = lazy_imports(__name__, _HOMES)

@@ -1,11 +1,14 @@
 """Ask a judge anything, and get an answer that fits a schema: `ask_judge`."""
 
 import asyncio
+import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
+from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import SCORING, ScoreInput
 from bakeoff.scorers.material import numbered
@@ -57,14 +60,15 @@ async def ask_judge(prompt: str, schema: Any, *, texts: Mapping[str, Any] | None
             know. A list is shown as numbered texts.
         model, temperature, max_tokens, longest, same_model: as of `Judge`.
     """
-    from bakeoff.scorers.judging import Question, read_answer
-
     if not prompt.strip():
         raise UsageError("ask_judge: the prompt is empty: say what the judge is asked")
-    judge = ModelScorer(name="ask_judge", **settings)
+    judge, given = ModelScorer(name="ask_judge", **settings), current_input()
+    await _preload(judge, given)
+    from bakeoff.scorers.judging import Question, read_answer
+
     wanted, adapter, wrapped = _read_schema(schema)
     question = Question(prompt, wanted, longest=judge.longest)
-    [said] = await judge.answers(current_input(), question, _named(texts or {}))
+    [said] = await judge.answers(given, question, _named(texts or {}))
     answer: Any = read_answer(said, wanted)
     found = answer[_WRAPPED] if wrapped else answer
     try:
@@ -72,6 +76,13 @@ async def ask_judge(prompt: str, schema: Any, *, texts: Mapping[str, Any] | None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise GraderError(f"the judge's answer {found!r:.200} does not fit {schema!r}: {first['msg']}") from error
+
+
+async def _preload(judge: ModelScorer, given: ScoreInput) -> None:
+    """Import what the first question needs beside the loop, in a time that belongs to no case."""
+    if "bakeoff.scorers.judging" not in sys.modules:
+        with given.asking.clock.paused() if given.asking else nullcontext():
+            await call(judge.preload)
 
 
 def current_input() -> ScoreInput:
