@@ -12,8 +12,8 @@ from bakeoff._kernel.yaml_with_lines import Key
 from bakeoff.doors.mcp_suite.calls import ExpectedCall
 from bakeoff.doors.mcp_suite.config import Suite, expected_calls, near_names
 from bakeoff.doors.mcp_suite.lint.schemas import Schema, allows, pointed_at, types_of
-from bakeoff.doors.mcp_suite.matching import Matcher, is_matcher
 from bakeoff.mcp import ServerTool
+from bakeoff.scorers.matchers import Matcher, is_matcher
 
 _Problem = tuple[Key, str]
 _MOST_SHOWN = 10  # values of an enum
