@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import pwd
 import select
 import shutil
 import signal
@@ -55,6 +56,24 @@ def wait_for_end_of(pid: int, seconds: float = 10.0) -> bool:
         return bool(select.select([descriptor], [], [], seconds)[0])
     finally:
         os.close(descriptor)
+
+
+@every_sandbox
+async def test_the_user_of_a_command_has_a_name(sandbox_kind: str, sandbox_on: SandboxOn, place: Place) -> None:
+    """Node's `os.userInfo()` raises without one, and with it some agents end before they begin."""
+    yours = sandbox_kind == "process" and os.geteuid() != 0
+    name = pwd.getpwuid(os.getuid()).pw_name if yours else "trial"
+    sandbox = sandbox_on(sandbox_kind)
+    script = """
+        import grp, os, pwd
+        print(pwd.getpwuid(os.getuid()).pw_name, bool(grp.getgrgid(os.getgid()).gr_name))
+        try:
+            open("/etc/passwd", "a")
+        except OSError as error:
+            print("refused")
+    """
+    done = await sandbox.run(python(place, script))
+    assert done.stdout.decode() == f"{name} True\nrefused\n", done.stderr
 
 
 @every_sandbox

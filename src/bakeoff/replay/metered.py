@@ -1,6 +1,7 @@
 """Keys and recordings of the requests that command-line agents send through the meter.
 
-The key leaves out what differs between runs: identifiers, dates, durations, ports, names of temporary folders.
+The key leaves out what differs between runs: identifiers, dates, durations, ports, processes, names of temporary
+folders. Whatever a command prints is in the next request of an agent, so programs that agents run count too.
 """
 
 import re
@@ -32,17 +33,29 @@ _VOLATILE = (
         ),
         "<date>",
     ),
+    (re.compile(r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} +\d{1,2}:\d\d\b"), "<date>"),
     (re.compile(r"(?<!\d)\d{1,2}:\d\d:\d\d(?:\.\d+)?(?: ?[AP]M)?\b"), "<time>"),
+    # Jest names the time of a test only if it was slow, and an estimate only if the last run took another time.
+    (re.compile(r" \(\d+(?:\.\d+)? ?m?s\)|, estimated \d+(?:\.\d+)? s\b"), ""),
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?)\b"), "<duration>"),
+    (re.compile(r"(\bduration_ms:? )[\d.]+"), r"\1<duration>"),  # Node's own test runner
     # Codex names each piece of a command's output, as a line or as JSON.
     (re.compile(r"(?<=Chunk ID: )[0-9a-f]{4,16}\b"), "<chunk>"),
     (re.compile(r"(?<=\"chunk_id\":)\s*\"[0-9a-f]{4,16}\""), '"<chunk>"'),
     (re.compile(r"(?<=\"wall_time_seconds\":)\s*[\d.eE+-]+"), "<duration>"),
     # Gemini makes the ids of calls from the time in milliseconds.
     (re.compile(r"(?<=[_-])1[5-9]\d{11}(?=[_-]|$)"), "<time>"),
+    # Gemini and Qwen name processes of a command, Codex and Claude one that goes on in the background.
+    (re.compile(r"(\bp[pg]?ids?\b[\"']?[:= ] ?)\d+(?:, ?\d+)*", re.IGNORECASE), r"\1<process>"),
+    (re.compile(r"(\bsession[_ ]id\b[\"']?:? ?)\d+", re.IGNORECASE), r"\1<process>"),
+    (re.compile(r"(?<=background with ID: )[\w-]+|(?<=/tasks/)[\w-]+(?=\.output\b)"), "<process>"),
+    (re.compile(r"\b20000[0-4]\d{4}\b"), "<user>"),  # of a trial that Bakeoff runs as root
+    (re.compile(r"\b0x[0-9a-f]{6,16}\b", re.IGNORECASE), "<address>"),  # of objects in Python's messages
+    (re.compile(r"\b[0-9a-f]{40}\b|(?<=[ )])[0-9a-f]{7,12}(?=\] )"), "<commit>"),
     (re.compile(r"(?<=127\.0\.0\.1:)\d+"), "<port>"),
-    (re.compile(r"bakeoff-place-\w+"), "<place>"),
-    (re.compile(r"(?<=/tmp/)[\w.-]*(?=[/\s\"'`]|$)"), "<temporary>"),
+    # Eight characters, of which Claude writes `_` as `-` in the name of its folder for a project.
+    (re.compile(r"bakeoff-place-[\w-]{8}"), "<place>"),
+    (re.compile(r"(?<=/tmp/)[\w.-]+"), "<temporary>"),
 )
 
 

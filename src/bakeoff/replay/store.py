@@ -6,6 +6,7 @@ A recording is one JSON file. It is named by the digest of its question and lies
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -104,8 +105,8 @@ class Store:
         if nearest is None:
             return f"{missing}; record it first with `--replay auto`, or `--eval-replay=auto` for pytest"
         path, asked = nearest
-        before, now = (json.dumps(each, indent=1, sort_keys=True).splitlines() for each in (asked, key.asked))
-        changes = [line for line in difflib.unified_diff(before, now, n=0, lineterm="") if line[:2] not in ("--", "++")]
+        compared = difflib.unified_diff(_lines(asked), _lines(key.asked), n=0, lineterm="")
+        changes = [line for line in compared if line[:2] not in ("--", "++")]
         shown = "\n".join(line[:_MAX_LINE_CHARACTERS] for line in changes[:_MAX_DIFF_LINES])
         return f"{missing}; the nearest recording, {path.stem} ({_description(asked)}), differs in:\n{shown}"
 
@@ -118,11 +119,14 @@ class Store:
             self._paths[key.kind] = groups
         recorded = self._paths[key.kind]
         paths = recorded.get(_group(key.asked)) or list(islice(chain(*recorded.values()), _MAX_COMPARED))
-        text = json.dumps(key.asked, sort_keys=True)
+        wanted = _lines(key.asked)
+        counted, end = Counter(wanted), "\n".join(wanted)[-5000:]
 
-        def likeness(found: tuple[Path, dict[str, Any]]) -> float:
-            other = json.dumps(found[1], sort_keys=True)
-            return difflib.SequenceMatcher(None, other[-5000:], text[-5000:], autojunk=False).quick_ratio()
+        def likeness(found: tuple[Path, dict[str, Any]]) -> tuple[float, float]:
+            lines = _lines(found[1])
+            shared = 2 * (counted & Counter(lines)).total() / (len(wanted) + len(lines))
+            other = "\n".join(lines)[-5000:]
+            return shared, difflib.SequenceMatcher(None, other, end, autojunk=False).quick_ratio()
 
         return max(_readable(paths), key=likeness, default=None)
 
@@ -149,6 +153,11 @@ def _group(asked: Mapping[str, Any]) -> str:
 
 def _description(asked: Mapping[str, Any]) -> str:
     return f"{_group(asked)}, round {asked['round'] + 1}" if "case" in asked and "round" in asked else _group(asked)
+
+
+def _lines(asked: Mapping[str, Any]) -> list[str]:
+    """Return a question as lines that can be compared. Each line of a long text is one of its own."""
+    return json.dumps(asked, indent=1, sort_keys=True).replace("\\n", "\\n\n").splitlines()
 
 
 def _readable(paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:

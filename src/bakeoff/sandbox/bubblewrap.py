@@ -9,7 +9,14 @@ from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, toolchain
 from bakeoff.sandbox.mounts import follow, plan_mounts
-from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_root
+from bakeoff.sandbox.places import (
+    INSIDE_HOME,
+    INSIDE_USER,
+    OWN_ETC,
+    one_command_at_a_time,
+    probe_place,
+    we_are_root,
+)
 from bakeoff.sandbox.process import PACKAGE, SYSTEM, check_user
 from bakeoff.sandbox.supervisor_client import (
     FILTER_WORD,
@@ -22,8 +29,7 @@ from bakeoff.sandbox.supervisor_client import (
 )
 from bakeoff.sandbox.system_calls import filter_of
 
-INSIDE = Place(work=Path("/workspace"), home=Path("/home/trial"), tmp=Path("/tmp"))  # noqa: S108 - a private one
-INSIDE_USER = "1000"  # as in etc/passwd beside this file
+INSIDE = Place(work=Path("/workspace"), home=Path(INSIDE_HOME), tmp=Path("/tmp"))  # noqa: S108 - a private one
 SHARED_MEMORY_BYTES = 64 << 20
 ETC = (
     *("alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "hosts", "ld.so.cache"),
@@ -32,7 +38,6 @@ ETC = (
 )
 # The shell exits with 127 for a missing program, bwrap alone with 1.
 AS_A_SHELL_WOULD = ("/bin/sh", "-c", 'exec "$@"', "sh")
-OWN_ETC = Path(__file__).with_name("etc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,8 @@ def visible_roots(paths: Iterable[Path]) -> list[Path]:
     links: dict[Path, str] = {}
     ends = [path for given in paths for path in (given, follow(given, links))]
     found = dict.fromkeys(path for path in [*ends, *links] if path.exists())
-    wanted = [path for path in found if not any(path.is_relative_to(root) for root in SYSTEM)]
+    shown = (*SYSTEM, *(f"/etc/{name}" for name in ETC))
+    wanted = [path for path in found if not any(path.is_relative_to(root) for root in shown)]
     outermost = [path for path in wanted if not any(other in path.parents for other in wanted)]
     return sorted(outermost, key=lambda path: len(path.parts))
 

@@ -15,7 +15,7 @@ from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed
 from bakeoff.sandbox.bubblewrap import INSIDE, SHARED_MEMORY_BYTES, signals_as_negative
 from bakeoff.sandbox.environment import DEFAULT_PATH, passed_on, private
-from bakeoff.sandbox.places import one_command_at_a_time
+from bakeoff.sandbox.places import name_user, one_command_at_a_time
 from bakeoff.sandbox.process import check_user
 from bakeoff.sandbox.supervisor_client import Finished, Order, make_order, supervise
 
@@ -97,6 +97,8 @@ class DockerSandbox:
             yield from ("--userns", "keep-id")
         for outside, inside in ((place.work, INSIDE.work), (place.home, INSIDE.home), (place.tmp, INSIDE.tmp)):
             yield from ("--volume", f"{outside}:{inside}")
+        for path, file in name_user(place, INSIDE.home).items():
+            yield from ("--volume", f"{file}:{path}:ro")
         for path in command.readable:
             yield from ("--volume", f"{path}:{path}:ro")
         for name, value in told(command).items():

@@ -5,7 +5,7 @@ folder is covered by an empty one in a mount namespace of the command, and only 
 its original path.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ class MountPlan:
     covers: dict[Path, tuple[int, int]] = field(default_factory=dict)  # path: mode, size
     links: dict[Path, str] = field(default_factory=dict)
     binds: dict[Path, bool] = field(default_factory=dict)  # path: writable
+    replaced: dict[Path, Path] = field(default_factory=dict)  # path: what is shown there instead
 
     def cover(self, path: Path, mode: int, size: int = 0) -> None:
         if path.is_dir():
@@ -40,15 +41,25 @@ class MountPlan:
         needed = {path: how for path, how in self.covers.items() if not self.is_hidden(path)}
         covers = [{"kind": "cover", "path": str(p), "mode": m, "size": s} for p, (m, s) in needed.items()]
         links = [{"kind": "link", "path": str(p), "target": t} for p, t in self.links.items()]
-        binds = [{"kind": "bind", "path": str(p), "writable": w} for p, w in self.binds.items()]
+        same = [(path, path, writable) for path, writable in self.binds.items()]
+        other = [(path, source, False) for path, source in self.replaced.items()]
+        binds = [{"kind": "bind", "path": str(p), "source": str(s), "writable": w} for p, s, w in [*same, *other]]
         return sorted([*covers, *links, *binds], key=lambda step: len(Path(step["path"]).parts))
 
 
 def plan_mounts(
-    *, readable: Iterable[Path], writable: Iterable[Path], hidden: Iterable[Path] = (), private_scratch: bool = True
+    *,
+    readable: Iterable[Path],
+    writable: Iterable[Path],
+    hidden: Iterable[Path] = (),
+    replaced: Mapping[str, Path] | None = None,
+    private_scratch: bool = True,
 ) -> list[Step]:
-    """Return steps that let another user reach `readable` and `writable`, and that hide `hidden`."""
-    plan = MountPlan()
+    """Return steps that let another user reach `readable` and `writable`, and that hide `hidden`.
+
+    `replaced` has files of the system, and what is shown in their place.
+    """
+    plan = MountPlan(replaced={Path(path): file for path, file in (replaced or {}).items() if Path(path).is_file()})
     if private_scratch:
         for path in SCRATCH:
             plan.cover(path, 0o1777, SCRATCH_BYTES)

@@ -31,6 +31,8 @@ PREFIX, LOCK = "bakeoff-place-", "held"
 FRESH_SECONDS = 60.0  # a younger place may not hold its lock yet
 USERS = range(2_000_000_000, 2_000_004_096)  # above container ranges and below the reserved top
 USERS_IN_A_CONTAINER = range(60_578, 61_184)  # where only 65,536 ids are mapped
+OWN_ETC = Path(__file__).with_name("etc")
+INSIDE_USER, INSIDE_HOME = "1000", "/home/trial"  # as in the files there
 
 
 class Lease:
@@ -185,6 +187,22 @@ def make_place(root: Path, lease: Lease | None) -> Place:
         if place.uid is not None:
             os.chown(folder, place.uid, place.uid)
     return place
+
+
+def name_user(place: Place, home: Path) -> dict[str, Path]:
+    """Write files that give the user of a place a name, and return them by the path that they are to replace.
+
+    Some programs do not start for a user without a name: Node's `os.userInfo()` raises.
+    """
+    user = str(place.uid if place.uid is not None else os.getuid())
+    named = {}
+    for name in ("passwd", "group"):
+        text = (OWN_ETC / name).read_text(encoding="utf-8")
+        file = place.home.parent / name
+        file.write_text(text.replace(INSIDE_USER, user).replace(INSIDE_HOME, str(home)), encoding="utf-8")
+        file.chmod(0o644)
+        named[f"/etc/{name}"] = file
+    return named
 
 
 def remove_place(root: Path, lease: Lease | None) -> None:

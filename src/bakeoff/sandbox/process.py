@@ -2,7 +2,7 @@
 
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, toolchain
 from bakeoff.sandbox.mounts import SCRATCH, Step, blocking_folder, follow, plan_mounts
-from bakeoff.sandbox.places import one_command_at_a_time, probe_place, we_are_root
+from bakeoff.sandbox.places import name_user, one_command_at_a_time, probe_place, we_are_root
 from bakeoff.sandbox.supervisor import LANDLOCK_CREATE, LANDLOCK_VERSION
 from bakeoff.sandbox.supervisor_client import Report, SupervisorLost, make_order, supervise, supervise_now
 
@@ -36,11 +36,7 @@ class ProcessSandbox:
         place = command.place
         mounts = None
         if self.private_mounts:
-            mounts = plan_mounts(
-                readable=[*toolchain(), *command.readable],
-                writable=[place.work, place.home, place.tmp],
-                hidden=[PACKAGE, *self.hidden],
-            )
+            mounts = private_view(place, [*toolchain(), *command.readable], [PACKAGE, *self.hidden])
         order = make_order(
             command,
             argv=command.argv,
@@ -59,6 +55,12 @@ class ProcessSandbox:
             # A command of our own user can kill its supervisor, and must not gain an excuse by that.
             return problem.so_far
         return finished.completed
+
+
+def private_view(place: Place, readable: Iterable[Path], hidden: Iterable[Path] = ()) -> list[Step]:
+    """Return the mounts of a command: its own folders can be changed, and its user has a name."""
+    writable, named = [place.work, place.home, place.tmp], name_user(place, place.home)
+    return plan_mounts(readable=readable, writable=writable, hidden=hidden, replaced=named)
 
 
 def allowed_access(command: Command, hidden: Sequence[Path], scratch: Sequence[Path] = ()) -> dict[str, list[str]]:
@@ -112,7 +114,7 @@ def find_process() -> tuple[ProcessSandbox | None, str]:
         shares = "network" if has_landlock() else "files and network"
         return ProcessSandbox(private_mounts=False), f"the subject runs as you, and shares your {shares}"
     with probe_place() as place:
-        report = probe(place, plan_mounts(readable=toolchain(), writable=[place.work, place.home, place.tmp]))
+        report = probe(place, private_view(place, toolchain()))
         if report.get("exit_code") == 0:
             return ProcessSandbox(private_mounts=True), "the subject runs as a user of its own, the system is read-only"
         why = report.get("problem", f"a trial run of Python ended as {report}")

@@ -92,7 +92,7 @@ def arrange_mounts(steps: list[dict[str, Any]], *, system_read_only: bool) -> No
         set_mount_flags("/", on=ATTR_RDONLY | ATTR_NOSUID, everything_below=True)
         set_mount_flags("/proc", off=ATTR_RDONLY)
     # Sources are opened before anything is covered, and bound through these descriptors afterwards.
-    sources = {step["path"]: os.open(step["path"], os.O_PATH) for step in steps if step["kind"] == "bind"}
+    sources = {step["path"]: os.open(step["source"], os.O_PATH) for step in steps if step["kind"] == "bind"}
     try:
         for step in steps:
             take_step(step, sources)

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from bakeoff.protocols import Completed
 from bakeoff.toolchains.junit import read_junit
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, TestState, last_output, without_colours
-from bakeoff.toolchains.tracks import CPP, GO, RUST, Track
+from bakeoff.toolchains.tracks import CPP, GO, JAVA, RUST, Track
 
 Reader = Callable[[str], list[TestOutcome]]
 """Reads the tests of a report. Raises `ValueError` if it is none."""
@@ -49,6 +49,8 @@ class CommandReport:
         if command in _PRINTED:
             printing, read = _PRINTED[command]
             return cls(f"( {printing} ) > {name}.txt", f"{name}.txt", read, required=True)
+        if command == JAVA.command:
+            return cls(f"{command} --reports-dir={name}", f"{name}/TEST-junit-jupiter.xml", read_junit, required=True)
         if track.runner == "pytest":
             env = {**_PYTEST, "PYTEST_ADDOPTS": f"--junitxml={name}.xml"}
             return cls(command, f"{name}.xml", read_junit, env)

@@ -12,7 +12,7 @@ import platform
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -56,6 +56,7 @@ _MANAGERS = {
     "YARN_ENABLE_TELEMETRY": "0",
     "YARN_NODE_LINKER": "node-modules",  # a folder can be linked into each trial; Plug'n'Play cannot
 }
+_RESOURCES = ("src/main/resources", "src/test/resources")
 _COMPILERS = {"GOTOOLCHAIN": "local", "GOPROXY": "off", "CARGO_NET_OFFLINE": "true"}
 _DESCRIPTIVE = ("name", "description", "version", "author", "contributors", "keywords", "repository")
 _NAME = "exercise"
@@ -71,9 +72,12 @@ class Brought:
 
 def tools_of(track: Track, sandbox: Sandbox) -> Brought:
     """Return where the compilers of a track are on this machine. A container has its own."""
+    # What is compiled comes last: no answer can replace a class of the libraries.
+    libraries = {"CLASSPATH": ":".join((*track.jars, *_RESOURCES, "build"))} if track.jars else {}
     if not track.programs or sandbox.name == "docker":
-        return Brought()
-    return _tools_of(track, search_path(os.environ))
+        return Brought(env=libraries)
+    found = _tools_of(track, search_path(os.environ))
+    return replace(found, env={**found.env, **libraries})
 
 
 @lru_cache(maxsize=16)
@@ -85,6 +89,8 @@ def _tools_of(track: Track, usual_path: str) -> Brought:
         if asked[0] in track.programs and (said := (said_by(*asked) or "").strip()).startswith("/"):
             folders.insert(0, Path(said) / inner)
             roots.append(Path(said))
+    if "java" in track.programs:  # Debian keeps the settings of its JDK there
+        roots += Path("/etc").glob("java*")
     path = os.pathsep.join(dict.fromkeys([*map(str, folders), usual_path]))
     return Brought(without_homes(roots), {**_COMPILERS, "PATH": path})
 

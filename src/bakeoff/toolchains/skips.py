@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 _X_CALLS = re.compile(r"(?<![\w.$'\"])x(it|test|describe)(?=\s*[.(`])")
+_DISABLED = re.compile(r"""@Disabled\("Remove to run test"\)""")
 # `skipIf`, `skipif` and `xfail` say something about the machine or about the test.
 _SKIPS = frozenset({"skip", "unittest.skip", "mark.skip", "pytest.mark.skip"})
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -14,6 +15,11 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 def undo_x_calls(source: str) -> str:
     """Call `it` for `xit` and the like. A `.skip` is nothing that tracks mark later tests with, so it stays."""
     return _X_CALLS.sub(r"\1", source)
+
+
+def undo_disabled(source: str) -> str:
+    """Remove the annotations of Java's later tests. One with another reason is skipped on purpose."""
+    return _DISABLED.sub("", source)
 
 
 def undo_later_skips(source: str) -> str:

@@ -6,12 +6,12 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Literal
 
 from bakeoff.errors import UsageError
-from bakeoff.toolchains.skips import undo_later_skips, undo_x_calls
+from bakeoff.toolchains.skips import undo_disabled, undo_later_skips, undo_x_calls
 
 TEST_PATTERNS = ("*.test.*", "*_test.*", "*.spec.*", "*_spec.*", "test_*", "*Test.*", "*Tests.*", "*-test.*")
 EXAMPLE_STEMS = ("proof.ci", "example", "exemplar", "reference", "proof")
@@ -51,6 +51,8 @@ class Track:
     """The programs that the command needs, for tracks that Bakeoff has no test runner of its own for."""
     get: str = ""
     """How to get these programs."""
+    jars: tuple[str, ...] = ()
+    """The libraries of Java that the command needs."""
     support: tuple[str, ...] = ()
     """Files that the tests of every exercise need, and that no exercise declares."""
     fence: str = ""
@@ -133,12 +135,25 @@ CPP = Track(
     support=("test/catch.hpp", "test/tests-main.cpp"),
     fence="cpp",
 )
+_JUNIT = (
+    *("junit-jupiter-api", "junit-jupiter-params", "junit-jupiter-engine", "junit-platform-commons"),
+    *("junit-platform-engine", "junit-platform-launcher", "junit-platform-console", "junit-platform-reporting"),
+    *("opentest4j", "apiguardian-api", "picocli", "univocity-parsers", "assertj-core"),
+)
 JAVA = Track(
     "java",
     "Java",
     (".java",),
-    get="Gradle needs its packages without a network: fill its cache, and pass --test-command 'gradle --offline test'",
+    # Gradle, which the track uses, needs its packages from a network.
+    command=(
+        "javac -d build $(find src -name '*.java') && "
+        "java org.junit.platform.console.ConsoleLauncher --scan-classpath=build --fail-if-no-tests"
+    ),
+    programs=("java", "javac"),
+    get="`apt-get install default-jdk-headless junit5 libassertj-core-java`, or pass a --test-command",
+    jars=tuple(f"/usr/share/java/{name}.jar" for name in _JUNIT),
     fence="java",
+    unskip=undo_disabled,
 )
 _ALL = (TYPESCRIPT, JAVASCRIPT, PYTHON, GO, RUST, CPP, JAVA)
 TRACKS: Mapping[str, Track] = MappingProxyType({track.slug: track for track in _ALL})
@@ -179,8 +194,9 @@ def own_command(track: Track) -> str | None:
 
 
 def missing_programs(track: Track) -> list[str]:
-    """Return the programs of a track's command that are not installed."""
-    return [program for program in track.programs if shutil.which(program) is None]
+    """Return the programs and libraries of a track's command that are not installed."""
+    programs = [program for program in track.programs if shutil.which(program) is None]
+    return programs + [PurePosixPath(jar).name for jar in track.jars if not Path(jar).exists()]
 
 
 def starts_processes(*texts: str) -> bool:

@@ -12,8 +12,9 @@ from bakeoff.doors.exercises.verify import gradable_exercises
 from bakeoff.errors import UsageError
 from bakeoff.plan import HIDDEN
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains.commands import tools_of
-from bakeoff.toolchains.tracks import RUST
+from bakeoff.toolchains.commands import CommandRunner, tools_of
+from bakeoff.toolchains.skips import undo_disabled
+from bakeoff.toolchains.tracks import JAVA, RUST
 
 from .small_tracks import DOUBLE, Files, write_files
 
@@ -92,9 +93,10 @@ def test_one_language_or_one_exercise_of_it_will_do_and_its_whole_track_is_hidde
 def test_a_language_without_a_runner_of_ours_is_tested_by_its_own_command(polyglot: Path) -> None:
     found = {each.track.slug: each for each in find_exercises(polyglot).exercises}
     commands = {slug: case_of(each, ExercisesRequest()).grading for slug, each in found.items()}
-    assert {slug: grading.command for slug, grading in commands.items() if grading and slug != "java"} == {
+    assert {slug: grading.command for slug, grading in commands.items() if grading} == {
         "cpp": ("cmake -S . -B build -DEXERCISM_RUN_ALL_TESTS=1 && cmake --build build",),
         "go": ("go test ./...",),
+        "java": (JAVA.command,),
         "python": (),
         "rust": ("cargo test --offline -- --include-ignored",),
     }
@@ -111,7 +113,8 @@ async def test_a_language_whose_programs_are_missing_is_left_out_with_the_way_to
     assert "1 go exercises are left out (go/double): `go` is not installed: `apt-get install golang-go`" in told
     assert "`cargo`, `rustc` is not installed: `apt-get install cargo`, or https://rustup.rs" in told
     assert "`apt-get install cmake make g++`" in told
-    assert "exercises in Java cannot be tested here: Gradle needs its packages without a network" in told
+    assert "`java`, `javac`" in told
+    assert "is not installed: `apt-get install default-jdk-headless junit5 libassertj-core-java`" in told
 
 
 def test_compilers_in_home_are_shown_and_home_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,3 +132,57 @@ def test_compilers_in_home_are_shown_and_home_is_not(tmp_path: Path, monkeypatch
     assert brought.env["PATH"].startswith(f"{sysroot}/bin:")
     assert sysroot in brought.readable
     assert not [root for root in brought.readable if (tmp_path / "me").is_relative_to(root)]
+
+
+REPORTING = """#!/bin/sh
+for word; do case $word in --reports-dir=*) folder=${word#*=} ;; esac; done
+mkdir -p "$folder"
+echo '<testsuite><testcase classname="DTest" name="one()"/><testcase classname="DTest" name="two()">
+<failure message="expected 4"/></testcase></testsuite>' > "$folder/TEST-junit-jupiter.xml"
+exit 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("java", "outcomes"),
+    [
+        (REPORTING, [("DTest > one()", "passed"), ("DTest > two()", "failed")]),
+        ("#!/bin/sh\nexit 0\n", [(JAVA.command, "failed")]),  # an answer ended the process before the tests did
+    ],
+)
+async def test_java_is_tested_by_junit_whose_report_counts(
+    java: str, outcomes: list[tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = {"bin/java": java, "bin/javac": '#!/bin/sh\n[ -n "$CLASSPATH" ]\n'}
+    for path in (write_files(tmp_path, tools) / name for name in tools):
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    files = {name: text for name, text in LANGUAGES["java"].items() if name.startswith("src/")}
+    runner = CommandRunner(choose_sandbox("process"), JAVA, JAVA.command or "", print)
+    done = await runner.run(files, seconds=30.0)
+    assert [(test.name, test.state) for test in done.tests] == outcomes
+    assert not done.ok
+
+
+def test_later_tests_of_java_are_run_and_others_stay_disabled() -> None:
+    source = '@Disabled("Remove to run test")\n@Test\nvoid a() {}\n@Disabled("flaky")\n@Test\nvoid b() {}\n'
+    assert undo_disabled(source) == source.replace('@Disabled("Remove to run test")', "")
+
+
+def test_an_example_of_more_files_than_the_solution_is_whole(tmp_path: Path) -> None:
+    """References of Java have classes of their own beside those that a solution must have."""
+    files = {
+        **LANGUAGES["java"],
+        ".docs/instructions.md": "Double a number.\n",
+        CONFIG: declared(
+            ["src/main/java/D.java"],
+            ["src/test/java/DTest.java"],
+            [".meta/src/reference/java/Helper.java", ".meta/src/reference/java/D.java"],
+        ),
+        ".meta/src/reference/java/Helper.java": "class Helper {}\n",
+    }
+    [found] = find_exercises(write_files(tmp_path / "java/exercises/practice/double", files)).exercises
+    assert found.example == {
+        "src/main/java/D.java": "class D { int twice; }\n",
+        "src/main/java/Helper.java": "class Helper {}\n",
+    }

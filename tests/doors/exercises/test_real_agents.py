@@ -9,85 +9,29 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from genai_prices import Usage, calc_price
 
 from bakeoff.record import Record, Verdict
 from bakeoff.storage.run_folder import RunFolder
 
 from ...fetched import fetch_package
+from .agent_parts import CANARY, PARTS, Part, user_environment
 from .small_tracks import DOUBLE, write_track
-from .speaking_provider import INPUT, OUTPUT, SpeakingProvider, Turn
+from .speaking_provider import INPUT, OUTPUT, SpeakingProvider
 
-CANARY = "sk-canary-5f4e3d2c1b0a9988"
 FOLDERS = os.environ.get("BAKEOFF_AGENTS", "")
 FETCHED = {
     "claude": "@anthropic-ai/claude-code@2.1.197",
     "codex": "@openai/codex@0.166.0",
     "qwen": "@qwen-code/qwen-code@0.15.10",
 }
-SOLVE = "printf 'def double(number):\\n    return 2 * number\\n' > double.py"
-EDIT = """\
-double.py
-```python
-<<<<<<< SEARCH
-    pass
-=======
-    return 2 * number
->>>>>>> REPLACE
-```
-"""
 
 
-@dataclass(frozen=True)
-class Part:
-    """What a model has an agent do: solve the exercise, or nothing."""
-
-    agent: str
-    provider: str
-    model: str
-    solve: Turn
-    end: tuple[Turn, ...] = ()
-
-    def turns(self, *, solving: bool) -> list[Turn]:
-        return [self.solve, *self.end] if solving else [*self.end]
-
-    @property
-    def is_to_be_had(self) -> bool:
-        return self.agent in FETCHED or bool(FOLDERS and shutil.which(self.agent, path=FOLDERS))
-
-    def price(self, models: list[str]) -> float:
-        """By the list alone, without anything of ours; some agents ask a second model for a title and the like."""
-        usage = Usage(input_tokens=INPUT, output_tokens=OUTPUT)
-        return float(sum(calc_price(usage, model, provider_id=self.provider).total_price for model in models))
-
-
-SUBMIT = Turn(tool="bash", arguments={"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"})
-BASH = Turn(tool="bash", arguments={"command": SOLVE, "description": "write"})
-PARTS = [
-    Part(
-        "claude",
-        "anthropic",
-        "claude-sonnet-4-5",
-        Turn(tool="Bash", arguments={"command": SOLVE, "description": "write"}),
-    ),
-    Part("codex", "openai", "gpt-5", Turn(tool="exec_command", arguments={"cmd": SOLVE})),
-    Part(
-        "qwen",
-        "openai",
-        "gpt-4o",
-        Turn(tool="run_shell_command", arguments={"command": SOLVE, "is_background": False}),
-    ),
-    Part("opencode", "anthropic", "claude-sonnet-4-5", BASH),
-    Part("opencode", "openai", "gpt-5-mini", BASH),
-    Part("mini", "openai", "openai/gpt-4o", Turn(tool="bash", arguments={"command": SOLVE}), (SUBMIT,)),
-    Part("aider", "openai", "openai/gpt-4o", Turn(say=EDIT)),
-    Part("gemini", "google", "gemini-2.5-pro", Turn(tool="run_shell_command", arguments={"command": SOLVE})),
-]
+def is_to_be_had(part: Part) -> bool:
+    return part.agent in FETCHED or bool(FOLDERS and shutil.which(part.agent, path=FOLDERS))
 
 
 def search_path(agent: str) -> str:
@@ -97,23 +41,13 @@ def search_path(agent: str) -> str:
     return os.pathsep.join([*folders, os.environ["PATH"]])
 
 
-def environment(part: Part, speaking: SpeakingProvider) -> dict[str, str]:
-    """A user's own, with a key that leads to the provider on loopback."""
-    proxies = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
-    env = {name: value for name, value in os.environ.items() if name.upper() not in proxies}
-    env |= {"PATH": search_path(part.agent), "NO_COLOR": "1"}
-    for family, end in (("OPENAI", "/v1"), ("ANTHROPIC", ""), ("GEMINI", "")):
-        env |= {f"{family}_API_KEY": CANARY, f"{family}_BASE_URL": speaking.url + end}
-    return env
-
-
 def run_agent(part: Part, speaking: SpeakingProvider, folder: Path) -> Record:
     words = ["agents", "run", "--agent", part.agent, "--model", part.model, "--provider", part.provider]
     words += ["--exercises", str(write_track(folder / "track", double=DOUBLE)), "--timeout", "100", "--no-open"]
     done = subprocess.run(
         [sys.executable, "-m", "bakeoff", *words],
         cwd=folder,
-        env=environment(part, speaking),
+        env=user_environment(speaking, search_path(part.agent)),
         capture_output=True,
         text=True,
         check=False,
@@ -128,7 +62,7 @@ def run_agent(part: Part, speaking: SpeakingProvider, folder: Path) -> Record:
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("solving", [True, False], ids=["solves", "gives up"])
 @pytest.mark.parametrize(
-    "part", [pytest.param(part, id=f"{part.agent} {part.provider}") for part in PARTS if part.is_to_be_had]
+    "part", [pytest.param(part, id=f"{part.agent} {part.provider}") for part in PARTS if is_to_be_had(part)]
 )
 def test_an_agent_works_in_its_sandbox_and_is_metered(tmp_path: Path, part: Part, solving: bool) -> None:
     with SpeakingProvider(part.turns(solving=solving)) as speaking:

@@ -311,11 +311,17 @@ def _example(files: Mapping[str, str], declared: _Files, solution: Sequence[str]
     """Return the known-good solution by the paths that it is written to; empty if there is none."""
     named = [*_plain(declared.example), *_plain(declared.exemplar)]
     names = [name for name in named if name in files] or _examples(files)
-    if len(names) == len(solution):
-        return {path: files[name] for path, name in zip(solution, names, strict=True)}
     by_base = {PurePosixPath(name).name: name for name in names}
     matched = {path: files[by_base[base]] for path in solution if (base := PurePosixPath(path).name) in by_base}
-    return matched or ({solution[0]: files[names[0]]} if names else {})
+    if len(matched) < len(solution) == len(names):
+        return {path: files[name] for path, name in zip(solution, names, strict=True)}
+    if not matched:
+        return {solution[0]: files[names[0]]} if names else {}
+    own = {PurePosixPath(path).name for path in solution}
+    beside = {
+        str(PurePosixPath(solution[0]).with_name(base)): files[by_base[base]] for base in by_base if base not in own
+    }
+    return {**matched, **beside}
 
 
 def _examples(files: Mapping[str, str]) -> list[str]:
