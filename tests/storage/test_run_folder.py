@@ -72,6 +72,20 @@ def test_a_run_that_is_not_there_is_said_so_with_what_is(tmp_path: Path) -> None
         find_run(tmp_path, "zzz")
 
 
+def test_the_latest_of_several_runs_in_one_second_is_the_one_that_started_last(tmp_path: Path) -> None:
+    for name, began in (("zebra", 100.25), ("apple", 100.75), ("mango", 100.5)):
+        folder = RunFolder(tmp_path / "runs" / f"2026-11-16T09-30-00-{name}")
+        folder.path.mkdir(parents=True)
+        folder.write_plan(PLAN, Redactor({}))
+        writer = JournalWriter(folder.journal_file, Redactor({}))
+        writer.append("start", time=began)
+        writer.close()
+    (earlier := RunFolder(tmp_path / "runs" / "2026-11-16T09-29-59-zulu")).path.mkdir()
+    earlier.write_plan(PLAN, Redactor({}))
+    assert [folder.name[20:] for folder in run_folders(tmp_path)] == ["zulu", "zebra", "mango", "apple"]
+    assert find_run(tmp_path, "latest").name.endswith("-apple")
+
+
 def test_a_folder_without_a_plan_and_a_damaged_plan_are_said_so(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match=r"is not a run folder: it has no plan\.json"):
         RunFolder(tmp_path).read_plan()

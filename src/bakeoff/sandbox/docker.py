@@ -97,8 +97,8 @@ class DockerSandbox:
             yield from ("--userns", "keep-id")
         for outside, inside in ((place.work, INSIDE.work), (place.home, INSIDE.home), (place.tmp, INSIDE.tmp)):
             yield from ("--volume", f"{outside}:{inside}")
-        for path, file in name_user(place, INSIDE.home).items():
-            yield from ("--volume", f"{file}:{path}:ro")
+        for replaced, file in name_user(place, INSIDE.home).items():
+            yield from ("--volume", f"{file}:{replaced}:ro")
         for path in command.readable:
             yield from ("--volume", f"{path}:{path}:ro")
         for name, value in told(command).items():

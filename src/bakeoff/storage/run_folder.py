@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ from bakeoff.storage.redaction import Redactor
 LATEST = "latest"
 MAX_TRIALS = 10**9
 """The largest plan whose records can be read: reading needs one bit of memory per trial."""
+_STAMP_LENGTH = len("2026-11-16T09-30-00")
 _KEPT_BYTES = 1 << 24  # of journal and blobs; those of a larger finished run are read again each time
 
 
@@ -216,11 +218,24 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
 
 
 def run_folders(results: Path) -> list[RunFolder]:
-    """Return all runs, oldest first."""
+    """Return all runs, oldest first. Those of the same second are in the order in which they started."""
     runs = results / "runs"
     if not runs.is_dir():
         return []
-    return [RunFolder(path) for path in sorted(runs.iterdir()) if (path / "plan.json").is_file()]
+    found = [RunFolder(path) for path in sorted(runs.iterdir()) if (path / "plan.json").is_file()]
+    seconds = Counter(folder.name[:_STAMP_LENGTH] for folder in found)
+
+    def order(folder: RunFolder) -> tuple[str, float]:
+        stamp = folder.name[:_STAMP_LENGTH]
+        return stamp, _began(folder) if seconds[stamp] > 1 else 0.0  # a journal is only read where names do not tell
+
+    return sorted(found, key=order)
+
+
+def _began(folder: RunFolder) -> float:
+    """Return when the first process started the run. A run that was not started comes last, as the newest."""
+    began = folder.beginning().get("time")
+    return began if isinstance(began, float) else float("inf")
 
 
 def find_run(results: Path, name: str) -> RunFolder:

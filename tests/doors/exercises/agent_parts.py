@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from genai_prices import Usage, calc_price
@@ -85,7 +84,7 @@ def _is_the_machines(name: str) -> bool:
     return name.upper().endswith("_PROXY") or name.startswith(("OPENAI_", "ANTHROPIC_", "GEMINI_", "CLAUDE"))
 
 
-def _pointing_at(url: str, *, key: bool) -> Mapping[str, str]:
+def _pointing_at(url: str, *, key: bool) -> dict[str, str]:
     ends = {"OPENAI": "/v1", "ANTHROPIC": "", "GEMINI": ""}
     bases = {f"{family}_BASE_URL": url + end for family, end in ends.items()}
     return bases | ({f"{family}_API_KEY": CANARY for family in ends} if key else {})
