@@ -147,7 +147,7 @@ exit 1
     ("java", "outcomes"),
     [
         (REPORTING, [("DTest > one()", "passed"), ("DTest > two()", "failed")]),
-        ("#!/bin/sh\nexit 0\n", [(JAVA.command, "failed")]),  # an answer ended the process before the tests did
+        ("#!/bin/sh\nexit 0\n", []),  # an answer ended the process before the tests did
     ],
 )
 async def test_java_is_tested_by_junit_whose_report_counts(
