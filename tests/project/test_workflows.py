@@ -249,7 +249,19 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
 OTHERS = "Run components, evals or an MCP suite"
 
 
-def test_the_same_action_runs_components_and_evals(tmp_path: Path) -> None:
+KITCHEN = """\
+testRound: 1
+modelsToTest: ['scripted:{"serverName": "kitchen", "toolName": "set_timer", "parameters": {"minutes": 12}}']
+testCases:
+  - name: timer
+    prompt: Set a timer for 12 minutes.
+    expectedOutput: {serverName: kitchen, toolName: set_timer, parameters: {minutes: 12}}
+mcpServers:
+  - {name: kitchen, command: python, args: [kitchen.py]}
+"""
+
+
+def test_the_same_action_runs_components_evals_and_an_mcp_suite(tmp_path: Path) -> None:
     [step] = [step for step in steps_of(ACTION) if step["name"] == OTHERS]
     words = "--model=oracle\n--suite=python-ttl-cache"
     done = run_script(step["run"], tmp_path, **environment_of(step, kind="components", arguments=words, sandbox="auto"))
@@ -264,6 +276,14 @@ def test_the_same_action_runs_components_and_evals(tmp_path: Path) -> None:
     done = run_script(step["run"], tmp_path, **environment_of(step, kind="pytest", arguments="-q\ntest_one.py"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "results" / "evals.html").is_file()
+    (tmp_path / "kitchen.py").write_bytes((ROOT / "src/bakeoff/bundled/mcp/servers/kitchen.py").read_bytes())
+    (tmp_path / "kitchen.yaml").write_text(KITCHEN)
+    done = run_script(step["run"], tmp_path, **environment_of(step, kind="mcp", arguments="kitchen.yaml"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1 cells passed" in done.stdout
+    assert "kitchen" in (tmp_path / "summary.md").read_text()
+    kept = {path.suffix for path in (tmp_path / "results" / "mcp").iterdir()}
+    assert {".json", ".html"} <= kept, "the artefact has the reports"
     wrong = run_script(step["run"], tmp_path, **environment_of(step, kind="; touch pwned"))
     assert (wrong.returncode, (tmp_path / "pwned").exists()) == (2, False)
     assert "is not one of agents, components, pytest, mcp" in wrong.stderr
