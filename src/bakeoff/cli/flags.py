@@ -46,7 +46,10 @@ HIDDEN_TESTS = flag(
     0.0, "Hide this share of the tests from subjects, and score both parts.", min=0, max=0.9, metavar="SHARE"
 )
 WITH_FILES = flag(
-    None, "Lay the files of DIR over the workspace, and compare with and without.", "--with", metavar="NAME=DIR"
+    None,
+    "Lay the files of DIR over the workspace, those in DIR/home over HOME, and compare with and without.",
+    "--with",
+    metavar="NAME=DIR",
 )
 WITH_TEXT = flag(
     None, "Add the texts of a file or folder to the system prompt, and compare.", "--with", metavar="NAME=PATH"

@@ -41,6 +41,7 @@ class Launch:
     readable: tuple[Path, ...] = ()
     network: bool = False
     watched: tuple[str, ...] = ()  # files of the workspace of which it is noted whether they are opened
+    watched_home: tuple[str, ...] = ()  # and those of HOME
 
     def with_packages(self, brought: Brought) -> "Launch":
         """Return the launch of an agent that can also use packages in its workspace."""
@@ -61,8 +62,8 @@ async def carry_out(
     await asyncio.to_thread(put_home, workspace.place, launch.home)
     began = before if before is not None else await asyncio.to_thread(read_tree, workspace.folder)
     # Showing changes reads every file, so that nothing could be told of what the agent read.
-    watched = () if watch else launch.watched
-    noticed = await asyncio.to_thread(mark_unread, workspace.folder, watched)
+    watched = {} if watch else {workspace.folder: launch.watched, workspace.place.home: launch.watched_home}
+    noticed = [await asyncio.to_thread(mark_unread, folder, names) for folder, names in watched.items()]
     waited = task.clock.waited_so_far
     time_up = asyncio.Event()
     command = Command(
@@ -81,7 +82,9 @@ async def carry_out(
     own_seconds = max(0.0, done.seconds - (task.clock.waited_so_far - waited))
     for folder in (workspace.place.home, workspace.place.tmp, workspace.folder):
         await asyncio.to_thread(_make_readable, folder)
-    opened = await asyncio.to_thread(files_read, workspace.folder, watched) if noticed else None
+    read = {folder: await asyncio.to_thread(files_read, folder, names) for folder, names in watched.items()}
+    at_home = [f"~/{name}" for name in read.get(workspace.place.home, ())]
+    opened = (*read.get(workspace.folder, ()), *at_home) if any(noticed) else None
     after = await asyncio.to_thread(read_tree, workspace.folder, began.files)
     changes = changes_between(began, after)
     stdout, stderr = _tail(done.stdout), _tail(done.stderr)

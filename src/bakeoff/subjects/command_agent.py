@@ -46,6 +46,7 @@ CLI_AGENT = "cli-agent"
 TESTS_TOOL = "tests"
 """The tool of a task that runs the tests on `files`. It returns what they say, or None if all passed."""
 
+_HOME_PART = "home/"  # of a treatment: files for HOME
 _NOT_FOUND = 127
 _LONGEST_WORD = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _AGAIN = """\
@@ -70,7 +71,7 @@ class CliAgentOptions(FrozenModel):
     model: str | None = None
     use_login: bool = False
     network: bool = False
-    treatment: Files = Field(default={}, description="files that are laid over the workspace")
+    treatment: Files = Field(default={}, description="files that are laid over the workspace; over HOME in `home/`")
     tries: PositiveInt = Field(default=1, description="how often it may try, each time with what the tests said")
 
 
@@ -127,8 +128,14 @@ class CommandAgent:
         return [*self._lacks_program(), *([model] if model else []), *(found or self._lacks_meter())]
 
     def check(self, case: Case) -> str | None:
-        """Say which file of the treatment would replace one of the case, or count as part of the answer."""
-        for name in self.treatment:
+        """Say which file of the treatment would replace one of the case or of ours, or count as part of the answer."""
+        rule = self.definition.meter.get(self.provider, MeterRule())
+        ours = {*self.definition.home.files, *rule.files, *(self.definition.home.login if self.use_login else ())}
+        for name in self._treated_home:
+            around = {str(parent) for parent in PurePosixPath(name).parents}
+            if name in ours or around & ours or any(file.startswith(f"{name}/") for file in ours):
+                return f"its treatment has {_HOME_PART + name!r}, which bakeoff writes itself: leave it out"
+        for name in self._treated_workspace:
             around = {str(parent) for parent in PurePosixPath(name).parents}
             below = any(file.startswith(f"{name}/") for file in case.files)
             if name in case.files or around & case.files.keys() or below:
@@ -136,6 +143,16 @@ class CommandAgent:
             if matches_pattern(name, case.collect):
                 return f"its treatment has {name!r}, which would be graded as part of the answer: move it into a folder"
         return None
+
+    @property
+    def _treated_home(self) -> dict[str, str]:
+        """Return the files of the treatment for HOME, where agents look for settings of their users."""
+        inside = {name: text for name, text in self.treatment.items() if name.startswith(_HOME_PART)}
+        return {name.removeprefix(_HOME_PART): text for name, text in inside.items()}
+
+    @property
+    def _treated_workspace(self) -> dict[str, str]:
+        return {name: text for name, text in self.treatment.items() if not name.startswith(_HOME_PART)}
 
     def _lacks_program(self) -> list[str]:
         program, image = self.definition.command[0], self._image()
@@ -215,7 +232,7 @@ class CommandAgent:
         image = workspace.sandbox if isinstance(workspace.sandbox, DockerSandbox) else None
         version = await asyncio.to_thread(version_of, self.definition, image)
         brought = await self._bring_packages(task, workspace)
-        await asyncio.to_thread(workspace.write, self.treatment)
+        await asyncio.to_thread(workspace.write, self._treated_workspace)
         upstream = self._upstream()
         if upstream is None:
 
@@ -320,7 +337,10 @@ class CommandAgent:
         program, *rest = expand_command(definition.command, values)
         found = program if workspace.sandbox.name == "docker" else program_path(program) or program
         _check_length((found, *rest, *env.values()))
-        return Launch((found, *rest), env, home, program_roots(found), self.network, tuple(self.treatment))
+        treated = self._treated_home
+        home = {**{name: text.encode() for name, text in treated.items()}, **home}
+        watched = (tuple(self._treated_workspace), tuple(treated))
+        return Launch((found, *rest), env, home, program_roots(found), self.network, *watched)
 
     async def _check_started(self, run: AgentRun, workspace: SandboxedWorkspace, launch: Launch) -> None:
         """Check ourselves whether the program exists, because an agent could claim that it does not."""

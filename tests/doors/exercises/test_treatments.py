@@ -79,6 +79,33 @@ async def test_nothing_is_said_of_opened_files_where_showing_changes_reads_them(
     assert (effect.opened, effect.watched) == (None, 0)
 
 
+async def test_settings_of_a_treatment_are_in_the_home_of_the_agent(track: Path, tmp_path: Path) -> None:
+    reads = f"grep -q doubled $HOME/.mine/settings && [ ! -e home ] || exit 3\n{SOLVE}"
+    asked = agent_file(tmp_path, "settled", reads, home={"files": {".mine/login": "on"}})
+    settings = write_files(tmp_path / "settings", {"home/.mine/settings": "doubled\n"})
+    plan = planned(
+        track, "settled", agent_files=[asked], treatments=[f"settings={settings}"], wanted=["double"], rounds=1
+    )
+    records = await carried_out(plan, tmp_path)
+    assert {subject: record.verdict for (_, subject), record in records.items()} == {
+        "settled": Verdict.FAIL,
+        "settled with settings": Verdict.PASS,
+    }
+    tally = tallied(plan, records.values())
+    [effect] = treatment_effects(plan, tally.summary(), tally.cells)
+    assert (effect.helped, effect.opened, effect.watched) == (("double",), 1, 1)
+
+
+def test_what_bakeoff_writes_into_a_home_is_no_treatment(track: Path, tmp_path: Path) -> None:
+    asked = agent_file(tmp_path, "settled", "true", home={"files": {".mine/login": "on"}})
+    settings = write_files(tmp_path / "settings", {"home/.mine/login": "off"})
+    plan = planned(track, "settled", agent_files=[asked], treatments=[f"settings={settings}"], wanted=["double"])
+    treated = CommandAgent.from_spec(plan.subjects[1])
+    assert treated.check(plan.cases[0]) == (
+        "its treatment has 'home/.mine/login', which bakeoff writes itself: leave it out"
+    )
+
+
 async def test_a_treatment_that_helps_here_and_hurts_there_is_shown_in_pairs(
     track: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
