@@ -132,7 +132,8 @@ def main() -> None:
                 with tempfile.TemporaryDirectory(prefix="bakeoff-agents-") as folder:
                     outcomes.append(try_agent(part, sandbox, Path(folder), model=model))
                 told = outcomes[-1]
-                print(f"{'✓' if told.ok else '✗'} {part.agent} {sandbox} {told.row[2]}: {told.cell}", file=sys.stderr)
+                about = "; ".join(filter(None, (*told.row[1:], told.cell)))
+                print(f"{'✓' if told.ok else '✗'} {part.agent} {sandbox}: {about}", file=sys.stderr)
     print("\n".join(table(outcomes)))
     missing = sorted({part.agent for part in PARTS if not shutil.which(part.agent)})
     if missing and not given.agent:
