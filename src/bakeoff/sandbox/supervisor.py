@@ -37,7 +37,8 @@ LANDLOCK_OF_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15  # what can be allowed f
 LANDLOCK_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # on files, by the version that brought them
 LANDLOCK_SCOPES = 0x1 | 0x2  # abstract sockets and signals
 
-TICK = 0.02  # between two checks of the memory, in which a command can fill some 100 MB
+TICK = 0.02  # between two looks at a command
+FILLED_PER_SECOND = (5 << 30) * (os.cpu_count() or 1)  # of memory, by a command that does nothing else
 SLICE = 0.01  # for one slice of a check of a large tree, so that time limits are kept
 KILL_SECONDS = 15.0  # only a process stuck in the kernel survives SIGKILL that long
 ENTRY_BYTES = 256  # the cost of an empty file: its inode
@@ -300,11 +301,11 @@ def proportional_bytes(pid: int) -> int:
         return resident_bytes(pid)
 
 
-def memory_is_over(limit: int) -> bool:
+def memory_left(limit: int) -> int:
+    """Return how far the command is from its limit; below zero, it is over it."""
     tree = descendants()
-    if sum(map(resident_bytes, tree)) <= limit:
-        return False
-    return sum(map(proportional_bytes, tree)) > limit
+    left = limit - sum(map(resident_bytes, tree))
+    return left if left >= 0 else limit - sum(map(proportional_bytes, tree))
 
 
 def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
@@ -397,7 +398,8 @@ class DiskWatch:
                 return False
         self.scan, self.known = None, self.seen
         self.spent += time.monotonic() - started
-        self.due = time.monotonic() + max(10 * TICK, 20 * self.spent)
+        # A hundredth of the time goes into checks, or a twentieth where they would be more than two seconds apart.
+        self.due = time.monotonic() + max(10 * TICK, min(100 * self.spent, 2.0), 20 * self.spent)
         return False
 
     def over_at_the_end(self) -> bool:
@@ -409,6 +411,8 @@ class DiskWatch:
 
 
 class MemoryWatch:
+    """Checks the memory before a command could have filled half of what it has left."""
+
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.due = 0.0
@@ -416,9 +420,9 @@ class MemoryWatch:
     def over(self, now: float) -> bool:
         if not LINUX or now < self.due:
             return False
-        answer = memory_is_over(self.limit)
-        self.due = now + max(TICK, 10 * (time.monotonic() - now))
-        return answer
+        left = memory_left(self.limit)
+        self.due = now + max(TICK, left / 2 / FILLED_PER_SECOND, 10 * (time.monotonic() - now))
+        return left < 0
 
 
 # --- one command from start to end --------------------------------------------------------------------------------
