@@ -10,6 +10,7 @@ const { component, props, framework, chromium: executablePath, width, height, by
 const ADDRESS = 'http://component.invalid/';
 const SECONDS = 15; // for the page to load, and again for the picture
 const SETTLE = 300; // milliseconds in which a component may load and move
+const LOOKS = 10; // at a page that shows nothing yet, one after each of these times
 const ENTRY = 'bakeoff-picture.js';
 const MOUNT = {
   svelte: ["import { mount } from 'svelte';", 'mount(Component, { target, props });'],
@@ -30,7 +31,7 @@ ${MOUNT[framework][1]}
 // What is on the page as a whole: a dialog may be outside of the element in which the component is.
 function measure(most) {
   let bottom = 0, visible = false;
-  for (const element of [...document.body.querySelectorAll('*')].slice(0, 5000)) {
+  for (const element of [...(document.body?.querySelectorAll('*') ?? [])].slice(0, 5000)) {
     const box = element.getBoundingClientRect();
     bottom = Math.max(bottom, box.bottom);
     const shows = element.childElementCount === 0 && (element.textContent.trim() || !['DIV', 'SPAN', 'P'].includes(element.tagName));
@@ -75,8 +76,13 @@ async function pictured({ script, style }) {
   page.on('pageerror', (error) => errors.push(error?.message ?? String(error)));
   page.on('dialog', (dialog) => dialog.dismiss().catch(() => {}));
   await page.goto(ADDRESS);
-  await page.waitForTimeout(SETTLE);
-  const found = await Promise.race([page.evaluate(measure, height), new Promise((_, fail) => { setTimeout(() => fail(new Error('the page did not answer')), 1000 * SECONDS); })]);
+  const silence = new Promise((_, fail) => { setTimeout(() => fail(new Error('the page did not answer')), 1000 * SECONDS); });
+  let found = { visible: false };
+  for (let look = 0; look < LOOKS && !found.visible && errors.length === 0; look += 1) {
+    await page.waitForTimeout(SETTLE);
+    found = await Promise.race([page.evaluate(measure, height), silence]);
+  }
+  if (page.url() !== ADDRESS) return { problem: 'it went to another page' };
   if (!found.visible) return { problem: errors.length ? `it threw an error: ${errors[0]}` : 'it shows nothing when it is first rendered' };
   const clip = { x: 0, y: 0, width, height: Math.max(64, Math.min(height, Math.ceil(Number(found.height) || 0) + 16)) };
   const picture = await page.screenshot({ clip, animations: 'disabled' });
