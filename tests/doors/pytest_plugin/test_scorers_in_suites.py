@@ -140,3 +140,43 @@ def test_it(case):
     assert written["numbers"]["usage"]["cost"] == pytest.approx(0.002)
     assert written["numbers"]["judging"]["cost"] == 0.5
     assert 'name="eval.judging.cost" value="0.250000"' in (project.path / "junit.xml").read_text()
+
+
+def test_an_instrumented_agent_is_checked_by_its_spans_its_way_and_a_question_of_ones_own(
+    project: SmallProject,
+) -> None:
+    """In a process of its own: a provider of spans can be set only once."""
+    project.write("""
+import json
+from opentelemetry import trace
+from bakeoff import register_provider
+from bakeoff.scorers import Faithfulness, Spans, Trajectory, ask_judge
+
+class Fake:
+    def create_message(self, system, message):
+        claims = {"claims": [{"claim": "x", "supported": "c2" not in message}]}
+        return json.dumps(claims if '"claims"' in system else {"answer": "c1" not in message})
+
+register_provider("fake", Fake())
+tracer = trace.get_tracer("shop")
+
+async def polite(given):
+    return await ask_judge("Is it polite?", bool, texts={"answer": given.output}, model="fake:x")
+
+SCORERS = [Spans(calls_of={"search": 1}), Trajectory(match="exact"), Faithfulness(model="fake:x"), polite]
+
+@eval_suite(data=[{"input": f"c{n}", "expected_tools": ["search"]} for n in range(4)], scorers=SCORERS)
+async def test_it(case):
+    with tracer.start_as_current_span("search"):
+        await asyncio.sleep(0.01)
+    for _ in range(case.input == "c3"):
+        with tracer.start_as_current_span("search"):
+            await asyncio.sleep(0.01)
+    calls = [ToolCall(name="search")]
+    return TaskResult(result=f"<{case.input}>", tool_calls=calls, metadata={"context": [case.input]})
+""")
+    seen = project.run_apart()
+    assert seen.counts() == {"passed": 1, "failed": 3}
+    seen.result.stdout.fnmatch_lines_random(
+        ["*polite*0.00*", "*0 of 1 claims are supported; not: x*", "*2 spans 'search', not 1*"]
+    )
