@@ -314,6 +314,10 @@ class TestShares(FrozenModel):
         return TestShares(**{name: getattr(self, name) + getattr(other, name) for name in TestShares.model_fields})
 
 
+SHOWN = "shown"
+"""The key in a score's metadata for texts that its judge was shown, and that nothing else records."""
+
+
 class Score(_WithTexts):
     """The result of one scorer. `value` None is unscored: shown, but left out of the mean."""
 

@@ -88,7 +88,9 @@ async def test_what_is_to_be_shown_and_missing_is_told() -> None:
 
 
 async def test_context_of_the_result_goes_before_that_of_the_row() -> None:
-    _, asked = await scored(Faithfulness(**BY), with_metadata(RAG, context="from the result"), {"claims": []})
+    given = with_metadata(RAG, context="from the result")
+    score, asked = await scored(Faithfulness(**BY), given, {"claims": []})
+    assert "shown" not in score.metadata  # the transcript has it
     assert "from the result" in asked.asked[0][1]
     assert "Rome" not in asked.asked[0][1]
 
@@ -119,6 +121,8 @@ async def test_faithfulness_is_the_share_of_supported_claims() -> None:
     assert score.metadata["judge"] == "says:x"  # labels calibrate it
     assert score.metadata["claims"] == claims(True, False)["claims"]
     assert names_shown(asked) == ["passage 1", "passage 2", "question", "answer"]
+    # People who label see the passages of a row, which only the score can tell.
+    assert score.metadata["shown"] == {"passage 1": "Paris has 2 million people.", "passage 2": "Rome is old."}
 
 
 async def test_no_claims_are_no_score_and_nonsense_is_unreadable() -> None:

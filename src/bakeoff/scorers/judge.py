@@ -9,7 +9,7 @@ from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ComparingScorer
-from bakeoff.scorers.material import Shown, material
+from bakeoff.scorers.material import Shown, material, only_in_row
 from bakeoff.scorers.model_judge import ModelScorer, Verdict, unreadable
 from bakeoff.scorers.text import as_text
 
@@ -58,7 +58,8 @@ class _ChoosingJudge(ModelScorer):
         values = {letter: value for letter, (_, value) in by_letter.items()}
         question = choice_question(criteria, choices_by_letter, self.longest, self.prompt)
         said = await self.answers(given, question, texts)
-        return _told_by_letters(self, [_read(each, values) for each in said])
+        scored = self.score(verdicts := [_read(each, values) for each in said], only_in_row(given, texts))
+        return _with_letters(scored, verdicts)
 
 
 def _read(said: str, values: Mapping[str, float]) -> Verdict:
@@ -71,9 +72,8 @@ def _read(said: str, values: Mapping[str, float]) -> Verdict:
     return Verdict(said, values[letter], f"{letter}: {rationale}", rationale, {"choice": letter})
 
 
-def _told_by_letters(judge: ModelScorer, verdicts: list[Verdict]) -> Score:
-    """Return the score, with the choices of all repeats."""
-    scored = judge.score(verdicts)
+def _with_letters(scored: Score, verdicts: list[Verdict]) -> Score:
+    """Return the score with the choices of all repeats."""
     letters = [verdict.facts["choice"] for verdict in verdicts if "choice" in verdict.facts]
     if len(verdicts) == 1 or not letters:
         return scored

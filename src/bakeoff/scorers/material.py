@@ -55,6 +55,13 @@ def _passage(given: Any) -> str:
     return as_text(given)
 
 
+def only_in_row(given: ScoreInput, texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the shown passages and turns that no record holds, because they stand in a row of Python."""
+    held = given.transcript.metadata
+    missing = (*(() if CONTEXT in held else ("passage ",)), *(() if MESSAGES in held else ("turn ",)))
+    return {name: text for name, text in texts.items() if name.startswith(missing)}
+
+
 def numbered(name: str, texts: Iterable[str]) -> dict[str, str]:
     """Return texts under numbered names. Each has marks of its own, so that no text can pretend to be the next."""
     return {f"{name} {number}": text for number, text in enumerate(texts, 1)}

@@ -11,8 +11,9 @@ from bakeoff._kernel.environment import read_environment
 from bakeoff.errors import GraderError
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput
-from bakeoff.record import Score
+from bakeoff.record import SHOWN, Score
 from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.material import only_in_row
 
 if TYPE_CHECKING:
     from bakeoff.models.access import ProviderAccess
@@ -104,8 +105,11 @@ class ModelScorer(ConfigurableScorer):
             raise GraderError(f"scorer {self.name!r}: {why}")
         return await ask(self, given, question, texts)
 
-    def score(self, verdicts: list[Verdict]) -> Score:
-        """Return the mean of the verdicts with a value; unscored where none has one."""
+    def score(self, verdicts: list[Verdict], shown: Mapping[str, str] | None = None) -> Score:
+        """Return the mean of the verdicts with a value; unscored where none has one.
+
+        `shown` are texts that people need in order to judge the answer, and that are recorded nowhere else.
+        """
         values = [verdict.value for verdict in verdicts if verdict.value is not None]
         told = next((verdict for verdict in verdicts if verdict.value is not None), verdicts[0])
         rationale = "" if told.problem else (told.rationale or told.reason)[:MOST_KEPT]
@@ -113,6 +117,8 @@ class ModelScorer(ConfigurableScorer):
         metadata = {**said, "judge": str(self.access.name), **told.facts}
         if len(verdicts) > 1:
             metadata |= {"values": list(values), "spread": max(values) - min(values) if values else None}
+        if shown:
+            metadata[SHOWN] = dict(shown)
         if problems := sum(verdict.problem for verdict in verdicts):
             metadata["unreadable"] = problems
         mean = sum(values) / len(values) if values else None
@@ -154,7 +160,7 @@ class AskingScorer(ModelScorer):
         schema = self.schema(texts)
         question = Question(self.instructions(), schema, longest=self.longest)
         said = await self.answers(given, question, texts)
-        return self.score([self._read(each, schema, texts) for each in said])
+        return self.score([self._read(each, schema, texts) for each in said], only_in_row(given, texts))
 
     def _read(self, said: str, schema: Mapping[str, Any], texts: Mapping[str, str]) -> Verdict:
         from bakeoff.scorers.judging import UnreadableVerdict, read_answer

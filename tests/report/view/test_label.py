@@ -230,6 +230,10 @@ async def test_people_see_what_other_judges_looked_at(tmp_path: Path, carry_out:
     answer = Labelling([drawn], plan, run.labels_file, "ann").state()["answer"]
     assert answer["material"] == "We open at 9.\n\nuser: When?"
     assert answer["criteria"].startswith("List every factual claim that the answer makes")
+    told = drawn.record.scores[0].model_copy(update={"metadata": {"judge": "x", "shown": {"passage 1": "Open at 9."}}})
+    of_row = replace(drawn, record=drawn.record.model_copy(update={"scores": (told,)}))
+    shown = Labelling([of_row], plan, run.labels_file, "ann").state()["answer"]["material"]
+    assert shown.endswith("passage 1: Open at 9.")
     asked = Labelling([replace(drawn, scorer="rubric")], plan, run.labels_file, "ann").state()["answer"]
     assert asked["criteria"] == "kind: It greets."
 

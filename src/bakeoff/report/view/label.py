@@ -19,6 +19,7 @@ from bakeoff._kernel.threads import call
 from bakeoff.engine.registry import default_registry
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
+from bakeoff.record import SHOWN
 from bakeoff.report.formatting import as_text, shown, visible
 from bakeoff.report.html.render import NAME, Page, Served
 from bakeoff.report.labelling import Drawn
@@ -115,10 +116,12 @@ def _criteria(spec: ScorerSpec) -> tuple[str, str]:
 
 
 def _material(one: Drawn) -> str:
-    """Return the passages and messages that the answer was made from, where the subject told them."""
+    """Return the passages and messages that the answer was made from, where they are recorded."""
     metadata = one.record.transcript.metadata if one.record.transcript else {}
-    found = [*_listed(metadata.get("context")), *_listed(metadata.get("messages"))]
-    return "\n\n".join(found)
+    told = (score.metadata.get(SHOWN) for score in one.record.scores if score.name == one.scorer)
+    texts = [pair for found in told if isinstance(found, dict) for pair in found.items()]
+    shown_to_judge = [f"{name}: {as_text(text)}" for name, text in texts]
+    return "\n\n".join([*_listed(metadata.get("context")), *_listed(metadata.get("messages")), *shown_to_judge])
 
 
 def _listed(given: Any) -> list[str]:
