@@ -110,7 +110,7 @@ async def test_a_language_whose_programs_are_missing_is_left_out_with_the_way_to
     fit, warnings = await gradable_exercises(find_exercises(polyglot).exercises, None, print)
     assert [each.name for each in fit] == ["python/double"]
     told = "\n".join(warnings)
-    assert "1 go exercises are left out (go/double): `go` is not installed: `apt-get install golang-go`" in told
+    assert "1 go exercise is left out (go/double): `go` is not installed: `apt-get install golang-go`" in told
     assert "`cargo`, `rustc` is not installed: `apt-get install cargo`, or https://rustup.rs" in told
     assert "`apt-get install cmake make g++`" in told
     assert "`java`, `javac`" in told
