@@ -10,8 +10,10 @@ from bakeoff._version import __version__
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp_suite.api import evaluate_mcp
+    from bakeoff.doors.pytest_plugin.logs import log_input, log_output, log_score
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
     from bakeoff.doors.pytest_plugin.rows import EvalCase
+    from bakeoff.doors.pytest_plugin.run_eval import EvalRun, RunEval
     from bakeoff.doors.pytest_plugin.suite import describe_eval, eval_suite
     from bakeoff.doors.pytest_plugin.to_eval import ToEval
     from bakeoff.engine.registry import Registry, default_registry
@@ -34,8 +36,10 @@ _HOMES = {
     "bakeoff.engine.registry": ("Registry", "default_registry"),
     "bakeoff.engine.run_control": ("RunControl",),
     "bakeoff.doors.mcp_suite.api": ("evaluate_mcp",),
+    "bakeoff.doors.pytest_plugin.logs": ("log_input", "log_output", "log_score"),
     "bakeoff.doors.pytest_plugin.outcome": ("EvalOutcome",),
     "bakeoff.doors.pytest_plugin.rows": ("EvalCase",),
+    "bakeoff.doors.pytest_plugin.run_eval": ("EvalRun", "RunEval"),
     "bakeoff.doors.pytest_plugin.suite": ("describe_eval", "eval_suite"),
     "bakeoff.doors.pytest_plugin.to_eval": ("ToEval",),
     "bakeoff.engine.run": ("run",),
@@ -58,6 +62,7 @@ __all__ = [
     "Case",
     "EvalCase",
     "EvalOutcome",
+    "EvalRun",
     "GraderError",
     "InfraError",
     "Limits",
@@ -68,6 +73,7 @@ __all__ = [
     "Registry",
     "Resource",
     "RunControl",
+    "RunEval",
     "RunFolder",
     "RunOptions",
     "Score",
@@ -97,6 +103,9 @@ __all__ = [
     "find_run",
     "function_scorer",
     "function_subject",
+    "log_input",
+    "log_output",
+    "log_score",
     "new_run_folder",
     "register_provider",
     "replayable",

@@ -290,3 +290,51 @@ def test_a_process_that_was_started_meanwhile_joins_in(replay: Replay, tmp_path:
 def test_nothing_is_handed_on_where_nothing_is_on() -> None:
     with replaying_as_inherited():
         assert add(1) == 2
+
+
+class Missing(LookupError):
+    """Raised with more than a text."""
+
+    def __init__(self, name: str, code: int = 404) -> None:
+        super().__init__(name, code)
+
+
+@replayable(errors=LookupError)
+def find(name: str) -> str:
+    calls.append(name)
+    if name == "nobody":
+        raise Missing(name, 410)
+    if name == "broken":
+        raise OSError("no disk")
+    return name.upper()
+
+
+def test_errors_that_are_asked_for_are_recorded_and_raised_again(replay: Replay) -> None:
+    for mode in ("auto", "strict"):
+        with replay(mode), pytest.raises(Missing) as caught:  # type: ignore[arg-type]
+            find("nobody")
+        assert caught.value.args == ("nobody", 410)
+    with replay("auto"):
+        for _ in range(2):
+            with pytest.raises(OSError, match="no disk"):
+                find("broken")
+    assert calls == ["nobody", "broken", "broken"]
+
+
+@replayable(key=lambda question, session: question.lower(), sanitize=lambda found: {**found, "email": "…"})
+def profile(question: str, session: str) -> dict[str, str]:
+    calls.append(session)
+    return {"name": "Ada", "email": "ada@example.com", "session": "s"}
+
+
+def test_a_key_chooses_what_finds_a_recording_and_sanitize_what_is_in_it(
+    replay: Replay, recordings: Callable[[], list[Path]]
+) -> None:
+    with replay("auto"):
+        assert profile("Who?", "token-1")["email"] == "ada@example.com"
+    with replay("strict"):
+        assert profile("WHO?", "token-2") == {"name": "Ada", "email": "…", "session": "s"}
+    assert calls == ["token-1"]
+    [recording] = recordings()
+    assert "ada@example.com" not in recording.read_text()
+    assert "token-1" not in recording.read_text()

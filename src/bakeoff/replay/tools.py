@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
+from bakeoff._kernel.json import as_json
 from bakeoff.errors import UsageError
 from bakeoff.replay.application import ApplicationCall, active_store
 from bakeoff.replay.store import Recording
@@ -31,20 +32,40 @@ def replayable(function: _Function, /) -> _Function: ...
 
 
 @typing.overload
-def replayable(*, version: str | int | None = None) -> Callable[[_Function], _Function]: ...
+def replayable(
+    *,
+    version: str | int | None = None,
+    key: Callable[..., Any] | None = None,
+    sanitize: Callable[[Any], Any] | None = None,
+    errors: type[Exception] | tuple[type[Exception], ...] = (),
+) -> Callable[[_Function], _Function]: ...
 
 
-def replayable(function: Any = None, /, *, version: str | int | None = None) -> Any:
+def replayable(
+    function: Any = None,
+    /,
+    *,
+    version: str | int | None = None,
+    key: Callable[..., Any] | None = None,
+    sanitize: Callable[[Any], Any] | None = None,
+    errors: type[Exception] | tuple[type[Exception], ...] = (),
+) -> Any:
     """Record the results of a function and replay them while replay is on. Otherwise call it as usual.
 
     A recording is found by the function's name, its arguments and `version`. Change the version when the function
     changes, so that it is recorded again.
+
+    Args:
+        version: a part of the key that you choose.
+        key: a function of the same arguments, whose result takes their place in the key and in the recording.
+        sanitize: a function that returns the result as it is to be recorded; the caller still gets the real one.
+        errors: exceptions that are recorded, and raised again by a replay. Others are not recorded.
     """
     if function is None:
-        return functools.partial(replayable, version=version)
+        return functools.partial(replayable, version=version, key=key, sanitize=sanitize, errors=errors)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"@replayable: {function.__qualname__} is a generator: return its results as a list")
-    tool = _Tool(function, version)
+    tool = _Tool(function, version, key, sanitize, errors if isinstance(errors, tuple) else (errors,))
 
     if inspect.iscoroutinefunction(function):
 
@@ -70,8 +91,18 @@ def replayable(function: Any = None, /, *, version: str | int | None = None) -> 
 class _Tool:
     """A function with the conversion of its arguments and results from and to JSON."""
 
-    def __init__(self, function: Callable[..., Any], version: str | int | None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        version: str | int | None,
+        key: Callable[..., Any] | None,
+        sanitize: Callable[[Any], Any] | None,
+        errors: tuple[type[Exception], ...],
+    ) -> None:
         self.function = function
+        self._key = key
+        self._sanitize = sanitize
+        self._errors = errors
         self.name = f"{function.__module__}.{function.__qualname__}"
         self.version = version
         self.signature = inspect.signature(function)
@@ -80,7 +111,7 @@ class _Tool:
     def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[list[Any]]:
         """Yield a list with the recorded result, or an empty one to which the caller appends the real result.
 
-        A call that raises is not recorded.
+        A call that raises is not recorded, unless its error is one of those that are.
         """
         store = active_store()
         if store is None:
@@ -90,12 +121,19 @@ class _Tool:
         call = ApplicationCall(store, KIND, asked, Redactor(secrets_within(asked["arguments"])))
         recording = call.find(ToolRecording)
         if recording is not None:
+            if (error := recording.answer.get("error")) is not None:
+                raise self._error(error)
             yield [self._results.validate_python(recording.answer.get("result"))]
             return
         outcome: list[Any] = []
         try:
             yield outcome
-            call.keep(ToolRecording(asked=dict(call.key.asked), answer={"result": self._to_json(outcome[0])}))
+            result = outcome[0] if self._sanitize is None else self._sanitize(outcome[0])
+            call.keep(ToolRecording(asked=dict(call.key.asked), answer={"result": self._to_json(result)}))
+        except self._errors as error:
+            told = {"type": _name(type(error)), "arguments": as_json(list(error.args))}
+            call.keep(ToolRecording(asked=dict(call.key.asked), answer={"error": told}))
+            raise
         except BaseException:
             call.failed()
             raise
@@ -108,10 +146,27 @@ class _Tool:
         except (NameError, TypeError, PydanticUserError):  # such as names imported for type checkers only
             return TypeAdapter(Any)
 
+    def _error(self, told: dict[str, Any]) -> Exception:
+        """Return a recorded error, of the class that it had."""
+        kinds = list(self._errors)
+        for kind in kinds:
+            kinds += (each for each in kind.__subclasses__() if each not in kinds)
+        for kind in kinds:
+            if _name(kind) == told["type"]:
+                error = kind.__new__(kind, *told["arguments"])
+                error.args = tuple(told["arguments"])
+                return error
+        raise UsageError(
+            f"@replayable: {self.name} is recorded with a {told['type']}, which is not one of its `errors` any more: "
+            "record it again with `--eval-replay=record`"
+        )
+
     def _question(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        given = {name: value for name, value in bound.arguments.items() if name not in ("self", "cls")}
+        given: Any = {name: value for name, value in bound.arguments.items() if name not in ("self", "cls")}
+        if self._key is not None:
+            given = {"key": self._key(*args, **kwargs)}
         try:
             arguments = from_json(to_json(given, fallback=_type_name, inf_nan_mode="strings", bytes_mode="base64"))
         except ValueError as error:
@@ -132,6 +187,10 @@ class _Tool:
                 "return plain data, or annotate the function with a pydantic model or a dataclass"
             )
         return data
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _type_name(value: Any) -> str:

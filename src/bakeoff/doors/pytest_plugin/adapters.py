@@ -15,6 +15,7 @@ from bakeoff.engine.registry import NO_NEEDS
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
 from bakeoff.record import Transcript
+from bakeoff.sdk_results.provider_errors import provider_failure
 
 _ENDS_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
 """Errors that would end the thread that all cases share."""
@@ -35,6 +36,7 @@ class EvalSubject:
 
     async def attempt(self, task: Task) -> Transcript:
         function = self.calls(task.case_id)
+        self.errors.pop((task.case_id, task.round), None)  # of an earlier try
         try:
             if self.isolate:
                 from bakeoff.doors.pytest_plugin.isolation import call_isolated  # most suites need no processes
@@ -47,6 +49,8 @@ class EvalSubject:
             return transcript_of(answer)
         except BaseException as error:
             self.errors[task.case_id, task.round] = error
+            if (failure := provider_failure(error)) is not None:
+                raise failure from error
             raise
 
     async def _call(self, function: Call, task: Task) -> Any:

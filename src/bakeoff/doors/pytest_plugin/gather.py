@@ -12,7 +12,7 @@ Reports call these inside or after any hook that is given a report:
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
 _ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
 _AT_ONCE = 64  # outcomes that are packed together
 _MOST_DIGITS = 1000  # a longer number becomes a text
+LOGGED = pytest.StashKey[Any]()  # what an ordinary test has logged
+RUNNING: list[pytest.Item] = []  # the tests that run, the innermost last: a test may run pytest in its own process
 FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count
 
 

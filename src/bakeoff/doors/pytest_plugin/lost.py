@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest_plugin.groups import Group, subjects_of
+from bakeoff.doors.pytest_plugin.options import FIXTURES
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.parallel import EMPTY_PLAN
 from bakeoff.doors.pytest_plugin.session import session_of
@@ -63,7 +64,7 @@ class Collected(FrozenModel):
 
 
 def collected(item: Any) -> Collected | None:
-    """Return an item as data if it is an eval of a suite, or a test that uses `to_eval`."""
+    """Return an item as data if it is an eval of a suite, or a test that uses a fixture of evals."""
     group = getattr(item, "group", None)
     if isinstance(group, Group):
         row = item.row
@@ -77,7 +78,7 @@ def collected(item: Any) -> Collected | None:
             rule=group.described.settings.rule,
             parameters=group.parameters,
         )
-    if "to_eval" in getattr(item, "fixturenames", ()):
+    if not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
         name = getattr(item, "originalname", None) or item.name
         return Collected(nodeid=item.nodeid, suite=name, case=name, id=escaped(item.nodeid))
     return None

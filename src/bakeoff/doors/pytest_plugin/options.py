@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 DEFAULT_CONCURRENCY = 10
 FOLDER = ".bakeoff"
+FIXTURES = frozenset({"to_eval", "run_eval"})
+"""A test that uses one of these is an eval."""
 SPENDING_FILE, COLLECTED_FILE = "bakeoff_spending", "bakeoff_collected"
 """The keys under which an xdist worker is told the files for what all workers spend, and for what they collect."""
 

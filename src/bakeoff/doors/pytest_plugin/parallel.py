@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bakeoff._kernel.threads import call
 from bakeoff.doors.pytest_plugin.adapters import Errors, preload, refuse_incomplete
 from bakeoff.doors.pytest_plugin.groups import SUBJECT
 from bakeoff.doors.pytest_plugin.loops import LoopThread
-from bakeoff.doors.pytest_plugin.rows import Row, graded_by
+from bakeoff.doors.pytest_plugin.rows import EvalCase, Row, graded_by
 from bakeoff.doors.pytest_plugin.suite import Settings
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.pool import TrialPool
@@ -27,7 +28,7 @@ from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox, Scorer, Subject
-from bakeoff.record import Failure, Phase, Record, Usage
+from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
 from bakeoff.replay.store import recordings_resource
 
 EMPTY_PLAN = Plan(
@@ -119,6 +120,7 @@ class SuiteTrials:
     options: RunOptions
     budget: Budget
     shared: SharedResources | None = None  # None: open resources for these trials alone
+    prior: Record | None = None  # only the scoring of this one is left to do
 
     def job(self, case_id: str, round_: int, index: int) -> Job:
         """Return the job of a case in a round; `index` tells it apart from other jobs.
@@ -130,7 +132,7 @@ class SuiteTrials:
         trial = EMPTY_PLAN.trial_of(Case(**texts), self.spec, round_, index)
         limits = Limits(attempt_seconds=seconds, score_seconds=seconds)
         case = Case(**texts, limits=limits, pass_rule=self.settings.rule, **graded_by(row.values))
-        return Job(replace(trial, case=case))
+        return Job(replace(trial, case=case), self.prior, self.prior.spent if self.prior else NO_USAGE)
 
     def resolve(self) -> ResolvedPlan:
         plan = EMPTY_PLAN.model_copy(update={"threshold": self.settings.rule.threshold})
@@ -151,7 +153,11 @@ class SuiteTrials:
                 resources = await self.shared.open(wanted, given)
             else:
                 resources = await stack.enter_async_context(open_resources(wanted, given))
-            runner = _EvalRunner(resolved, self.options, partial(_sandbox, self.options), resources, RunControl())
+            options = replace(self.options, retries=self.settings.retries)
+            given_to_all = (resolved, options, partial(_sandbox, self.options), resources, RunControl())
+            runner = _EvalRunner(*given_to_all)
+            if not self.settings.hookless:
+                runner = _HookedRunner(*given_to_all, settings=self.settings, rows=self.rows)
             async with TrialPool(runner, self.budget, width=width, commit=commit).open() as pool:
                 yield pool
 
@@ -184,6 +190,36 @@ class _EvalRunner(TrialRunner):
             seconds = record.attempt.seconds if record.attempt else 0.0
             return record.model_copy(update={"attempt": Phase(seconds=seconds, failure=missing), "scores": ()})
         return record
+
+
+@dataclass(frozen=True, slots=True)
+class _HookedRunner(_EvalRunner):
+    """Call `before_case` and `after_case` around each trial. What they raise is no failure of the subject."""
+
+    settings: Settings
+    rows: Mapping[str, Row]
+
+    async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        case = EvalCase(self.rows[job.trial.case.id])
+        if (problem := await _problem_of("before_case", self.settings.before_case, case)) is not None:
+            return self.not_started(job, problem, "infra")
+        record = await _EvalRunner.run(self, job, spend)
+        if (problem := await _problem_of("after_case", self.settings.after_case, case, record)) is None:
+            return record
+        seconds = record.attempt.seconds if record.attempt else 0.0
+        failure = Failure(kind="infra", type="InfraError", message=problem, permanent=True)
+        return record.model_copy(update={"attempt": Phase(seconds=seconds, failure=failure), "scores": ()})
+
+
+async def _problem_of(name: str, hook: Callable[..., Any] | None, *arguments: Any) -> str | None:
+    """Call a function of the user's. Return what it raised, in a sentence."""
+    if hook is None:
+        return None
+    try:
+        await call(hook, *arguments)
+    except Exception as error:  # noqa: BLE001 - the user's code may raise anything
+        return f"{name} raised {type(error).__name__}: {error}"
+    return None
 
 
 def _replay_round(number: int) -> AbstractContextManager[Any]:

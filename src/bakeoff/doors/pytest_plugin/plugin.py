@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bakeoff.doors.pytest_plugin.gather import FINAL, gathering
-from bakeoff.doors.pytest_plugin.options import COLLECTED_FILE, SPENDING_FILE, add_options, is_limited, replay_mode
+from bakeoff.doors.pytest_plugin.gather import FINAL, LOGGED, RUNNING, gathering
+from bakeoff.doors.pytest_plugin.options import (
+    COLLECTED_FILE,
+    FIXTURES,
+    SPENDING_FILE,
+    add_options,
+    is_limited,
+    replay_mode,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
     from bakeoff.doors.pytest_plugin.reporting.hooks import EvalReporter
+    from bakeoff.doors.pytest_plugin.run_eval import RunEval
     from bakeoff.doors.pytest_plugin.run_writer import RunWriter
     from bakeoff.doors.pytest_plugin.to_eval import ToEval
 
@@ -58,11 +66,20 @@ def to_eval(request: pytest.FixtureRequest) -> "ToEval":
     return ToEval(request.config, request.node.nodeid, name)
 
 
+@pytest.fixture
+def run_eval(request: pytest.FixtureRequest) -> "RunEval":
+    """Call the application once in a test: `result = await run_eval(input, task=…)`, then asserts and judges."""
+    from bakeoff.doors.pytest_plugin.run_eval import RunEval
+
+    name = getattr(request.node, "originalname", None) or request.node.name
+    return RunEval(request.config, request.node.nodeid, name)
+
+
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run async tests that use `to_eval`, unless a mark leaves them to another plugin."""
+    """Run async tests that use `to_eval` or `run_eval`, unless a mark leaves them to another plugin."""
     import inspect
 
-    if "to_eval" not in pyfuncitem.fixturenames or not inspect.iscoroutinefunction(pyfuncitem.obj):
+    if FIXTURES.isdisjoint(pyfuncitem.fixturenames) or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     if any(pyfuncitem.get_closest_marker(name) for name in _ASYNC_MARKS):
         return None
@@ -74,8 +91,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def _is_eval(item: pytest.Item) -> bool:
-    """Tell whether an item is a case of a suite, or a test that uses `to_eval`."""
-    return hasattr(item, "group") or "to_eval" in getattr(item, "fixturenames", ())
+    """Tell whether an item is a case of a suite, or a test that uses a fixture of evals."""
+    return hasattr(item, "group") or not FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 class EvalHooks:
@@ -119,7 +136,20 @@ class EvalHooks:
         run = getattr(item, "run_call_phase_only", None)
         return (run and run(nextitem)) or None
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        RUNNING.append(item)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        if item in RUNNING:
+            RUNNING.remove(item)
+
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
+        if call.when == "call" and not hasattr(item, "group") and LOGGED in item.stash:
+            from bakeoff.doors.pytest_plugin.logs import add_logged
+
+            add_logged(item, call)
         if call.excinfo is not None:
             self._note_lost(item, call)
             return None

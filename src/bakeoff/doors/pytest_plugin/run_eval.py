@@ -1,0 +1,129 @@
+"""Run the application once inside an ordinary test: plain asserts on the result, and judges where asserts do not do."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from bakeoff._kernel.json import clean
+from bakeoff._kernel.text import escaped
+from bakeoff.doors.pytest_plugin.adapters import Errors, EvalSubject, call_with_row
+from bakeoff.doors.pytest_plugin.failures import EvalFailed, report
+from bakeoff.doors.pytest_plugin.logs import log_input, log_transcript
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.parallel import SuiteTrials
+from bakeoff.doors.pytest_plugin.rows import Row
+from bakeoff.doors.pytest_plugin.session import session_of
+from bakeoff.doors.pytest_plugin.suite import check_scorers, settings_of
+from bakeoff.record import Record, ToolCall, Transcript, Usage
+from bakeoff.scorers.adapters import ScorerLike
+
+
+@dataclass(slots=True)
+class RunEval:
+    """The value of the fixture `run_eval`."""
+
+    _config: pytest.Config
+    _nodeid: str
+    _name: str
+    _calls: int = 0
+
+    async def __call__(
+        self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any
+    ) -> "EvalRun":
+        """Call a task as a suite does and return what it did. An error of the task fails the test at this line.
+
+        Args:
+            input: the input of the task.
+            task: the function to call, sync or async.
+            timeout: seconds for the task, and for each judge; None for no limit.
+            row: everything else (`expected`, …) is given to the judges, and to the task if it has parameters for it.
+        """
+        __tracebackhide__ = True
+        session = session_of(self._config)  # also starts replay
+        case = Row("", clean({"input": input, **row}))
+        log_input(**{str(name): value for name, value in case.values.items()})
+        self._calls += 1
+        case_id = escaped(f"{self._nodeid} run {self._calls}")
+        errors: Errors = {}
+        subject = EvalSubject(lambda _: call_with_row(task, case), errors)
+        settings = settings_of("run_eval", timeout=timeout, rounds=1, threshold=None)
+        trials = session.trials({case_id: case}, subject, session.subjects[""], (), settings)
+        (record,) = await session.records(replace(trials, rounds=1))
+        if record.transcript is not None:
+            log_transcript(record.transcript)
+        if errors:
+            raise next(iter(errors.values()))
+        run = EvalRun(self, case, case_id, trials, record)
+        if record.failure is not None:
+            raise EvalFailed(run.outcome([record]))
+        return run
+
+    def sync(self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any) -> "EvalRun":
+        """Do the same in a test that is not async."""
+        __tracebackhide__ = True
+        return session_of(self._config).loop.result(self(input, task=task, timeout=timeout, **row))
+
+
+@dataclass(frozen=True, slots=True)
+class EvalRun:
+    """What a task did in one call."""
+
+    _by: RunEval
+    _row: Row
+    _case_id: str
+    _trials: SuiteTrials
+    record: Record
+
+    @property
+    def transcript(self) -> Transcript:
+        assert self.record.transcript is not None  # a run without one has raised
+        return self.record.transcript
+
+    @property
+    def output(self) -> JsonValue:
+        return self.transcript.output
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return self.transcript.tool_calls
+
+    @property
+    def usage(self) -> Usage:
+        return self.record.spent
+
+    @property
+    def seconds(self) -> float:
+        return self.record.attempt.seconds if self.record.attempt else 0.0
+
+    async def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> EvalOutcome:
+        """Score the run without calling the task again. A score below the threshold fails the test at this line."""
+        __tracebackhide__ = True
+        settings = settings_of("judge", threshold=threshold)
+        given = check_scorers("judge", scorers)
+        session = session_of(self._by._config)
+        trials = session.trials({self._case_id: self._row}, self._trials.subject, self._trials.spec, given, settings)
+        settings = replace(settings, timeout=self._trials.settings.timeout)
+        records = await session.records(replace(trials, rounds=1, settings=settings, prior=self.record))
+        outcome = self.outcome(records, threshold)
+        report(self._by._config, outcome, {})
+        return outcome
+
+    def judge_sync(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> EvalOutcome:
+        """Do the same in a test that is not async."""
+        __tracebackhide__ = True
+        return session_of(self._by._config).loop.result(self.judge(*scorers, threshold=threshold))
+
+    def outcome(self, records: list[Record], threshold: float | None = 1.0) -> EvalOutcome:
+        """Return the outcome of the run with these records of it."""
+        return EvalOutcome(
+            nodeid=self._by._nodeid,
+            suite=self._by._name,
+            case=str(self._row.values.get("name", self._by._name)),
+            input=self._row.shown_input,
+            expected=self._row.expected,
+            rule=settings_of("judge", threshold=threshold).rule,
+            subject=session_of(self._by._config).subject_to_tell(""),
+        ).judged(records)
