@@ -311,7 +311,7 @@ def find(name: str) -> str:
 
 def test_errors_that_are_asked_for_are_recorded_and_raised_again(replay: Replay) -> None:
     for mode in ("auto", "strict"):
-        with replay(mode), pytest.raises(Missing) as caught:  # type: ignore[arg-type]
+        with replay(mode), pytest.raises(Missing) as caught:
             find("nobody")
         assert caught.value.args == ("nobody", 410)
     with replay("auto"):
