@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/how-to/pytest*.md", "docs/how-to/evals/*.md")
-FENCE = re.compile(r"^```(python|console|bash)\s*$")
+FENCE = re.compile(r"^```(python|console|bash)(?: title=\"[\w.]+\")?\s*$")
 FILE = re.compile(r"^(?:\$ )?cat > (\w+)\.py <<'EOF'$")
 PYRIGHT = {"typeCheckingMode": "strict", "pythonVersion": "3.11", "reportPrivateUsage": "none"}
 MYPY_LINE = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: (?P<text>.*)$")

@@ -68,7 +68,8 @@ def pages() -> list[Path]:
 
 
 BLOCKS = [block for page in pages() for block in blocks_of(page.read_text("utf-8"), str(page.relative_to(ROOT)))]
-EXAMPLES = [block for block in BLOCKS if block.language in RUN]
+SCENARIOS = "docs/how-to/evals/"  # test_scenarios.py runs them all in one pytest
+EXAMPLES = [block for block in BLOCKS if block.language in RUN and not block.place.startswith(SCENARIOS)]
 
 
 # Characters that make a command line more than a program and its arguments.

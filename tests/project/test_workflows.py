@@ -106,7 +106,7 @@ def test_every_input_has_a_description_is_used_and_is_one_that_workflows_give() 
 
 
 def test_variables_of_scripts_are_set_where_they_are_used() -> None:
-    known = {"HOME", "GITHUB_STEP_SUMMARY", "PATH"}
+    known = {"HOME", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "PATH"}
     for path in FILES:
         for step in steps_of(path):
             used = set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", step.get("run", "")))
@@ -173,6 +173,7 @@ def test_a_script_has_no_mistake_that_shellcheck_knows(path: Path, step: dict[st
 def run_script(text: str, folder: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": str(folder / "summary.md"), **variables}
+    env.setdefault("GITHUB_OUTPUT", str(folder / "outputs"))
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text]
     return subprocess.run(
         command, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False
@@ -183,7 +184,7 @@ def expanded(text: str, given: dict[str, str]) -> str:
     """What the runner makes of an expression: an input's default, unless it is given."""
     inputs = loaded(ACTION)["inputs"]
     values = {f"inputs.{name}": given.get(name, str(about.get("default", ""))) for name, about in inputs.items()}
-    values |= {"github.action_path": str(ROOT), "runner.os": "Linux"}
+    values |= {"github.action_path": str(ROOT), "runner.os": "Linux", "steps.fetched.outputs.file": ""}
     return re.sub(r"\$\{\{ (\S+) \}\}", lambda found: values[found[1]], text)
 
 
@@ -276,6 +277,8 @@ def test_the_same_action_runs_components_evals_and_an_mcp_suite(tmp_path: Path) 
     done = run_script(step["run"], tmp_path, **environment_of(step, kind="pytest", arguments="-q\ntest_one.py"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "results" / "evals.html").is_file()
+    outputs = (tmp_path / "outputs").read_text().splitlines()
+    assert outputs == ["score=1.0", "pass-rate=1.0", "undecided=0", "passed=true"]
     (tmp_path / "kitchen.py").write_bytes((ROOT / "src/bakeoff/bundled/mcp/servers/kitchen.py").read_bytes())
     (tmp_path / "kitchen.yaml").write_text(KITCHEN)
     done = run_script(step["run"], tmp_path, **environment_of(step, kind="mcp", arguments="kitchen.yaml"))
@@ -287,6 +290,58 @@ def test_the_same_action_runs_components_evals_and_an_mcp_suite(tmp_path: Path) 
     wrong = run_script(step["run"], tmp_path, **environment_of(step, kind="; touch pwned"))
     assert (wrong.returncode, (tmp_path / "pwned").exists()) == (2, False)
     assert "is not one of agents, components, pytest, mcp" in wrong.stderr
+
+
+def test_evals_that_fail_softly_warn_and_the_baseline_is_pytests_own(tmp_path: Path) -> None:
+    [step] = [step for step in steps_of(ACTION) if step["name"] == OTHERS]
+    (tmp_path / "test_one.py").write_text("def test_one():\n    assert not 'right'\n")
+    (tmp_path / "main.json").write_text("{}")
+    given = environment_of(step, kind="pytest", arguments="-q", **{"soft-fail": "true"})
+    done = run_script(step["run"], tmp_path, **given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "::warning::evals failed" in done.stdout
+    assert "passed=false" in (tmp_path / "outputs").read_text().splitlines()
+    told = run_script(step["run"], tmp_path, **{**given, "BASELINE": "main.json"})
+    assert told.returncode not in (0, 1)  # a usage error is never soft
+    assert "main.json is not a valid --eval-json file" in told.stderr
+
+
+GH = """\
+#!/bin/sh
+echo "$*" >> asked
+case "$2" in
+  list) echo "$FOUND" ;;
+  download) mkdir baseline-of-target && echo "{}" > baseline-of-target/evals.json ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("found", "target"), [("7", "release"), ("", "")])
+def test_the_baseline_is_that_of_the_target_branch_or_of_the_default_one(
+    tmp_path: Path, found: str, target: str
+) -> None:
+    program = tmp_path / "bin" / "gh"
+    program.parent.mkdir()
+    program.write_text(GH)
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    about = {
+        "ARTIFACT": "evals",
+        "TARGET": target,
+        "DEFAULT": "main",
+        "WORKFLOW": "Evals",
+        "FOUND": found,
+        "PATH": path,
+    }
+    done = run_script(script(ACTION, "Fetch the baseline of the target branch"), tmp_path, **about)
+    assert done.returncode == 0, done.stderr
+    asked = (tmp_path / "asked").read_text()
+    assert f"run list --branch {target or 'main'} --workflow Evals --status success" in asked
+    if found:
+        assert "run download 7 --name evals" in asked
+        assert (tmp_path / "outputs").read_text() == "file=baseline-of-target/evals.json\n"
+    else:
+        assert "::warning::no artefact evals of a good run on main" in done.stdout
 
 
 @pytest.mark.parametrize(
