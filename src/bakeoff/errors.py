@@ -11,6 +11,7 @@
         │   └── ContextOverflow   the conversation no longer fits the model's context
         ├── SubjectTimeout    caused by the subject: it was too slow
         ├── InfraError        caused by us or the provider: excluded from the score, retried
+        │   └── ToolTimeout       a server gave no answer to a call in its time
         ├── BudgetError       a limit of the run was reached: excluded, retried on resume
         └── GraderError       a scorer broke: excluded, scored again on resume
 
@@ -95,6 +96,10 @@ class InfraError(TrialError):
         self.permanent = permanent or stops_subject
         self.exhausted = exhausted
         self.stops_subject = stops_subject
+
+
+class ToolTimeout(InfraError):
+    """A server gave no answer to a call in its time."""
 
 
 class BudgetError(TrialError):

@@ -21,7 +21,7 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
-from bakeoff.errors import InfraError
+from bakeoff.errors import InfraError, ToolTimeout
 from bakeoff.mcp.http import HttpServer
 from bakeoff.mcp.servers import HubLimits, ServerSpec
 from bakeoff.mcp.stdio import UNREADABLE, StdioServer, Wire
@@ -215,7 +215,7 @@ class ServerSession:
                 connection = await self._connection()
                 return await self._call(connection, tool, dict(arguments))
         except TimeoutError as late:
-            raise InfraError(f"{self._server} gave no answer to {tool!r} within {seconds:g} s") from late
+            raise ToolTimeout(f"{self._server} gave no answer to {tool!r} within {seconds:g} s") from late
 
     async def _connection(self) -> Connection:
         """Return the open connection. After a failed start, ask for another one and wait for it."""

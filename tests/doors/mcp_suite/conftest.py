@@ -46,6 +46,14 @@ def details(report: Report, case: int = 0, model: int = 0) -> tuple[RoundDetail,
     return report.results[case].modelResults[model].details
 
 
+def content(detail: RoundDetail) -> Any:
+    """Return what the one executed tool gave."""
+    result = detail.toolExecutionResult
+    assert isinstance(result, dict)
+    assert result["success"] is True
+    return result["content"]
+
+
 @pytest.fixture
 def read(tmp_path: Path) -> Callable[..., Suite]:
     """Read a configuration from its text."""

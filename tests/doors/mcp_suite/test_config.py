@@ -23,7 +23,7 @@ def test_the_configuration_of_the_other_tool_means_what_it_says(read):
     assert calls is not None
     assert [call.toolName for call in calls] == ["calculate-bmi"]
     assert calls[0].parameters == {"weightKg": 90, "heightM": 1.8}
-    assert (config.mode, config.extraParameters, config.executeTools) == ("json", "reject", False)
+    assert (config.mode, config.extraParameters, config.executeTools) == ("json", "reject", None)
 
 
 def test_an_expected_call_that_no_server_offers_is_a_warning_with_near_names(read, tmp_path: Path):

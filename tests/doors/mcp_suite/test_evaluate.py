@@ -17,7 +17,7 @@ from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.options import RunOptions
 
 from ...mcp.conftest import nothing_is_left_running
-from .conftest import BMI, NOTE, Evaluate, call, desk, details
+from .conftest import BMI, NOTE, Evaluate, call, content, desk, details
 
 __all__ = ["nothing_is_left_running"]
 
@@ -49,8 +49,8 @@ def test_the_report_has_the_keys_that_its_readers_know(evaluated: Evaluate) -> N
     [result] = case["modelResults"]
     assert list(result) == ["model", "passRate", "details"]
     assert result["details"] == [
-        {"round": 1, "passed": True, "error": None, "response": call(**BMI)},
-        {"round": 2, "passed": True, "error": None, "response": call(**BMI)},
+        {"round": 1, "passed": True, "error": None, "response": BMI},
+        {"round": 2, "passed": True, "error": None, "response": BMI},
     ]
     assert {"allPass": True, "totalTests": 1, "passedTests": 1, "failedTests": 0}.items() <= report["summary"].items()
     assert report["config"]["testCases"] == [{"prompt": "BMI?", "expectedOutput": BMI}]
@@ -178,7 +178,7 @@ def test_executed_tools_are_checked_and_an_error_of_theirs_is_one(evaluated: Eva
     case = {"prompt": "BMI?", "expectedOutput": BMI}
     right = evaluated(testCases=[{**case, "expectedResults": {"bmi": 27.8}}])
     assert right.summary.allPass
-    assert details(right)[0].toolExecutionResult == {"bmi": 27.8}
+    assert details(right)[0].toolExecutionResult == {"success": True, "content": {"bmi": 27.8}}
     wrong = evaluated(testCases=[{**case, "expectedResults": {"bmi": {"value": 20, "approx": 1}}}])
     assert "result of 'health / calculate-bmi': bmi: is 27.8" in (details(wrong)[0].error or "")
     fail = {"serverName": "notes", "toolName": "fail", "parameters": {"text": "x"}}
@@ -189,7 +189,65 @@ def test_executed_tools_are_checked_and_an_error_of_theirs_is_one(evaluated: Eva
         executeTools=True,
     )
     assert "answered with an error: it was meant to" in (details(failed)[0].error or "")
-    assert details(failed)[0].toolExecutionResult == {"error": "it was meant to"}
+    assert details(failed)[0].toolExecutionResult == {"success": False, "error": "it was meant to"}
+
+
+def test_tools_are_not_executed_where_that_is_forbidden_or_not_asked_for(evaluated: Evaluate) -> None:
+    case = {"prompt": "note", "expectedOutput": NOTE}
+    notes = {"modelsToTest": [f"scripted:{call(**NOTE)}"], "mcpServers": [desk("notes")]}
+    judged = {"gradingPrompt": "It is kept.", "judge": 'scripted:{"rationale": "no", "choice": "B"}'}
+    told = evaluated(testCases=[case], **notes, **judged)
+    assert told.summary.allPass
+    assert details(told)[0].toolExecutionResult is None
+    assert "gradingPrompt does not grade 1 cases" in told.bakeoff.warnings[0]
+    forbidden = evaluated(testCases=[{**case, "expectedResults": "note 9"}], executeTools=False, **notes)
+    assert details(forbidden)[0].toolExecutionResult is None
+    assert "expectedResults of 1 cases are not checked" in forbidden.bakeoff.warnings[0]
+    apart = [{**case, "executeTools": False}, {**case, "prompt": "another note"}]
+    report = evaluated(testCases=apart, executeTools=True, **notes)
+    assert details(report, 0)[0].toolExecutionResult is None
+    assert content(details(report, 1)[0]) == "note 1: milk"
+
+
+@pytest.mark.parametrize("mode", ["json", "agent"])
+def test_a_destructive_tool_needs_an_explicit_yes(evaluated: Evaluate, script: Callable[..., str], mode: str) -> None:
+    erase = {"serverName": "notes", "toolName": "erase", "parameters": {"text": "all"}}
+    case = {"prompt": "Erase all.", "expectedOutput": erase}
+    agent = {"step": 0, "call": [{"name": "erase", "arguments": {"text": "all"}}]}
+    Path("agent.json").write_text(json.dumps({"replies": [agent, {"step": 1, "say": "done"}]}))
+    model = "scripted:agent.json" if mode == "agent" else f"scripted:{call(**erase)}"
+    fields: dict[str, Any] = {"modelsToTest": [model], "mcpServers": [desk("notes")], "mode": mode}
+    if mode == "agent":
+        report = evaluated(testCases=[case], **fields)
+        assert "is not executed in this evaluation" in str(details(report)[0].toolExecutionResult)
+        assert "is marked as destructive and is not executed" in report.bakeoff.warnings[0]
+    else:
+        with pytest.raises(UsageError, match=r"testCases\[0\].expectedOutput.toolName: 'notes / erase' is marked as"):
+            evaluated(testCases=[case], executeTools=True, **fields)
+        allowed = evaluated(testCases=[{**case, "executeTools": True}], **fields)
+        assert content(details(allowed)[0]) == "note 1: all"
+    allowed = evaluated(testCases=[case], executeTools=True, allowDestructive=True, **fields)
+    assert content(details(allowed)[0]) == "note 1: all"
+
+
+def test_a_tool_that_hangs_has_failed_and_is_not_tried_again(evaluated: Evaluate, tmp_path: Path) -> None:
+    slow = desk("notes")
+    slow["args"] = [*slow["args"], str(tmp_path / "lives"), "30"]
+    model = f"scripted:{call(**NOTE)}"
+    case = {"prompt": "note", "expectedOutput": NOTE, "expectedResults": "note 1"}
+    report = evaluated(modelsToTest=[model], testCases=[case], mcpServers=[slow], toolTimeout=0.3)
+    (detail,) = details(report)
+    assert "gave no answer to 'add-note' within 0.3 s" in (detail.error or "")
+    assert report.summary.failedTests == 1, "it counts, as a failure of the server"
+    assert len((tmp_path / "lives").read_text().split()) == 2, "one start to list the tools, one for the run"
+
+
+def test_limits_of_a_case(evaluated: Evaluate) -> None:
+    case = {"prompt": "BMI?", "expectedOutput": BMI}
+    assert evaluated(testCases=[{**case, "maxSeconds": 60, "maxCalls": 1}]).summary.allPass
+    report = evaluated(testCases=[{**case, "maxCost": 0.01, "maxSeconds": 0.0000001}])
+    assert "s, at most 1e-07 s are allowed" in (details(report)[0].error or "")
+    assert "'maxCost': 0.01" in str(report.config["testCases"])
 
 
 def test_only_right_calls_are_executed(evaluated: Evaluate) -> None:
@@ -226,10 +284,10 @@ def test_servers_of_their_own_keep_trials_apart(evaluated: Evaluate, script: Cal
         "mode": mode,
     }
     shared = details(evaluated(**fields))
-    assert [detail.toolExecutionResult for detail in shared] == ["note 1: milk", "note 2: milk", "note 3: milk"]
+    assert [content(detail) for detail in shared] == ["note 1: milk", "note 2: milk", "note 3: milk"]
     assert [detail.passed for detail in shared] == [True, False, False]
     apart = details(evaluated(**fields, serverScope="trial"))
-    assert [detail.toolExecutionResult for detail in apart] == ["note 1: milk"] * 3
+    assert [content(detail) for detail in apart] == ["note 1: milk"] * 3
     assert all(detail.passed for detail in apart)
 
 
@@ -334,7 +392,7 @@ def test_a_server_that_repeats_its_key_in_a_result_gives_it_to_no_file(evaluated
         mcpServers=[{**desk("notes"), "env": {"API_KEY": told}}],
         executeTools=True,
     )
-    assert str(details(report)[0].toolExecutionResult).startswith("note 1: [redacted ")
+    assert str(content(details(report)[0])).startswith("note 1: [redacted ")
     written = [path for folder in ("results", "mcp-report") for path in Path(folder).rglob("*") if path.is_file()]
     assert len(written) > 4
     assert [path for path in written if b"nobody-should-see" in path.read_bytes()] == []
@@ -437,7 +495,7 @@ def test_a_judge_grades_what_the_tool_gave(evaluated: Evaluate, script: Callable
     assert not detail.passed
     assert detail.error == "graded as failed: 27.8 is above 25"
     assert isinstance(detail.gradingResult, dict)
-    assert detail.gradingResult["passed"] is False
+    assert detail.gradingResult["grade"] == "FAIL"
     assert evaluated(testCases=[case], judge='scripted:{"rationale": "fine", "choice": "A"}').summary.allPass
     unread = evaluated(testCases=[case], judge="scripted:I cannot say")
     assert "not counted (grader)" in (details(unread)[0].error or "")

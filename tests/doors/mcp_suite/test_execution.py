@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bakeoff.doors.mcp_suite.calls import CallRules, Expected
 from bakeoff.doors.mcp_suite.scorer import Executed, result_differences
 
 from .conftest import SERVERS, Evaluate, details
@@ -18,7 +19,7 @@ SUMS = {"name": "sums", "command": sys.executable, "args": [str(SERVERS / "sums.
 
 
 def differences(expected: Any, *executed: Executed) -> list[str]:
-    return asyncio.run(result_differences(expected, executed))
+    return asyncio.run(result_differences(Expected(calls=None, results=expected), executed))
 
 
 def gives(text: str, structured: Any = None) -> Executed:
@@ -57,6 +58,9 @@ BMI = gives('{"bmi": 27.8, "unit": "kg/m2"}', {"bmi": 27.8, "unit": "kg/m2"})
         ({"a": 1}, gives('{"a": 1}', {"b": 2}), True),
         (5, gives("5"), True),
         ({"value": 5, "approx": 0}, gives("5"), True),
+        # as other tools write an expected text
+        ({"content": "five"}, gives("five"), True),
+        ({"content": "five"}, gives("five or six"), False),
         ({"value": "five", "caseInsensitive": True}, gives("Five"), True),
     ],
 )
@@ -104,3 +108,17 @@ def test_a_number_and_a_list_that_an_sdk_wraps_are_compared_as_the_tool_gave_the
         "result of 'sums / count_to': [1]: is 2, expected 3",
         "result of 'sums / add': is 5, expected 6",
     ]
+
+
+def test_an_error_can_be_expected():
+    failed = Executed(tool="s / t", text="no such city: Atlantis", is_error=True)
+
+    def told(error: bool | str, executed: Executed) -> list[str]:
+        return asyncio.run(result_differences(Expected(calls=None, rules=CallRules(expectedError=error)), [executed]))
+
+    assert told(True, failed) == []
+    assert told("no such city", failed) == []
+    assert told("no such country", failed) == [
+        "the error of 's / t' does not contain 'no such country': no such city: Atlantis"
+    ]
+    assert told(True, gives("5")) == ["the tool 's / t' succeeded, but an error is expected"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ...models.loopback import KEY, Act, Loopback
-from .conftest import BMI, NOTE, Evaluate, desk, details
+from .conftest import BMI, NOTE, Evaluate, content, desk, details
 
 WIRES = {
     "openai": ("openai:gpt-x", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),
@@ -62,10 +62,10 @@ def test_native_mode_speaks_the_tool_format_of_each_provider(
         executeTools=True,
     )
     tools = offered(name, loopback.bodies[0])
-    assert {"calculate-bmi", "stumble", "health__log", "add-note", "notes__log", "fail"} == set(tools)
+    assert {"calculate-bmi", "stumble", "health__log", "add-note", "notes__log", "fail", "erase"} == set(tools)
     assert tools["notes__log"] == "Keep a line of a diary."
     right, wrong = details(report)
-    assert (right.passed, right.toolExecutionResult) == (True, "note 1: rain")
+    assert (right.passed, content(right)) == (True, "note 1: rain")
     assert wrong.error == "serverName is 'health', expected 'notes'"
     assert report.bakeoff.models[0].usage.input == 20
     assert report.bakeoff.models[0].replies == {"native": 2}
@@ -144,5 +144,8 @@ def test_an_agent_works_in_steps_and_its_calls_are_the_sequence(evaluated: Evalu
     )
     [detail] = details(report)
     assert detail.error is None
-    assert detail.toolExecutionResult == [{"bmi": 27.8}, "note 1: milk"]
+    assert detail.toolExecutionResult == [
+        {"success": True, "content": {"bmi": 27.8}},
+        {"success": True, "content": "note 1: milk"},
+    ]
     assert detail.response == "Your index is noted."

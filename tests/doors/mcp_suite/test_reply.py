@@ -21,6 +21,7 @@ TEXT = json.dumps(CALL)
         (f'<think>maybe {{"toolName": "other"}}</think>\n{TEXT}', "bare_after_thought"),
         (f"{TEXT}\n{TEXT}", "surrounded"),
         (f"{{not json}} and then {TEXT}", "surrounded"),
+        (json.dumps({**CALL, "why": "it fits"}), "bare"),
     ],
 )
 def test_a_call_is_understood_and_its_manner_is_told(text: str, manner: str) -> None:
@@ -57,7 +58,6 @@ def test_words_alone_call_nothing_and_are_told_as_prose() -> None:
         ('{"serverName": 1, "toolName": "t"}', "serverName is 1, not a text"),
         ('{"serverName": "s", "toolName": null}', "toolName is None"),
         ('{"serverName": "s", "toolName": "t", "parameters": [1]}', "parameters is list"),
-        ('{"serverName": "s", "toolName": "t", "parameters": {}, "why": 1}', "'why' besides"),
         ('{"serverName": "s", "toolName": "t", "parameters": {"a": NaN}}', "not valid JSON"),
         ('{"serverName": "s", "toolName": "t", "parameters": {', "not valid JSON"),
         (f"{TEXT} or {TEXT.replace('1', '2')}", "2 different calls"),

@@ -1,4 +1,4 @@
-"""Read the tool calls of a model's reply, and compare them with the expected calls."""
+"""Read the tool calls of a model's reply."""
 
 import json
 import re
@@ -13,7 +13,6 @@ from pydantic import Field, JsonValue, ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.tools import is_deeper
-from bakeoff.scorers.matchers import parameter_differences
 
 NO_TOOL = "no tool"
 """Stands beside the names of tools for the absence of a call."""
@@ -51,46 +50,33 @@ class ExpectedCall(Call):
     toolName: str = Field(min_length=1)
 
 
+class CallRules(FrozenModel):
+    """How the calls of a round may differ from the expected ones. A configuration has the same keys in a case."""
+
+    order: Literal["exact", "any"] = Field(default="exact", description="whether the calls must come in this order")
+    extraCalls: Literal["forbid", "allow"] = Field(default="forbid", description="whether other calls may be made too")
+    maxCalls: int | None = Field(default=None, ge=1, strict=True, description="the most calls that a round may make")
+    expectedError: bool | str | None = Field(
+        default=None, description="the last call must be answered with an error, which contains this text"
+    )
+    maxSeconds: float | None = Field(default=None, gt=0, strict=True, description="the longest time of a round")
+    maxCost: float | None = Field(default=None, gt=0, strict=True, description="the most dollars of a round")
+
+
 class Expected(FrozenModel):
     """What a case expects, as the plan contains it. No model sees this."""
 
     calls: tuple[ExpectedCall, ...] | None
     results: JsonValue = None
     grading: str | None = None
+    # Absent in plans that do not use them, so that older runs keep their keys.
+    alternatives: tuple[tuple[ExpectedCall, ...] | None, ...] = Field(default=(), exclude_if=lambda other: not other)
+    rules: CallRules = Field(default=CallRules(), exclude_if=lambda rules: rules == CallRules())
+    execute: bool | None = Field(default=None, exclude_if=lambda execute: execute is None)
 
 
 def tool_label(server: str, tool: str) -> str:
     return f"{server} / {tool}"
-
-
-async def call_differences(
-    expected: Sequence[ExpectedCall] | None, actual: Sequence[Call], *, extra_allowed: bool
-) -> list[str]:
-    """Return a sentence for each difference between the calls, or an empty list if they match."""
-    wanted = expected or ()
-    if not wanted and actual:
-        return [f"no tool should be called, but {_labels(actual)} was"]
-    if wanted and not actual:
-        return [f"no tool was called, expected {_labels(wanted)}"]
-    if len(wanted) != len(actual):
-        return [f"{len(actual)} calls were made ({_labels(actual)}), expected {len(wanted)} ({_labels(wanted)})"]
-    found: list[str] = []
-    for at, (want, call) in enumerate(zip(wanted, actual, strict=True)):
-        problems = [
-            f"{key} is {getattr(call, key)!r}, expected {getattr(want, key)!r}"
-            for key in ("serverName", "toolName")
-            if getattr(call, key) != getattr(want, key)
-        ]
-        if not problems:  # another tool has other parameters
-            differences = await parameter_differences(want.parameters, call.parameters, extra_allowed=extra_allowed)
-            problems = [f"parameters: {difference}" for difference in differences]
-        place = f"call {at + 1}: " if len(wanted) > 1 else ""
-        found += [f"{place}{problem}" for problem in problems]
-    return found
-
-
-def _labels(calls: Sequence[Call]) -> str:
-    return ", ".join(repr(call.tool) for call in calls)
 
 
 def written_calls(calls: Sequence[Call] | None) -> JsonValue:
@@ -210,9 +196,6 @@ def _as_call(value: JsonValue) -> Call | str:
         parameters = {}
     if not isinstance(parameters, dict):
         return f"parameters is {type(parameters).__name__}, not an object"
-    extra = sorted(value.keys() - {"serverName", "toolName", "parameters"})
-    if extra:
-        return f"the reply has {', '.join(map(repr, extra[:5]))} besides serverName, toolName and parameters"
     return make_call(str(value["serverName"]), str(value["toolName"]), parameters)
 
 

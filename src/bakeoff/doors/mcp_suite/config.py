@@ -27,7 +27,7 @@ from pydantic import (
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, read_yaml
-from bakeoff.doors.mcp_suite.calls import ExpectedCall, written_calls
+from bakeoff.doors.mcp_suite.calls import CallRules, ExpectedCall, written_calls
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.servers import is_http_address
@@ -68,7 +68,7 @@ _EXAMPLES = {
 }
 
 
-class SuiteCase(FrozenModel):
+class SuiteCase(CallRules):
     """One prompt and the expected call."""
 
     prompt: str = Field(min_length=1)
@@ -80,6 +80,12 @@ class SuiteCase(FrozenModel):
         default=None, description="what the tool's result must contain; executes the tool"
     )
     gradingPrompt: str | None = Field(default=None, min_length=1, description="replaces the one for all cases")
+    alternatives: tuple[tuple[ExpectedCall, ...] | None, ...] = Field(
+        default=(),
+        description="other calls that are right too, each written like expectedOutput",
+        exclude_if=lambda other: not other,
+    )
+    executeTools: Truth | None = Field(default=None, description="replaces the one for all cases")
     name: str | None = Field(default=None, min_length=1)
     tags: tuple[str, ...] = ()
 
@@ -101,9 +107,22 @@ class SuiteCase(FrozenModel):
             raise ValueError("[] is empty: write null if no tool should be called")
         return [value] if isinstance(value, dict) else value
 
+    @field_validator("alternatives", mode="before")
+    @classmethod
+    def _as_lists(cls, value: Any) -> Any:
+        return [cls._as_list(each) for each in value] if isinstance(value, list) else value
+
     @field_serializer("expectedOutput")
     def _as_written(self, calls: tuple[ExpectedCall, ...] | None) -> Any:
         return written_calls(calls)
+
+    @field_serializer("alternatives")
+    def _all_as_written(self, alternatives: tuple[tuple[ExpectedCall, ...] | None, ...]) -> Any:
+        return [written_calls(calls) for calls in alternatives]
+
+    @property
+    def rules(self) -> CallRules:
+        return CallRules(**{name: getattr(self, name) for name in CallRules.model_fields})
 
 
 class RetryConfig(FrozenModel):
@@ -213,6 +232,18 @@ class RunSettings(FrozenModel):
     concurrencyLimit: Whole = Field(default=5, ge=1, description="calls in flight at a time, over all models")
     gradingPrompt: str | None = Field(default=None, min_length=1, description="the criterion of the judge")
     retryConfig: RetryConfig = RetryConfig()
+    # Absent in plans that do not use them, as in those of older versions.
+    toolTimeout: Number = Field(
+        default=60,
+        gt=0,
+        description="seconds for one call of a tool; a tool that takes longer has failed",
+        exclude_if=lambda seconds: seconds == 60,
+    )
+    allowDestructive: Truth = Field(
+        default=False,
+        description="execute tools that their server marks as destructive, wherever tools are executed",
+        exclude_if=lambda allowed: not allowed,
+    )
     serverScope: Literal["run", "trial"] = Field(
         default="run", description="one server for the whole run, or a fresh one for each trial"
     )
@@ -231,7 +262,9 @@ class SuiteConfig(RunSettings):
     modelsToTest: tuple[str, ...] = Field(min_length=1, description="each as `provider:model`")
     testCases: tuple[SuiteCase, ...] = Field(min_length=1)
     mcpServers: tuple[ServerSpec, ...] = Field(min_length=1)
-    executeTools: Truth = Field(default=False, description="call the tools that models ask for, and check the results")
+    executeTools: Truth | None = Field(
+        default=None, description="call the tools that models ask for, and check the results; false: never"
+    )
     mode: Mode = Field(
         default="json", description="a JSON reply, native function calling, or several steps with tool results"
     )
@@ -247,6 +280,11 @@ class SuiteConfig(RunSettings):
     @property
     def threshold(self) -> float:
         return 1.0 if self.passThreshold is None else self.passThreshold
+
+    def executes(self, case: SuiteCase) -> bool:
+        """Return True if the tools of a case are executed: it needs that, and nothing forbids it."""
+        told = case.executeTools if case.executeTools is not None else self.executeTools
+        return told if told is not None else case.expectedResults is not None or case.gradingPrompt is not None
 
     def settings_of(self, model: str) -> ModelSettings:
         return self.modelSettings.of.get(model, self.modelSettings)
@@ -421,6 +459,11 @@ def _case_problems(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[str
     for name in ("expectedResults", "gradingPrompt"):
         if getattr(case, name) is not None and case.expectedOutput is None:
             yield placed.problem(("testCases", at, name), "has no meaning if no tool should be called: remove it")
+    if case.expectedError is not None and case.expectedResults is not None:
+        yield placed.problem(("testCases", at, "expectedError"), "excludes expectedResults: remove one")
+    needed = len(case.expectedOutput or ())
+    if case.maxCalls is not None and case.maxCalls < needed:
+        yield placed.problem(("testCases", at, "maxCalls"), f"{case.maxCalls}: {needed} calls are expected: raise it")
 
 
 def _judge_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:

@@ -65,6 +65,7 @@ def _accept_forms_of_calls(shape: dict[str, Any]) -> None:
     }
     for name in ("expectedOutput", "expectedToolUsage"):
         shape["properties"][name] = expected
+    shape["properties"]["alternatives"]["items"] = {"anyOf": expected["anyOf"]}
     shape["required"] = ["prompt"]
     shape["oneOf"] = [{"required": [name]} for name in ("expectedOutput", "expectedToolUsage")]
 

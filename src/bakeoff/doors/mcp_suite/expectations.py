@@ -51,6 +51,33 @@ def impossible_calls(suite: Suite, tools: Iterable[ServerTool], only: Container[
     ]
 
 
+def is_destructive(tool: ServerTool) -> bool:
+    """Return True if a server says that its tool may destroy something."""
+    return tool.annotations.get("destructiveHint") is True and tool.annotations.get("readOnlyHint") is not True
+
+
+def destructive_calls(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+    """Return a sentence for each expected call that would be executed though its tool may destroy something.
+
+    The author of a case allows it with `executeTools: true` there, or for all cases with `allowDestructive`.
+    """
+    config = suite.config
+    if config.allowDestructive or config.mode == "agent":
+        return []
+    destructive = {(tool.server, tool.name) for tool in tools if is_destructive(tool)}
+    found: list[str] = []
+    for at, case in enumerate(config.testCases):
+        selected = only is None or at + 1 in only
+        if not selected or case.executeTools is True or not config.executes(case):
+            continue
+        for key, call in expected_calls(suite.lines, at, case):
+            if (call.serverName, call.toolName) in destructive:
+                what = f"{call.tool!r} is marked as destructive, and this case would execute it"
+                way_out = "write `executeTools: true` in the case to allow that, or false"
+                found.append(suite.lines.problem((*key, "toolName"), f"{what}: {way_out}"))
+    return found
+
+
 def _selected_calls(suite: Suite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedCall]]:
     for at, case in enumerate(suite.config.testCases):
         if only is None or at + 1 in only:

@@ -138,7 +138,7 @@ def build_plan(suite: Suite, request: EvaluationRequest) -> Plan:
         "mode": config.mode,
         "extra_parameters": config.extraParameters,
         "strict_json": config.strictJson,
-        "execute": config.executeTools,
+        "execute": bool(config.executeTools),
         "scope": config.serverScope,
         **({"judge": config.judge} if graded else {}),
     }
@@ -186,8 +186,16 @@ def selected_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, 
 
 
 def _case(number: int, case: SuiteCase, config: SuiteConfig, limits: Limits) -> Case:
+    grading = case.gradingPrompt or config.gradingPrompt
+    needed = bool(config.executeTools) or case.expectedResults is not None or grading is not None
+    executes = config.executes(case) or case.expectedError is not None
     expected = Expected(
-        calls=case.expectedOutput, results=case.expectedResults, grading=case.gradingPrompt or config.gradingPrompt
+        calls=case.expectedOutput,
+        results=case.expectedResults,
+        grading=grading,
+        alternatives=case.alternatives,
+        rules=case.rules,
+        execute=None if executes == needed else executes,
     )
     return Case(
         id=case_id(number, case.name, case.prompt),
@@ -255,7 +263,7 @@ def config_of(plan: Plan, settings: PlanSettings) -> SuiteConfig:
             "modelsToTest": models,
             "testCases": [_suite_case(case, settings) for case in plan.cases],
             "mcpServers": settings.servers,
-            "executeTools": scoring.get("execute", False),
+            "executeTools": scoring.get("execute") or None,
             "mode": mode_of(plan),
             "judge": judge,
             "allowSelfGrading": judge is not None and is_same_model(judge, models),
@@ -282,6 +290,9 @@ def _suite_case(case: Case, settings: PlanSettings) -> SuiteCase:
         expectedOutput=expected.calls,
         expectedResults=expected.results,
         gradingPrompt=expected.grading if expected.grading != settings.gradingPrompt else None,
+        alternatives=expected.alternatives,
+        executeTools=expected.execute,
+        **expected.rules.model_dump(),
         name=None if unnamed else case.id,
         tags=tuple(case.tags.values()),
     )

@@ -12,18 +12,19 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.calls import (
     UNREADABLE,
     Call,
+    CallRules,
     Expected,
     Reply,
-    call_differences,
     make_call,
     offered_names,
     read_reply,
 )
 from bakeoff.doors.mcp_suite.config import Mode
 from bakeoff.doors.mcp_suite.plan import SCORER, PlanSettings
+from bakeoff.doors.mcp_suite.sequences import call_differences
 from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.doors.mcp_suite.subjects import model_of
-from bakeoff.errors import GraderError
+from bakeoff.errors import GraderError, ToolTimeout
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
 from bakeoff.models.access import ProviderAccess
 from bakeoff.plan import Case, Plan, ScorerSpec, read_options
@@ -123,9 +124,9 @@ class CallScorer:
         options = read_options(spec, ScorerOptions)
         expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
         graded = any(each.get("grading") is not None for each in expected)
-        wanted = options.execute or graded or any(each.get("results") is not None for each in expected)
-        executes = wanted and options.mode != "agent"  # agents call the tools themselves
-        hub = hub_of(settings.servers, environment) if executes else None
+        wanted = graded or any(each.get("results") is not None or each.get("execute") for each in expected)
+        executes = (wanted or options.execute) and options.mode != "agent"  # agents call the tools themselves
+        hub = hub_of(settings.servers, environment, settings.toolTimeout) if executes else None
         judge = model_of(settings.judge, settings, environment) if graded and settings.judge is not None else None
         return cls(options, settings.tools, hub, Grader(judge.access) if judge is not None else None)
 
@@ -161,11 +162,12 @@ class CallScorer:
             problems = [reply.problem]
         else:
             allowed = self.options.extra_parameters == "allow"
-            problems = await call_differences(expected.calls, reply.calls, extra_allowed=allowed)
+            problems = await call_differences(expected, reply.calls, extra_allowed=allowed)
+        problems += limit_problems(expected.rules, given)
         executed = [] if problems else await self._execute(expected, reply, given)
-        problems += await result_differences(expected.results, executed)
+        problems += await result_differences(expected, executed)
         grade = None
-        if not problems and expected.grading is not None and self.grader is not None and reply.calls:
+        if not problems and expected.grading is not None and self.grader is not None and executed:
             grade = await self.grader(expected.grading, reply.calls, executed, given)
             if not grade.passed:
                 problems.append(f"graded as failed: {grade.reason}")
@@ -208,6 +210,8 @@ class CallScorer:
         if self.options.mode == "agent":
             return _executed_by_agent(given.transcript.tool_calls, reply.calls)
         wanted = self.options.execute or expected.results is not None or expected.grading is not None
+        if expected.execute is not None:
+            wanted = expected.execute
         if not wanted or not reply.calls or self.hub is None:
             return []
         done: list[Executed] = []
@@ -215,12 +219,32 @@ class CallScorer:
             own = self.options.scope == "trial"
             hub: OpenHub = await stack.enter_async_context(self.hub.open()) if own else given.resources[self.hub.key]
             for call in reply.calls:
-                result = await hub.call(call.serverName, call.toolName, call.parameters)
-                text, structured = result.text[:_LONGEST], _unless_long(result.structured)
-                done.append(Executed(tool=call.tool, text=text, structured=structured, is_error=result.is_error))
-                if result.is_error:
+                done.append(await _execute_call(hub, call))
+                if done[-1].is_error:
                     break
         return done
+
+
+async def _execute_call(hub: OpenHub, call: Call) -> Executed:
+    """Execute a call. A tool that does not answer has failed; it is not the model's or our fault."""
+    try:
+        result = await hub.call(call.serverName, call.toolName, call.parameters)
+    except ToolTimeout as late:
+        return Executed(tool=call.tool, text=str(late), is_error=True)
+    text, structured = result.text[:_LONGEST], _unless_long(result.structured)
+    return Executed(tool=call.tool, text=text, structured=structured, is_error=result.is_error)
+
+
+def limit_problems(rules: CallRules, given: ScoreInput) -> list[str]:
+    """Return a sentence for each limit of a case that a round exceeded."""
+    found: list[str] = []
+    if rules.maxSeconds is not None and given.seconds is not None and given.seconds > rules.maxSeconds:
+        found.append(f"it took {given.seconds:.1f} s, at most {rules.maxSeconds:g} s are allowed")
+    cost = given.transcript.usage.cost
+    if rules.maxCost is not None and (cost is None or cost > rules.maxCost):
+        known = "unknown" if cost is None else f"${cost:.6f}"
+        found.append(f"its cost is {known}, at most ${rules.maxCost:g} is allowed")
+    return found
 
 
 def _executed_by_agent(calls: Sequence[ToolCall], read: Sequence[Call]) -> list[Executed]:
@@ -265,11 +289,18 @@ def _failure_class(reply: Reply, executed: Sequence[Executed], grade: Grade | No
     return "wrong tool" if reply.calls else "no call"
 
 
-async def result_differences(expected: JsonValue, executed: Sequence[Executed]) -> list[str]:
+async def result_differences(case: Expected, executed: Sequence[Executed]) -> list[str]:
     """Return a sentence for each difference between the results and the expected ones.
 
     A list with one item for each of several calls is compared with all results, anything else with the last one.
     """
+    expected, error = case.results, case.rules.expectedError
+    if error and executed:
+        last = executed[-1]
+        if not last.is_error:
+            return [f"the tool {last.tool!r} succeeded, but an error is expected"]
+        missing = isinstance(error, str) and error not in last.text
+        return [f"the error of {last.tool!r} does not contain {error!r}: {last.text[:300]}"] if missing else []
     if failed := [each for each in executed if each.is_error]:
         return [f"the tool {each.tool!r} answered with an error: {each.text[:300]}" for each in failed]
     if expected is None or not executed:
@@ -316,6 +347,8 @@ def _readings(expected: JsonValue, result: Executed) -> list[JsonValue]:
         found.append(result.text)
     if is_matcher(expected) and result.text not in found:
         found.append(result.text)
+    if isinstance(expected, dict) and expected.keys() == {"content"} and isinstance(expected["content"], str):
+        found.append({"content": result.text})  # the form in which other tools write an expected text
     return found
 
 

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from bakeoff.doors.mcp_suite.config import ProviderConfig, SuiteConfig
 from bakeoff.mcp import McpHub, ServerSpec
+from bakeoff.mcp.servers import HubLimits
 from bakeoff.storage.redaction import secrets_in
 from bakeoff.subjects.variables import with_variables
 
@@ -60,12 +61,13 @@ def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[
     return config.model_copy(update={"mcpServers": servers, "providers": providers}), secrets
 
 
-def hub_of(servers: Sequence[ServerSpec], environment: Mapping[str, str]) -> McpHub:
+def hub_of(servers: Sequence[ServerSpec], environment: Mapping[str, str], call_seconds: float = 60.0) -> McpHub:
     """Return a hub of the servers, with their secrets and absolute working folders."""
     expanded = (with_variables(server, environment) for server in servers)
     return McpHub(
         [
             server if server.cwd is None else server.model_copy(update={"cwd": server.cwd.resolve()})
             for server in expanded
-        ]
+        ],
+        HubLimits(call_seconds=call_seconds),
     )

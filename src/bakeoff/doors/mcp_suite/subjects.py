@@ -10,11 +10,12 @@ from pydantic import Field, JsonValue, PositiveInt
 from bakeoff._kernel.clock import Clock
 from bakeoff.doors.mcp_suite.calls import offered_names
 from bakeoff.doors.mcp_suite.config import Mode
+from bakeoff.doors.mcp_suite.expectations import is_destructive
 from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, KIND, PlanSettings
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
 from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.doors.mcp_suite.servers import hub_of
-from bakeoff.errors import InfraError
+from bakeoff.errors import InfraError, ToolError, ToolTimeout
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
 from bakeoff.models.rate_limit import RetryPolicy
 from bakeoff.plan import SubjectSpec, read_options
@@ -47,6 +48,7 @@ class SuiteModel:
     hub: McpHub | None = None
     constrained: bool = False
     offered: Mapping[str, ServerTool] = field(default_factory=dict)  # by their names in function calling
+    may_destroy: bool = False  # tools that their server marks as destructive are executed, too
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec, settings: PlanSettings, environment: Mapping[str, str]) -> "SuiteModel":
@@ -62,10 +64,11 @@ class SuiteModel:
             return cls(_with(model, changes), "json", tools, constrained=options.constrained)
         if mode == "native":
             return cls(replace(model, uses_tools=True), "native", tools, offered=offered_names(tools))
-        hub = hub_of(servers, environment)
+        hub = hub_of(servers, environment, settings.toolTimeout)
         agent = replace(_with(model, {"system": _AGENT_PROMPT}), uses_tools=True, most_steps=options.max_steps)
         own_hub = settings.serverScope == "trial"
-        return cls(agent, "agent", tools, own_hub, hub, offered=offered_names(tools))
+        offered = offered_names(tools)
+        return cls(agent, "agent", tools, own_hub, hub, offered=offered, may_destroy=settings.allowDestructive)
 
     def lacks(self) -> list[str]:
         return self.model.lacks()
@@ -90,8 +93,14 @@ class SuiteModel:
             return self._annotated(await self.model.attempt(replace(task, tools=offered)))
         async with self._opened(self.hub, task) as hub:
             await _check_unchanged(hub, self.tools)
-            real = tuple(_real_tool(name, tool, hub, task.clock) for name, tool in self.offered.items())
+            real = tuple(
+                _real_tool(name, tool, hub, task.clock) if self._may_run(tool) else _refused_tool(name, tool)
+                for name, tool in self.offered.items()
+            )
             return self._annotated(await self.model.attempt(replace(task, tools=real)))
+
+    def _may_run(self, tool: ServerTool) -> bool:
+        return self.may_destroy or not is_destructive(tool)
 
     @asynccontextmanager
     async def _opened(self, hub: McpHub, task: Task) -> AsyncIterator[OpenHub]:
@@ -141,12 +150,24 @@ def _inert_tool(name: str, tool: ServerTool) -> Tool:
     return Tool(name, tool.description, tool.input_schema, call)
 
 
+def _refused_tool(name: str, tool: ServerTool) -> Tool:
+    """Return a tool that is not executed, because it may destroy something and nobody allowed that."""
+
+    async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
+        raise ToolError("this tool may destroy something, and is not executed in this evaluation")
+
+    return Tool(name, tool.description, tool.input_schema, call)
+
+
 def _real_tool(name: str, tool: ServerTool, hub: OpenHub, clock: Clock) -> Tool:
     real = hub.as_tool(tool)
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
         with clock.paused():  # the model is not responsible for a slow server, which has a limit of its own
-            return await real.call(arguments)
+            try:
+                return await real.call(arguments)
+            except ToolTimeout as late:  # the server has failed; another try would only wait as long
+                raise ToolError(str(late)) from late
 
     return replace(real, name=name, call=call)
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff.doors.mcp_suite.calls import tool_label
 from bakeoff.doors.mcp_suite.config import CONFIG_NAME, Suite, near_names, read_suite, repeated
 from bakeoff.doors.mcp_suite.door import McpDoor
-from bakeoff.doors.mcp_suite.expectations import impossible_calls, unknown_tools
+from bakeoff.doors.mcp_suite.expectations import destructive_calls, impossible_calls, is_destructive, unknown_tools
 from bakeoff.doors.mcp_suite.plan import (
     EvaluationRequest,
     build_plan,
@@ -22,6 +23,7 @@ from bakeoff.doors.mcp_suite.plan import (
 from bakeoff.doors.mcp_suite.providers import check_models
 from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
+from bakeoff.mcp import ServerTool
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 
@@ -167,9 +169,27 @@ async def prepare(selected: SelectedSuite) -> SelectedSuite:
     except InfraError as error:
         raise InfraError(f"{suite.file}: {error}\nnothing was run") from error
     numbers = {number for number, _ in selected_cases(suite, selected.request)}
-    gathered(impossible_calls(suite, tools, numbers))
-    warnings = unknown_tools(suite, tools, numbers)
-    if suite.config.passThreshold is None:
-        warnings.append(f"{suite.file}: passThreshold is not set: every round must pass")
+    gathered([*impossible_calls(suite, tools, numbers), *destructive_calls(suite, tools, numbers)])
+    warnings = [*unknown_tools(suite, tools, numbers), *_remarks(suite, tools)]
     plan, settings = with_tools(plan, settings, tools, warnings)
     return replace(selected, plan=plan, door=McpDoor(settings, environment))
+
+
+def _remarks(suite: Suite, tools: Sequence[ServerTool]) -> Iterator[str]:
+    """Yield what a user should know before the run: nothing of it is an error."""
+    config = suite.config
+    if config.passThreshold is None:
+        yield f"{suite.file}: passThreshold is not set: every round must pass"
+    if config.mode == "agent" and not config.allowDestructive:
+        for tool in filter(is_destructive, tools):
+            label = repr(tool_label(tool.server, tool.name))
+            yield f"{suite.file}: {label} is marked as destructive and is not executed: write `allowDestructive: true`"
+        return
+    told = config.executeTools is False
+    unchecked = [case for case in config.testCases if case.expectedResults is not None and not config.executes(case)]
+    if unchecked:
+        yield f"{suite.file}: expectedResults of {len(unchecked)} cases are not checked, because executeTools is false"
+    ungraded = [case for case in config.testCases if case.expectedOutput is not None and not config.executes(case)]
+    if config.gradingPrompt is not None and ungraded:
+        why = "executeTools is false" if told else "their tools are not executed: write `executeTools: true`"
+        yield f"{suite.file}: gradingPrompt does not grade {len(ungraded)} cases, because {why}"

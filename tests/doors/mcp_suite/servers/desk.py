@@ -17,7 +17,8 @@ NUMBER, TEXT = {"type": "number"}, {"type": "string"}
 
 def tool(name: str, description: str, **parameters: Any) -> dict[str, Any]:
     schema = {"type": "object", "properties": parameters, "required": list(parameters)}
-    return {"name": name, "description": description, "inputSchema": schema}
+    hints = {"annotations": {"destructiveHint": True}} if name == "erase" else {}
+    return {"name": name, "description": description, "inputSchema": schema, **hints}
 
 
 TOOLS = {
@@ -30,6 +31,7 @@ TOOLS = {
         tool("add-note", "Keep a note; gives its number.", text=TEXT),
         tool("log", "Keep a line of a diary.", text=TEXT),
         tool("fail", "Always fails.", text=TEXT),
+        tool("erase", "Erase all notes.", text=TEXT),
     ],
 }
 notes: list[str] = []

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._version import __version__
 from bakeoff.doors.mcp_suite.calls import Expected, written_calls
+from bakeoff.doors.mcp_suite.config import Mode
 from bakeoff.doors.mcp_suite.confusion import ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.doors.mcp_suite.plan import PlanSettings, config_of, mode_of
@@ -26,7 +27,7 @@ class RoundDetail(FrozenModel):
     round: int
     passed: bool
     error: str | None = None
-    response: str = ""
+    response: JsonValue = Field(default=None, description="the calls that were read, or else the text of the model")
     toolExecutionResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
     gradingResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
 
@@ -141,7 +142,11 @@ def build_report(
                 prompt=case.prompt,
                 expectedOutput=expected_output(case),
                 modelResults=tuple(
-                    ModelResult(model=cell.model, passRate=cell.pass_rate, details=tuple(map(_detail, cell.records)))
+                    ModelResult(
+                        model=cell.model,
+                        passRate=cell.pass_rate,
+                        details=tuple(_detail(record, mode_of(plan)) for record in cell.records),
+                    )
                     for cell in cells.get(case.id, ())
                 ),
             )
@@ -200,7 +205,7 @@ def _config(plan: Plan, settings: PlanSettings) -> dict[str, JsonValue]:
     return {**important, **written}
 
 
-def _detail(record: Record) -> RoundDetail:
+def _detail(record: Record, mode: Mode) -> RoundDetail:
     metadata = record.scores[0].metadata if record.scores else {}
     executed = metadata.get("executed")
     results = [_result(each) for each in executed] if isinstance(executed, list) else []
@@ -208,10 +213,16 @@ def _detail(record: Record) -> RoundDetail:
         round=record.round + 1,
         passed=record.verdict is Verdict.PASS,
         error=failure_reason(record),
-        response=response_of(record),
+        response=(_called(record) if mode != "agent" else None) or response_of(record),
         toolExecutionResult=None if not results else results[0] if len(results) == 1 else results,
-        gradingResult=metadata.get("grading"),
+        gradingResult=_grade(metadata.get("grading")),
     )
+
+
+def _called(record: Record) -> JsonValue:
+    """Return the calls as a configuration writes them: one alone, several as a list."""
+    called = record.scores[0].metadata.get("called") if record.scores else None
+    return called[0] if isinstance(called, list) and len(called) == 1 else called
 
 
 def _result(executed: JsonValue) -> JsonValue:
@@ -219,7 +230,14 @@ def _result(executed: JsonValue) -> JsonValue:
         return executed
     structured = executed.get("structured")
     value = executed.get("text") if structured is None else structured
-    return {"error": value} if executed.get("is_error") else value
+    return {"success": False, "error": value} if executed.get("is_error") else {"success": True, "content": value}
+
+
+def _grade(grading: JsonValue) -> JsonValue:
+    if not isinstance(grading, dict):
+        return None
+    grade = {"grade": "PASS" if grading.get("passed") else "FAIL", "reasoning": grading.get("reason", "")}
+    return {**grade, "judge": grading.get("judge", "")}
 
 
 def _additions(
