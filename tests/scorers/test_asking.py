@@ -49,9 +49,18 @@ async def test_an_answer_that_does_not_fit_is_the_judges_fault(said: str) -> Non
         await ask_judge("Is it polite?", Tone, model="says:x")
 
 
-async def test_a_question_without_words_is_refused() -> None:
-    with pytest.raises(UsageError, match="the prompt is empty"):
-        await ask_judge(" ", bool, model="says:x")
+@pytest.mark.parametrize(
+    ("prompt", "schema", "texts", "message"),
+    [
+        (" ", bool, None, "the prompt is empty"),
+        ("?", 5, None, "5 says not what the answer is: give a type or a JSON schema"),
+        ("?", {"type": "wrong"}, None, "give a type or a JSON schema: 'wrong' is not valid"),
+        ("?", bool, "an answer", "texts are 'an answer': give each a name"),
+    ],
+)
+async def test_a_question_that_makes_no_sense_is_refused(prompt: str, schema: Any, texts: Any, message: str) -> None:
+    with saying("{}"), pytest.raises(UsageError, match=message):
+        await ask_judge(prompt, schema, texts=texts, model="says:x")
 
 
 async def test_lists_are_numbered_texts_with_marks_of_their_own() -> None:

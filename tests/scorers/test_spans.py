@@ -72,6 +72,8 @@ async def test_no_spans_are_no_pass() -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(UsageError, match="option calls_of"):
         Spans(calls_of={"a": -1})
+    with pytest.raises(UsageError, match="calls_of 'a': 2 to 1 is no range"):
+        Spans(calls_of={"a": (2, 1)})
 
 
 @pytest.mark.parametrize("provider", ["own", "none"])

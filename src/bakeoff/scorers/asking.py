@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, TypeVar, overload
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
@@ -47,7 +47,17 @@ async def ask_judge(
 ) -> Any: ...
 
 
-async def ask_judge(prompt: str, schema: Any, *, texts: Mapping[str, Any] | None = None, **settings: Any) -> Any:
+async def ask_judge(
+    prompt: str,
+    schema: Any,
+    *,
+    texts: Mapping[str, Any] | None = None,
+    model: str | None = None,
+    temperature: float | None = 0.0,
+    max_tokens: int | None = None,
+    longest: int = 20_000,
+    same_model: bool = False,
+) -> Any:
     """Ask a judge a question of your own, and return its answer.
 
     In a scorer, the call counts against the budget of the run, and is recorded and replayed with it. An answer that
@@ -62,7 +72,17 @@ async def ask_judge(prompt: str, schema: Any, *, texts: Mapping[str, Any] | None
     """
     if not prompt.strip():
         raise UsageError("ask_judge: the prompt is empty: say what the judge is asked")
-    judge, given = ModelScorer(name="ask_judge", **settings), current_input()
+    if texts is not None and not isinstance(texts, Mapping):
+        raise UsageError(f"ask_judge: texts are {texts!r:.80}: give each a name, as in texts={{'answer': …}}")
+    judge = ModelScorer(
+        name="ask_judge",
+        model=model,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        longest=longest,
+        same_model=same_model,
+    )
+    given = current_input()
     await _preload(judge, given)
     from bakeoff.scorers.judging import Question, read_answer
 
@@ -108,8 +128,18 @@ def _named(texts: Mapping[str, Any]) -> dict[str, str]:
 
 def _read_schema(schema: Any) -> "tuple[dict[str, Any], TypeAdapter[Any] | None, bool]":
     """Return the schema of an object, what reads the answer, and whether the answer is one field of the object."""
-    adapter = None if isinstance(schema, Mapping) else TypeAdapter[Any](schema)
-    wanted = dict(schema) if adapter is None else adapter.json_schema()
+    from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
+    from jsonschema.validators import validator_for  # type: ignore[import-untyped]
+
+    try:
+        adapter = None if isinstance(schema, Mapping) else TypeAdapter[Any](schema)
+        wanted = dict(schema) if adapter is None else adapter.json_schema()
+        validator_for(wanted).check_schema(wanted)
+    except (PydanticUserError, SchemaError) as error:
+        why = str(error).splitlines()[0]
+        raise UsageError(
+            f"ask_judge: {schema!r:.80} says not what the answer is: give a type or a JSON schema: {why}"
+        ) from error
     if wanted.get("type") == "object":
         return wanted, adapter, False
     definitions = wanted.pop("$defs", None)

@@ -59,6 +59,9 @@ class Spans(ConfigurableScorer):
 
     def __post_init__(self) -> None:
         ConfigurableScorer.__post_init__(self)
+        for pattern, wanted in (self.calls_of or {}).items():
+            if not isinstance(wanted, int) and wanted[0] > wanted[1]:
+                raise UsageError(f"scorer {self.name!r}: calls_of {pattern!r}: {wanted[0]} to {wanted[1]} is no range")
         if not can_collect():
             raise UsageError(f"scorer {self.name!r}: OpenTelemetry is not installed: pip install 'bakeoff[otel]'")
 
