@@ -183,11 +183,19 @@ test_it = describe_eval("busy", task=busy, scorers=[right], retries=1, data=[
     {"name": "refused", "input": "c", "expected": "<c>", "status": 400, "times": 9},
 ])
 
+async def test_once(run_eval):
+    await run_eval("d", task=busy, status=503, times=1)
+
+async def test_lost(run_eval):
+    await run_eval("e", task=busy, status=503, times=9)
+
 def test_tries():
-    assert tries == {"a": 2, "b": 2, "c": 1}
+    assert tries == {"a": 2, "b": 2, "c": 1, "d": 2, "e": 3}
 """)
     seen = project.run()
-    assert seen.counts() == {"passed": 2, "failed": 2}
+    assert seen.counts() == {"passed": 3, "failed": 3}
     assert seen.outcome("passes").passed is True
+    assert seen.outcome("test_once").passed is True
+    assert seen.outcome("test_lost").problem == "HTTPStatusError: status 503"
     assert seen.outcome("stays").problem == "HTTPStatusError: status 429"
     assert (seen.outcome("refused").score, seen.outcome("refused").passed) == (0.0, False)

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.json import clean
 from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest_plugin.adapters import Errors, EvalSubject, call_with_row
-from bakeoff.doors.pytest_plugin.failures import EvalFailed, report
+from bakeoff.doors.pytest_plugin.failures import report
 from bakeoff.doors.pytest_plugin.logs import log_input, log_transcript
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.parallel import SuiteTrials
@@ -54,11 +54,11 @@ class RunEval:
         (record,) = await session.records(replace(trials, rounds=1))
         if record.transcript is not None:
             log_transcript(record.transcript)
+        run = EvalRun(self, case, case_id, trials, record)
+        if record.failure is not None and record.failure.kind != "subject":
+            report(self._config, run.outcome([record]), {})  # raises: it took too long, or a provider failed
         if errors:
             raise next(iter(errors.values()))
-        run = EvalRun(self, case, case_id, trials, record)
-        if record.failure is not None:
-            raise EvalFailed(run.outcome([record]))
         return run
 
     def sync(self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any) -> "EvalRun":
