@@ -16,7 +16,7 @@ FILE = re.compile(r'^```\w+ title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOT
 MOST_LINES = 12
 NAMES = """
     async-client baseline classes custom-scorer data-files json-extraction multi-turn parametrize rag replay rounds
-    tool-agent
+    streaming tool-agent
 """
 JUDGE = """\
 import json
