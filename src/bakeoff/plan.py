@@ -283,6 +283,12 @@ class Plan(FrozenModel):
         return self.trial_of(self.cases[case_at], self.subjects[subject_at], round_, index)
 
     @property
+    def thresholds(self) -> tuple[float, ...]:
+        """Return the scores that cases must reach, lowest first; none if all are only recorded."""
+        rules = {self.threshold if case.pass_rule is None else case.pass_rule.threshold for case in self.cases}
+        return tuple(sorted(each for each in rules if each is not None))
+
+    @property
     def ends_when_decided(self) -> bool:
         """Tell whether a run of the plan can end early. In a sparse plan, which pytest makes, its sessions did."""
         return self.until_decided is not None and not self.sparse

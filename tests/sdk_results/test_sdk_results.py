@@ -1,5 +1,6 @@
 """Result objects of the SDKs that are installed here, built from their own classes."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from bakeoff.record import ToolCall, Usage
 from bakeoff.sdk_results import recognise
+from bakeoff.sdk_results.readers import is_agents_run
 from bakeoff.sdk_results.task_result import TaskResult
 
 
@@ -255,3 +257,85 @@ async def test_a_pydantic_ai_run_that_goes_on_gives_only_what_is_new() -> None:
     later = await agent().run("And?", message_history=earlier.all_messages())
     assert found_in(later).tool_calls == ()
     assert found_in(later).usage.requests == 1
+
+
+# The Agents SDK is not installed with bakeoff. These have the fields of its classes (openai-agents 0.24).
+@dataclass
+class RunResultBase:
+    input: Any
+    new_items: list[Any]
+    raw_responses: list[Any]
+    final_output: Any
+
+
+@dataclass
+class RunResult(RunResultBase):
+    _last_agent: Any = None
+
+
+@dataclass
+class RunResultStreaming(RunResultBase):
+    is_complete: bool = False
+
+
+@dataclass
+class RunItem:
+    agent: Any
+    raw_item: Any
+    type: str = ""
+
+
+@dataclass
+class AgentsUsage:
+    requests: int = 1
+    input_tokens: int = 0
+    output_tokens: int = 0
+    input_tokens_details: Any = field(default_factory=lambda: {"cached_tokens": 4})
+    output_tokens_details: Any = field(default_factory=lambda: {"reasoning_tokens": 2})
+
+
+@dataclass
+class AgentsResponse:
+    output: list[Any]
+    usage: AgentsUsage
+
+
+for _class in (RunResultBase, RunResult, RunResultStreaming):
+    _class.__module__ = "agents.result"
+
+AGENT_ITEMS: list[dict[str, Any]] = [
+    {"type": "reasoning", "id": "rs", "summary": []},
+    {"type": "function_call", "call_id": "1", "name": "add", "arguments": '{"a": 2}'},
+    {"type": "function_call_output", "call_id": "1", "output": "4"},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is 4."}]},
+]
+
+
+def agents_run(kind: type[RunResultBase], final: Any, **more: Any) -> RunResultBase:
+    agent = {"instructions": "Always say Paris."}
+    items = [RunItem(agent, item) for item in AGENT_ITEMS]
+    responses = [AgentsResponse([], AgentsUsage(1, 10, 5)), AgentsResponse([], AgentsUsage(1, 20, 3))]
+    return kind("What is 2 + 2?", items, responses, final, **more)
+
+
+def test_a_run_of_the_agents_sdk_gives_output_calls_and_usage_and_no_instructions() -> None:
+    found = found_in(agents_run(RunResult, "It is 4."))
+    assert found.result == "It is 4."
+    assert found.tool_calls == (ToolCall(name="add", arguments={"a": 2}, id="1", result="4", status="completed"),)
+    assert found.usage == Usage(requests=2, input=30, output=8, cache_read=8, reasoning=4)
+    assert "Paris" not in found.model_dump_json()
+    assert found_in(agents_run(RunResult, None)).result == "It is 4."
+    assert found_in(agents_run(RunResultStreaming, {"sum": 4}, is_complete=True)).result == {"sum": 4}
+
+
+def test_a_stream_of_the_agents_sdk_that_was_not_read_is_no_result() -> None:
+    unread = agents_run(RunResultStreaming, None)
+    assert not is_agents_run(unread)
+
+
+def test_the_input_list_of_the_agents_sdk_gives_the_last_text_and_the_calls() -> None:
+    before = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"}]
+    found = found_in([*before, {"role": "user", "content": "What is 2 + 2?"}, *AGENT_ITEMS])
+    assert found.result == "It is 4."
+    assert found.tool_calls == (ToolCall(name="add", arguments={"a": 2}, id="1", result="4", status="completed"),)
+    assert found_in([{"type": "phone_call", "name": "x"}, {"kind": "other"}]).tool_calls == ()  # data of one's own

@@ -17,6 +17,13 @@ def visible(text: str, longest: int = LINE_LENGTH) -> str:
     return shown if len(text) <= longest else f"{shown[:longest]}…"
 
 
+def without_command(line: str) -> str:
+    """Return the line without GitHub commands, which begin a line with `::` or stand anywhere after `##[`."""
+    stripped = line.lstrip()
+    begun = f"{line[: len(line) - len(stripped)]}: {stripped[1:]}" if stripped.startswith("::") else line
+    return begun.replace("##[", "## [")
+
+
 def quoted(text: str, longest: int = LINE_LENGTH) -> str:
     """Return the visible text in quotes. `repr` would escape the escapes again."""
     return f"'{visible(text, longest)}'"

@@ -21,8 +21,16 @@ _Body = Callable[[], Callable[[], None]]
 _MOST_IDLE = 32  # idle threads that are kept
 _GRACE_SECONDS = 1.0  # to let them end
 
-# An event loop would take these as signals to itself, which they are not when they come from a thread.
-_NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+"""Errors that an event loop would take as signals to itself, which they are not when user code raises them."""
+
+
+class CarriedError(RuntimeError):
+    """Carry an error that must not pass through an event loop. Its cause is the error itself."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.__cause__ = error
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -69,7 +77,7 @@ async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> An
         try:
             value = context.run(function, *arguments)
         except BaseException as error:  # noqa: BLE001 - carried over to the waiting task, which judges it
-            problem = RuntimeError(f"{type(error).__name__}: {error}") if isinstance(error, _NOT_FOR_A_LOOP) else error
+            problem = CarriedError(error) if isinstance(error, NOT_FOR_A_LOOP) else error
         return partial(tell, value, problem)
 
     def tell(value: Any, problem: BaseException | None) -> None:

@@ -1,10 +1,11 @@
 """RUN, one trial: workspace → the subject attempts → scorers score → Record."""
 
 import asyncio
+import numbers
 import random
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from bakeoff._kernel.clock import Clock, Delay
 from bakeoff._kernel.spans import SPANS
+from bakeoff._kernel.text import free_name
 from bakeoff._kernel.threads import call
 from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Tracing
 from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
@@ -19,7 +21,7 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Trial
-from bakeoff.protocols import SCORING, Sandbox, Scored, ScoreInput, Scorer, Subject, Task, Tool, Workspace
+from bakeoff.protocols import SCORING, Sandbox, ScoreInput, Scorer, Subject, Task, Tool, Workspace
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Score, Transcript, Usage
 
 Result = TypeVar("Result")
@@ -302,7 +304,7 @@ class TrialRunner:
                 own, count = self._task(trial, tally, tried), partial(tally.count, judging=True)
                 shown = replace(given, asking=replace(own, clock=clock, spend=given.spend, count=count))
             scored, outcome = await phase(partial(_score_with, name, scorer, shown), clock, "grader", "grader")
-            scores.append(scored if scored is not None else Score(name=name, failure=outcome.failure))
+            scores.append(_named_apart(scored or Score(name=name, failure=outcome.failure), scores))
         if case.pass_rule is not None and case.pass_rule.null_as_zero:
             scores = [_counted_as_zero(score) for score in scores]
         return tuple(scores), Phase(seconds=time.perf_counter() - started)
@@ -331,22 +333,42 @@ async def _attempted(subject: Subject, task: Task) -> Transcript:
 async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
     before = SCORING.set((given, asyncio.get_running_loop()))
     try:
-        return as_score(name, await call(scorer, given))
+        scored = await call(scorer, given)
     finally:
         SCORING.reset(before)
+    if isinstance(scored, Score) and scored.name.strip() and getattr(scorer, "keeps_names", False):
+        return scored
+    return as_score(name, scored)
 
 
-def as_score(name: str, scored: Scored) -> Score:
+def as_score(name: str, scored: Any) -> Score:
     """Return a scorer's result as a `Score` of that name. Raise GraderError for what is no score."""
     if isinstance(scored, Score):
         return scored if scored.name == name else scored.model_copy(update={"name": name})
     if scored is None:
         return Score(name=name, reason="unscored")
-    if not isinstance(scored, bool | int | float):
+    if not _is_number(scored):
         raise GraderError(f"scorer {name!r} returned {scored!r}: return a Score, a number, a bool or None")
     if not 0 <= scored <= 1:
         raise GraderError(f"scorer {name!r} returned {scored!r}, which is not between 0 and 1")
     return Score(name=name, value=float(scored))
+
+
+def _named_apart(score: Score, others: Sequence[Score]) -> Score:
+    """Return a score with a name that no other has."""
+    taken = {other.name for other in others}
+    return (
+        score if score.name not in taken else score.model_copy(update={"name": free_name(score.name, taken, "{}-{}")})
+    )
+
+
+def _is_number(scored: Any) -> bool:
+    """Tell whether a value is a real number: also a `Decimal`, a `Fraction` or a scalar of numpy."""
+    if isinstance(scored, bool | int | float):
+        return True
+    if isinstance(scored, numbers.Number):
+        return not isinstance(scored, numbers.Complex) or isinstance(scored, numbers.Real)
+    return type(scored).__module__ == "numpy" and type(scored).__name__ in ("bool", "bool_")
 
 
 def _counted_as_zero(score: Score) -> Score:

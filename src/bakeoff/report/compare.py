@@ -423,7 +423,7 @@ def _facts(arm: Arm) -> ArmFacts:
         subject=arm.spec.name,
         bound=arm.summary.bound,
         summary=arm.summary,
-        threshold=arm.plan.threshold,
+        threshold=max(arm.plan.thresholds, default=None),
         stamp=arm.stamp,
         damaged=arm.circumstances.damaged,
     )

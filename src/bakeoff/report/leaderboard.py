@@ -228,7 +228,7 @@ def _entry(board: int, standing: Standing, runs: list[_Found]) -> Entry:
         model=found.model,
         source=found.source.name,
         path=str(found.source.path),
-        threshold=found.source.plan.threshold,
+        threshold=max(found.source.plan.thresholds, default=None),
         whole=found.whole,
         updated=found.updated or None,
         history=tuple(run.summary.score for run in runs if run.summary.score is not None),

@@ -34,4 +34,6 @@ def failure_message(record: Record) -> str:
 
 
 def _low(record: Record) -> list[Score]:
-    return [score for score in record.scores if score.value is not None and score.value < 1]
+    """Return the scores below 1, the worst first."""
+    low = ((score.value, score) for score in record.scores if score.value is not None and score.value < 1)
+    return [score for _, score in sorted(low, key=lambda pair: pair[0])]

@@ -73,7 +73,7 @@ def summary_table(summary: Summary) -> Table:
     rows = tuple(
         (
             name_datum(one),
-            *score_cells(one, summary.threshold),
+            *score_cells(one, max(summary.thresholds, default=None)),
             *((unit_tests_datum(one),) if units else ()),
             *(share_cells(one) if split else ()),
             *((_pass_k(one.pass_at_k), _pass_k(one.pass_hat_k)) if repeated else ()),
@@ -161,7 +161,7 @@ def _interval_notes(summary: Summary) -> Iterator[str]:
 
 
 def _pass_rule(summary: Summary) -> str:
-    if summary.own_rules:
+    if summary.own_rules and summary.thresholds:
         return "a case passes by its own rule over all its rounds"
     if summary.threshold is None:
         return "there is no threshold: scores are only recorded"
@@ -187,7 +187,7 @@ def _without_failures(summary: Summary) -> str:
     planned = sum(subject.planned for subject in summary.judged)
     if not finished:
         return "Nothing has been run yet."
-    if summary.threshold is None:
+    if not summary.thresholds:
         return "Everything that ran was scored. No threshold was set, so nothing passed or failed."
     return "Everything passed." if finished == planned else "Everything that ran passed."
 

@@ -138,6 +138,7 @@ class Summary(FrozenModel):
     rounds: int
     threshold: float | None
     own_rules: bool = False  # cases say in the plan when they pass
+    thresholds: tuple[float, ...] = ()  # of all cases, lowest first; none: scores are only recorded
     subjects: tuple[SubjectSummary, ...]
     until_decided: bool = False  # the run could end early, so that intervals for a fixed number of cases promise less
     comparisons: Comparisons | None = None  # of such a run; None for a pytest session, whose own reports have them
@@ -375,6 +376,7 @@ class RunTally:
             rounds=plan.rounds,
             threshold=plan.threshold,
             own_rules=any(case.pass_rule is not None for case in plan.cases),
+            thresholds=plan.thresholds,
             subjects=subjects,
             until_decided=plan.until_decided is not None,
             comparisons=self._comparisons(subjects),

@@ -265,8 +265,13 @@ _MARKS = re.compile(
     re.IGNORECASE,
 )
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "[": "⁅", "|": "¦", "\u200c": None, "\u200d": None})
-# Characters that people cannot see and models read: zero-width and direction marks, and tag characters.
-_UNSEEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+# Characters that people cannot see and models read: soft hyphens, zero-width and direction marks, fillers, variation
+# selectors, tag characters, and control characters. The joiners of words and emoji stay.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 def neutral(text: str) -> str:

@@ -15,16 +15,21 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
+from bakeoff.sdk_results.foreign import foreign_class
 from bakeoff.sdk_results.plain_data import as_dict, has_class, is_a, plain_data
 from bakeoff.sdk_results.readers import (
     ResultBuilder,
+    is_agents_run,
     is_conversation,
+    is_items,
     is_message,
     is_pydantic_ai,
     is_vercel,
+    read_agents_run,
     read_completion,
     read_conversation,
     read_google,
+    read_items,
     read_langgraph_state,
     read_pydantic_ai,
     read_response,
@@ -32,19 +37,27 @@ from bakeoff.sdk_results.readers import (
 )
 from bakeoff.sdk_results.task_result import TaskResult
 
-__all__ = ["recognise"]
+__all__ = ["foreign_class", "recognise"]
 
 _PLAIN = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, dict, list, tuple, BaseModel)
 
 
 def recognise(value: Any) -> TaskResult | None:
-    """Return the answer, the tool calls and the usage that a value holds; None for an object of an unknown class."""
+    """Return the answer, the tool calls and the usage that a value holds.
+
+    None for an object of an unknown class, and for data that holds objects of other packages: nobody knows which part
+    of them is the answer.
+    """
     if is_a(value, TaskResult):
         found: TaskResult = value
         return found
     builder = ResultBuilder()
     if is_pydantic_ai(value):
         read_pydantic_ai(value, builder)
+    elif is_agents_run(value):
+        read_agents_run(value, builder)
+    elif is_items(value):
+        read_items(value, builder)
     elif (reader := _reader(value)) is not None:
         reader(as_dict(plain_data(value)), builder)
     elif (messages := _messages(value)) is not None:
@@ -93,4 +106,4 @@ def _plain_result(value: Any) -> TaskResult | None:
         with suppress(ValidationError):
             return TaskResult.model_validate(value)
     plain = value is None or is_a(value, *_PLAIN) or dataclasses.is_dataclass(type(value))
-    return TaskResult(result=value) if plain else None
+    return TaskResult(result=value) if plain and foreign_class(value) is None else None

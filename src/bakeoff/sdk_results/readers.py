@@ -1,4 +1,5 @@
-"""Read the results and messages of OpenAI, Anthropic, Google, LangChain, LangGraph, pydantic-ai and Vercel's AI SDK."""
+"""Read the results and messages of OpenAI and its Agents SDK, Anthropic, Google, LangChain, LangGraph, pydantic-ai and
+Vercel's AI SDK."""
 
 import re
 import sys
@@ -27,6 +28,8 @@ _LANGCHAIN = ("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "Func
 _ROLES = {"ai": "assistant", "AIMessageChunk": "assistant", "human": "user", "function": "tool", "model": "assistant"}
 _KNOWN = ("assistant", "user", "system", "developer", "tool")
 _CALLED = ("function_call", "custom_tool_call", "mcp_call")
+_OF_CALLS = ("_call", "_call_output")  # ends of the types of items
+_OTHER_ITEMS = ("reasoning", "compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response")
 _PROVIDER_RUN = ("web_search", "file_search", "code_interpreter", "computer", "image_generation")
 
 
@@ -93,6 +96,13 @@ PYDANTIC_AI: Names = {
     "cache_read": (("cache_read_tokens",),),
     "cache_write": (("cache_write_tokens",),),
     "reasoning": (("details", "reasoning_tokens"),),
+}
+OPENAI_AGENTS: Names = {
+    "input": (("input_tokens",),),
+    "output": (("output_tokens",),),
+    "cache_read": (("input_tokens_details", "cached_tokens"),),
+    "cache_write": (("input_tokens_details", "cache_write_tokens"),),
+    "reasoning": (("output_tokens_details", "reasoning_tokens"),),
 }
 VERCEL: Names = {
     "input": (("inputTokens",), ("promptTokens",)),
@@ -226,7 +236,54 @@ def _read_item(item: dict[str, Any], builder: ResultBuilder, texts: list[str]) -
     elif (tool := kind.removesuffix("_call")) in _PROVIDER_RUN and tool != kind:
         builder.add_call(tool, first(item, "action", "queries", "code") or {}, id_)
     elif kind.endswith("_call_output"):
-        builder.add_result(item.get("output"), id_=id_)
+        builder.add_result(_content(item.get("output")), id_=id_)
+
+
+def is_items(value: Any) -> bool:
+    """Return whether the value is a list of items of OpenAI's responses, such as `to_input_list()` of a run."""
+    if not isinstance(value, list | tuple) or not value or not all(map(_is_item, value)):
+        return False
+    return any(str(item.get("type")).endswith(_OF_CALLS) for item in value) and any(map(_is_of_the_model, value))
+
+
+def _is_item(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return is_message(value) or str(value.get("type")).endswith((*_OF_CALLS, *_OTHER_ITEMS))
+
+
+def _is_of_the_model(item: dict[str, Any]) -> bool:
+    return _role(item) == "assistant" or item.get("role") == "assistant" or str(item.get("type")).endswith("_call")
+
+
+def read_items(items: Sequence[dict[str, Any]], builder: ResultBuilder) -> None:
+    """Read a list of items: the text of the last message of the model is the answer."""
+    for item in items:
+        texts: list[str] = []
+        if item.get("role", "assistant") == "assistant":
+            _read_item({"type": "message", **plain_data(item)}, builder, texts)
+        if texts:
+            builder.answer = "".join(texts)
+
+
+def is_agents_run(value: Any) -> bool:
+    """Return whether the value is a finished run of OpenAI's Agents SDK."""
+    if not has_class(value, "agents", "RunResultBase"):
+        return False
+    fields = fields_of(value)
+    return fields.keys() >= {"final_output", "new_items", "raw_responses"} and fields.get("is_complete", True) is True
+
+
+def read_agents_run(value: Any, builder: ResultBuilder) -> None:
+    """Read a run of OpenAI's Agents SDK: its new items, its final output, and the usage of its responses."""
+    fields = fields_of(value)
+    texts: list[str] = []
+    for item in fields["new_items"]:
+        _read_item(as_dict(plain_data(fields_of(item).get("raw_item"))), builder, texts)
+    builder.answer = fields["final_output"] if fields["final_output"] is not None else texts[-1] if texts else None
+    for response in fields["raw_responses"]:
+        usage = as_dict(plain_data(fields_of(response).get("usage")))
+        builder.usage += usage_of_sdk(usage, OPENAI_AGENTS, requests=usage.get("requests") or 1)
 
 
 def read_google(data: dict[str, Any], builder: ResultBuilder) -> None:

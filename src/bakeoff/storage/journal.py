@@ -10,7 +10,6 @@ they belong, so nothing in a subject's own output can be mistaken for a referenc
 """
 
 import asyncio
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +23,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from bakeoff._kernel.files import PRIVATE, sync_folder
+from bakeoff._kernel.locks import file_locks
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage
@@ -343,12 +343,12 @@ def _lock(descriptor: int, pause: Callable[[float], object]) -> None:
     """Lock the file. Retry for a moment: `RunFolder.is_being_written` holds the lock briefly to find out."""
     for _ in range(_LOCK_TRIES):
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file_locks.flock(descriptor, file_locks.LOCK_EX | file_locks.LOCK_NB)
         except BlockingIOError:
             pause(_LOCK_PAUSE)
         else:
             return
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    file_locks.flock(descriptor, file_locks.LOCK_EX | file_locks.LOCK_NB)
 
 
 def drop_torn_line(descriptor: int) -> None:

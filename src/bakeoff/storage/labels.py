@@ -4,7 +4,6 @@ Every line is on the disk before the next answer is shown. The last line of a la
 without a label takes it back. Several people may write at the same time. A line that a crash cut off is left out.
 """
 
-import fcntl
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pydantic import Field, JsonValue, ValidationError
 
 from bakeoff._kernel.files import PRIVATE, sync_folder
 from bakeoff._kernel.json import CleanText
+from bakeoff._kernel.locks import file_locks
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal import drop_torn_line, write_all
@@ -104,7 +104,7 @@ def append_label(path: Path, label: Label) -> None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            file_locks.flock(descriptor, file_locks.LOCK_EX)
             drop_torn_line(descriptor)
             start = os.lseek(descriptor, 0, os.SEEK_END)
             try:

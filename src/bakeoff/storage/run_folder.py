@@ -1,6 +1,5 @@
 """Run folders: `results/runs/<UTC stamp>-<slug>/` with the plan, journal, blobs, artefacts and logs of one run."""
 
-import fcntl
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.bitmap import Bitmap
 from bakeoff._kernel.files import sync_folder, write_atomically
+from bakeoff._kernel.locks import file_locks
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
@@ -165,7 +165,7 @@ class RunFolder:
         except OSError as error:
             raise RunFolderError(f"{self.journal_file} cannot be read: {error.strerror}") from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            file_locks.flock(descriptor, file_locks.LOCK_SH | file_locks.LOCK_NB)
         except OSError:
             return True
         finally:

@@ -46,7 +46,7 @@ def test_a_session_is_a_run_that_other_commands_show_and_compare(bakeoff: Bakeof
         ("test_one #2", 0, 1.0),
     ]
     assert plan.cases[0].tags == {"suite": "test_it"}
-    assert (project.path / ".bakeoff" / "runs" / ".gitignore").read_text() == "*\n"
+    assert (project.path / ".bakeoff" / ".gitignore").read_text() == "*\n!recordings/\n!recordings/**\n"
     shown = bakeoff("runs", "show", "latest", "--results", ".bakeoff")
     assert "test_it[b]" in shown.stdout
     resumed = bakeoff("resume", "latest", "--results", ".bakeoff")

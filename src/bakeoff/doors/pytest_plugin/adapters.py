@@ -2,15 +2,15 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from bakeoff._kernel.threads import call, is_async
+from bakeoff._kernel.threads import NOT_FOR_A_LOOP, CarriedError, call, is_async
 from bakeoff.doors.pytest_plugin.own_task import in_own_task
 from bakeoff.doors.pytest_plugin.rows import EvalCase, Row
-from bakeoff.doors.pytest_plugin.transcripts import transcript_of
+from bakeoff.doors.pytest_plugin.transcripts import joined, transcript_of
 from bakeoff.engine.registry import NO_NEEDS
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
@@ -32,31 +32,64 @@ class EvalSubject:
     calls: Callable[[str], Call]  # returns the call for a case, by its id
     errors: Errors = field(default_factory=dict)
     isolate: bool = False
+    debug: Callable[[Call], Awaitable[Any]] | None = None  # calls the function where a debugger can stop in it
     raises_its_own_errors: ClassVar[bool] = True
 
     async def attempt(self, task: Task) -> Transcript:
         function = self.calls(task.case_id)
         self.errors.pop((task.case_id, task.round), None)  # of an earlier try
         try:
-            if self.isolate:
+            if self.isolate and self.debug is None:
                 from bakeoff.doors.pytest_plugin.isolation import call_isolated  # most suites need no processes
 
                 return await call_isolated(function)
-            try:
-                answer = await self._call(function, task)
-            except _ENDS_A_LOOP as error:
-                raise SubjectError(f"the task raised {type(error).__name__}: {error}") from error
-            return transcript_of(answer)
+            return transcript_of(await self._call(function, task))
         except BaseException as error:
-            self.errors[task.case_id, task.round] = error
+            raised = _raised_by_user(error)
+            self.errors[task.case_id, task.round] = error if raised is None else _for_pytest(raised)
+            if raised is not None:
+                raise SubjectError(f"the task raised {type(raised).__name__}: {raised}") from raised
             if (failure := provider_failure(error)) is not None:
                 raise failure from error
             raise
 
     async def _call(self, function: Call, task: Task) -> Any:
-        if is_async(function.func):
-            return await in_own_task(function, task.clock)
-        return await call(function)
+        if self.debug is not None:
+            answer = await self.debug(function)
+        elif is_async(function.func):
+            answer = await in_own_task(function, task.clock)
+        else:
+            answer = await call(partial(_called, function))
+        return await in_own_task(partial(all_of, answer), task.clock) if inspect.isasyncgen(answer) else answer
+
+
+def _called(function: Call) -> Any:
+    """Call a sync function, and read the generator that it returns, where nobody else has to wait for it."""
+    answer = function()
+    return joined(list(answer)) if inspect.isgenerator(answer) else answer
+
+
+async def all_of(generator: AsyncIterable[Any]) -> str:
+    """Return what an async generator yields."""
+    return joined([piece async for piece in generator])
+
+
+def _raised_by_user(error: BaseException) -> BaseException | None:
+    """Return what the user's code raised, if it cannot pass through an event loop as it is."""
+    if isinstance(error, CarriedError):
+        return error.__cause__
+    by_python = type(error) is RuntimeError and str(error).endswith("raised StopIteration")
+    if by_python and isinstance(error.__cause__, StopIteration):
+        return error.__cause__
+    return error if isinstance(error, _ENDS_A_LOOP) else None
+
+
+def _for_pytest(error: BaseException) -> BaseException:
+    """Return an error that pytest shows with the lines of the user; some would end pytest itself."""
+    if not isinstance(error, NOT_FOR_A_LOOP) or isinstance(error, StopIteration):
+        return error
+    said = f": {error}" if str(error) else ""
+    return RuntimeError(f"the task raised {type(error).__name__}{said}").with_traceback(error.__traceback__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +99,7 @@ class ReadyOutput:
     output: Any
 
     async def attempt(self, task: Task) -> Transcript:  # noqa: ARG002 - the signature of a subject
-        return transcript_of(self.output)
+        return transcript_of(await all_of(self.output) if inspect.isasyncgen(self.output) else self.output)
 
 
 def call_with_case(function: Callable[..., Any], row: Row, arguments: Mapping[str, Any], holder: Any = None) -> Call:
@@ -121,6 +154,11 @@ class SuiteScorer:
     def preload(self) -> None:
         """Import what the first score needs, so that no case has to wait for it."""
         getattr(self.function, "preload", lambda: None)()
+
+    @property
+    def keeps_names(self) -> bool:
+        """Tell whether the names in its scores count: those of a function, but not of a scorer with a name."""
+        return getattr(self.function, "name", None) is None
 
     @property
     def needs(self) -> Needs:

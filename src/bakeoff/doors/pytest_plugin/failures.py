@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest._io.wcwidth import wcswidth, wcwidth
 
 import bakeoff
-from bakeoff._kernel.text import escaped
+from bakeoff._kernel.text import escaped, without_command
 from bakeoff.doors.pytest_plugin.gather import gathering
+from bakeoff.doors.pytest_plugin.options import TERMINAL_WIDTH
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.errors import BakeoffError
 from bakeoff.record import Failure, Record, Score
 
-_WIDTH = 100
+_USUAL_WIDTH = 80
+_NARROWEST = 40
 _LONGEST = 4000  # characters of an input or output that are shown
 _UNSCORED_LAST = 2.0
 _OURS = str(Path(bakeoff.__file__).parent)
@@ -27,9 +30,19 @@ _DESCRIBED_BY_THE_OUTCOME = (BakeoffError, asyncio.CancelledError)  # errors who
 class EvalFailed(AssertionError):
     """Fail the test of an eval whose score is too low, or that could not be scored. The message says everything."""
 
-    def __init__(self, outcome: EvalOutcome) -> None:
-        super().__init__("\n".join([headline(outcome), *_body(outcome)]))
+    def __init__(self, outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> None:
+        lines = [headline(outcome), *_body(outcome, max(_NARROWEST, width))]
+        super().__init__("\n".join(map(without_command, lines)))
         self.outcome = outcome
+
+    @property
+    def short(self) -> str:
+        """Return the failure in one line, with what the worst scorer says."""
+        outcome = self.outcome
+        why = _worst_reason(outcome)
+        if not why or outcome.score is None or outcome.threshold is None:
+            return without_command(headline(outcome))
+        return without_command(f"score {outcome.score:.2f} < {outcome.threshold:.2f}: {escaped(why)}")
 
 
 def report(config: pytest.Config, outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> None:
@@ -39,7 +52,13 @@ def report(config: pytest.Config, outcome: EvalOutcome, errors: Mapping[int, Bas
     if outcome.passed is not False and not outcome.problem:
         return
     raised = [errors[round_] for round_ in sorted(errors) if not isinstance(errors[round_], _DESCRIBED_BY_THE_OUTCOME)]
-    raise raised[0] if raised and outcome.problem is None else EvalFailed(outcome)
+    raise raised[0] if raised and outcome.problem is None else EvalFailed(outcome, _width(config))
+
+
+def _width(config: pytest.Config) -> int:
+    """Return the columns of the terminal; a worker of xdist is told those of the controller's."""
+    told: int | None = getattr(config, "workerinput", {}).get(TERMINAL_WIDTH)
+    return told or config.get_terminal_writer().fullwidth
 
 
 def headline(outcome: EvalOutcome) -> str:
@@ -56,25 +75,40 @@ def headline(outcome: EvalOutcome) -> str:
     return f"{score}, {against}{how}{why}"
 
 
-def _body(outcome: EvalOutcome) -> Iterator[str]:
+def _worst_reason(outcome: EvalOutcome) -> str:
+    """Return the worst scorer of the worst round with its reason; nothing if the headline says why."""
+    record = _worst(outcome)
+    if outcome.problem or record is None or not record.scores or (record.attempt and record.attempt.failure):
+        return ""
+    score = min(record.scores, key=_badness)
+    reason = " ".join(_verdict(score).split()[1:])
+    return f"{score.name}: {reason}" if reason else ""
+
+
+def _body(outcome: EvalOutcome, width: int) -> Iterator[str]:
+    for name, text in _fields(outcome):
+        yield from _field(name, text, width)
+
+
+def _fields(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
     record = _worst(outcome)
     if outcome.input:
-        yield from _field("input", outcome.input)
+        yield "input", outcome.input
     if record is not None and record.transcript is not None:
-        yield from _field("output", _text(record.transcript.output))
+        yield "output", _text(record.transcript.output)
     if outcome.expected is not None:
-        yield from _field("expected", _text(outcome.expected))
+        yield "expected", _text(outcome.expected)
     if record is None:
         return
     failure = record.attempt.failure if record.attempt else None
     if failure is not None and failure.type == "IsolatedError":
-        yield from _field("raised", failure.message)
+        yield "raised", failure.message
     if len(outcome.records) > 1:
         in_order = sorted(outcome.records, key=lambda each: each.round)
         values = ", ".join("–" if each.value is None else f"{each.value:.2f}" for each in in_order)
-        yield from _field("rounds", f"{values} (the worst is shown)")
+        yield "rounds", f"{values} (the worst is shown)"
     for score in sorted(record.scores, key=_badness):
-        yield from _field(escaped(score.name), _verdict(score))
+        yield escaped(score.name), _verdict(score)
 
 
 def _said(failure: Failure) -> str:
@@ -109,17 +143,31 @@ def _raised_at(failure: Failure) -> str:
     return f" ({Path(frames[-1][0]).name}:{frames[-1][1]}, in {frames[-1][2]})" if frames else ""
 
 
-def _field(name: str, text: str) -> Iterator[str]:
+def _field(name: str, text: str, width: int) -> Iterator[str]:
     """Yield the lines of a name with a text beside it, wrapped and indented."""
     first, rest = f"  {name:<9} ", " " * 12
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
+    if len(first) > len(rest):  # a long name has a line of its own
+        yield from textwrap.wrap(first, width, subsequent_indent="    ")
+        first = rest
     for line in text.splitlines() or [""]:
-        pieces = textwrap.wrap(escaped(line), _WIDTH - len(rest), drop_whitespace=False, replace_whitespace=False) or [
-            ""
-        ]
-        for piece in pieces:
+        for piece in _wrapped(without_command(escaped(line)), width - len(rest) - 1):  # room to break up a command
             yield f"{first}{piece}".rstrip()
             first = rest
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return the line in pieces that fit the columns; letters of some scripts take two."""
+    if line.isascii() or wcswidth(line) == len(line):
+        return textwrap.wrap(line, width, drop_whitespace=False, replace_whitespace=False) or [""]
+    pieces, taken = [""], 0
+    for char in line:
+        taken += wcwidth(char)
+        if taken > width:
+            pieces.append("")
+            taken = wcwidth(char)
+        pieces[-1] += char
+    return pieces
 
 
 def _text(value: Any) -> str:

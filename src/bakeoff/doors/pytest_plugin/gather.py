@@ -84,6 +84,11 @@ class Gathered:
         """Tell whether a test has made an outcome whose report is still to come."""
         return nodeid in self._made
 
+    def seconds(self, nodeid: str, otherwise: float) -> float:
+        """Return the time that the task of a test took; pytest may have waited for it much shorter or longer."""
+        made = self._made.get(nodeid, ())
+        return sum(outcome.seconds for outcome in made) if any(outcome.records for outcome in made) else otherwise
+
     def attach(self, report: pytest.TestReport) -> None:
         """Add the outcomes of a report to it, on a worker."""
         if made := self._made.pop(report.nodeid, None):

@@ -37,6 +37,8 @@ class Group:
     parameters: str = ""  # of pytest's; the case is the same for all of them
     holder: Callable[[], Any] | None = None  # makes the object that a method is bound to
     serial: str | None = None  # why one case is run at a time
+    captures: bool = False  # its function reads what it prints or logs itself, with a fixture of pytest's
+    borrows: bool = False  # its cases run on the loop of their async fixtures
     lasting: bool = True  # its fixtures stay the same for the whole session
     skipped: str | None = None
     error: BaseException | None = None  # raised by the user's code when it was asked for rows
@@ -73,6 +75,9 @@ class GroupItem(Protocol):
 
     def may_be_skipped(self) -> bool:
         """Return whether a mark of the item may keep pytest from running it."""
+
+    def runner(self) -> tuple[object, Callable[..., object]] | None:
+        """Return the runner of its async fixtures, and how that runs a coroutine."""
 
 
 def subject_name(parameters: str) -> str:

@@ -6,17 +6,20 @@ The process imports the file of the function and finds the function by its name;
 import asyncio
 import importlib
 import importlib.util
+import inspect
 import os
 import pickle
 import signal
 import sys
+import tempfile
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from bakeoff.doors.pytest_plugin.printing import is_kept
 from bakeoff.errors import InfraError, SubjectError
 from bakeoff.record import Transcript
 
@@ -32,6 +35,25 @@ class IsolatedError(SubjectError):
 async def call_isolated(function: "partial[Any]") -> Transcript:
     """Call a function in another process, and return its answer as a transcript."""
     request = _request(function)
+    with _printed_here() as stderr:
+        return await _answered(request, stderr)
+
+
+@contextmanager
+def _printed_here() -> Iterator[IO[bytes] | None]:
+    """Print what a process has written to a file, here in the context of its case; None if it may print itself."""
+    if not is_kept():
+        yield None
+        return
+    with tempfile.TemporaryFile() as file:
+        try:
+            yield file
+        finally:
+            file.seek(0)
+            sys.stderr.write(file.read().decode(errors="replace"))
+
+
+async def _answered(request: bytes, stderr: IO[bytes] | None) -> Transcript:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -39,6 +61,7 @@ async def call_isolated(function: "partial[Any]") -> Transcript:
         *sys.path,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        stderr=stderr,
         start_new_session=True,
     )
     try:
@@ -90,7 +113,6 @@ def serve() -> None:
 
 
 def _answer(request: bytes) -> tuple[bytes, bytes]:
-    from bakeoff._kernel.threads import call
     from bakeoff.doors.pytest_plugin.transcripts import transcript_of
     from bakeoff.replay.process import replaying_as_inherited
 
@@ -102,7 +124,7 @@ def _answer(request: bytes) -> tuple[bytes, bytes]:
         return b"infra", f"isolate=True: another process cannot use {module}.{name}: {error}".encode()
     try:
         with replaying_as_inherited():
-            answer = asyncio.run(call(partial(function, *positional, **named)))
+            answer = asyncio.run(_called(partial(function, *positional, **named)))
     except BaseException as error:  # noqa: BLE001 - told to the other process as text: not every error can be copied
         told = traceback.format_exception(type(error), error, _own_frames(error.__traceback__))
         return b"raised", "".join(told).encode(errors="replace")
@@ -110,6 +132,14 @@ def _answer(request: bytes) -> tuple[bytes, bytes]:
         return b"answer", transcript_of(answer).model_dump_json(exclude_defaults=True).encode()
     except SubjectError as error:
         return b"unusable", str(error).encode(errors="replace")
+
+
+async def _called(function: "partial[Any]") -> Any:
+    from bakeoff._kernel.threads import call
+    from bakeoff.doors.pytest_plugin.transcripts import joined
+
+    answer = await call(function)
+    return joined([piece async for piece in answer]) if inspect.isasyncgen(answer) else answer
 
 
 def _own_frames(trace: Any) -> Any:

@@ -14,11 +14,14 @@ from _pytest.mark.structures import NodeKeywords
 from _pytest.runner import call_and_report
 
 import bakeoff
-from bakeoff.doors.pytest_plugin.failures import EvalFailed, headline, report
+from bakeoff._kernel.text import without_command
+from bakeoff.doors.pytest_plugin.async_fixtures import runner_of
+from bakeoff.doors.pytest_plugin.debugging import raise_at
+from bakeoff.doors.pytest_plugin.failures import EvalFailed, report
 from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.groups import Group
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.rows import Row
+from bakeoff.doors.pytest_plugin.rows import EvalCase, Row
 from bakeoff.doors.pytest_plugin.session import session_of
 from bakeoff.doors.pytest_plugin.suite import EvalSuite
 
@@ -44,6 +47,10 @@ class Eval(pytest.Item):
         return {}
 
     def _holder(self) -> Any:
+        return None
+
+    def runner(self) -> tuple[object, Callable[..., object]] | None:
+        """Return the runner of its async fixtures; it has none."""
         return None
 
     def may_be_skipped(self) -> bool:
@@ -76,11 +83,16 @@ class Eval(pytest.Item):
             session.decisions.add(self, records)
         subject = session.subject_to_tell(group.parameters)
         outcome = self._outcome(expected=row.expected, parameters=group.parameters, subject=subject)
-        report(self.config, outcome.judged(records), case.errors)
+        try:
+            report(self.config, outcome.judged(records), case.errors)
+        except EvalFailed as failed:
+            if not self.config.getoption("usepdb", False):
+                raise
+            raise_at(failed, group.described.function, {"case": EvalCase(row), "outcome": failed.outcome})
 
     def _outcome(self, **more: Any) -> EvalOutcome:
         group, row = self.group, self.row
-        rule = group.described.settings.rule
+        rule = row.rule(group.described.settings.rule)
         return EvalOutcome(nodeid=self.nodeid, suite=group.suite, case=row.id, input=row.shown_input, rule=rule, **more)
 
     def _lost(self, why: str) -> EvalOutcome:
@@ -96,7 +108,7 @@ class Eval(pytest.Item):
         super().setup()
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.group.file, self.group.location[1], self.location[2]
+        return self.group.file, self.group.location[1] or 0, self.location[2]  # pytest skips no test without a line
 
     @property
     def location(self) -> tuple[str, int | None, str]:
@@ -114,12 +126,14 @@ class Eval(pytest.Item):
         if isinstance(excinfo.value, EvalFailed):
             return self._repr_eval_failed(excinfo.value)
         chosen = self.config.getoption("tbstyle", "auto")
-        return self._repr_failure_py(excinfo, style=style or ("long" if chosen == "auto" else chosen))
+        return _without_commands(
+            self._repr_failure_py(excinfo, style=style or ("long" if chosen == "auto" else chosen))
+        )
 
     def _repr_eval_failed(self, failed: EvalFailed) -> ReprExceptionInfo:
         """Return a failure as text, in a form that travels unchanged from a worker to the controller."""
         line = self.group.location[1]
-        crash = ReprFileLocation(str(self.group.file), (line or 0) + 1, headline(failed.outcome))
+        crash = ReprFileLocation(str(self.group.file), (line or 0) + 1, failed.short)
         entry = ReprEntryNative([f"{text}\n" for text in str(failed).splitlines()])
         return ReprExceptionInfo(reprtraceback=ReprTraceback([entry], None, style="native"), reprcrash=crash)
 
@@ -129,9 +143,20 @@ class Eval(pytest.Item):
         if self.config.getoption("fulltrace", False):
             return trace
         for place, entry in enumerate(trace):
-            if not str(entry.path).startswith(_FRAMES_OF_OTHERS) and "threading.py" not in str(entry.path):
+            path = str(entry.path)
+            if not path.startswith(_FRAMES_OF_OTHERS) and not path.endswith(("threading.py", "bdb.py")):
                 return type(trace)(trace[place:]).filter(excinfo)
         return type(trace)(trace[-1:])  # the call itself was wrong: no frame is the user's
+
+
+def _without_commands(shown: Any) -> Any:
+    """Break up the GitHub commands in a traceback: what a task raises may quote a model."""
+    for trace, crash, _ in getattr(shown, "chain", ()):
+        for entry in trace.reprentries:
+            entry.lines[:] = map(without_command, entry.lines)
+        if crash is not None:
+            crash.message = without_command(crash.message)
+    return shown
 
 
 class _Lazy:
@@ -299,6 +324,10 @@ class EvalFunction(Eval, pytest.Function):
 
     def _holder(self) -> Any:
         return self.instance if self.group.holder else None
+
+    def runner(self) -> tuple[object, Callable[..., object]] | None:
+        """Return the runner of its async fixtures, and how that runs a coroutine."""
+        return runner_of(self)
 
 
 _AROUND_A_PHASE = ("runner", "capture", "logging", "skipping", "threadexception", "unraisableexception")

@@ -4,8 +4,9 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from bakeoff._kernel.clock import RUNNING, Clock
 from bakeoff.doors.pytest_plugin.stalls import StallWatch
 
 Result = TypeVar("Result")
@@ -51,22 +52,107 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
+class Awaited(Protocol):
+    """Something that is done on a loop while pytest waits for it."""
+
+    finished: Any  # has `set`, and is set when it is done
+
+    @property
+    def done(self) -> bool: ...
+
+    def wait(self) -> None:
+        """Wait on pytest's thread."""
+
+
+class EvalLoop(Protocol):
+    """An event loop for the cases of a suite."""
+
+    def spawn(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
+
+    def call(self, callback: Callable[[], object]) -> None: ...
+
+    def wait_for(self, case: Awaited) -> None: ...
+
+
+class BorrowedLoop:
+    """Use the event loop of another plugin, or of a debugger, in the thread of pytest. It runs while pytest waits.
+
+    Args:
+        run: runs a coroutine on that loop until it is done; the coroutine is made there.
+    """
+
+    def __init__(self, run: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> None:
+        self._run = run
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._callbacks: list[Callable[[], object]] = []  # for the loop, before it is known
+        self._kept: set[asyncio.Task[Any]] = set()
+        self._clocks: set[Clock] = set()  # of the cases that run
+        self._left_at = 0.0
+
+    def spawn(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task when the loop runs next."""
+        self.call(lambda: _keep(coroutine(), self._kept))
+
+    def call(self, callback: Callable[[], object]) -> None:
+        """Call a function when the loop runs next. Once the loop is closed, this does nothing."""
+        if self._loop is None:
+            self._callbacks.append(callback)
+        else:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(callback)
+
+    def wait_for(self, case: Awaited) -> None:
+        if not case.done:
+            self._run(lambda: self._until_done(case))
+
+    async def _until_done(self, case: Awaited) -> None:
+        self._begin(asyncio.get_running_loop())
+        case.finished = asyncio.Event()
+        try:
+            if not case.done:
+                await case.finished.wait()
+        finally:
+            self._left_at = asyncio.get_running_loop().time()
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take up the loop, and give cases the time back for which it stood still."""
+        if self._loop is None:
+            self._loop = loop
+            self._clocks = RUNNING.setdefault(loop, self._clocks)
+            callbacks, self._callbacks = self._callbacks, []
+            for callback in callbacks:
+                callback()
+        for clock in self._clocks:
+            clock.excuse(loop.time() - self._left_at)
+
+    def close(self) -> None:
+        """Forget the loop. It belongs to others, who close it."""
+        if self._loop is not None:
+            RUNNING.pop(self._loop, None)
+
+
+def _keep(coroutine: Coroutine[Any, Any, None], kept: set[asyncio.Task[Any]]) -> None:
+    """Start a task and hold it: a loop holds its tasks only weakly."""
+    task = asyncio.get_running_loop().create_task(coroutine)
+    kept.add(task)
+    task.add_done_callback(kept.discard)
+
+
 class LoopThread:
     """Run an event loop beside pytest, from its first use until it is closed."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._kept: set[asyncio.Task[Any]] = set()  # a loop holds its tasks only weakly
+        self._kept: set[asyncio.Task[Any]] = set()
 
     def spawn(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start a task. The coroutine is made on the loop, so that none is left unawaited if the loop has ended."""
-        self.call(lambda: self._begin(coroutine))
+        self.call(lambda: _keep(coroutine(), self._kept))
 
-    def _begin(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        task = asyncio.get_running_loop().create_task(coroutine())
-        self._kept.add(task)
-        task.add_done_callback(self._kept.discard)
+    def wait_for(self, case: Awaited) -> None:
+        """Wait on pytest's thread until a case is done."""
+        case.wait()
 
     def call(self, callback: Callable[[], object]) -> None:
         """Call a function on the loop. Once the loop is closed, this does nothing."""

@@ -75,7 +75,7 @@ def collected(item: Any) -> Collected | None:
             id=group.case_id(row),
             input=row.shown_input,
             expected=row.expected,
-            rule=group.described.settings.rule,
+            rule=row.rule(group.described.settings.rule),
             parameters=group.parameters,
         )
     if not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):

@@ -21,6 +21,9 @@ FIXTURES = frozenset({"to_eval", "run_eval"})
 SPENDING_FILE, COLLECTED_FILE = "bakeoff_spending", "bakeoff_collected"
 """The keys under which an xdist worker is told the files for what all workers spend, and for what they collect."""
 
+TERMINAL_WIDTH = "bakeoff_width"
+"""The key under which it is told the columns of the terminal."""
+
 
 def add_options(group: pytest.OptionGroup) -> None:
     """Add the options of evals, their reports and their gates, for `pytest_addoption`."""

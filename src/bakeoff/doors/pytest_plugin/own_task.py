@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.threads import CarriedError
 
 GRACE_SECONDS = 2.0  # for a case to clean up after it was cancelled
 IGNORED = "it ignored its cancellation, and goes on in the background"
@@ -22,7 +23,7 @@ async def in_own_task(function: Callable[[], Coroutine[Any, Any, Any]], clock: C
         await asyncio.wait({task})
         result, error = task.result()
         if error is not None:
-            raise error
+            raise CarriedError(error) if isinstance(error, asyncio.CancelledError) else error
         return result
     except asyncio.CancelledError:
         if not task.done():
@@ -41,10 +42,11 @@ async def _settled(function: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[An
     """Return a result or an error, because some errors of a task would end its loop."""
     try:
         return await function(), None
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:  # noqa: BLE001 - raised again for who waits
-        return None, error
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        return None, error  # raised again for who waits
 
 
 def clock_of(task: "asyncio.Task[Any] | None") -> Clock | None:

@@ -15,7 +15,8 @@ from typing import Any
 from bakeoff._kernel.threads import call
 from bakeoff.doors.pytest_plugin.adapters import Errors, preload, refuse_incomplete
 from bakeoff.doors.pytest_plugin.groups import SUBJECT
-from bakeoff.doors.pytest_plugin.loops import LoopThread
+from bakeoff.doors.pytest_plugin.loops import EvalLoop
+from bakeoff.doors.pytest_plugin.printing import Printed, printing_to
 from bakeoff.doors.pytest_plugin.rows import EvalCase, Row, graded_by
 from bakeoff.doors.pytest_plugin.suite import Settings
 from bakeoff.engine.budget import Budget
@@ -26,7 +27,7 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox, Scorer, Subject
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
 from bakeoff.replay.store import recordings_resource
@@ -89,7 +90,8 @@ class PendingCase:
     records: list[Record] = field(default_factory=list)
     errors: dict[int, BaseException] = field(default_factory=dict)  # raised by the task, by round
     broken: BakeoffError | None = None  # why the whole suite could not be run
-    finished: threading.Event | None = None
+    printed: Printed | None = None  # None: pytest captures what the case prints
+    finished: Any = None  # the event that someone waits for
 
     @property
     def done(self) -> bool:
@@ -98,9 +100,9 @@ class PendingCase:
     def wait(self) -> None:
         """Wait on pytest's thread until the case is done. A case that is done already costs no switch of threads."""
         if not self.done:
-            self.finished = threading.Event()
+            self.finished = event = threading.Event()
             if not self.done:  # it may have become done before the event was there
-                self.finished.wait()
+                event.wait()
 
     def notify(self) -> None:
         if self.finished is not None:
@@ -121,6 +123,7 @@ class SuiteTrials:
     budget: Budget
     shared: SharedResources | None = None  # None: open resources for these trials alone
     prior: Record | None = None  # only the scoring of this one is left to do
+    printed: dict[str, Printed] = field(default_factory=dict)  # by the ids of cases that run
 
     def job(self, case_id: str, round_: int, index: int) -> Job:
         """Return the job of a case in a round; `index` tells it apart from other jobs.
@@ -131,7 +134,8 @@ class SuiteTrials:
         texts = {"id": case_id, "prompt": row.shown_input, "expected": row.expected}
         trial = EMPTY_PLAN.trial_of(Case(**texts), self.spec, round_, index)
         limits = Limits(attempt_seconds=seconds, score_seconds=seconds)
-        case = Case(**texts, limits=limits, pass_rule=self.settings.rule, **graded_by(row.values))
+        rule = row.rule(self.settings.rule)
+        case = Case(**texts, limits=limits, pass_rule=rule, **graded_by(row.values))
         return Job(replace(trial, case=case), self.prior, self.prior.spent if self.prior else NO_USAGE)
 
     def resolve(self) -> ResolvedPlan:
@@ -153,8 +157,8 @@ class SuiteTrials:
                 resources = await self.shared.open(wanted, given)
             else:
                 resources = await stack.enter_async_context(open_resources(wanted, given))
-            options = replace(self.options, retries=self.settings.retries)
-            given_to_all = (resolved, options, partial(_sandbox, self.options), resources, RunControl())
+            options, sandbox = replace(self.options, retries=self.settings.retries), partial(_sandbox, self.options)
+            given_to_all = (resolved, options, sandbox, resources, RunControl(), self.printed)
             runner = _EvalRunner(*given_to_all)
             if not self.settings.hookless:
                 runner = _HookedRunner(*given_to_all, settings=self.settings, rows=self.rows)
@@ -175,14 +179,17 @@ class SuiteTrials:
         return records
 
 
+@dataclass(frozen=True, slots=True)
 class _EvalRunner(TrialRunner):
     """Run a trial with the recordings of its round. A missing recording fails this trial alone."""
+
+    printed: Mapping[str, Printed]
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         record = None
         try:
-            with _replay_round(job.trial.round):
-                record = await TrialRunner.run(self, job, spend)
+            with _replay_round(job.trial.round), printing_to(self.printed.get(job.trial.case.id)):
+                record = _by_own_rule(await TrialRunner.run(self, job, spend), job.trial.case.pass_rule)
         except InfraError as error:
             if record is None:
                 raise
@@ -200,6 +207,10 @@ class _HookedRunner(_EvalRunner):
     rows: Mapping[str, Row]
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        with printing_to(self.printed.get(job.trial.case.id)):
+            return await self._run_hooked(job, spend)
+
+    async def _run_hooked(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         case = EvalCase(self.rows[job.trial.case.id])
         if (problem := await _problem_of("before_case", self.settings.before_case, case)) is not None:
             return self.not_started(job, problem, "infra")
@@ -222,6 +233,13 @@ async def _problem_of(name: str, hook: Callable[..., Any] | None, *arguments: An
     return None
 
 
+def _by_own_rule(record: Record, rule: PassRule | None) -> Record:
+    """Return the record with the threshold of its row, which may differ from that of the suite."""
+    if rule is None or rule.threshold == record.threshold:
+        return record
+    return record.model_copy(update={"threshold": rule.threshold})
+
+
 def _replay_round(number: int) -> AbstractContextManager[Any]:
     """Return the context in which the calls of an application are replayed as those of this round."""
     replay = sys.modules.get("bakeoff.replay.application")  # not imported while replay is off
@@ -241,8 +259,11 @@ class SuiteExecution:
     pytest's thread submits cases and waits for them; everything else happens on the loop.
     """
 
-    def __init__(self, loop: LoopThread, trials: SuiteTrials, errors: Errors, width: int) -> None:
+    def __init__(
+        self, loop: EvalLoop, trials: SuiteTrials, errors: Errors, width: int, *, buffered: bool = False
+    ) -> None:
         self._loop = loop
+        self._buffered = buffered  # what each case prints is kept for its turn
         self._trials = trials
         self._errors = errors
         self._width = width
@@ -262,6 +283,9 @@ class SuiteExecution:
         before = self._submitted
         cases = [PendingCase(each, number, self._trials.rounds) for number, each in enumerate(case_ids, before + 1)]
         self._submitted += len(cases)
+        if self._buffered:
+            for case in cases:
+                case.printed = self._trials.printed[case.id] = Printed()
         self._loop.call(lambda: self._accept(cases, last=last))
         if not before:
             self._loop.spawn(self._run)
@@ -273,7 +297,7 @@ class SuiteExecution:
         if self._full and self._ahead <= _MOST_AHEAD // 2:
             self._full = False
             self._loop.call(self._wake)
-        case.wait()
+        self._loop.wait_for(case)
 
     @property
     def _ahead(self) -> int:
@@ -341,4 +365,5 @@ class SuiteExecution:
         if case.missing == 0:
             self._finished += 1
             del self._unfinished[record.case]
+            self._trials.printed.pop(record.case, None)
             case.notify()

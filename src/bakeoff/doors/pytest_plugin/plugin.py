@@ -15,6 +15,7 @@ from bakeoff.doors.pytest_plugin.options import (
     COLLECTED_FILE,
     FIXTURES,
     SPENDING_FILE,
+    TERMINAL_WIDTH,
     add_options,
     is_limited,
     replay_mode,
@@ -50,11 +51,16 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[pytest.Item] | None:
     suites = sys.modules.get(_SUITE_MODULE)
-    if suites is None or not isinstance(obj, suites.EvalSuite) or not collector.funcnamefilter(name):
+    if suites is None:
+        return None
+    suites.FILES.add(str(collector.path))
+    static = isinstance(obj, staticmethod)
+    suite = obj.__func__ if isinstance(obj, staticmethod) else obj
+    if not isinstance(suite, suites.EvalSuite) or not collector.funcnamefilter(name):
         return None
     from bakeoff.doors.pytest_plugin.collecting import collect
 
-    return collect(collector, name, obj)
+    return collect(collector, name, suite, static=static)
 
 
 @pytest.fixture
@@ -114,6 +120,7 @@ class EvalHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Give the workers of xdist a file for what they collect, and one to count their spending if it is limited."""
+        node.workerinput[TERMINAL_WIDTH] = self._config.get_terminal_writer().fullwidth
         if is_limited(self._config):
             self._spending = self._spending or self._temporary_file("bakeoff-spending-")
             node.workerinput[SPENDING_FILE] = self._spending
@@ -133,6 +140,9 @@ class EvalHooks:
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         if (group := getattr(item, "group", None)) is not None:
             group.following = nextitem
+            from bakeoff.doors.pytest_plugin.printing import printing_of
+
+            printing_of(self._config).route()  # the streams between tests
         run = getattr(item, "run_call_phase_only", None)
         return (run and run(nextitem)) or None
 
@@ -150,6 +160,8 @@ class EvalHooks:
             from bakeoff.doors.pytest_plugin.logs import add_logged
 
             add_logged(item, call)
+        if call.when == "call" and hasattr(item, "group"):
+            call.duration = gathering(self._config).seconds(item.nodeid, call.duration)
         if call.excinfo is not None:
             self._note_lost(item, call)
             return None
@@ -199,8 +211,27 @@ class EvalHooks:
                 self._writer = RunWriter(self._config)
             self._writer.add(outcome)
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> "Generator[None, Any, Any]":
+        """Fail a test that forgot to await an eval, whoever runs it."""
+        evals: ToEval | None = getattr(pyfuncitem, "funcargs", {}).get("to_eval")
+        try:
+            result = yield
+        finally:
+            forgotten = () if evals is None else evals.forget()
+        if forgotten:
+            pytest.fail(
+                f"{forgotten[0]}: write `await to_eval(…)`, or `to_eval.sync(…)` in a test that is not async",
+                pytrace=False,
+            )
+        return result
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Start replay before the first fixture, so that it does not matter which eval is the first."""
+        """Warn of suites that pytest does not collect, and start replay before the first fixture."""
+        if _SUITE_MODULE in sys.modules and getattr(self._config, "workerinput", {}).get("workerid", "gw0") == "gw0":
+            from bakeoff.doors.pytest_plugin.collecting import warn_of_uncollected
+
+            warn_of_uncollected()
         collected = getattr(self._config, "workerinput", {}).get(COLLECTED_FILE)
         replays = replay_mode(self._config) != "off" and not self._config.option.collectonly
         if not (collected or replays) or not any(map(_is_eval, session.items)):
@@ -257,10 +288,10 @@ class EvalHooks:
             cases = count_of(self._over_budget, "case is", "cases are")
             terminalreporter.write_line(f"evals: {cases} undecided (budget): {self._limit_reached}", yellow=True)
         if self._remarks:
-            from bakeoff._kernel.text import visible
+            from bakeoff._kernel.text import visible, without_command
 
             for remark in self._remarks[:_MOST_REMARKS]:
-                terminalreporter.write_line(f"evals: {visible(remark, 300)}", yellow=True)
+                terminalreporter.write_line(without_command(f"evals: {visible(remark, 300)}"), yellow=True)
         if self._writer is None:
             return
         if self._writer.problem is not None:

@@ -5,12 +5,15 @@ import inspect
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import pytest
+from _pytest.mark import ParameterSet
+from _pytest.mark.structures import Mark, MarkDecorator
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
@@ -19,11 +22,14 @@ from bakeoff._kernel.text import escaped, visible
 from bakeoff.doors.pytest_plugin.loops import run_here
 from bakeoff.doors.pytest_plugin.suite import Data
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case
+from bakeoff.plan import Case, PassRule
 
 _LONGEST_SLUG = 50
 _LARGEST_FILE = 256 * 1024 * 1024
 _NOT_IN_A_SLUG = re.compile(r"[^\w.+=]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")  # in the `repr` of an object; it differs from process to process
+_NO = ("", "0", "false", "no")  # texts in a cell `skip` that do not skip
+_NOT_FOR_ROWS = ("parametrize", "usefixtures")  # marks
 _SUFFIXES = ".jsonl, .json, .csv, .yaml or .yml"
 
 
@@ -34,6 +40,7 @@ class Row:
     id: str
     values: Mapping[str, Any]
     problem: str | None = None
+    marks: tuple[pytest.MarkDecorator, ...] = ()  # of pytest, for this row alone
 
     @property
     def input(self) -> Any:
@@ -43,7 +50,14 @@ class Row:
     def shown_input(self) -> str:
         """Return the input as text; none for a row that could not be read."""
         value = as_json(self.input) if self.values else ""
-        return value if isinstance(value, str) else to_json(value).decode()
+        shown = value if isinstance(value, str) else to_json(value).decode()
+        return shown if isinstance(self.input, str) else _ADDRESS.sub("", shown)
+
+    def rule(self, of_suite: PassRule) -> PassRule:
+        """Return when the row passes: as its suite, unless it has a threshold of its own."""
+        if "threshold" not in self.values or self.problem is not None:
+            return of_suite
+        return of_suite.model_copy(update={"threshold": _own_threshold(self.values["threshold"])})
 
     @property
     def expected(self) -> JsonValue:
@@ -202,10 +216,11 @@ def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
     places: dict[str, str] = {}  # of explicit names
     met: Counter[str] = Counter()
     rows = []
-    for where, row in found:
-        problem = _problem(row)
+    for where, given in found:
+        row, id_, marks = _of_param(given)
+        problem = _problem(row) or _problem_of_marks(marks)
         values = clean(row) if problem is None else {}
-        name = values.get("name")
+        name = id_ if isinstance(id_, str) else values.get("name")
         wanted = escaped(name) if name is not None else _slug(values.get("input")) if values else _slug(where)
         if name is not None and problem is None:
             first = places.setdefault(name, where)
@@ -216,8 +231,65 @@ def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
             met[wanted] += 1
             unique = f"{wanted}-{met[wanted] + 1}"
         taken.add(unique)
-        rows.append(Row(unique, values, f"{where}: {problem}" if problem else None))
+        rows.append(Row(unique, values, f"{where}: {problem}" if problem else None, _marks(values, marks)))
     return rows
+
+
+def _of_param(given: Any) -> tuple[Any, Any, Sequence[Any]]:
+    """Return the row, the id and the marks of a `pytest.param`; other rows have neither id nor marks of this kind."""
+    if not isinstance(given, ParameterSet):
+        return given, None, ()
+    row = given.values[0] if len(given.values) == 1 else given.values
+    return row, given.id, list(given.marks)
+
+
+def _marks(values: Mapping[str, Any], of_param: Sequence[Any]) -> tuple[pytest.MarkDecorator, ...]:
+    """Return the marks of a row: those of its `pytest.param`, its `marks` and its `skip`."""
+    skip = values.get("skip")
+    skips = [pytest.mark.skip(reason=skip if isinstance(skip, str) else "its row says so")] if _is_true(skip) else []
+    own = [getattr(pytest.mark, one) if isinstance(one, str) else one for one in _listed(values.get("marks"))]
+    every = (*of_param, *own, *skips)
+    return tuple(MarkDecorator(one, _ispytest=True) if isinstance(one, Mark) else one for one in every)
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return one mark, a list of them, or a text with their names as a list."""
+    if isinstance(value, str):
+        return value.replace(",", " ").split()
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _is_true(value: Any) -> bool:
+    return value.strip().lower() not in _NO if isinstance(value, str) else bool(value)
+
+
+def _own_threshold(value: Any) -> Any:
+    """Return the threshold of a row as a number; the cells of a CSV file are texts."""
+    if isinstance(value, str):
+        return None if value.strip().lower() in ("none", "null") else float(value)
+    return value
+
+
+def _problem_of_threshold(row: Mapping[str, Any]) -> str | None:
+    try:
+        PassRule(threshold=_own_threshold(row.get("threshold")))
+    except (ValueError, TypeError):
+        return f"threshold {_shown(row['threshold'])} is not between 0 and 1, or None"
+    return None
+
+
+def _problem_of_marks(marks: Iterable[Any]) -> str | None:
+    for one in marks:
+        if isinstance(one, str) and one.isidentifier():
+            try:
+                getattr(pytest.mark, one)
+            except pytest.fail.Exception as error:  # --strict-markers
+                return f"the mark {one!r}: {error}"
+        elif not isinstance(one, Mark | MarkDecorator):
+            return f"{_shown(one)} is not a mark: give `pytest.mark.slow`, or its name as a text"
+        elif one.name in _NOT_FOR_ROWS:
+            return f"the mark {one.name!r} cannot be that of a row: mark the function"
+    return None
 
 
 def _problem(row: Any) -> str | None:
@@ -232,7 +304,7 @@ def _problem(row: Any) -> str | None:
     name = row.get("name", "x")
     if not isinstance(name, str) or not name.strip():
         return f"the name {_shown(name)} is not a text that can be shown"
-    return _problem_of_files(row)
+    return _problem_of_threshold(row) or _problem_of_marks(_listed(row.get("marks"))) or _problem_of_files(row)
 
 
 def graded_by(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,4 +335,6 @@ def _slug(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    return visible(repr(value), 200)
+    if type(value) in (set, frozenset):  # their order differs from process to process
+        return visible(f"{{{', '.join(sorted(map(repr, value)))}}}", 200)
+    return visible(_ADDRESS.sub("", repr(value)), 200)

@@ -6,6 +6,7 @@ import pytest
 from pydantic_core import to_json
 
 from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.locks import require_locks
 from bakeoff.doors.pytest_plugin.options import results_folder
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.parallel import EMPTY_PLAN
@@ -15,6 +16,8 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, PassRule, SubjectSpec, UntilDecided
 from bakeoff.record import Record
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
+
+_IGNORED = b"*\n!recordings/\n!recordings/**\n"  # recordings can be committed
 
 MOST_KEPT = 20
 """Runs that stay in the default folder."""
@@ -71,9 +74,10 @@ class RunWriter:
         )
 
     def _start(self) -> RunJournal:
+        require_locks()
         folder = self._folder = new_run_folder(self._results, EMPTY_PLAN.name)
-        if self._prune:
-            write_atomically(folder.path.parent / ".gitignore", b"*\n")
+        if self._prune and not (ignored := self._results / ".gitignore").exists():
+            write_atomically(ignored, _IGNORED)
         self._journal = RunJournal(folder, self._redactor)
         self._journal.start(EMPTY_PLAN, sandbox=None)  # without a plan, nobody could read what a killed session leaves
         return self._journal

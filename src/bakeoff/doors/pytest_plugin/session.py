@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -19,12 +20,14 @@ from bakeoff.doors.pytest_plugin.adapters import (
     named_scorers,
     refuse_incomplete,
 )
+from bakeoff.doors.pytest_plugin.debugging import call_here, is_debugging
 from bakeoff.doors.pytest_plugin.groups import Group, GroupItem, subjects_of
-from bakeoff.doors.pytest_plugin.loops import LoopThread, on_asyncio
+from bakeoff.doors.pytest_plugin.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here
 from bakeoff.doors.pytest_plugin.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
 from bakeoff.doors.pytest_plugin.parallel import PendingCase, SessionBudget, SuiteExecution, SuiteTrials
+from bakeoff.doors.pytest_plugin.printing import printing_of
 from bakeoff.doors.pytest_plugin.rows import Row
-from bakeoff.doors.pytest_plugin.suite import Settings
+from bakeoff.doors.pytest_plugin.suite import NO_LIMIT, Settings
 from bakeoff.engine.resources import SharedResources
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Subject
@@ -63,13 +66,16 @@ class _Running:
 
     execution: SuiteExecution
     arguments: Mapping[str, Any]  # the fixtures that they were given
+    loop: EvalLoop
     submitted: set[str] = field(default_factory=set)  # rows
     pending: dict[str, PendingCase] = field(default_factory=dict)  # by row; removed when pytest reports the case
 
-    def has(self, arguments: Mapping[str, Any]) -> bool:
-        """Return whether the fixtures are still the same objects: pytest may have made new ones."""
-        return self.arguments.keys() == arguments.keys() and all(
-            self.arguments[name] is value for name, value in arguments.items()
+    def has(self, arguments: Mapping[str, Any], loop: EvalLoop) -> bool:
+        """Return whether loop and fixtures are still the same objects: pytest may have made new ones."""
+        return (
+            self.loop is loop
+            and self.arguments.keys() == arguments.keys()
+            and all(self.arguments[name] is value for name, value in arguments.items())
         )
 
     def submit(self, group: Group, items: Iterable[GroupItem], *, last: bool) -> None:
@@ -91,15 +97,21 @@ class EvalSession:
         self.loop = LoopThread()
         self._shared = SharedResources()
         self._running: dict[Group, _Running] = {}
+        self._printing = printing_of(config)
         self._scheduled = _xdist_schedule(config)
         self.decisions = _decisions(config)
         self._step_by_step = self._scheduled is not None or self.decisions is not None  # what comes later is not known
         self._told: set[str] = set()
+        self._borrowed: WeakKeyDictionary[object, BorrowedLoop] = WeakKeyDictionary()  # by the runners of others
+        trace = bool(config.getoption("trace", False))
+        self._debug = partial(call_here, trace=trace) if is_debugging(config) else None
 
     def close(self) -> None:
         for running in self._running.values():
             running.execution.stop()
         self._running.clear()
+        for borrowed in self._borrowed.values():
+            borrowed.close()
         if self._shared.used:
             self.loop.result(self._shared.close())
             self._shared = SharedResources()
@@ -115,6 +127,7 @@ class EvalSession:
     ) -> SuiteTrials:
         """Return the trials of these rows, with the options, budget and resources of the session."""
         named = named_scorers(scorers, offline=self.options.replay == "strict")
+        settings = settings if self._debug is None else replace(settings, timeout=NO_LIMIT)
         rounds = rounds_of(self._config, settings)
         return SuiteTrials(rows, subject, spec, named, settings, rounds, self.options, self._budget, self._shared)
 
@@ -138,35 +151,53 @@ class EvalSession:
         group = item.group
         if group.serial is not None:
             return self._run_alone(item, arguments, lambda: holder)
-        running = self._running.get(group)
-        if running is None or not running.has(arguments):
+        running, loop = self._running.get(group), self._loop_of(item)
+        if running is None or not running.has(arguments, loop):
             if running is not None:
                 running.execution.stop()
-            execution = self._execution(group, group.rows, arguments, group.holder)
-            running = self._running[group] = _Running(execution, arguments)
-            running.submit(group, self._upcoming(item), last=group.lasting and not self._step_by_step)
+            execution = self._execution(group, group.rows, arguments, group.holder, loop)
+            running = self._running[group] = _Running(execution, arguments, loop)
+            running.submit(group, self._upcoming(item), last=self._submits_all(group))
         elif self._step_by_step or item.row.id not in running.submitted:
             running.submit(group, self._upcoming(item), last=False)
         case = running.pending.pop(item.row.id, None)
         if case is None:  # pytest runs it again
             return self._run_alone(item, arguments, group.holder)
-        running.execution.wait_for(case)
+        self._wait_for(case, running.execution)
         return case
+
+    def _submits_all(self, group: Group) -> bool:
+        """Tell whether all cases of a group are submitted at once. One that may be skipped waits for its turn."""
+        waits = any(each.may_be_skipped() for each in self._selected[group])
+        return group.lasting and not self._step_by_step and not waits
+
+    def _wait_for(self, case: PendingCase, execution: SuiteExecution) -> None:
+        """Wait for a case, and give pytest what it printed, also if the wait is interrupted."""
+        self._printing.route()
+        try:
+            execution.wait_for(case)
+        finally:
+            self._printing.show(case.printed)
 
     def _run_alone(
         self, item: GroupItem, arguments: Mapping[str, Any], holder: Callable[[], Any] | None
     ) -> PendingCase:
-        execution = self._execution(item.group, [item.row], arguments, holder)
+        execution = self._execution(item.group, [item.row], arguments, holder, self._loop_of(item))
         (case,) = execution.submit([item.group.case_id(item.row)], last=True)
         try:
-            execution.wait_for(case)
+            self._wait_for(case, execution)
         finally:
             if not case.done:
                 execution.stop()
         return case
 
     def _execution(
-        self, group: Group, chosen: Iterable[Row], arguments: Mapping[str, Any], holder: Callable[[], Any] | None
+        self,
+        group: Group,
+        chosen: Iterable[Row],
+        arguments: Mapping[str, Any],
+        holder: Callable[[], Any] | None,
+        loop: EvalLoop,
     ) -> SuiteExecution:
         errors: Errors = {}
         described, settings = group.described, group.described.settings
@@ -177,9 +208,32 @@ class EvalSession:
                 return call_with_row(described.function, rows[case_id])
             return call_with_case(described.function, rows[case_id], arguments, holder() if holder else None)
 
-        subject = EvalSubject(prepared, errors, settings.isolate)
+        subject = EvalSubject(prepared, errors, settings.isolate, self._debug)
         trials = self.trials(rows, subject, self.subjects[group.parameters], described.scorers, settings)
-        return SuiteExecution(self.loop, trials, errors, concurrency_of(self._config, settings))
+        if loop is not self.loop:
+            trials = self._on_another_loop(trials)
+        buffered = self._printing.routes and not group.captures and self._debug is None
+        return SuiteExecution(loop, trials, errors, concurrency_of(self._config, settings), buffered=buffered)
+
+    def _loop_of(self, item: GroupItem) -> EvalLoop:
+        """Return the loop on which a case runs: the session's, a debugger's, or that of its async fixtures."""
+        if self._debug is not None and not item.group.borrows:
+            return BorrowedLoop(lambda make: run_here(make()))
+        found = item.runner() if item.group.borrows else None
+        if found is None:
+            return self.loop
+        runner, run = found
+        borrowed = self._borrowed.get(runner)
+        if borrowed is None:
+            borrowed = self._borrowed[runner] = BorrowedLoop(run)
+        return borrowed
+
+    def _on_another_loop(self, trials: SuiteTrials) -> SuiteTrials:
+        """Return trials that open clients of their own. What is behind these stays open on the session's loop."""
+        if wanted := list(trials.resolve().resources()):
+            refuse_incomplete(trials.scorers)
+            self.loop.result(self._shared.open(wanted, {}))
+        return replace(trials, shared=None)
 
     def _upcoming(self, item: GroupItem) -> Iterator[GroupItem]:
         """Yield this item, and those of its group that this process will run after it, as far as that is known."""

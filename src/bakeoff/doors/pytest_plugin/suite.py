@@ -126,6 +126,14 @@ class Described:
     scorers: tuple[Callable[..., Any], ...]
     settings: Settings
     skip_if: bool | Callable[[], Any] = False
+    static: bool = False  # in a class, but given no object of it
+
+
+MADE: list["EvalSuite"] = []
+"""The suites that were made and not collected, until pytest has collected everything."""
+
+FILES: set[str] = set()
+"""The files that pytest has looked for tests in, until then."""
 
 
 class EvalSuite:
@@ -134,6 +142,8 @@ class EvalSuite:
     def __init__(self, described: Described) -> None:
         # pytest takes the names in a function's __dict__ for keywords of -k: as few as possible, and private.
         self._bakeoff = described
+        MADE.append(self)
+        self._place = _place()
         function = described.function
         self.__name__ = str(getattr(function, "__name__", described.name))
         self.__qualname__ = str(getattr(function, "__qualname__", self.__name__))
@@ -154,6 +164,14 @@ class EvalSuite:
                 f"{owner.__name__}.{name}: a unittest.TestCase cannot hold an eval suite: "
                 "use a plain class or a function"
             )
+
+
+def _place() -> tuple[str, int]:
+    """Return the file and line of the code that makes a suite."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else ("", 0)
 
 
 def _for_pytest(described: Described) -> inspect.Signature:
@@ -188,9 +206,11 @@ def eval_suite(**options: Unpack[SuiteOptions]) -> Callable[[Callable[..., Any]]
     """
 
     def decorate(function: Callable[..., Any]) -> EvalSuite:
+        static = isinstance(function, staticmethod)
+        function = function.__func__ if isinstance(function, staticmethod) else function
         if isinstance(function, EvalSuite) or not callable(function):
             raise UsageError(f"eval_suite decorates a test function, not {function!r}")
-        return _suite(str(getattr(function, "__name__", "eval")), function, True, options)
+        return _suite(str(getattr(function, "__name__", "eval")), function, True, options, static=static)
 
     return decorate
 
@@ -210,7 +230,9 @@ def describe_eval(name: str, *, task: Callable[..., Any], **options: Unpack[Suit
     return _suite(name, task, False, options)
 
 
-def _suite(name: str, function: Callable[..., Any], given_a_case: bool, options: SuiteOptions) -> EvalSuite:
+def _suite(
+    name: str, function: Callable[..., Any], given_a_case: bool, options: SuiteOptions, *, static: bool = False
+) -> EvalSuite:
     known, needed = SuiteOptions.__annotations__, SuiteOptions.__required_keys__
     wrong = [f"{option!r} is no option" for option in options if option not in known]
     if wrong := wrong + [f"the option {option!r} is missing" for option in sorted(needed - options.keys())]:
@@ -218,9 +240,8 @@ def _suite(name: str, function: Callable[..., Any], given_a_case: bool, options:
     settings: Any = {option: value for option, value in options.items() if option in SettingOptions.__annotations__}
     scorers = check_scorers(name, options["scorers"])
     skip_if = options.get("skip_if", False)
-    return EvalSuite(
-        Described(name, options["data"], function, given_a_case, scorers, settings_of(name, **settings), skip_if)
-    )
+    data, settings = options["data"], settings_of(name, **settings)
+    return EvalSuite(Described(name, data, function, given_a_case, scorers, settings, skip_if, static))
 
 
 def check_scorers(suite: str, given: Any) -> tuple[Callable[..., Any], ...]:

@@ -1,8 +1,10 @@
 """Run one eval inside an ordinary test."""
 
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from bakeoff.doors.pytest_plugin.loops import on_asyncio
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.rows import Row
 from bakeoff.doors.pytest_plugin.session import session_of
-from bakeoff.doors.pytest_plugin.suite import check_scorers, settings_of
+from bakeoff.doors.pytest_plugin.suite import SettingOptions, check_scorers, settings_of
 from bakeoff.errors import UsageError
 from bakeoff.plan import Gate
 from bakeoff.protocols import Subject
@@ -32,8 +34,9 @@ class ToEval:
     _nodeid: str
     _name: str
     _calls: int = 0
+    _made: list["Evaluation"] = field(default_factory=list)
 
-    async def __call__(
+    def __call__(
         self,
         input: Any,
         *,
@@ -48,7 +51,7 @@ class ToEval:
         null_as_zero: bool = False,
         isolate: bool = False,
         **row: Any,
-    ) -> EvalOutcome:
+    ) -> "Evaluation":
         """Score what a task returns for an input, or an output that exists already. A low score fails the test.
 
         Args:
@@ -59,23 +62,36 @@ class ToEval:
             threshold, gate, rounds, timeout, null_as_zero, isolate: as for `eval_suite`.
             row: everything else (`expected`, `expected_tools`, …) is given to the task and the scorers.
         """
+        options: SettingOptions = {
+            "threshold": threshold,
+            "gate": gate,
+            "rounds": rounds,
+            "timeout": timeout,
+            "null_as_zero": null_as_zero,
+            "isolate": isolate,
+        }
+        given = [*([scorer] if scorer is not None else []), *scorers]
+        made = Evaluation(self._evaluated({"input": input, **row}, task, output, given, options), _caller())
+        self._made.append(made)
+        return made
+
+    async def _evaluated(
+        self,
+        row: dict[str, Any],
+        task: Callable[..., Any] | None,
+        output: Any,
+        scorers: Iterable[ScorerLike],
+        options: SettingOptions,
+    ) -> EvalOutcome:
         __tracebackhide__ = True
         session = session_of(self._config)  # also starts replay
-        settings = settings_of(
-            "to_eval",
-            threshold=threshold,
-            gate=gate,
-            rounds=rounds,
-            timeout=timeout,
-            null_as_zero=null_as_zero,
-            isolate=isolate,
-        )
-        case = Row("", clean({"input": input, **row}))
+        settings = settings_of("to_eval", **options)
+        case = Row("", clean(row))
         errors: Errors = {}
         self._calls += 1
         case_id = escaped(self._nodeid if self._calls == 1 else f"{self._nodeid} #{self._calls}")
-        subject = _subject(case, task, output, errors, isolate=isolate)
-        given = check_scorers("to_eval", [*([scorer] if scorer is not None else []), *scorers])
+        subject = _subject(case, task, output, errors, isolate=settings.isolate)
+        given = check_scorers("to_eval", scorers)
         trials = session.trials({case_id: case}, subject, session.subjects[""], given, settings)
         records = await session.records(trials)
         outcome = EvalOutcome(
@@ -90,10 +106,51 @@ class ToEval:
         report(self._config, outcome, {round_: error for (_, round_), error in errors.items()})
         return outcome
 
+    def forget(self) -> list[str]:
+        """Return where evals were called that nobody has awaited, and forget all."""
+        made, self._made = self._made, []
+        return [f"{one.place}: this eval was called and never awaited" for one in made if one.abandon()]
+
     def sync(self, input: Any, **given: Any) -> EvalOutcome:
         """Do the same in a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._config).loop.result(self(input, **given))
+
+
+class Evaluation(Coroutine[Any, Any, EvalOutcome]):
+    """An eval that was called and is to be awaited. It knows whether anyone did."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, EvalOutcome], place: str) -> None:
+        self.place = place
+        self._coroutine = coroutine
+        self._started = False
+
+    def __await__(self) -> Generator[Any, Any, EvalOutcome]:
+        self._started = True
+        return self._coroutine.__await__()
+
+    def send(self, value: Any) -> Any:
+        self._started = True
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._started = True
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    def abandon(self) -> bool:
+        """Close the eval if nobody has started it, and return whether that is so."""
+        if not self._started:
+            self._coroutine.close()
+        return not self._started
+
+
+def _caller() -> str:
+    """Return the file and line of the test that calls `to_eval`."""
+    frame = sys._getframe(2)
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def _subject(row: Row, task: Callable[..., Any] | None, output: Any, errors: Errors, *, isolate: bool) -> Subject:

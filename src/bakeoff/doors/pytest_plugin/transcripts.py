@@ -1,5 +1,7 @@
 """Turn what a task returned into a transcript."""
 
+import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from bakeoff.errors import SubjectError
@@ -14,13 +16,29 @@ def transcript_of(answer: Any) -> Transcript:
         raise SubjectError("the task returned None: return the output to score")
     if isinstance(answer, Transcript):
         return answer
-    from bakeoff.sdk_results import recognise
+    if inspect.isgenerator(answer):
+        return Transcript(output=joined(list(answer)))
+    from bakeoff.sdk_results import foreign_class, recognise
 
     result = recognise(answer)
     if result is None:
-        kind = type(answer)
+        kind = foreign_class(answer) or type(answer)
+        held = "" if kind is type(answer) else f"a {type(answer).__name__} with "
         raise SubjectError(
-            f"the task returned an object of {kind.__module__}.{kind.__qualname__}, which is unknown: "
-            "return a str, a TaskResult, data, or the result object of a known SDK"
+            f"the task returned {held}an object of {kind.__module__}.{kind.__qualname__}, which is unknown: return its "
+            "text, data of your own (text, number, list, dict, dataclass, model), the result object of a known SDK, or "
+            "`TaskResult(result=…)` with what is to be scored"
         )
     return result.transcript()
+
+
+def joined(pieces: Sequence[Any]) -> str:
+    """Return the texts that a generator has yielded as one."""
+    for piece in pieces:
+        if not isinstance(piece, str):
+            kind = type(piece)
+            raise SubjectError(
+                f"the task yielded an object of {kind.__module__}.{kind.__qualname__}: "
+                "yield texts, which are joined, or return the whole output"
+            )
+    return "".join(pieces)

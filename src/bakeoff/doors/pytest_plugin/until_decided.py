@@ -16,7 +16,7 @@ from bakeoff.doors.pytest_plugin.groups import Group, GroupItem, subject_name
 from bakeoff.doors.pytest_plugin.options import rounds_of
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.parallel import EMPTY_PLAN
-from bakeoff.plan import Case, Plan, SubjectSpec, UntilDecided
+from bakeoff.plan import Case, PassRule, Plan, SubjectSpec, UntilDecided
 from bakeoff.record import Record, Round, Verdict
 from bakeoff.report.summary import Comparisons
 from bakeoff.stats.decisions import PairDecision, PairDecisions, random_order
@@ -133,7 +133,7 @@ class SessionDecisions:
         group = next(group for group in subjects.values() if group is not None)
         settings, own = group.described.settings, len(subjects) * (len(subjects) - 1) // 2
         plan = EMPTY_PLAN.with_changes(
-            cases=tuple(Case(id=case, prompt="", pass_rule=settings.rule) for case in cases),
+            cases=tuple(Case(id=case, prompt="", pass_rule=_rule(one) or settings.rule) for case, one in cases.items()),
             subjects=tuple(SubjectSpec(kind="eval", name=name) for name in subjects),
             rounds=rounds_of(self._config, settings),
             until_decided=UntilDecided(alpha=self._alpha * own / pairs, margin=self._margin),
@@ -246,6 +246,12 @@ def _suite_key(item: Any) -> tuple[object, ...] | None:
     if not isinstance(group, Group) or row is None or row.problem is not None:
         return None
     return (group.file, group.around)
+
+
+def _rule(found: Mapping[str, Any]) -> PassRule | None:
+    """Return the rule of a case by its item: the row may have a threshold of its own."""
+    items = (one for one in found.values() if not isinstance(one, EvalOutcome))
+    return next((one.row.rule(one.group.described.settings.rule) for one in items), None)
 
 
 def _has_wide_parameters(item: Any) -> bool:

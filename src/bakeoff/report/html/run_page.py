@@ -226,7 +226,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     times = [mark.facts.get("time") for mark in run.marks]
     known = [time for time in times if isinstance(time, int | float)]
     took = duration(max(known) - min(known)) if len(known) > 1 else ""
-    passed = "–" if run.plan.threshold is None else f"{sum(subject.passed for subject in judged):,}"
+    passed = "–" if not run.plan.thresholds else f"{sum(subject.passed for subject in judged):,}"
     return [
         ("Passed", passed, f"of {of_judged:,} {'judged' if run.summary.own_rules else 'scored'}{controls}"),
         ("Scored", f"{scored:,}", f"of {run.summary.planned:,} planned"),

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
-from bakeoff.plan import ScorerSpec, SubjectSpec
+from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Quote, Section, Table, Text, Tone, Value, columns
 from bakeoff.report.calibration import calibration_table
@@ -164,7 +164,7 @@ def settings(data: RunData) -> Section:
         ("Run", visible(data.name, NAME)),
         ("Cases", f"{len(plan.cases):,}"),
         ("Rounds", f"{plan.rounds:,}"),
-        ("Pass threshold", "none" if plan.threshold is None else f"{plan.threshold:g}"),
+        ("Pass threshold", _thresholds(plan)),
         ("Seed", visible(str(plan.seed), NAME)),
         ("Trials planned", f"{data.summary.planned:,}"),
         *(("Started" if mark.kind == "start" else "Ended", _facts(mark.facts)) for mark in data.marks[:_MOST_SESSIONS]),
@@ -175,6 +175,16 @@ def settings(data: RunData) -> Section:
     if len(plan.subjects) > _MOST_SPECS:
         blocks.append(Text(f"{len(plan.subjects) - _MOST_SPECS:,} more subjects are in plan.json.", tone="muted"))
     return Section("settings", "Settings", tuple(blocks))
+
+
+def _thresholds(plan: Plan) -> str:
+    """Return the threshold of all cases, or the lowest and the highest."""
+    found = plan.thresholds
+    if not found:
+        return "none"
+    shown = f"{found[0]:g}" if len(found) == 1 else f"{found[0]:g} to {found[-1]:g}, by case"
+    without = any(case.pass_rule is not None and case.pass_rule.threshold is None for case in plan.cases)
+    return f"{shown}; some cases have none" if without else shown
 
 
 def _facts(facts: Mapping[str, Any]) -> str:

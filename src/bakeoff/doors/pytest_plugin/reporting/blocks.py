@@ -185,7 +185,7 @@ def notes(summary: Summary) -> Iterator[str]:
 
 
 def _worst(summary: Summary, of_a_suite: int, most: int) -> Table:
-    """Return the cases with the lowest scores, lowest first."""
+    """Return the cases with the lowest scores, those that failed first."""
     found = [one for tally in summary.tallies.suites.values() for one in tally.lowest(of_a_suite)]
     rows = (
         (Datum(Quote(one.nodeid), tone="strong"), Datum(_score(one.score), sort=one.score), Quote(one.why))

@@ -57,7 +57,7 @@ class Numbers(FrozenModel):
 class Worst(NamedTuple):
     """A case that does not have a score of 1."""
 
-    rank: float  # its score; below all others if it has none
+    rank: tuple[bool, float]  # failures first, then by score; below all others if it has none
     nodeid: str
     score: float | None
     why: str
@@ -86,7 +86,8 @@ class Tally:
         for record in outcome.records:
             self._add_round(record)
         if outcome.problem or outcome.score is None or outcome.score < 1:
-            rank = -1.0 if outcome.score is None else outcome.score
+            held = outcome.problem is None and outcome.passed is not False
+            rank = (held, -1.0 if outcome.score is None else outcome.score)
             self.worst.append(Worst(rank, outcome.nodeid, outcome.score, why_not(outcome)))
             if len(self.worst) > 2 * MOST_WORST:
                 self.worst = self.lowest(MOST_WORST)
@@ -107,7 +108,7 @@ class Tally:
             self.judging += record.judging
 
     def lowest(self, most: int) -> list[Worst]:
-        """Return the cases with the lowest scores; among equals, the first to come."""
+        """Return the failures and then the other cases, each with the lowest scores first."""
         return sorted(self.worst, key=lambda one: one.rank)[:most]
 
     def numbers(self) -> Numbers:

@@ -12,6 +12,7 @@ import pytest
 from pydantic import JsonValue
 from pydantic_core import to_json
 
+from bakeoff._kernel.text import without_command
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import WORST, gate_word, summary_blocks
 from bakeoff.doors.pytest_plugin.reporting.ending import Ending
@@ -66,18 +67,18 @@ def print_ending(terminal: pytest.TerminalReporter, ending: Ending, *, verbosity
     terminal.section("evals", "-" if verbosity < 0 else "=")
     blocks = list(summary_blocks(replace(ending.summary, gates=()), worst=worst))
     for line in rendered(blocks, writer.fullwidth, coloured=writer.hasmarkup):
-        terminal.line(no_command(line))
+        terminal.line(without_command(line))
     for gate in ending.summary.gates:
         colour = "yellow" if gate.met is None else "green" if gate.met else "red"
         sentence = f"{gate.option} {gate_word(gate.met)}: {visible(gate.sentence, _LONGEST)}"
-        terminal.line(no_command(sentence), **{colour: True})
+        terminal.line(without_command(sentence), **{colour: True})
     if forgiven:
         missed = "1 eval missed its threshold" if forgiven == 1 else f"{forgiven} evals missed their thresholds"
         terminal.line(f"{missed}, which the pass rate allows: pytest exits with 0", green=True)
     for note in ending.notes:
-        terminal.line(no_command(visible(note, 1000)))
+        terminal.line(without_command(visible(note, 1000)))
     for problem in ending.problems:
-        terminal.line(no_command(f"error: {visible(problem, 1000)}"), red=True)
+        terminal.line(without_command(f"error: {visible(problem, 1000)}"), red=True)
     for annotation in ending.annotations:
         terminal.line(annotation)
 
@@ -118,7 +119,7 @@ def _spent(outcomes: Sequence[EvalOutcome]) -> Iterator[str]:
 def item_line(nodeid: str, word: str, outcomes: Sequence[EvalOutcome], width: int | None) -> tuple[str, str]:
     """Return the node id, cut if the line would not fit the width, and the rest of the line."""
     rest = " ".join(part for part in (word, score_words(outcomes)) if part)
-    shown = visible(nodeid, 500)
+    shown = without_command(visible(nodeid, 500))
     room = None if width is None else max(_NARROWEST_LINE, width - len(rest) - 1)
     if room is not None and len(shown) > room:
         shown = f"{shown[: room - 2]}…]" if shown.endswith("]") else f"{shown[: room - 1]}…"
@@ -136,7 +137,7 @@ def tool_lines(outcomes: Sequence[EvalOutcome], width: int | None) -> Iterator[t
                 line = f"{'    ' * (depth + 1)}{'└ ' if depth else ''}{_call(call)}"
                 room = len(line) if width is None else max(_NARROWEST_LINE, width)
                 shown = line if len(line) <= room else f"{line[: room - 1]}…"
-                yield no_command(shown), call.error is not None or call.status in ("error", "failed")
+                yield without_command(shown), call.error is not None or call.status in ("error", "failed")
             if len(calls) > _MOST_CALLS:
                 yield f"    … {len(calls) - _MOST_CALLS} more calls", False
 
@@ -144,13 +145,6 @@ def tool_lines(outcomes: Sequence[EvalOutcome], width: int | None) -> Iterator[t
 def _calls(outcome: EvalOutcome) -> list[tuple[ToolCall, ...]]:
     """Return the tool calls of each round."""
     return [record.transcript.tool_calls if record.transcript else () for record in outcome.records]
-
-
-def no_command(line: str) -> str:
-    """Return the line without GitHub commands, which begin a line with `::` or stand anywhere after `##[`."""
-    stripped = line.lstrip()
-    begun = f"{line[: len(line) - len(stripped)]}: {stripped[1:]}" if stripped.startswith("::") else line
-    return begun.replace("##[", "## [")
 
 
 def _call(call: ToolCall) -> str:

@@ -1,0 +1,147 @@
+"""Keep what each case prints and logs apart, and give it to pytest with the test of the case.
+
+Cases run side by side while pytest reports them one by one, and between two tests pytest captures nothing. So a case
+writes into a buffer of its own, which pytest is given when it is at the case. A context variable holds the buffer.
+Tasks and `asyncio.to_thread` inherit it; a thread that a case starts by other means does not.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from logging.handlers import QueueHandler
+from queue import Queue
+from typing import Any
+from weakref import WeakSet
+
+import pytest
+from _pytest.logging import LoggingPlugin, catching_logs
+
+_STREAMS = ("stdout", "stderr")
+_KEY = pytest.StashKey["CasePrinting"]()
+
+
+@dataclass(slots=True, eq=False)
+class Printed:
+    """What one case printed and logged so far."""
+
+    texts: list[tuple[str, str]] = field(default_factory=list)  # with the name of the stream
+    logged: list[logging.LogRecord] = field(default_factory=list)
+
+
+_PRINTED: ContextVar[Printed | None] = ContextVar("_PRINTED", default=None)
+
+
+@contextmanager
+def printing_to(printed: Printed | None) -> Iterator[None]:
+    """Keep what is printed and logged inside the block; None leaves it to pytest."""
+    token = _PRINTED.set(printed)
+    try:
+        yield
+    finally:
+        _PRINTED.reset(token)
+
+
+def is_kept() -> bool:
+    """Tell whether what is printed here goes into the buffer of a case."""
+    return _PRINTED.get() is not None
+
+
+def printing_of(config: pytest.Config) -> "CasePrinting":
+    """Return the routes of this process, made when they are first asked for."""
+    found = config.stash.get(_KEY, None)
+    if found is None:
+        found = config.stash[_KEY] = CasePrinting(config)
+        config.pluginmanager.register(found, "bakeoff-printing")
+        config.add_cleanup(found.close)
+    return found
+
+
+class CasePrinting:
+    """Route what cases print. With `-s` everything is printed at once, as ever."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.routes = config.getoption("capture", "no") != "no" and config.pluginmanager.hasplugin("capturemanager")
+        self._streams: WeakSet[Any] = WeakSet()  # those that are routed
+        self._restore = ExitStack()
+        self._handlers: list[logging.Handler] = []  # pytest's own
+        plugin = config.pluginmanager.getplugin("logging-plugin")
+        if self.routes and isinstance(plugin, LoggingPlugin):
+            self._route_logs(plugin)
+
+    def _route_logs(self, plugin: LoggingPlugin) -> None:
+        """Keep the logs of cases from pytest's handlers. Between tests, pytest has none."""
+        self._handlers = [plugin.caplog_handler, plugin.report_handler, plugin.log_cli_handler, plugin.log_file_handler]
+        for handler in self._handlers:
+            handler.addFilter(_of_no_case)
+            self._restore.callback(handler.removeFilter, _of_no_case)
+        self._restore.enter_context(catching_logs(_CaseHandler(Queue()), level=plugin.log_level))
+
+    def route(self) -> None:
+        """Route the streams that are in place now: pytest exchanges them between and inside of tests."""
+        for name in _STREAMS if self.routes else ():
+            stream = getattr(sys, name)
+            if not hasattr(stream, "__dict__") or isinstance(stream.write, _Routed):
+                continue
+            stream.write = _Routed(name, stream.write)
+            self._streams.add(stream)
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self) -> Generator[None]:
+        """Route the streams of a test with `capsys` that is run while cases are."""
+        self.route()
+        yield
+
+    def show(self, printed: Printed | None) -> None:
+        """Print and log the buffer of a case again, to those who listen to the test that is being run."""
+        if printed is None:
+            return
+        texts, printed.texts = printed.texts, []
+        for name, text in texts:
+            getattr(sys, name).write(text)
+        logged, printed.logged = printed.logged, []
+        listening = [handler for handler in self._handlers if handler in logging.root.handlers]
+        for record in logged:
+            for handler in listening:
+                if record.levelno >= handler.level:
+                    handler.handle(record)
+
+    def close(self) -> None:
+        """Give everyone back the streams and handlers of before."""
+        for stream in self._streams:
+            stream.__dict__.pop("write", None)
+        self._streams.clear()
+        self._restore.close()
+
+
+class _Routed:
+    """The `write` of a stream: into the buffer of the case that calls it, otherwise into the stream."""
+
+    def __init__(self, name: str, write: Callable[[str], Any]) -> None:
+        self._name = name
+        self._write = write
+
+    def __call__(self, text: str) -> Any:
+        printed = _PRINTED.get()
+        if printed is None or not isinstance(text, str):  # of the wrong type: the stream says so
+            return self._write(text)
+        printed.texts.append((self._name, text))
+        return len(text)
+
+
+def _of_no_case(_: logging.LogRecord) -> bool:
+    return _PRINTED.get() is None
+
+
+class _CaseHandler(QueueHandler):
+    """Keeps the records that a case logs. Their texts are made at once: what they tell of may change."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if _PRINTED.get() is not None:
+            super().emit(record)
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        if (printed := _PRINTED.get()) is not None:
+            printed.logged.append(record)

@@ -1,0 +1,86 @@
+"""What pytest's own reports say of evals: the short summary, the blocks of failures, JUnit, the page, the kept run."""
+
+import subprocess
+import sys
+
+import junitparser
+import pytest
+
+from .small_project import PLUGIN, SmallProject, project
+
+pytest_plugins = ["pytester"]
+__all__ = ["project"]
+
+HOSTILE = """
+TEXT = "::error::one\\n::error::two ##[command]x " + "word " * 40 + "\\u65e5\\u672c" * 40
+
+def a_scorer_with_a_very_long_name(given):
+    return 0.5
+
+@eval_suite(data=[{"input": n, "name": f"n{n}", "expected": "Lima"} for n in range(3)],
+            scorers=[a_scorer_with_a_very_long_name, Contains()], threshold=0.8)
+async def test_low(case):
+    await asyncio.sleep(0.2)
+    return TEXT
+
+@eval_suite(data=rows("raises"), scorers=[right])
+def test_raises(case):
+    raise ValueError(TEXT)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")])
+def test_failures_fit_the_terminal_hold_no_commands_and_say_why(
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    project.write(HOSTILE)
+    seen = project.run_apart("--junitxml", "junit.xml", *workers)
+    assert seen.counts() == {"failed": 4}
+    lines = seen.text.splitlines()
+    blocks = lines[lines.index(next(line for line in lines if " FAILURES " in line)) :]
+    assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
+    from _pytest._io.wcwidth import wcswidth
+
+    own = [line for line in blocks if line.startswith("    ") and "word" in line and "ValueError" not in line]
+    assert own
+    assert max(map(wcswidth, own)) <= 72
+    assert "FAILED test_it.py::test_low[n0] - score 0.25 < 0.80: contains: missing:" in seen.text
+    cases = {case.name: case for suite in junitparser.JUnitXml.fromfile("junit.xml") for case in suite}
+    assert all(0.2 <= cases[f"test_low[n{n}]"].time < 10 for n in range(3))  # not the time that pytest waited
+
+
+def test_the_page_and_the_summary_are_right_for_several_thresholds(project: SmallProject) -> None:
+    project.write("""
+def some(given): return 0.6
+
+test_low = describe_eval("low", data=rows("a"), task=str, scorers=[some], threshold=0.5)
+test_high = describe_eval("high", data=rows("b"), task=str, scorers=[some], threshold=0.9)
+test_recorded = describe_eval("recorded", data=rows("c"), task=lambda input: "x", scorers=[right], threshold=None)
+""")
+    seen = project.run("--eval-html", "page.html")
+    page = (project.path / "page.html").read_text()
+    assert "<dt>Pass threshold</dt><dd>0.5 to 0.9, by case; some cases have none</dd>" in page
+    worst = seen.text[seen.text.index("Worst cases:") :]
+    assert worst.index("test_high[b]") < worst.index("test_recorded[c]")  # a failure before a lower score
+    from bakeoff.report.html.run_page import write_run_page
+    from bakeoff.storage.run_folder import find_run
+
+    kept = write_run_page(find_run(project.path / ".bakeoff", "latest")).read_text()
+    assert "<dt>Pass threshold</dt><dd>0.5 to 0.9, by case; some cases have none</dd>" in kept
+    assert "No threshold was set" not in kept
+
+
+def test_evals_run_where_files_cannot_be_locked_and_are_not_kept(project: SmallProject) -> None:
+    project.write("""
+@eval_suite(data=rows("a"), scorers=[right])
+def test_it(case):
+    return f"<{case.input}>"
+""")
+    code = "import sys; sys.modules['fcntl'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, *PLUGIN, "-p", "no:cacheprovider", "--eval-json", "evals.json"]
+    run = subprocess.run(command, cwd=project.path, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stdout
+    assert "this run is not kept: runs cannot be kept on this platform: Python has no file locks here" in run.stdout
+    assert (project.path / "evals.json").exists()
+    assert not (project.path / ".bakeoff").exists()
