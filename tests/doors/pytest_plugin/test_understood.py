@@ -203,7 +203,7 @@ def test_a_suite_that_is_never_collected_warns(project: SmallProject) -> None:
     assert "'two words' is not collected, so it tests nothing: bind it: `test_two_words = …`" in seen.text
     strict = project.run()  # a warning is an error there
     assert strict.result.ret == pytest.ExitCode.USAGE_ERROR
-    strict.result.stderr.fnmatch_lines(["ERROR: *test_it.py:14: the eval suite 'capitals' is not collected*"])
+    strict.result.stderr.fnmatch_lines(["ERROR: *test_it.py:13: the eval suite 'capitals' is not collected*"])
 
 
 ENDS = """

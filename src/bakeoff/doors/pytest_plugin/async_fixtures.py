@@ -5,6 +5,7 @@ while pytest waits. Cases that run side by side on such a loop stand still betwe
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -40,7 +41,7 @@ def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:
 def _asyncio_scopes(item: pytest.Function, definitions: list[Any]) -> Iterator[str]:
     """Yield the scopes of the loops on which pytest-asyncio runs these fixtures."""
     config = item.config
-    if not config.pluginmanager.hasplugin("asyncio"):
+    if sys.modules.get("pytest_asyncio.plugin") not in config.pluginmanager.get_plugins():  # under whatever name
         return
     mode = config.getoption("asyncio_mode", None) or config.getini("asyncio_mode")
     for each in definitions:
