@@ -25,12 +25,22 @@ NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.Cance
 """Errors that an event loop would take as signals to itself, which they are not when user code raises them."""
 
 
-class CarriedError(RuntimeError):
-    """Carry an error that must not pass through an event loop. Its cause is the error itself."""
+def carried(error: BaseException) -> RuntimeError:
+    """Return an error that may pass through an event loop in place of one that may not. Its cause is the other."""
+    carrier = RuntimeError(_said_by(error))
+    carrier.__cause__ = error
+    return carrier
 
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(f"{type(error).__name__}: {error}")
-        self.__cause__ = error
+
+def carried_by(error: BaseException) -> BaseException | None:
+    """Return the error that is carried by another; None if it carries none."""
+    cause = error.__cause__
+    carries = type(error) is RuntimeError and isinstance(cause, NOT_FOR_A_LOOP) and str(error) == _said_by(cause)
+    return cause if carries else None
+
+
+def _said_by(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -77,7 +87,7 @@ async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> An
         try:
             value = context.run(function, *arguments)
         except BaseException as error:  # noqa: BLE001 - carried over to the waiting task, which judges it
-            problem = CarriedError(error) if isinstance(error, NOT_FOR_A_LOOP) else error
+            problem = carried(error) if isinstance(error, NOT_FOR_A_LOOP) else error
         return partial(tell, value, problem)
 
     def tell(value: Any, problem: BaseException | None) -> None:

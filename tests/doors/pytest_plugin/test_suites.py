@@ -215,7 +215,7 @@ def test_it(case):
     assert max(len(line) for line in seen.text.splitlines() if "question" in line or "answer" in line) <= 100
     assert "Traceback" not in seen.text
     assert "trial.py" not in seen.text
-    seen.result.stdout.fnmatch_lines(["FAILED test_it.py::test_it[[]q] - score 0.50, threshold 0.80"])
+    seen.result.stdout.fnmatch_lines(["FAILED test_it.py::test_it[[]q] - score 0.50 < 0.80: worst: far *"])
 
 
 def test_what_a_task_raises_keeps_its_own_traceback(project: SmallProject) -> None:
@@ -270,8 +270,7 @@ def interrupt(): raise KeyboardInterrupt
 """)
     seen = project.run()
     assert seen.counts() == {"passed": 1, "failed": 1}
-    in_a_thread = kind == "def" and "interrupt" in answer
-    assert ("RuntimeError: KeyboardInterrupt" if in_a_thread else problem) in seen.text
+    assert problem in seen.text
     assert seen.outcome("odd").score == 0.0
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from bakeoff._kernel.threads import NOT_FOR_A_LOOP, CarriedError, call, is_async
+from bakeoff._kernel.threads import NOT_FOR_A_LOOP, call, carried_by, is_async
 from bakeoff.doors.pytest_plugin.own_task import in_own_task
 from bakeoff.doors.pytest_plugin.rows import EvalCase, Row
 from bakeoff.doors.pytest_plugin.transcripts import joined, transcript_of
@@ -76,8 +76,8 @@ async def all_of(generator: AsyncIterable[Any]) -> str:
 
 def _raised_by_user(error: BaseException) -> BaseException | None:
     """Return what the user's code raised, if it cannot pass through an event loop as it is."""
-    if isinstance(error, CarriedError):
-        return error.__cause__
+    if (carried := carried_by(error)) is not None:
+        return carried
     by_python = type(error) is RuntimeError and str(error).endswith("raised StopIteration")
     if by_python and isinstance(error.__cause__, StopIteration):
         return error.__cause__

@@ -147,11 +147,14 @@ def _field(name: str, text: str, width: int) -> Iterator[str]:
     """Yield the lines of a name with a text beside it, wrapped and indented."""
     first, rest = f"  {name:<9} ", " " * 12
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
-    if len(first) > len(rest):  # a long name has a line of its own
-        yield from textwrap.wrap(first, width, subsequent_indent="    ")
+    if len(first) > width // 2:  # a very long name has lines of its own
+        yield from textwrap.wrap(first.strip(), width, initial_indent="  ", subsequent_indent="    ")
         first = rest
     for line in text.splitlines() or [""]:
-        for piece in _wrapped(without_command(escaped(line)), width - len(rest) - 1):  # room to break up a command
+        longer = "x" * (len(first) - len(rest))  # stands for what a long name takes of the first line
+        pieces = _wrapped(longer + without_command(escaped(line)), width - len(rest) - 1)  # room to break up a command
+        pieces[0] = pieces[0].removeprefix(longer)
+        for piece in pieces:
             yield f"{first}{piece}".rstrip()
             first = rest
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from bakeoff._kernel.clock import Clock
-from bakeoff._kernel.threads import CarriedError
+from bakeoff._kernel.threads import carried
 
 GRACE_SECONDS = 2.0  # for a case to clean up after it was cancelled
 IGNORED = "it ignored its cancellation, and goes on in the background"
@@ -23,7 +23,7 @@ async def in_own_task(function: Callable[[], Coroutine[Any, Any, Any]], clock: C
         await asyncio.wait({task})
         result, error = task.result()
         if error is not None:
-            raise CarriedError(error) if isinstance(error, asyncio.CancelledError) else error
+            raise carried(error) if isinstance(error, asyncio.CancelledError) else error
         return result
     except asyncio.CancelledError:
         if not task.done():
