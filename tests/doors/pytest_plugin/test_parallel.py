@@ -23,6 +23,9 @@ class Here:
     def spawn(self, coroutine: Callable[[], Any]) -> None:
         """Leave the start to the test."""
 
+    def wait_for(self, case: PendingCase) -> None:
+        case.wait()
+
 
 class Trials:
     """Trials that finish as soon as they are submitted, or break."""
@@ -32,6 +35,7 @@ class Trials:
     def __init__(self, count: int, error: Exception | None = None) -> None:
         self.rows = [str(number) for number in range(count)]
         self.error = error
+        self.printed: dict[str, Any] = {}
 
     def job(self, case_id: str, round_: int, index: int) -> str:
         return case_id
