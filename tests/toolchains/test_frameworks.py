@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.components.suites import bundled_folder, find_suites
+from bakeoff.errors import InfraError
 from bakeoff.plan import Framework
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import BrowserToolchain, VitestToolchain
+from bakeoff.toolchains import BrowserToolchain, OpenBrowser, VitestToolchain
 
 from .conftest import SECONDS
 
@@ -114,3 +115,20 @@ async def test_a_suite_that_needs_layout_runs_in_chromium(
             "keeps large content inside of its view",
             "goes as far as the views allow",
         }
+
+
+async def test_a_browser_that_does_not_start_is_no_fault_of_the_answer(
+    node_toolchain: Path, needs_program: Callable[[str], str]
+) -> None:
+    needs_program("chromium")
+    (suite,) = find_suites(bundled_folder(), ["browser-split-pane"]).suites
+    files = {**suite.hidden, suite.component_file: suite.reference}
+    sandbox = choose_sandbox("auto")
+    broken = OpenBrowser(sandbox, node_toolchain, "react", "/bin/false")
+    with pytest.raises(InfraError, match="/bin/false does not start in the"):
+        await broken.run(files, tests=[suite.test_file], seconds=SECONDS)
+    claims = {**files, suite.component_file: "throw new Error('browserType.launch: no browser');\n"}
+    async with BrowserToolchain(lambda: sandbox, framework="react").open() as browser:
+        run = await browser.run(claims, tests=[suite.test_file], seconds=SECONDS)
+    assert "browserType.launch" in str(run.error), run
+    assert not run.ok

@@ -17,11 +17,13 @@ from bakeoff.plan import Framework, Limits
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.install import Say, install_vitest, quiet
-from bakeoff.toolchains.outcome import TestRun, stopped_by_limit
+from bakeoff.toolchains.outcome import TestRun, last_output, stopped_by_limit
 from bakeoff.toolchains.workers import read_last_line
 
 BROWSER_LIMITS = Limits(memory_mb=3072, processes=512, disk_mb=512, output_kb=4096)
 _START_SECONDS = 30.0  # Vite and the browser take up to this long before the first test, on a busy machine
+_NOT_LAUNCHED = "browserType.launch"
+_ALONE = ("--headless", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
 # Debian's `chromium` is a script that reads `/etc`, which a sandbox does not show.
 _PROGRAMS = ("/usr/lib/chromium/chromium", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 FONTS = Path("/etc/fonts")
@@ -101,4 +103,15 @@ class OpenBrowser:
             limit = seconds + _START_SECONDS
             command = Command(argv, place, limit, BROWSER_LIMITS, stdin=job, readable=readable, graded=True)
             done = await self.sandbox.run(command)
-        return stopped_by_limit(done) if done.stop != "exited" else read_last_line(done)
+        run = stopped_by_limit(done) if done.stop != "exited" else read_last_line(done)
+        if not run.tests and _NOT_LAUNCHED in (run.error or ""):
+            await self._check_browser()
+        return run
+
+    async def _check_browser(self) -> None:
+        """Raise `InfraError` if the browser itself does not start, since a component can also throw what a run says."""
+        argv = (self.chromium, *_ALONE, "--dump-dom", "about:blank")
+        async with open_place() as place:
+            done = await self.sandbox.run(Command(argv, place, _START_SECONDS, graded=True))
+        if not done.ok:
+            raise InfraError(f"{self.chromium} does not start in the {self.sandbox.name} sandbox: {last_output(done)}")
