@@ -72,9 +72,9 @@ def test_the_tests_of_rust_are_read_one_by_one() -> None:
 
 def test_the_test_cases_of_catch_are_counted() -> None:
     passed = ran(CPP, "[100%] Built target double\nAll tests passed (7 assertions in 3 test cases)\n\n")
-    assert (states(passed), passed.ok) == ({"all 3 test cases": "passed"}, True)
+    assert (states(passed), passed.ok) == ({"test cases: 3": "passed"}, True)
     failed = ran(CPP, "double_test.cpp:9: FAILED:\ntest cases: 3 | 2 passed | 1 failed\n", 2)
-    assert states(failed) == {"all 3 test cases": "failed"}
+    assert states(failed) == {"test cases: 3": "failed"}
 
 
 def test_jest_in_a_script_of_npm_reports_each_test() -> None:

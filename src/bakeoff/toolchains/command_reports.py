@@ -162,9 +162,9 @@ def _read_rust(text: str) -> list[TestOutcome]:
 def _read_catch(text: str) -> list[TestOutcome]:
     """Read the last line of Catch, which names no test: all test cases are one test."""
     if passed := _CATCH_PASSED.search(text):
-        return [TestOutcome(name=f"all {passed[1]} test cases", state="passed")]
+        return [TestOutcome(name=f"test cases: {passed[1]}", state="passed")]
     if failed := _CATCH_FAILED.search(text):
-        return [TestOutcome(name=f"all {failed[1]} test cases", state="failed", message=_message([text[-_MESSAGE:]]))]
+        return [TestOutcome(name=f"test cases: {failed[1]}", state="failed", message=_message([text[-_MESSAGE:]]))]
     return []
 
 
