@@ -125,6 +125,20 @@ def test_a_run_that_was_killed_does_not_replace_the_whole_one_before_it(tmp_path
     assert "`s` has no complete run: 1 of 40 trials of the latest one count" in text
 
 
+def test_a_run_that_was_stopped_has_no_rank_beside_complete_ones(tmp_path: Path) -> None:
+    run_of(tmp_path / "whole", plan_of(10, ["s"]), {"s": lambda c, r: float(c < 9)})
+    stopped = plan_of(10, ["t"])
+    write_run(tmp_path / "stopped", stopped, [record_of(stopped.trial(place), 1.0) for place in range(2)])
+    board = rank_sources([source(run) for run in _runs(tmp_path)])
+    assert [(entry.standing.subject, entry.rank, entry.ranked) for entry in board.entries] == [
+        ("s", "1", True),
+        ("t", "–", False),
+    ]
+    text = to_markdown(describe_leaderboard(board))
+    assert "Only s has a complete run: 90.0 % " in text
+    assert "Unfinished and not ranked: t." in text
+
+
 def test_of_a_whole_folder_self_checks_do_not_count_and_unreadable_runs_are_named(tmp_path: Path) -> None:
     good = run_of(tmp_path / "good", plan_of(5, ["s"]), {"s": lambda c, r: 1.0})
     plan = plan_of(5, ["s"], name="selfcheck suite")

@@ -37,6 +37,7 @@ class Entry(FrozenModel):
     path: FileName
     threshold: float | None  # None: nothing passes or fails
     whole: bool  # enough of its trials were scored
+    ranked: bool = True  # False: it has no complete run, and others have one
     updated: float | None  # when its last trial began, in seconds since 1970
     history: tuple[float, ...]  # its scores on the same cases in all complete sources, oldest first
     cost_interval: Range | None = None  # of the mean cost of a trial
@@ -85,7 +86,7 @@ class _Found:
 
     @property
     def whole(self) -> bool:
-        return self.summary.scored >= _ENOUGH * self.summary.planned
+        return self.summary.scored + self.summary.not_needed >= _ENOUGH * self.summary.planned
 
 
 def rank_sources(sources: Iterable[Source]) -> Leaderboard:
@@ -185,8 +186,15 @@ def _ranked(runs: Sequence[_Found], board: int) -> list[Entry]:
     chosen = {name: [run for run in found if run.whole] or found for name, found in histories.items()}
     # Of subjects with the same score, the one that costs less comes first, then the one that takes less time.
     latest = sorted((found[-1] for found in chosen.values()), key=_price_and_time)
-    ranked = leaderboard({found.summary.subject: found.cells for found in latest})
-    return [_entry(board, standing, chosen[standing.subject]) for standing in ranked]
+    # The score of an unfinished run is that of the cases that happened to come first, so it has no rank beside others.
+    complete = [found for found in latest if found.whole] or latest
+    apart = [found for found in latest if not found.whole] if len(complete) < len(latest) else []
+    ranked = leaderboard({found.summary.subject: found.cells for found in complete})
+    unranked = leaderboard({found.summary.subject: found.cells for found in apart}) if apart else ()
+    without_rank = {"best": 1, "worst": len(latest), "groups": (), "undefined": True}
+    standings = (*ranked, *(standing.model_copy(update=without_rank) for standing in unranked))
+    entries = [_entry(board, standing, chosen[standing.subject]) for standing in standings]
+    return [entry.model_copy(update={"ranked": place < len(ranked)}) for place, entry in enumerate(entries)]
 
 
 def _price_and_time(found: _Found) -> tuple[float, float, str]:

@@ -50,10 +50,24 @@ def _headline(board: Leaderboard) -> str:
 
 
 def _first(entries: Sequence[Entry]) -> str:
-    if len(entries) == 1:
-        standing = entries[0].standing
-        return f"Only {visible(standing.subject, 60)} was tried: {percent(standing.score)} ({span(standing.interval)})."
-    first = [entry.standing for entry in entries if entry.standing.best == 1 and not entry.standing.undefined]
+    return " ".join(filter(None, (_best(entries), unranked_sentence(entries))))
+
+
+def unranked_sentence(entries: Sequence[Entry]) -> str:
+    """Name the subjects that have no complete run, and so no rank; empty if there are none."""
+    if entries and not any(entry.whole for entry in entries):
+        return "No complete run was found."
+    names = [entry.standing.subject for entry in entries if not entry.ranked]
+    return f"Unfinished and not ranked: {_names(names)}." if names else ""
+
+
+def _best(entries: Sequence[Entry]) -> str:
+    ranked = [entry.standing for entry in entries if entry.ranked]
+    if len(ranked) == 1:
+        [only] = ranked
+        how = "was tried" if len(entries) == 1 else "has a complete run"
+        return f"Only {visible(only.subject, 60)} {how}: {percent(only.score)} ({span(only.interval)})."
+    first = [standing for standing in ranked if standing.best == 1 and not standing.undefined]
     if not first:
         return "No two subjects could be compared: they share too few cases."
     if len(first) == 1:
@@ -119,17 +133,23 @@ def letter(number: int) -> str:
 
 
 def _notes(entries: Sequence[Entry]) -> Iterator[Phrase]:
-    if any(entry.standing.undefined for entry in entries):
+    if any(entry.standing.undefined and entry.ranked for entry in entries):
         yield "A subject without rank and group shares fewer than two cases with every other subject."
     if any(entry.summary.not_needed for entry in entries):
         yield "Some runs ended when they were decided: intervals and groups assume a fixed number of cases."
-    for entry in entries:
-        if not entry.whole:
-            counts = f"{entry.summary.scored:,} of {entry.summary.planned:,} trials of the latest one count"
-            yield Quote(entry.standing.subject), f" has no complete run: {counts}."
+    yield from unfinished_notes(entries)
     if replayed := sum(entry.summary.replayed for entry in entries):
         note = replay_note(replayed, sum(entry.summary.finished for entry in entries))
         yield f"{note}: their cost and time are those of the recording."
+
+
+def unfinished_notes(entries: Sequence[Entry]) -> Iterator[Phrase]:
+    """Say of each subject without a complete run how much of it counts."""
+    for entry in entries:
+        if not entry.whole:
+            counts = f"{entry.summary.scored:,} of {entry.summary.planned:,} trials of the latest one count"
+            rank = "" if entry.ranked else "; it is not ranked"
+            yield Quote(entry.standing.subject), f" has no complete run: {counts}{rank}."
 
 
 def _common_notes(board: Leaderboard) -> Iterator[Phrase]:

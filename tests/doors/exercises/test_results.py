@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.exercises.results.board import AgentResult, leaderboard_json, rank_agents
+from bakeoff.doors.exercises.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
 from bakeoff.doors.exercises.results.model import ResultFile
 from bakeoff.doors.exercises.results.read import ExerciseResultReader, parse_result
 from bakeoff.doors.exercises.results.write import result_files
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage, Verdict
+from bakeoff.report.markdown import to_markdown
 from bakeoff.report.readers import open_source
 
 DEFINITION = {"name": "mine", "defaultProvider": "p", "install": {"method": "other"}, "command": ["x"]}
@@ -295,3 +296,65 @@ def test_the_middle_one_may_be_tied_with_both_its_neighbours() -> None:
         (1, ["first-default", "last-default"]),
         (2, ["middle-default"]),
     ]
+
+
+def unfinished(name: str, solved: int, of: int, planned: int, *, day: int = 1) -> ResultFile:
+    """Return a file of a run that was stopped."""
+    file = file_of(name, solved, of, day=day).as_json()
+    return ResultFile.model_validate(
+        {**file, "bakeoff": {"subject": name, "notRun": [f"e{n}" for n in range(of, planned)]}}
+    )
+
+
+def test_an_unfinished_result_has_no_rank_beside_complete_ones() -> None:
+    files = [file_of("good", 9, 10), unfinished("quick", 2, 2, 10, day=2), unfinished("good", 1, 1, 10, day=3)]
+    board = rank_agents(AgentResult(Path("results") / f"{n}.json", file) for n, file in enumerate(files))
+    entries = leaderboard_json(board)["entries"]
+    assert [(entry["agent"], entry["rank"], entry["complete"], entry["tiedWith"]) for entry in entries] == [
+        ("good", 1, True, []),
+        ("quick", None, False, []),
+    ]
+    text = to_markdown(describe_board(board))
+    assert "First: good-default with 90.0 %. Unfinished and not ranked: quick-default." in text
+    assert "2/2 of 10" in text
+    assert "`quick-default` has no complete run: 2 of 10 trials of the latest one count; it is not ranked." in text
+
+
+def test_unfinished_results_are_ranked_among_themselves_where_no_other_is_there() -> None:
+    files = [unfinished("a", 8, 9, 40), unfinished("b", 0, 9, 40)]
+    board = rank_agents(AgentResult(Path("results") / f"{n}.json", file) for n, file in enumerate(files))
+    assert [(one.key, one.standing.best, one.entry.ranked) for one in board] == [
+        ("a-default", 1, True),
+        ("b-default", 2, True),
+    ]
+    assert "No complete run was found." in to_markdown(describe_board(board))
+
+
+def test_a_file_in_which_everything_was_lost_is_read(tmp_path: Path) -> None:
+    plan = plan_of(agent())
+    failure = Failure(kind="infra", type="InfraError", message="the provider answered 401")
+    lost = [
+        record_of(plan, place, passed=False, attempt=Phase(seconds=1.0, failure=failure), scores=())
+        for place in range(2)
+    ]
+    name, file = written(plan, lost)
+    (tmp_path / name).write_text(json.dumps(file))
+    source = open_source(tmp_path / name, [ExerciseResultReader()])
+    assert [case.id for case in source.plan.cases] == ["e0", "e1"]
+    assert [(record.case, record.verdict, record.failure.message) for record in source.records() if record.failure] == [
+        ("e0", Verdict.INFRA, "the provider answered 401"),
+        ("e1", Verdict.INFRA, "the provider answered 401"),
+    ]
+
+
+def test_an_attempt_after_a_lost_round_keeps_its_round(tmp_path: Path) -> None:
+    plan = plan_of(agent(), cases=1, rounds=2)
+    failure = Failure(kind="budget", type="BudgetError", message="it was spent")
+    records = [
+        record_of(plan, 0, passed=False, attempt=Phase(seconds=1.0, failure=failure), scores=()),
+        record_of(plan, 1, passed=True),
+    ]
+    name, file = written(plan, records)
+    (tmp_path / name).write_text(json.dumps(file))
+    read = open_source(tmp_path / name, [ExerciseResultReader()]).records()
+    assert sorted((record.round, record.verdict) for record in read) == [(0, Verdict.BUDGET), (1, Verdict.PASS)]

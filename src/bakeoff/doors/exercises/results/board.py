@@ -16,7 +16,7 @@ from bakeoff._kernel.text import free_name
 from bakeoff.doors.exercises.results.model import ExerciseResult, ResultFile, added_costs, safe_name
 from bakeoff.doors.exercises.results.read import plan_of, records_of
 from bakeoff.doors.result_files import HiddenTests, seconds_of
-from bakeoff.plan import Case, Origin
+from bakeoff.plan import Origin
 from bakeoff.record import Record
 from bakeoff.report.blocks import (
     Column,
@@ -33,6 +33,7 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, visible
 from bakeoff.report.leaderboard import Entry, rank_sources
+from bakeoff.report.leaderboard_report import unfinished_notes, unranked_sentence
 from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
 from bakeoff.report.scores import SHARE_COLUMNS, interval_datum, score_plots
 from bakeoff.stats.ranking import Standing
@@ -90,6 +91,12 @@ class Ranked:
         return self.result.bakeoff.hidden_tests if self.result.bakeoff else None
 
     @property
+    def planned(self) -> int:
+        """Return the number of exercises that the agent was to try."""
+        rounds = self.result.bakeoff.rounds if self.result.bakeoff else 1
+        return max(self.entry.summary.cases, self.entry.summary.planned // rounds)
+
+    @property
     def seconds(self) -> float:
         """Return the mean time of an attempt; 0 if no time is known."""
         return self.entry.summary.seconds or self.result.summary.avg_duration / 1000
@@ -118,7 +125,7 @@ def rank_agents(files: Iterable[AgentResult]) -> tuple[Ranked, ...]:
         Ranked(
             tried[entry.path],
             entry,
-            tuple(other.standing.subject for other in peers if _tied(entry.standing, other.standing)),
+            tuple(other.standing.subject for other in peers if _tied(entry, other)),
         )
         for number in range(1, len(board.boards) + 1)
         for peers in [board.on_board(number)]
@@ -131,9 +138,11 @@ def _by_exercises(board: Sequence[Ranked]) -> list[list[Ranked]]:
     return [list(group) for _, group in groupby(board, key=lambda one: one.entry.board)]
 
 
-def _tied(one: Standing, other: Standing) -> bool:
-    shared = not set(one.groups).isdisjoint(other.groups)
-    return one.subject != other.subject and (shared or one.undefined or other.undefined)
+def _tied(one: Entry, other: Entry) -> bool:
+    if one is other or not (one.ranked and other.ranked):
+        return False
+    shared = not set(one.standing.groups).isdisjoint(other.standing.groups)
+    return shared or one.standing.undefined or other.standing.undefined
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +177,6 @@ def _reader(key: str, file: AgentResult) -> _OneSubject:
             return _OneSubject(described, partial(_records_of_subject, folder, added.subject, key))
     plan = plan_of(file.result, key)
     plan = plan.with_changes(subjects=(plan.subjects[0].model_copy(update={"name": key}),))
-    if added is not None:  # exercises that were not run or were lost belong to the plan
-        known = {case.id for case in plan.cases}
-        missing = dict.fromkeys((*added.not_run, *(lost.exercise for lost in added.lost)))
-        cases = tuple(Case(id=name, prompt="") for name in missing if name not in known)
-        plan = plan.with_changes(cases=plan.cases + cases, rounds=max(plan.rounds, added.rounds))
     described = Description(name=file.path.name, plan=plan, content_known=False)
     return _OneSubject(described, partial(records_of, file.result, plan))
 
@@ -224,7 +228,8 @@ def _entry(one: Ranked) -> dict[str, Any]:
     about, summary, interval = one.result.metadata, one.result.summary, one.standing.interval
     return {
         "board": one.entry.board,
-        "rank": one.standing.best,
+        "rank": one.standing.best if one.entry.ranked else None,
+        "complete": one.entry.whole,
         "tied": bool(one.tied_with),
         "tiedWith": list(one.tied_with),
         "agent": about.agent,
@@ -263,7 +268,7 @@ def _numbered(section: Section | None, agents: Sequence[Ranked], number: int) ->
     """Name the exercises in the title of a section, where there are several boards."""
     if section is None:
         return None
-    count = agents[0].entry.summary.cases
+    count = agents[0].planned
     origin = visible(agents[0].result_origin, 60)
     of = f" of {origin}" if origin else ""
     title = f"{section.title}: {count:,} exercise{'s' * (count != 1)}{of} (board {number})"
@@ -273,11 +278,11 @@ def _numbered(section: Section | None, agents: Sequence[Ranked], number: int) ->
 def _headline(board: Sequence[Ranked]) -> str:
     if len(boards := _by_exercises(board)) > 1:
         return f"{len(boards):,} rankings, one for each set of exercises: scores on different ones are not comparable."
-    first = [one for one in board if one.standing.best == 1]
+    first = [one for one in board if one.standing.best == 1 and one.entry.ranked]
     names = _named([one.key for one in first])
-    if len(first) == 1:
-        return f"First: {names} with {first[0].result.summary.success_rate:.1f} %."
-    return f"{len(first):,} agents may be first: {names}."
+    rate = f"First: {names} with {first[0].result.summary.success_rate:.1f} %."
+    best = rate if len(first) == 1 else f"{len(first):,} agents may be first: {names}."
+    return " ".join(filter(None, (best, unranked_sentence([one.entry for one in board]))))
 
 
 def _named(keys: Sequence[str]) -> str:
@@ -305,6 +310,7 @@ def _ranking(board: Sequence[Ranked]) -> Section:
         "A rank is one more than the number of agents that are better; = marks agents that cannot be told apart from "
         "another, case by case, with p-values adjusted by Holm's method.",
         "An exercise is solved if every attempt at it was. The time is the mean of an attempt, the cost that of all.",
+        *unfinished_notes([one.entry for one in board]),
     )
     rows = tuple(_row(one, split=split) for one in board)
     return Section("ranking", "Ranking", (Table(titles, rows, "Agents, best first", notes),))
@@ -313,10 +319,11 @@ def _ranking(board: Sequence[Ranked]) -> Section:
 def _row(one: Ranked, *, split: bool) -> tuple[Value, ...]:
     about, summary = one.result.metadata, one.result.summary
     rate, seconds = summary.success_rate, one.seconds
-    rank = one.standing.best
+    rank = one.standing.best if one.entry.ranked else None
+    planned = "" if one.entry.whole else f" of {one.planned:,}"
     return (
         Datum(
-            f"={rank}" if one.tied_with else str(rank),
+            UNKNOWN if rank is None else f"={rank}" if one.tied_with else str(rank),
             sort=rank,
             note=f"cannot be told apart from {_named(one.tied_with)}" if one.tied_with else "",
         ),
@@ -326,7 +333,7 @@ def _row(one: Ranked, *, split: bool) -> tuple[Value, ...]:
         Quote(about.provider),
         Datum(f"{rate:.1f} %", sort=rate, tone="strong"),
         interval_datum(min(1.0, rate / 100), one.standing.interval),
-        Datum(f"{summary.success_count:,}/{summary.total_count:,}", sort=summary.success_count),
+        Datum(f"{summary.success_count:,}/{summary.total_count:,}{planned}", sort=summary.success_count),
         *(_split_cells(one) if split else ()),
         Datum(duration(seconds) if seconds else UNKNOWN, sort=seconds or None),
         Datum(_cost_text(one), sort=one.cost),

@@ -4,19 +4,21 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
 from bakeoff.doors.exercises.agents import CONTROLS
-from bakeoff.doors.exercises.results.model import Attempt, ExerciseResult, ResultFile
+from bakeoff.doors.exercises.results.model import Attempt, ExerciseResult, LostTrial, ResultFile
 from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
 from bakeoff.doors.result_files import LARGEST_FILE, RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import ORIGIN, Case, Origin, Plan, ScorerSpec, SubjectSpec, Trial
-from bakeoff.record import Phase, Record, Score, Transcript, Usage
+from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage, Verdict
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Circumstances, Description
 
 DOOR = "exercises"
+_KINDS: dict[Verdict, Literal["budget", "grader"]] = {Verdict.BUDGET: "budget", Verdict.GRADER: "grader"}
 _HEAD = 8192
 _BEGINNING = re.compile(rb'\s*\{\s*"metadata"\s*:\s*\{[^{}]*"agent"\s*:')
 
@@ -82,7 +84,7 @@ def subject_name(result: ResultFile) -> str:
 
 
 def plan_of(result: ResultFile, name: str) -> Plan:
-    """Return the plan of a file: its exercises, and its one agent."""
+    """Return the plan of a file: its exercises, also those that were lost or not run, and its one agent."""
     about = result.metadata
     control = about.agent.partition(":")[0] if result.bakeoff and result.bakeoff.control else ""
     kind = RECORDED if not control else control if control in CONTROLS else "cheat"
@@ -91,13 +93,20 @@ def plan_of(result: ResultFile, name: str) -> Plan:
     origin = added.model_dump(include=set(Origin.model_fields), exclude_defaults=True) if added else {}
     return Plan(
         name=name if name.isprintable() and name.strip() else "result",
-        cases=tuple(Case(id=each.exercise, prompt="") for each in _exercises(result, name)),
+        cases=tuple(Case(id=exercise, prompt="") for exercise in _planned(result, name)),
         subjects=(SubjectSpec(kind=kind, name=subject_name(result), options=options),),
         scorers=(ScorerSpec(kind=EXERCISE),),
-        rounds=max([1, *(len(each.attempts or ()) for each in result.results)]),
+        rounds=max([added.rounds if added else 1, *(len(each.attempts or ()) for each in result.results)]),
         door=DOOR,
         settings={ORIGIN: origin} if origin else {},
     )
+
+
+def _planned(result: ResultFile, name: str) -> tuple[str, ...]:
+    """Return the names of all exercises of a file's plan, each once."""
+    added = result.bakeoff
+    missing = (*added.not_run, *(lost.exercise for lost in added.lost)) if added else ()
+    return tuple(dict.fromkeys((*(each.exercise for each in _exercises(result, name)), *missing)))
 
 
 def _exercises(result: ResultFile, name: str) -> tuple[ExerciseResult, ...]:
@@ -119,14 +128,34 @@ def _exercises(result: ResultFile, name: str) -> tuple[ExerciseResult, ...]:
 
 
 def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:
-    """Return one record for each exercise and round of the file."""
+    """Return one record for each exercise and round of the file, also for those that were lost."""
     stamp = result.metadata.timestamp
     began = seconds_of(stamp) if stamp else 0.0
+    subject = plan.subjects[0].name
+    lost = {(one.exercise, one.round - 1): one for one in (result.bakeoff.lost if result.bakeoff else ())}
     for each in _exercises(result, plan.name):
-        for round_, attempt in enumerate(each.attempts or (each,)):
-            trial = plan.find(each.exercise, plan.subjects[0].name, round_)
-            if trial is not None:
+        rounds = (round_ for round_ in range(plan.rounds) if (each.exercise, round_) not in lost)
+        for round_, attempt in zip(rounds, each.attempts or (each,), strict=False):
+            if (trial := plan.find(each.exercise, subject, round_)) is not None:
                 yield _record(trial, attempt, began, plan.threshold)
+    for (exercise, round_), one in lost.items():
+        if (trial := plan.find(exercise, subject, round_)) is not None:
+            yield _lost_record(trial, one, began, plan.threshold)
+
+
+def _lost_record(trial: Trial, lost: LostTrial, began: float, threshold: float | None) -> Record:
+    kind = _KINDS.get(lost.verdict, "infra")
+    failure = Failure(kind=kind, type=f"{kind.title()}Error", message=lost.reason)
+    return Record(
+        case=trial.case.id,
+        subject=trial.subject.name,
+        round=trial.round,
+        attempt_key=trial.attempt_key,
+        score_key=trial.score_key,
+        started=began,
+        threshold=threshold,
+        attempt=Phase(seconds=0.0, failure=failure),
+    )
 
 
 def _record(trial: Trial, attempt: Attempt, began: float, threshold: float | None) -> Record:
