@@ -7,14 +7,14 @@ import pytest
 
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Failure, Phase, Record, Usage
-from bakeoff.report.answer import answer
+from bakeoff.report.answer import answer, what_is_missing
 from bakeoff.report.by_tag import scores_by_tag, useful_tags
 from bakeoff.report.html.run_page import write_run_page
 from bakeoff.report.summary import Comparisons, RunTally, tallied
 from bakeoff.stats.decisions import PairDecision
 from bakeoff.stats.sequential import Decision
 
-from .runs import plan_of, record_of, write_run
+from .runs import lost, plan_of, record_of, write_run
 
 Scores = dict[str, Callable[[int], float]]
 
@@ -162,11 +162,26 @@ def lost_record(plan: Plan, place: int, message: str) -> Record:
 
 def test_what_is_missing_is_said_with_the_most_frequent_reason() -> None:
     plan = plan_of(6, ["a"])
-    lost = [lost_record(plan, 0, "gone."), lost_record(plan, 1, "gone."), lost_record(plan, 2, "busy")]
-    tally = tallied(plan, [*lost, record_of(plan.trial(3), 1.0), record_of(plan.trial(4), 1.0)])
+    failed = [lost_record(plan, 0, "gone."), lost_record(plan, 1, "gone."), lost_record(plan, 2, "busy")]
+    tally = tallied(plan, [*failed, record_of(plan.trial(3), 1.0), record_of(plan.trial(4), 1.0)])
     sentence = answer(tally.summary(), tally.cells)
     assert sentence.startswith("a scored 100.0 % (")
     assert sentence.endswith("4 of 6 trials have no score: 3 lost to infra (gone in 2 of them), 1 not run.")
+
+
+def test_losses_that_differ_by_more_than_chance_are_told() -> None:
+    plan = plan_of(10, ["a", "b"])
+
+    def missing(count: int) -> str:
+        unlucky = [trial.index for trial in plan.trials() if trial.subject.name == "a"][:count]
+        records = [lost(one, "infra") if one.index in unlucky else record_of(one) for one in plan.trials()]
+        return what_is_missing(tallied(plan, records).summary())
+
+    assert missing(7).endswith(
+        "Losses are more unequal than chance: a lost 7 of 10 trials (70.0 %), b 0 of 10 trials (0.0 %), "
+        "so that their scores are not of the same trials."
+    )
+    assert "unequal" not in missing(2)
 
 
 def test_lost_controls_are_not_missed_and_decide_nothing() -> None:

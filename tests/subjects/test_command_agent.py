@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from bakeoff.sandbox.workspaces import open_workspace
 from bakeoff.storage.redaction import Redactor
 from bakeoff.subjects.agent_login import login_secrets
 from bakeoff.subjects.agent_program import last_words
-from bakeoff.subjects.agent_run import agent_run_in, patch_in
-from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent
+from bakeoff.subjects.agent_run import agent_run_in, patch_in, stderr_in
+from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
 
 TOKEN = "oat01-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
 FILES = {"double.py": "def double(n): ...\n", "double_test.py": "def test_one(): ...\n"}
@@ -77,8 +78,32 @@ def tool(tmp_path: Path) -> Callable[[str, str], Path]:
 
 @pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
 async def test_an_agent_that_ends_as_if_it_were_not_there_has_failed(sandbox_kind: str) -> None:
-    run = agent_run_in(await attempted(agent_of("sh", "-c", "exit 127"), sandbox_kind))
+    agent = agent_of("sh", "-c", 'test "$1" != hard || exit 127', "sh", "{instructions}")
+    assert agent_run_in(await attempted(agent, sandbox_kind, "easy")).exit_code == 0
+    run = agent_run_in(await attempted(agent, sandbox_kind, "hard"))
     assert (run.exit_code, run.stop) == (127, "exited")
+
+
+async def test_an_unmetered_agent_that_never_worked_is_nobodys_failure_and_quoted() -> None:
+    agent = agent_of("sh", "-c", "echo 'No auth type is selected' >&2; echo log > agent.log; exit 3")
+    agent = replace(agent, files={"c": TaskFiles(answer=("*.py",))})
+    with pytest.raises(
+        InfraError, match=r"`sh` changed nothing, and ended with exit code 3: No auth type is"
+    ) as raised:
+        await attempted(agent)
+    assert raised.value.permanent
+    assert raised.value.transcript is not None
+    assert "No auth type" in stderr_in(raised.value.transcript)
+
+
+@pytest.mark.parametrize("work", ["true", "echo 'x = 1' > double.py; exit 1"])
+async def test_an_agent_that_has_worked_cannot_leave_out_what_it_does_not_solve(work: str) -> None:
+    gives_up = "echo 'not logged in' >&2; exit 1"
+    agent = agent_of("sh", "-c", f'if [ "$1" = hard ]; then {gives_up}; else {work}; fi', "sh", "{instructions}")
+    with pytest.raises(InfraError, match="not logged in"):  # nothing is known of it yet
+        await attempted(agent, prompt="hard")
+    await attempted(agent, prompt="easy")
+    assert agent_run_in(await attempted(agent, prompt="hard")).exit_code == 1
 
 
 @pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])

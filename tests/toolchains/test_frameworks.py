@@ -127,8 +127,6 @@ async def test_a_browser_that_does_not_start_is_no_fault_of_the_answer(
     broken = OpenBrowser(sandbox, node_toolchain, "react", "/bin/false")
     with pytest.raises(InfraError, match="/bin/false does not start in the"):
         await broken.run(files, tests=[suite.test_file], seconds=SECONDS)
-    claims = {**files, suite.component_file: "throw new Error('browserType.launch: no browser');\n"}
     async with BrowserToolchain(lambda: sandbox, framework="react").open() as browser:
-        run = await browser.run(claims, tests=[suite.test_file], seconds=SECONDS)
-    assert "browserType.launch" in str(run.error), run
-    assert not run.ok
+        assert browser.chromium != broken.chromium
+        await browser.check_browser()  # does not raise: what an answer says of the browser is not believed

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
+from math import comb
 
 from bakeoff.record import Verdict
 from bakeoff.report.calibrated_pairs import calibrated_pairs
@@ -11,6 +12,7 @@ from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import compare
 from bakeoff.stats.decisions import PairDecision
+from bakeoff.stats.gates import Losses, are_unequal
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import Decision
@@ -19,6 +21,7 @@ _NAME = 60
 _MOST_NAMED = 4
 _MOST_CELLS = 200_000  # comparing more would hold up a page
 _REASON = 160  # characters
+_UNPAID = (Verdict.INFRA, Verdict.GRADER)  # losses that a subject might bring about
 _SAME_COST = 1.05  # a ratio that is not worth a word
 
 CellsOf = Callable[[str], Mapping[str, Cell]]
@@ -51,7 +54,22 @@ def what_is_missing(summary: Summary) -> str:
     parts += [f"{not_run:,} not run"] if not_run else []
     planned = sum(one.planned for one in subjects)
     verb = "has" if planned == 1 else "have"
-    return f"{without:,} of {count_of(planned, 'trial')} {verb} no score: {', '.join(parts)}."
+    missing = f"{without:,} of {count_of(planned, 'trial')} {verb} no score: {', '.join(parts)}."
+    return " ".join(filter(None, (missing, _unequal_losses(subjects))))
+
+
+def _unequal_losses(subjects: Sequence[SubjectSummary]) -> str:
+    """Name the subjects that lost the most and the least where chance does not explain it: one may cause its losses."""
+    found = [(Losses(one.finished, sum(one.lost.get(kind, 0) for kind in _UNPAID)), one) for one in subjects]
+    if len(found) < 2:
+        return ""
+    (least, few), (most, many) = (pick(found, key=lambda pair: pair[0].share) for pick in (min, max))
+    if not least.trials or not are_unequal(least, most, alpha=ALPHA / comb(len(found), 2)):
+        return ""
+    return (
+        f"Losses are more unequal than chance: {_name(many)} lost {most}, {_name(few)} {least}, "
+        "so that their scores are not of the same trials."
+    )
 
 
 def _reason(verdict: Verdict, count: int, reasons: Mapping[tuple[Verdict, str], int]) -> str:

@@ -175,7 +175,7 @@ def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
         if arm.share > MOST_LOST:
             limit = f"more than {100 * MOST_LOST:g} %"
             return f"refused: the {name} lost {arm} to {arm.to}, {limit}: resume the run first"
-    if abs(baseline.share - candidate.share) > MOST_UNEQUAL and _loss_test(baseline, candidate) < 0.05:
+    if are_unequal(baseline, candidate):
         return (
             f"refused: the baseline lost {baseline} to {baseline.to}, the candidate {candidate} to {candidate.to}, "
             "more unequal than chance: resume both runs first"
@@ -193,10 +193,13 @@ def nothing_shown(comparison: Comparison) -> str:
     return f"no regression shown (could have missed up to {100 * could_miss(comparison):.1f} points)"
 
 
-def _loss_test(baseline: Losses, candidate: Losses) -> float:
+def are_unequal(one: Losses, other: Losses, *, alpha: float = 0.05) -> bool:
+    """Tell whether two arms lost shares that differ by more than 1 point and by more than chance."""
+    if abs(one.share - other.share) <= MOST_UNEQUAL:
+        return False
     from scipy.stats import fisher_exact
 
-    return float(fisher_exact([[arm.lost, arm.trials - arm.lost] for arm in (baseline, candidate)]).pvalue)
+    return float(fisher_exact([[arm.lost, arm.trials - arm.lost] for arm in (one, other)]).pvalue) < alpha
 
 
 def _verdict(comparison: Comparison, chance: float, margin: float | None) -> GateVerdict:

@@ -65,6 +65,13 @@ class TaskFiles:
     answer: tuple[str, ...] = ()  # patterns of the files that are tested before another try
 
 
+@dataclass(slots=True)
+class _Evidence:
+    """What the trials of one subject have shown so far."""
+
+    at_work: bool = False  # it ended well, or changed an answer
+
+
 class CliAgentOptions(FrozenModel):
     definition: dict[str, Any]
     provider: str
@@ -92,6 +99,7 @@ class CommandAgent:
     only_recordings: bool = False
     sandbox: Callable[[], Sandbox] | None = field(default=None, repr=False)  # where trials will run, if known
     limited: bool = False  # the run has a budget, so usage must be counted
+    evidence: _Evidence = field(default_factory=_Evidence, repr=False, compare=False)
 
     @classmethod
     def from_spec(
@@ -354,14 +362,22 @@ class CommandAgent:
             )
 
     async def _check_unmetered(self, run: AgentRun, task: Task, workspace: SandboxedWorkspace) -> None:
-        """Raise if an agent did nothing and cannot even print its version: nobody sees what an unmetered one asks."""
+        """Raise if an agent did nothing and has never worked in this run: nobody sees what an unmetered one asks.
+
+        An agent that lacks a login fails everywhere. One that has worked before and now gives up has failed, so that no
+        agent can leave out what it cannot solve.
+        """
         if not self._did_nothing(run, task):
+            self.evidence.at_work |= run.stop == "exited"
             return
         problem = (await try_to_start(self.definition, workspace.sandbox)).problem
-        if problem is not None:
-            error = InfraError(f"`{self.definition.command[0]}`: {problem}", permanent=True)
-            error.transcript = with_run(Transcript(output=run.stdout, metadata={"metered": False}), run)
-            raise error
+        if problem is None and self.evidence.at_work:
+            return
+        words = f": {run.last_words}" if run.last_words else ""
+        why = f": {problem}" if problem else f" changed nothing, and ended with exit code {run.exit_code}{words}"
+        error = InfraError(f"`{self.definition.command[0]}`{why}", permanent=True)
+        error.transcript = with_run(Transcript(output=run.stdout, metadata={"metered": False}), run)
+        raise error
 
     def _did_nothing(self, run: AgentRun, task: Task) -> bool:
         """Tell whether an agent failed without a change to an answer. Many leave logs even if they never start."""

@@ -105,10 +105,10 @@ class OpenBrowser:
             done = await self.sandbox.run(command)
         run = stopped_by_limit(done) if done.stop != "exited" else read_last_line(done)
         if not run.tests and _NOT_LAUNCHED in (run.error or ""):
-            await self._check_browser()
+            await self.check_browser()
         return run
 
-    async def _check_browser(self) -> None:
+    async def check_browser(self) -> None:
         """Raise `InfraError` if the browser itself does not start, since a component can also throw what a run says."""
         argv = (self.chromium, *_ALONE, "--dump-dom", "about:blank")
         async with open_place() as place:
