@@ -131,6 +131,33 @@ async def test_a_page_instead_of_an_answer_is_asked_for_again_only_a_few_times(p
     assert len(provider.received) == 3
 
 
+@pytest.mark.parametrize("body", [b"", b'{"choices": [{"mess'])
+async def test_a_body_that_is_no_json_is_asked_for_again_only_a_few_times(
+    provider: Loopback, ask: Ask, body: bytes
+) -> None:
+    provider.plan = lambda _: Act(body=body)
+    record = await ask(run={"retries": 2})
+    assert record.verdict is Verdict.INFRA
+    assert len(provider.received) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"error": {"message": "upstream broke", "code": 502}}, "upstream broke (code 502): an answer without choices"),
+        ({"error": "no credit"}, "no credit: an answer without choices"),
+        ({"id": "x1", "choices": []}, 'an answer without choices: {"id": "x1"}'),
+    ],
+)
+async def test_the_providers_own_error_inside_of_a_success_comes_first(
+    provider: Loopback, ask: Ask, body: dict[str, Any], said: str
+) -> None:
+    provider.plan = lambda _: Act(body=body)
+    record = await ask()
+    assert record.failure is not None
+    assert record.failure.message.startswith(f"loopback:tiny: {said}")
+
+
 async def test_an_exhausted_quota_is_not_waited_for(provider: Loopback, ask: Ask) -> None:
     provider.plan = lambda _: failure(429, "pay first", code="insufficient_quota")
     record = await ask(run={"retries": 3})

@@ -52,6 +52,7 @@ _MAY_PASS = (ai.ModelRateLimitError, ai.ModelUnavailableError, ai.ModelServerErr
 _OVERLOADED = (ai.ModelRateLimitError, ai.ModelOverloadedError)
 _REFUSED = (401, 403)  # the key is wrong, or may not use the model
 _MOST_UNREADABLE = 3  # answers to one request that cannot be read, such as HTML: each may cost money
+_UNDECODED = (json.JSONDecodeError, UnicodeDecodeError)
 _MAY_PASS_STATUS = (408, 409, 425)  # timed out waiting for us, conflict, too early
 # llama.cpp, LM Studio and Ollama have no error code for this.
 _TOO_LONG = re.compile(r"context (size|length|window)|exceed_context_size|(prompt|input) is too long", re.IGNORECASE)
@@ -295,7 +296,8 @@ def trial_error(error: ai.AgentRunError | ai.UserError, model: str) -> TrialErro
         return ProviderBusy(message, retry_after=retry_after, overloaded=isinstance(error, _OVERLOADED))
     if isinstance(error, ai.ModelHTTPError) and error.status_code < 500 and error.status_code not in _MAY_PASS_STATUS:
         return InfraError(message, permanent=True)
-    if isinstance(error, ai.UnexpectedModelBehavior):
+    # An SDK that cannot decode a complete body, such as an empty one, raises the exception of JSON behind this one.
+    if isinstance(error, ai.UnexpectedModelBehavior) or isinstance(error.__cause__, _UNDECODED):
         return ProviderBusy(message, most_tries=_MOST_UNREADABLE)
     return ProviderBusy(message)
 

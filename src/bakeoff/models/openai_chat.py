@@ -1,5 +1,6 @@
 """OpenAI's chat API as other servers speak it, with missing or wrong token counts tolerated."""
 
+import json
 from typing import Any
 
 from openai.types import CompletionUsage, chat
@@ -29,11 +30,21 @@ class ChatModel(OpenAIChatModel):
 
     def _validate_completion(self, response: chat.ChatCompletion) -> Any:
         if not response.choices:
-            raise UnexpectedModelBehavior(
-                f"an answer without choices: {response.model_dump_json(warnings=False)[:500]}"
-            )
+            raise UnexpectedModelBehavior(_without_choices(response))
         response.usage = _valid_usage(response.usage)
         return super()._validate_completion(response)
+
+
+def _without_choices(response: chat.ChatCompletion) -> str:
+    """Say what the provider sent instead of an answer: its own error first, and nothing that is empty."""
+    sent = response.model_dump(mode="json", exclude_none=True, warnings=False)
+    error = sent.pop("error", None)
+    found = error.get("message") if isinstance(error, dict) else error
+    code = error.get("code") if isinstance(error, dict) else None
+    said = f"{found} (code {code})" if found and code is not None else found
+    rest = {name: value for name, value in sent.items() if value}
+    what = f"an answer without choices{f': {json.dumps(rest)[:500]}' if rest else ''}"
+    return f"{str(said)[:500]}: {what}" if said else what
 
 
 def _valid_usage(usage: CompletionUsage | None) -> CompletionUsage | None:
