@@ -40,3 +40,13 @@ def test_a_control_can_be_stopped_before_a_run_knows_it() -> None:
     control = RunControl()
     control.stop()
     assert control.stopped
+
+
+async def test_a_stopped_trial_leaves_the_reason_of_its_last_wait() -> None:
+    control = RunControl()
+    control.in_flight |= {1: ("a", "case"), 2: ("b", "case"), 3: ("c", "case")}
+    await control.wait(1, Delay("refused", 0.0, 900))
+    await control.wait(2, Delay("busy", 0.0, 900))
+    del control.in_flight[2]  # this one has ended
+    control.stop()
+    assert control.cut_off == {"a": "refused"}

@@ -154,6 +154,11 @@ class DelayNotes:
             self._refused.add(subject)
             self._print(subject, f"{visible(subjects[subject], _REASON)}; no further trial of it is started")
 
+    def cut_off(self, subjects: Mapping[str, str]) -> None:
+        """Print why trials that were stopped had to wait before."""
+        for subject, reason in subjects.items():
+            self._print(subject, f"{visible(reason, _REASON)}; its trials were stopped without a result")
+
     def _print(self, subject: str, text: str) -> None:
         name = "" if text.startswith(subject) else f"{visible(subject, _NAME)}: "
         self._console.print(f"{name}{text}", markup=False, highlight=False)

@@ -223,6 +223,7 @@ async def watch(checked: CheckedPlan, options: RunOptions, console: Console) -> 
                     console.print(line, markup=False, highlight=False)
                 update()
                 notes.refused(control.refused)
+    notes.cut_off(control.cut_off)
     if control.sandbox:
         console.print(f"commands ran in the {control.sandbox} sandbox")
     return control.draining
@@ -248,11 +249,13 @@ def _ctrl_c(control: RunControl, console: Console) -> Iterator[None]:
         pressed += 1
         if pressed > 2:
             os._exit(INTERRUPTED)  # every trial that was reported finished is on disk
-        loop.call_soon_threadsafe(interrupt, number)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(interrupt, number)
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if not pressed:  # otherwise a second one must not end the process before it has said what happened
+            for number, handler in before.items():
+                signal.signal(number, handler)

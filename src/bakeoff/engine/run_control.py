@@ -22,6 +22,7 @@ class RunControl:
         sandbox: the name of the sandbox that commands run in; None where the plan needs none.
         in_flight: subject and case of each running trial, by the trial's index in the plan.
         delays: what running trials are waiting for now, by the trial's index in the plan.
+        cut_off: subjects of trials that were cancelled after they had to wait, and the reason of the last wait.
         on_delay: called with the subject of a trial when it begins to wait.
         refused: subjects whose provider refuses every call, and the reason; none of their trials is started.
         decisions: the comparisons so far, of a run that ends when they are decided; None for other runs.
@@ -34,11 +35,13 @@ class RunControl:
         self.sandbox: str | None = None
         self.in_flight: dict[int, tuple[str, str]] = {}
         self.delays: dict[int, Delay] = {}
+        self.cut_off: dict[str, str] = {}
         self.on_delay: Callable[[str, Delay], object] | None = None
         self.refused: dict[str, str] = {}
         self.decisions: PairDecisions | None = None
         self._changed = asyncio.Event()
         self._cancel: Callable[[], object] | None = None
+        self._last_waits: dict[int, str] = {}  # by the trial's index in the plan
 
     def on_stop(self, cancel: Callable[[], object]) -> None:
         """Register the callback that cancels the trials in flight. It is called at once if `stop` was called before."""
@@ -55,6 +58,8 @@ class RunControl:
         """Start no further trials, and cancel those in flight."""
         self.stopped = True
         self.drain()
+        waited = {trial: reason for trial, reason in self._last_waits.items() if trial in self.in_flight}
+        self.cut_off.update({self.in_flight[trial][0]: reason for trial, reason in waited.items()})
         if self._cancel:
             self._cancel()
 
@@ -69,6 +74,7 @@ class RunControl:
         if the wait was cut short.
         """
         self.delays[trial] = delay
+        self._last_waits[trial] = delay.reason
         if self.on_delay is not None and trial in self.in_flight:
             self.on_delay(self.in_flight[trial][0], delay)
         try:
