@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bakeoff._kernel.clock import Clock
 from bakeoff.errors import InfraError
-from bakeoff.protocols import Command, Place, Task
+from bakeoff.plan import Limits
+from bakeoff.protocols import Command, Place, Stop, Task
 from bakeoff.sandbox.untrusted_files import open_folder, write_below
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.subjects.agent_program import last_words
@@ -91,6 +92,7 @@ async def carry_out(
     return AgentRun(
         exit_code=done.exit_code,
         stop=done.stop,
+        exceeded=_exceeded(done.stop, workspace.limits),
         seconds=round(own_seconds, 3),
         limit=limit,
         stdout=stdout,
@@ -101,6 +103,16 @@ async def carry_out(
         refused={name: after.refused[name] for name in changes.refused[:50]},
         patch=changes.patch,
     )
+
+
+def _exceeded(stop: Stop, limits: Limits) -> str:
+    """Say which limit ended a command."""
+    words: dict[Stop, str] = {
+        "disk": f"it wrote more than {limits.disk_mb:,} MB to disk (the limit on workspace, HOME and TMPDIR together)",
+        "output": f"it printed more than {limits.output_kb:,} kB (the limit on stdout and on stderr)",
+        "memory": f"it used more than {limits.memory_mb:,} MB of memory (the limit)",
+    }
+    return words.get(stop, "")
 
 
 @asynccontextmanager

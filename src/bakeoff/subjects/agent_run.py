@@ -21,6 +21,7 @@ class AgentRun(FrozenModel):
 
     exit_code: int = 0
     stop: str = "exited"
+    exceeded: str = ""  # the limit that it was ended at, in words; "" where it was ended by none, or by its time
     seconds: float = 0.0
     limit: float = 0.0
     tries: int = 1  # that were used

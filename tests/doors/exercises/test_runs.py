@@ -73,6 +73,14 @@ async def test_an_agent_that_fails_is_tested_all_the_same(track: Path) -> None:
     found = outcome(record)
     assert (found["agentSuccess"], found["testSuccess"], found["overallSuccess"]) == (False, True, False)
     assert "exit code 3" in found["agentError"]
+    assert found["failureClass"] == "agent error"
+
+
+async def test_an_agent_that_prints_too_much_is_told_the_limit(track: Path) -> None:
+    found = outcome(await tried(track, f"{SOLVE}yes spam"))
+    assert (found["failureClass"], found["testSuccess"]) == ("agent error", True)
+    assert "it printed more than " in found["agentError"]
+    assert " kB (the limit on stdout and on stderr)" in found["agentError"]
 
 
 async def test_an_agent_that_takes_too_long_has_its_work_tested_and_scores_nothing(track: Path) -> None:

@@ -22,7 +22,7 @@ EXERCISE = "exercise"
 FAILURE_CLASS = "failure_class"
 """Key in a score's metadata that names the class of a failure, for reports that count them."""
 
-FailureClass = Literal["no change", "wrong", "partial", "timeout", "infra", "cheated"]
+FailureClass = Literal["no change", "wrong", "partial", "agent error", "timeout", "infra", "cheated"]
 
 _MESSAGE = 2000  # characters of an error that are kept
 _FAILURES = 100  # tests that are named
@@ -146,6 +146,8 @@ def _failure_class(outcome: Outcome, agent: AgentRun, *, cheated: bool, unchange
         return "timeout"
     if cheated:
         return "cheated"
+    if outcome.test_success:  # the answer is right, and only the agent's end is not
+        return "agent error"
     if unchanged:
         return "no change"
     return "partial" if outcome.tests_passed else "wrong"
@@ -155,7 +157,7 @@ def _agent_error(agent: AgentRun) -> str | None:
     if agent.stop == "timeout":
         return f"the agent was not finished after {agent.limit:g} s"
     if agent.stop != "exited":
-        return f"the agent was ended: {agent.stop}"
+        return f"the agent was ended: {agent.exceeded or agent.stop}"
     if agent.exit_code == 0:
         return None
     return f"the agent ended with exit code {agent.exit_code}{f': {agent.last_words}' if agent.last_words else ''}"
