@@ -3,14 +3,16 @@
 Every subject runs without, which is the arm `none`, and with each treatment. The report compares them in pairs.
 """
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.plan import SubjectSpec
-from bakeoff.subjects.folder_changes import read_matching, read_tree
+from bakeoff.subjects.folder_changes import MOST_BYTES, MOST_FILES, PASSED_OVER, read_matching, read_tree
 
 NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")
@@ -48,6 +50,7 @@ def _files(text: str, place: Path, *, single: bool) -> dict[str, str]:
     if single and place.is_file():
         tree = read_matching(place.parent, [place.name])
     elif place.is_dir():
+        _check_size(text, place)
         tree = read_tree(place)
     else:
         raise UsageError(f"--with {text!r:.200}: {str(place)!r} is not a folder{' or a file' if single else ''}")
@@ -55,8 +58,28 @@ def _files(text: str, place: Path, *, single: bool) -> dict[str, str]:
     if refused:
         raise UsageError(f"--with {text!r:.200}: {refused[0]}; use plain text files")
     if not any(content.strip() for content in tree.files.values()):
-        raise UsageError(f"--with {text!r:.200}: {str(place)!r} has no file with a text")
+        skipped = ", ".join(sorted(tree.passed_over))
+        besides = (
+            f" besides {skipped}, which {'is' if len(tree.passed_over) == 1 else 'are'} skipped" if skipped else ""
+        )
+        raise UsageError(f"--with {text!r:.200}: {str(place)!r} has no file with a text{besides}")
     return dict(sorted(tree.files.items()))
+
+
+def _check_size(text: str, place: Path) -> None:
+    """Refuse a folder that is too large, such as `/`, as soon as that is known."""
+    entries, size = 0, 0
+    for folder, folders, files in os.walk(place):
+        folders[:] = [name for name in folders if name not in PASSED_OVER]
+        entries += len(folders) + len(files)
+        for name in files[: MOST_FILES + 1]:
+            with suppress(OSError):
+                size += (Path(folder) / name).lstat().st_size
+        if entries > MOST_FILES or size > MOST_BYTES:
+            raise UsageError(
+                f"--with {text!r:.200}: {str(place)!r} holds more than {MOST_FILES:,} files and folders, or more than "
+                f"{MOST_BYTES // 1024**2} MB: name a folder that has only the files of the treatment"
+            )
 
 
 def crossed(

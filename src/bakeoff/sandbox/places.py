@@ -248,12 +248,16 @@ def one_command_at_a_time(place: Place) -> Iterator[None]:
         os.close(descriptor)
 
 
-def put_files(place: Place, files: Mapping[str, bytes]) -> None:
-    """Write files into the work folder that the subject may change, even after the subject had access to it."""
+def put_files(place: Place, files: Mapping[str, bytes], *, runnable_scripts: bool = False) -> None:
+    """Write files into the work folder that the subject may change, even after the subject had access to it.
+
+    With `runnable_scripts`, files that begin with `#!` can be executed.
+    """
     with open_folder(place.work) as work:
         for name, content in files.items():
             path = str(PurePosixPath(name))
-            problem = path_problem(path) or write_below(work, path, content, 0o644, place.uid)
+            mode = 0o755 if runnable_scripts and content.startswith(b"#!") else 0o644
+            problem = path_problem(path) or write_below(work, path, content, mode, place.uid)
             if problem:
                 raise InfraError(f"{name!r} cannot be put into the work folder: it {problem}")
 

@@ -28,8 +28,9 @@ class SandboxedWorkspace:
     def folder(self) -> Path:
         return self.place.work
 
-    def write(self, files: Mapping[str, str]) -> None:
-        put_files(self.place, {name: text.encode() for name, text in files.items()})
+    def write(self, files: Mapping[str, str], *, runnable_scripts: bool = False) -> None:
+        """Write texts into the workspace. With `runnable_scripts`, those that begin with `#!` can be executed."""
+        put_files(self.place, {name: text.encode() for name, text in files.items()}, runnable_scripts=runnable_scripts)
 
     async def run(
         self,

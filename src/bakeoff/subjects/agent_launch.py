@@ -156,7 +156,8 @@ def put_home(place: Place, files: Mapping[str, bytes]) -> None:
         return
     with open_folder(place.home) as home:
         for name, content in files.items():
-            if problem := write_below(home, name, content, 0o600, place.uid):
+            mode = 0o700 if content.startswith(b"#!") else 0o600
+            if problem := write_below(home, name, content, mode, place.uid):
                 raise InfraError(f"{name!r} cannot be put into the agent's HOME: it {problem}")
 
 

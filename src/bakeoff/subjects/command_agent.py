@@ -240,7 +240,7 @@ class CommandAgent:
         image = workspace.sandbox if isinstance(workspace.sandbox, DockerSandbox) else None
         version = await asyncio.to_thread(version_of, self.definition, image)
         brought = await self._bring_packages(task, workspace)
-        await asyncio.to_thread(workspace.write, self._treated_workspace)
+        await asyncio.to_thread(workspace.write, self._treated_workspace, runnable_scripts=True)
         upstream = self._upstream()
         if upstream is None:
 
@@ -362,19 +362,19 @@ class CommandAgent:
             )
 
     async def _check_unmetered(self, run: AgentRun, task: Task, workspace: SandboxedWorkspace) -> None:
-        """Raise if an agent did nothing and has never worked in this run: nobody sees what an unmetered one asks.
+        """Raise if an agent did nothing, says why, and has never worked in this run.
 
-        An agent that lacks a login fails everywhere. One that has worked before and now gives up has failed, so that no
-        agent can leave out what it cannot solve.
+        Nobody sees what an unmetered agent asks, but one that lacks a login fails everywhere. An agent that has worked
+        before and now gives up has failed, so that none can leave out what it cannot solve.
         """
         if not self._did_nothing(run, task):
             self.evidence.at_work |= run.stop == "exited"
             return
         problem = (await try_to_start(self.definition, workspace.sandbox)).problem
-        if problem is None and self.evidence.at_work:
+        if problem is None and (self.evidence.at_work or not run.last_words):
             return
-        words = f": {run.last_words}" if run.last_words else ""
-        why = f": {problem}" if problem else f" changed nothing, and ended with exit code {run.exit_code}{words}"
+        ended = f"changed nothing, and ended with exit code {run.exit_code}: {run.last_words}"
+        why = f": {problem}" if problem else f" {ended}"
         error = InfraError(f"`{self.definition.command[0]}`{why}", permanent=True)
         error.transcript = with_run(Transcript(output=run.stdout, metadata={"metered": False}), run)
         raise error

@@ -18,8 +18,8 @@ PASSED_OVER = frozenset(
 """Folders of version control and tools: their names are noted, their contents are never read."""
 
 _NO_FILE = ("is not there", "is a folder")  # reasons why a file no longer exists
-_MOST_FILES = 500
-_MOST_BYTES = 8 * 1024 * 1024
+MOST_FILES = 500
+MOST_BYTES = 8 * 1024 * 1024
 _LONGEST_PATCH = 200_000  # characters
 _LONGEST_DIFF = 50_000  # characters for one file
 
@@ -89,7 +89,7 @@ def _first_patterns(known: Collection[str]) -> list[str]:
 
 def read_matching(folder: Path, patterns: Iterable[str]) -> Tree:
     """Read the files of an untrusted folder that match a pattern, except those of version control and tools."""
-    taken = take(folder, patterns, max_bytes=_MOST_BYTES, max_files=_MOST_FILES)
+    taken = take(folder, patterns, max_bytes=MOST_BYTES, max_files=MOST_FILES)
     wanted = {name: data for name, data in taken.files.items() if not PASSED_OVER & set(name.split("/")[:-1])}
     return Tree(*Taken(wanted, taken.refused).texts())
 

@@ -116,6 +116,7 @@ def test_a_dry_run_shows_the_plan(agents: Bakeoff, tmp_path: Path) -> None:
     [
         (("run",), "no agent was named"),
         (("run", "--agent", "nobody"), "--agent 'nobody' is not known"),
+        (("run", "--agent", "cluade", "--agent", "oracle:x"), "--agent 'cluade' and --agent 'oracle:x' are not known"),
         (("run", "--agent", "cheat:magic"), "no attack 'magic'"),
         (("run", "--agent", "nop", "--exercise", "doubel"), "did you mean 'double'"),
         (("run", "--agent", "nop", "--exercise", "0"), "asks for none"),

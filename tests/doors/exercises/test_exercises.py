@@ -157,7 +157,10 @@ def test_an_empty_choice_is_none_and_not_all(tmp_path: Path, asked: str) -> None
 
 def test_a_number_of_any_length_is_a_number(tmp_path: Path) -> None:
     track = write_track(tmp_path / "t", pair=PAIR, double=DOUBLE)
-    assert len(find_exercises(track, ["9" * 5000]).exercises) == 2
+    many = find_exercises(track, ["9" * 5000])
+    assert len(many.exercises) == 2
+    assert many.warnings == ("--exercise 999999999 asks for more than there are: 2 can be used",)
+    assert not find_exercises(track, ["2"]).warnings
     assert len(find_exercises(track, ["0" * 5000 + "1"]).exercises) == 1
     with pytest.raises(UsageError, match="asks for none"):
         find_exercises(track, ["0" * 5000])

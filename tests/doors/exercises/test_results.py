@@ -9,7 +9,7 @@ import pytest
 from bakeoff.doors.exercises.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
 from bakeoff.doors.exercises.results.model import ResultFile
 from bakeoff.doors.exercises.results.read import ExerciseResultReader, parse_result
-from bakeoff.doors.exercises.results.write import result_files
+from bakeoff.doors.exercises.results.write import outdated_files, result_files
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage, Verdict
@@ -339,7 +339,7 @@ def test_a_file_in_which_everything_was_lost_is_read(tmp_path: Path) -> None:
     ]
     name, file = written(plan, lost)
     (tmp_path / name).write_text(json.dumps(file))
-    source = open_source(tmp_path / name, [ExerciseResultReader()])
+    source = open_source(tmp_path / name, (ExerciseResultReader(),))
     assert [case.id for case in source.plan.cases] == ["e0", "e1"]
     assert [(record.case, record.verdict, record.failure.message) for record in source.records() if record.failure] == [
         ("e0", Verdict.INFRA, "the provider answered 401"),
@@ -356,5 +356,20 @@ def test_an_attempt_after_a_lost_round_keeps_its_round(tmp_path: Path) -> None:
     ]
     name, file = written(plan, records)
     (tmp_path / name).write_text(json.dumps(file))
-    read = open_source(tmp_path / name, [ExerciseResultReader()]).records()
+    read = open_source(tmp_path / name, (ExerciseResultReader(),)).records()
     assert sorted((record.round, record.verdict) for record in read) == [(0, Verdict.BUDGET), (1, Verdict.PASS)]
+
+
+def test_the_older_file_of_a_resumed_run_is_outdated_and_no_other(tmp_path: Path) -> None:
+    plan = plan_of(agent(), cases=1)
+
+    def write(run: str, started: float) -> tuple[str, ResultFile]:
+        [(name, file)] = result_files(plan, [record_of(plan, 0, passed=True, started=started)], run)
+        (tmp_path / name).write_bytes(file.to_json())
+        return name, file
+
+    older, _ = write("a-run", 1_800_000_000.0)
+    write("another-run", 1_800_000_100.0)
+    (tmp_path / f"{older.partition('2027')[0]}broken.json").write_text("{")
+    latest = dict([write("a-run", 1_800_000_200.0)])
+    assert [path.name for path in outdated_files(tmp_path, latest)] == [older]

@@ -1,6 +1,7 @@
 """Treatments: files that are laid over the workspace as a factor, whether they help, hurt, and are opened."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,17 @@ async def test_nothing_is_said_of_opened_files_where_showing_changes_reads_them(
     assert (effect.opened, effect.watched) == (None, 0)
 
 
+async def test_scripts_of_a_treatment_can_be_run(track: Path, tmp_path: Path) -> None:
+    asked = agent_file(tmp_path, "runner", f'[ ! -x "$HOME/plain" ] && ./tools/go && "$HOME/go" || exit 3\n{SOLVE}')
+    script = "#!/bin/sh\ntrue\n"
+    tools = write_files(tmp_path / "tools", {"tools/go": script, "home/go": script, "home/plain": "true\n"})
+    plan = planned(track, "runner", agent_files=[asked], treatments=[f"tools={tools}"], wanted=["double"], rounds=1)
+    records = await carried_out(plan, tmp_path)
+    assert records["double", "runner with tools"].verdict is Verdict.PASS
+
+
 async def test_settings_of_a_treatment_are_in_the_home_of_the_agent(track: Path, tmp_path: Path) -> None:
-    reads = f"grep -q doubled $HOME/.mine/settings && [ ! -e home ] || exit 3\n{SOLVE}"
+    reads = f"grep -q doubled $HOME/.mine/settings && [ ! -e home ] || exit 0\n{SOLVE}"
     asked = agent_file(tmp_path, "settled", reads, home={"files": {".mine/login": "on"}})
     settings = write_files(tmp_path / "settings", {"home/.mine/settings": "doubled\n"})
     plan = planned(
@@ -151,10 +161,21 @@ async def test_a_treatment_that_helps_here_and_hurts_there_is_shown_in_pairs(
         ("notes=nowhere", "'nowhere' is not a folder"),
         ("notes=empty", "'empty' has no file with a text"),
         ("notes=binary", "logo.png: not UTF-8 text; use plain text files"),
+        ("notes=skipped", "'skipped' has no file with a text besides .git, node_modules, which are skipped"),
+        ("notes=many", "'many' holds more than 500 files and folders, or more than 8 MB: name a folder that has only"),
+        (
+            "notes=large",
+            "'large' holds more than 500 files and folders, or more than 8 MB: name a folder that has only",
+        ),
+        ("notes=/", "'/' holds more than 500 files and folders"),
     ],
 )
 def test_a_treatment_that_cannot_be_used_is_told(given: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
+    write_files(tmp_path / "skipped", {".git/HEAD": "ref", "node_modules/a/index.js": "1"})
+    write_files(tmp_path / "many", {f"{place}/a": "1" for place in range(251)})
+    write_files(tmp_path / "large", {"a": ""})
+    os.truncate(tmp_path / "large/a", 9 * 1024**2)
     (tmp_path / "binary").mkdir()
     (tmp_path / "binary/logo.png").write_bytes(b"\x89PNG\xff\x00")
     with pytest.raises(UsageError) as told:

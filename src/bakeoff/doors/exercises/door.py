@@ -65,13 +65,16 @@ class ExercisesDoor(Door):
 
     def finish(self, run: FinishedRun) -> DoorResults:
         """Write one result file for each agent, and a copy of the last as `latest.json`."""
-        from bakeoff.doors.exercises.results.write import result_files
+        from bakeoff.doors.exercises.results.write import outdated_files, result_files
 
-        files = {name: result.to_json() for name, result in result_files(run.plan, run.records(), run.folder.name)}
+        made = dict(result_files(run.plan, run.records(), run.folder.name))
+        files = {name: result.to_json() for name, result in made.items()}
         if files:
             files["latest.json"] = list(files.values())[-1]
         for name, content in files.items():
             write_atomically(run.options.results / name, content)
+        for path in outdated_files(run.options.results, made):
+            path.unlink(missing_ok=True)
         tries = tries_section(run.plan, run.records())
         paths = tuple(run.options.results / name for name in files)
         return DoorResults(paths, _state_of_tests(run), more=(tries,) if tries else ())

@@ -219,6 +219,8 @@ def _read(known: Sequence[_Entry], chosen: Sequence[_Entry], enough: int | None 
             continue
         unique = f"{exercise.track.slug}/{exercise.name}" if entry.name in twice else exercise.name
         exercises.append(replace(exercise, name=unique))
+    if enough is not None and 0 < len(exercises) < enough:
+        warnings.append(f"--exercise {enough} asks for more than there are: {len(exercises):,} can be used")
     if not exercises:
         raise UsageError("\n".join(["no exercise can be used:", *warnings]) if warnings else "no exercise was chosen")
     return FoundExercises(tuple(exercises), tuple(warnings), tuple(left_out))

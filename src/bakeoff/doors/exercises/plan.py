@@ -196,13 +196,30 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
         )
     taken: set[str] = set()
     treatments = read_treatments(request.treatments)
-    for given in dict.fromkeys(name.strip() for name in request.agents):
+    wanted = [*dict.fromkeys(name.strip() for name in request.agents)]
+    _check_known([name for name in wanted if name not in CONTROLS and not name.startswith("cheat:")], agents)
+    for given in wanted:
         controls = _control(given, exercises, request)
         for spec in controls or _axes(given, request, agents):
             taken.add(name := free_name(spec.name, taken))
             named = spec.model_copy(update={"name": name})
             laid = {treatment.name: treatment.files for treatment in treatments}
             yield from [named] if controls else crossed([named], treatments, "treatment", laid)
+
+
+def _check_known(wanted: Sequence[str], agents: Mapping[str, AgentDefinition]) -> None:
+    """Raise one error that names every agent that is not known."""
+    known = [*CONTROLS, *agents]
+    unknown = [name for name in wanted if name not in agents]
+    if not unknown:
+        return
+    near = dict.fromkeys(other for name in unknown for other in get_close_matches(name.lower(), known, n=3))
+    meant = f"did you mean {', '.join(near)}? There are" if near else "there are"
+    names = " and ".join(f"--agent {name!r:.100}" for name in unknown[:10])
+    raise UsageError(
+        f"{names} {'is' if len(unknown) == 1 else 'are'} not known: {meant} {', '.join(known)}; "
+        "describe your own in YAML and add --agent-file"
+    )
 
 
 def _control(name: str, exercises: Sequence[Exercise], request: ExercisesRequest) -> list[SubjectSpec]:
@@ -224,13 +241,6 @@ def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesReques
 
 def _axes(name: str, request: ExercisesRequest, agents: Mapping[str, AgentDefinition]) -> Iterator[SubjectSpec]:
     """Return an agent with each model and provider of the request, or with its own if the request names none."""
-    if name not in agents:
-        near = get_close_matches(name.lower(), [*CONTROLS, *agents], n=3)
-        meant = f"did you mean {', '.join(near)}? There are" if near else "there are"
-        raise UsageError(
-            f"--agent {name!r} is not known: {meant} {', '.join([*CONTROLS, *agents])}; "
-            "describe your own in YAML and add --agent-file"
-        )
     agent = agents[name]
     for option, values in (("--model", request.models), ("--provider", request.providers)):
         unfit = [

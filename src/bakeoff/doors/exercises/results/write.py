@@ -3,6 +3,8 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import escape
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -19,9 +21,11 @@ from bakeoff.doors.exercises.results.model import (
     safe_name,
     summary_of,
 )
+from bakeoff.doors.exercises.results.read import read_result
 from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
 from bakeoff.doors.result_files import hidden_tests_of, replayed_in, timestamp_of, unique_names
 from bakeoff.doors.treatments import treated_name
+from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.summary import is_control
@@ -40,6 +44,26 @@ def result_files(plan: Plan, records: Iterable[Record], run: str | None = None) 
     ordered = sorted(specs, key=lambda spec: not is_control(spec, bound=gathered[spec.name][0].bound))
     made = [result_of(plan, spec, gathered[spec.name], run) for spec in ordered]
     yield from zip(unique_names(file_name(result.metadata) for result in made), made, strict=True)
+
+
+def outdated_files(folder: Path, files: Mapping[str, ResultFile]) -> Iterator[Path]:
+    """Return the files that a run wrote for the same subjects under other names.
+
+    A name has the time of the first trial, which is another one after resuming has replaced a lost trial.
+    """
+    for result in files.values():
+        prefix = file_name(result.metadata.model_copy(update={"timestamp": "*"})).removesuffix("_.json")
+        for path in folder.glob(f"{escape(prefix)}*.json"):
+            if path.name not in files and _is_of(path, result.bakeoff):
+                yield path
+
+
+def _is_of(path: Path, current: Additions | None) -> bool:
+    try:
+        found = read_result(path).bakeoff
+    except (BakeoffError, OSError):
+        return False
+    return bool(found and current and current.run and (found.run, found.subject) == (current.run, current.subject))
 
 
 def file_name(metadata: Metadata) -> str:
