@@ -60,11 +60,12 @@ def what_is_missing(summary: Summary) -> str:
 
 def _unequal_losses(subjects: Sequence[SubjectSummary]) -> str:
     """Name the subjects that lost the most and the least where chance does not explain it: one may cause its losses."""
-    found = [(Losses(one.finished, sum(one.lost.get(kind, 0) for kind in _UNPAID)), one) for one in subjects]
+    scored = [one for one in subjects if one.scored]
+    found = [(Losses(one.finished, sum(one.lost.get(kind, 0) for kind in _UNPAID)), one) for one in scored]
     if len(found) < 2:
         return ""
     (least, few), (most, many) = (pick(found, key=lambda pair: pair[0].share) for pick in (min, max))
-    if not least.trials or not are_unequal(least, most, alpha=ALPHA / comb(len(found), 2)):
+    if not are_unequal(least, most, alpha=ALPHA / comb(len(found), 2)):
         return ""
     return (
         f"Losses are more unequal than chance: {_name(many)} lost {most}, {_name(few)} {least}, "
