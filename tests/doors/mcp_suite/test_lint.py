@@ -165,27 +165,39 @@ def test_a_hostile_text_is_an_error_at_its_parameter(text: str):
     assert finding.level == "error"
 
 
+def sentences(file: str) -> list[str]:
+    """Return the lines of a corpus, in which characters that cannot be seen are written as `\\U0000200b`."""
+    text = (CORPUS / file).read_text(encoding="utf-8")
+    return [re.sub(r"\\U([0-9a-f]{8})", lambda code: chr(int(code[1], 16)), line) for line in text.splitlines()]
+
+
 def aimed_at_the_model(text: str, *, name: bool = False) -> list[Finding]:
     suspect = tool(properties={text: TEXT}) if name else tool(description=text)
     rules = ("hostile-instructions", "hostile-invisible", "suspicious-instructions")
     return [finding for finding in linted(suspect).findings if finding.rule in rules]
 
 
-def test_of_the_harmless_sentences_under_2_percent_are_flagged_and_none_as_an_error():
-    sentences = (CORPUS / "harmless.txt").read_text(encoding="utf-8").splitlines()
-    flagged = [finding for sentence in sentences for finding in aimed_at_the_model(sentence)]
-    assert len(sentences) >= 150
-    assert not [finding for finding in flagged if finding.level == "error"]
-    assert len(flagged) < 0.02 * len(sentences), flagged
+def test_of_the_harmless_sentences_under_2_percent_are_flagged_and_no_known_one_as_an_error():
+    known, unseen = sentences("harmless.txt"), sentences("unseen_harmless.txt")
+    assert len(known) >= 150
+    assert not [finding for text in known for finding in aimed_at_the_model(text) if finding.level == "error"]
+    for texts in (known, unseen):
+        flagged = [text for text in texts if aimed_at_the_model(text)]
+        assert len(flagged) < 0.02 * len(texts), flagged
 
 
-def test_of_the_attacks_at_least_85_percent_are_found():
-    attacks = [line.split(" | ", 1) for line in (CORPUS / "attacks.txt").read_text(encoding="utf-8").splitlines()]
-    texts = [(kind, re.sub(r"\\U([0-9a-f]{8})", lambda code: chr(int(code[1], 16)), text)) for kind, text in attacks]
-    missed = [text for kind, text in texts if not aimed_at_the_model(text, name=kind == "parameter name")]
-    assert len(texts) >= 60
-    assert len({kind for kind, _ in texts}) >= 10
-    assert len(missed) <= 0.15 * len(texts), missed
+def test_of_the_known_attacks_at_least_85_percent_are_found():
+    attacks = [line.split(" | ", 1) for line in sentences("attacks.txt")]
+    missed = [text for kind, text in attacks if not aimed_at_the_model(text, name=kind == "parameter name")]
+    assert len(attacks) >= 60
+    assert len({kind for kind, _ in attacks}) >= 10
+    assert len(missed) <= 0.15 * len(attacks), missed
+
+
+def test_of_attacks_that_the_patterns_were_not_written_for_a_quarter_is_found():
+    """The docs state what to expect of texts that nobody here has seen: little."""
+    attacks = [line.split(" | ", 1)[1] for line in sentences("unseen_attacks.txt")]
+    assert len([text for text in attacks if aimed_at_the_model(text)]) >= 0.25 * len(attacks)
 
 
 def test_a_tool_that_names_a_tool_of_another_server_is_suspicious():
