@@ -16,7 +16,7 @@ FILE = re.compile(r'^```\w+ title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOT
 MOST_LINES = 12
 NAMES = """
     async-client baseline classes custom-scorer data-files json-extraction multi-turn parametrize rag replay rounds
-    streaming tool-agent
+    row-threshold streaming tool-agent
 """
 JUDGE = """\
 import json
@@ -40,7 +40,7 @@ def files_of(page: Path) -> dict[str, str]:
     return dict(FILE.findall(page.read_text("utf-8")))
 
 
-def test_the_index_has_every_scenario() -> None:
+def test_there_are_fourteen_and_the_index_has_them_all() -> None:
     assert [page.stem for page in PAGES] == NAMES.split()
     index = (FOLDER / "index.md").read_text("utf-8")
     assert sorted(re.findall(r"\]\(([\w-]+)\.md\)", index)) == NAMES.split()
