@@ -25,6 +25,9 @@ SCHEMA = 1
 """The version of the journal format; `bakeoff.storage.journal` reads all older ones."""
 
 
+BROKEN = "tests_broken"
+"""The key in the metadata of a score for tests that the reference itself fails, by the fault of the case."""
+
 OPENED = "opened"
 """The key in a transcript's metadata for the files of a treatment that the subject opened, where that is known."""
 
@@ -376,6 +379,12 @@ class Record(_WithTexts):
         known = self.transcript is not None and self.transcript.usage.cost is not None
         nothing_left = used.cost is not None and used.cost <= _ROUNDING
         return used.model_copy(update={"cost": None}) if nothing_left and not known else used
+
+    @property
+    def usage_is_estimated(self) -> bool:
+        """Tell whether tokens and cost are estimates at least in part, because a provider sent no usage."""
+        meter = self.transcript.metadata.get("meter") if self.transcript else None
+        return isinstance(meter, dict) and bool(meter.get("estimated"))
 
     @property
     def attempted(self) -> bool:

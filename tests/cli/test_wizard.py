@@ -156,9 +156,13 @@ def test_ctrl_c_leaves_at_every_question_and_so_does_ctrl_d(ask: Open, tmp_path:
     assert "Traceback" not in terminal.text
 
 
-def test_esc_goes_back_one_question(ask: Open, tmp_path: Path) -> None:
+def test_esc_goes_back_one_question_and_keeps_what_was_answered(ask: Open, tmp_path: Path) -> None:
     terminal = ask()
-    for question, *keys in EVERY_QUESTION[:7]:
+    for question, *keys in EVERY_QUESTION[:2]:
+        terminal.answer(question, *keys)
+    for question, key in (("? Compute costs", ESC), ("? Names", ESC), ("? Models", ENTER), ("? Names", ENTER)):
+        terminal.answer(question, key)
+    for question, *keys in EVERY_QUESTION[2:7]:
         terminal.answer(question, *keys)
     terminal.answer("? Another server", ESC)
     terminal.answer("? Command", CTRL_U, "other", ENTER)
@@ -171,6 +175,7 @@ def test_esc_goes_back_one_question(ask: Open, tmp_path: Path) -> None:
     terminal.answer("? Start?", ENTER)
     assert terminal.ends() == 0
     _, request = answers_in(tmp_path)
+    assert request.models == ("oracle", "local:smollm2", "openai:gpt-5")
     assert request.mcp == ("none", "http + stdio:other")
     assert request.test_tool
 

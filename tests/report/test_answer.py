@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Failure, Phase, Record, Usage
+from bakeoff.record import BROKEN, UNIT_TESTS, Failure, Phase, Record, Score, Usage
 from bakeoff.report.answer import answer, what_is_missing
 from bakeoff.report.by_tag import scores_by_tag, useful_tags
 from bakeoff.report.html.run_page import write_run_page
@@ -57,6 +58,22 @@ def test_a_subject_that_is_better_is_said_to_be_by_how_much() -> None:
 def test_ties_are_named() -> None:
     sentence = told(plan_of(10, ["a", "b"]), {"a": under(7), "b": under(7)})
     assert sentence == "a and b cannot be told apart (both 70.0 %, p = 1)."
+
+
+@pytest.mark.parametrize(("names", "who"), [("ab", "a and b"), ("abc", "3 subjects")])
+def test_subjects_that_share_one_case_cannot_be_compared(names: str, who: str) -> None:
+    sentence = told(plan_of(1, list(names)), {name: under(name == "a") for name in names})
+    assert sentence.startswith(f"{who} cannot be compared: they share too few cases (")
+
+
+def test_a_case_whose_reference_fails_tests_is_said_to_be_unfit() -> None:
+    plan = plan_of(2, ["a"])
+    metadata: dict[str, Any] = {BROKEN: ["t4", "t5"], UNIT_TESTS: {"passed": 1, "total": 6}}
+    score = Score(name="suite", value=1 / 6, metadata=metadata)
+    sound, unfit = plan.trials()
+    tally = tallied(plan, [record_of(sound), record_of(unfit, scores=(score,))])
+    sentence = answer(tally.summary(), tally.cells)
+    assert sentence.endswith(" 1 case is unfit, as the reference fails tests: case-1 (2 of 6).")
 
 
 def test_of_many_subjects_those_that_may_be_first_are_named() -> None:

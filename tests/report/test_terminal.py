@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from bakeoff.record import Transcript
+from bakeoff.record import Transcript, Usage
 from bakeoff.report.blocks import Block, BulletList, Code, Quote, Report, Table, columns, heading, paragraph
 from bakeoff.report.compare import compare_sources
 from bakeoff.report.compare_report import describe_comparison
@@ -123,6 +123,23 @@ def test_answers_that_were_recorded_are_counted_too() -> None:
     assert [(subject.recorded, subject.replayed) for subject in summary.subjects] == [(1, 1), (1, 0)]
     assert "2 of 8 trials were answered live and recorded for replays." in text_of(80, summary=summary)
     assert summary.model_dump(mode="json")["subjects"][1]["recorded"] == 1
+
+
+def test_tokens_that_nobody_counted_are_unknown_and_estimates_are_marked() -> None:
+    plan = plan_of(2, ["silent", "guessed", "exact"])
+    guess = Transcript(output="x", metadata={"meter": {"exchanges": 1, "estimated": 1}})
+    more: dict[str, dict[str, Any]] = {
+        "silent": {"spent": Usage(requests=1)},
+        "guessed": {"transcript": guess, "spent": Usage(requests=1, input=9, output=10, cost=0.5)},
+        "exact": {"spent": Usage(requests=1, input=700, output=1, cost=0.5)},
+    }
+    summary = summarise(plan, [record_of(trial, **more[trial.subject.name]) for trial in plan.trials()])
+    text = text_of(160, summary=summary)
+    cells = {name: next(line for line in text.splitlines() if line.startswith(name)).split() for name in more}
+    assert cells["silent"][-2] == "–", "before the bar"
+    assert ("≈ 38" in " ".join(cells["guessed"]), "≈ $1.00" in " ".join(cells["guessed"])) == (True, True)
+    assert ("≈" in cells["exact"], "1,402" in cells["exact"]) == (False, True)
+    assert "≈: in 2 trials a provider sent no usage" in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -141,16 +141,18 @@ def _with_browser(suites: Sequence[Suite]) -> Sequence[Suite]:
 
 
 def verify(*, wanted: SuiteFlags, flags: VerifyFlags, watch: bool) -> int:
-    """Check suites; return 1 if one of them is not fit for use."""
+    """Check suites; return 1 if one of them is not fit for use, or cannot be read."""
     request = ComponentsRequest(**wanted.values())
-    suites = _suites_of(request)
-    code = _verified(suites, flags)
+    found = find_suites(request.suites, request.only)
+    warn(found.warnings)
+    suites = found.suites
+    code = _verified(suites, flags) or int(bool(found.left_out))
     if not watch:
         return code
     from bakeoff.cli.verify import changed_suites
 
     with suppress(KeyboardInterrupt):
-        for changed in changed_suites(lambda: find_suites(request.suites, request.only).suites, suites):
+        for changed in changed_suites(lambda: find_suites(request.suites, request.only), suites):
             code = _verified(changed, flags)
     return code
 

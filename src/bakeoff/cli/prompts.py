@@ -45,10 +45,17 @@ class _Dialogue:
 
     known: list[Any]
     given: list[Any] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)  # the messages of the questions that were answered
+    before: Sequence[tuple[str, Any]] = ()  # the questions before the step back, and their answers
 
     @property
     def is_repeating(self) -> bool:
         return len(self.given) < len(self.known)
+
+    def suggested(self, message: str, default: _T) -> _T:
+        """Return what was answered to this question before a step back, or else its default."""
+        earlier: tuple[str, Any] = self.before[len(self.given)] if len(self.given) < len(self.before) else ("", None)
+        return earlier[1] if earlier[0] == message else default
 
 
 _DIALOGUE: ContextVar[_Dialogue | None] = ContextVar("dialogue", default=None)
@@ -57,8 +64,9 @@ _DIALOGUE: ContextVar[_Dialogue | None] = ContextVar("dialogue", default=None)
 def with_going_back(flow: Callable[[], _T]) -> _T:
     """Run a flow of questions in which Esc goes back one question. It may run several times, with the same answers."""
     known: list[Any] = []
+    before: list[tuple[str, Any]] = []
     while True:
-        dialogue = _Dialogue(known)
+        dialogue = _Dialogue(known, before=before)
         token = _DIALOGUE.set(dialogue)
         try:
             return flow()
@@ -66,6 +74,8 @@ def with_going_back(flow: Callable[[], _T]) -> _T:
             if not dialogue.given:
                 raise KeyboardInterrupt from None
             known = dialogue.given[:-1]
+            answered = list(zip(dialogue.asked, dialogue.given, strict=True))
+            before = [*answered, *before[len(answered) :]]
         finally:
             _DIALOGUE.reset(token)
 
@@ -89,18 +99,19 @@ def select(message: str, options: Sequence[Option], default: str | None = None, 
     question = questionary.select(
         message,
         [questionary.Choice(option.title, option.value) for option in options],
-        default=default if default in [option.value for option in options] else None,
+        default=default if (default := _suggested(message, default)) in [option.value for option in options] else None,
         qmark=_MARK,
         pointer=_POINTER,
         style=_STYLE,
         instruction="(arrows, enter)",
         erase_when_done=not keep,
     )
-    return str(_ask(question))
+    return str(_ask(message, question))
 
 
 def select_several(message: str, options: Sequence[Option], selected: Collection[str]) -> list[str]:
     """Ask for at least one of the options. Typing searches in the texts."""
+    selected = _suggested(message, selected)
 
     def how_many() -> str:
         control = _control(question)
@@ -122,7 +133,7 @@ def select_several(message: str, options: Sequence[Option], selected: Collection
         rprompt=how_many,
         erase_when_done=True,  # questionary would print how many were selected, not which
     )
-    chosen: list[str] = _ask(question, _long_list_keys(_control(question)))
+    chosen: list[str] = _ask(message, question, _long_list_keys(_control(question)))
     return chosen
 
 
@@ -130,19 +141,21 @@ def type_in(message: str, default: str, check: Callable[[str], str | None], inst
     """Ask for a line of text. `check` returns what is wrong with it, or None."""
     question = questionary.text(
         message,
-        default=default,
+        default=_suggested(message, default),
         validate=lambda text: check(text.strip()) or True,
         qmark=_MARK,
         style=_STYLE,
         instruction=instruction,
         validate_while_typing=False,
     )
-    return str(_ask(question)).strip()
+    return str(_ask(message, question)).strip()
 
 
 def confirm(message: str, *, default: bool) -> bool:
     """Ask a yes-or-no question."""
-    return bool(_ask(questionary.confirm(message, default=default, qmark=_MARK, style=_STYLE, auto_enter=False)))
+    default = _suggested(message, default)
+    question = questionary.confirm(message, default=default, qmark=_MARK, style=_STYLE, auto_enter=False)
+    return bool(_ask(message, question))
 
 
 def advice(error: UsageError) -> str:
@@ -159,7 +172,12 @@ def show_answer(message: str, answer: str) -> None:
     out().print(Text.assemble((_MARK, "bold cyan"), (f" {message} ", "bold"), (answer, "cyan")))
 
 
-def _ask(question: Question, more: KeyBindings | None = None) -> Any:
+def _suggested(message: str, default: _T) -> _T:
+    dialogue = _DIALOGUE.get()
+    return default if dialogue is None else dialogue.suggested(message, default)
+
+
+def _ask(message: str, question: Question, more: KeyBindings | None = None) -> Any:
     dialogue = _DIALOGUE.get()
     if dialogue is not None and dialogue.is_repeating:
         answer = dialogue.known[len(dialogue.given)]
@@ -167,6 +185,7 @@ def _ask(question: Question, more: KeyBindings | None = None) -> Any:
         answer = _ask_now(question, more)
     if dialogue is not None:
         dialogue.given.append(answer)
+        dialogue.asked.append(message)
     return answer
 
 

@@ -106,11 +106,12 @@ def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder 
     plan = checked.plan
     folder = folder or new_run_folder(checked.options.results, plan.name)
     options = replace(checked.options, folder=folder.path)
-    interrupted = asyncio.run(watch(checked, options, err()))
+    stopped = asyncio.run(watch(checked, options, err()))
     folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
     tally = tallied(plan, folder.latest_records(plan))
     finished = FinishedRun(folder, plan, options, tally.summary())
-    if not interrupted:
+    interrupted = stopped and not finished.summary.ended  # a signal after the last trial stops nothing
+    if not stopped:
         checked.door.illustrate(finished, say)
     ended = EndedRun(finished, checked.door, checked.door.finish(finished), tally, interrupted)
     if not ending.as_json:
@@ -186,13 +187,22 @@ def summary_facts(
     return {
         "outcome": summary.outcome,
         "answer": answer(summary, tally.cells, judgements),
-        "summary": summary.model_dump(mode="json"),
+        "summary": _with_unknown_tokens(summary),
         "treatments": [
             {**one.model_dump(mode="json"), "verdict": one.verdict}
             for one in treatment_effects(plan, summary, tally.cells)
         ],
         "by_tag": [one.model_dump(mode="json") for one in scores_by_tag(plan, tally.cells, judged)],
     }
+
+
+def _with_unknown_tokens(summary: Summary) -> dict[str, object]:
+    """Return a summary as JSON, where tokens that nobody counted are null, like an unknown cost."""
+    written = summary.model_dump(mode="json")
+    for one in written["subjects"]:
+        if not one["spent"]["input"] + one["spent"]["output"]:
+            one["spent"].update(dict.fromkeys(("input", "output", "cache_read", "cache_write", "reasoning")))
+    return written
 
 
 def print_spending(console: Console, summary: Summary, folder: RunFolder) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from bakeoff.cli.console import add_row, out, say, table
-from bakeoff.doors.components.suites import Suite
+from bakeoff.doors.components.suites import FoundSuites, Suite
 from bakeoff.errors import UsageError
 from bakeoff.grading.verify import Check
 from bakeoff.report.formatting import visible
@@ -14,26 +14,28 @@ from bakeoff.report.formatting import visible
 _LOOK_SECONDS = 0.5
 
 
-def changed_suites(find: Callable[[], Sequence[Suite]], checked: Sequence[Suite]) -> Iterator[Sequence[Suite]]:
+def changed_suites(find: Callable[[], FoundSuites], checked: Sequence[Suite]) -> Iterator[Sequence[Suite]]:
     """Yield the suites that have changed since they were checked, whenever there are some. Never ends.
 
     Args:
         find: Reads the suites.
         checked: The suites as they were checked before.
     """
-    known, told = {suite.name: suite for suite in checked}, ""
+    known, told = {suite.name: suite for suite in checked}, ""  # told: what cannot be read, so that it is said once
     say("Waiting for changes; Ctrl-C ends.")
     while True:
         time.sleep(_LOOK_SECONDS)
         try:
             found = find()
+            suites, wrong = found.suites, "\n".join(found.warnings)
         except UsageError as error:  # half of a file, or a mistake in one
-            if str(error) != told:
-                say(told := str(error))
-            continue
-        changed = [suite for suite in found if known.get(suite.name) != suite]
+            suites, wrong = (), str(error)
+        if wrong and wrong != told:
+            say(wrong)
+        told = wrong
+        changed = [suite for suite in suites if known.get(suite.name) != suite]
         if changed:
-            known, told = {suite.name: suite for suite in found}, ""
+            known = {suite.name: suite for suite in suites}
             yield changed
             say("Waiting for changes; Ctrl-C ends.")
 

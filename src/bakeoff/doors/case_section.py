@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 NAME = 120
 """The longest name on a page, in characters."""
-_MOST_TEXTS = 100  # cases whose texts are on the page; more would make it slow
+_MOST_TEXTS = 100  # cases whose prompts are on the page; more would make it slow
 
 
 def cases_section(
@@ -22,10 +22,11 @@ def cases_section(
     cells: Callable[[Case], tuple[Value, ...]],
     *,
     prompt: str,
-    reference: str,
     described: bool = True,
 ) -> Section | None:
-    """Return a section with a table of all cases, and with the texts of the first ones.
+    """Return a section with a table of all cases, and with the prompts of the first ones.
+
+    References are only named: pages are published, and would reveal them.
 
     Args:
         run: The run of the page.
@@ -33,25 +34,19 @@ def cases_section(
         titles: The columns after the name of a case.
         cells: Returns the cells of a case in these columns.
         prompt: The title of a prompt.
-        reference: The title of a file of the reference; `{path}` stands for its name.
         described: False leaves out the table, for result files that do not describe their cases.
     """
     cases = run.plan.cases
-    blocks = [block for case in cases[:_MOST_TEXTS] for block in _texts(case, prompt, reference)]
+    blocks: list[Block] = [
+        Code(text=case.prompt, language="markdown", title=f"{visible(case.id, NAME)}: {prompt}")
+        for case in cases[:_MOST_TEXTS]
+        if case.prompt
+    ]
     if described:
         rows = tuple((Datum(visible(case.id, NAME), tone="strong"), *cells(case)) for case in cases)
         columns = (Column(noun.removesuffix("s").capitalize()), *titles)
         blocks.insert(0, Table(columns, rows, f"The {noun} and how they are graded"))
     return Section(noun, noun.capitalize(), tuple(blocks)) if blocks else None
-
-
-def _texts(case: Case, prompt: str, reference: str) -> Iterator[Block]:
-    name = visible(case.id, NAME)
-    if case.prompt:
-        yield Code(text=case.prompt, language="markdown", title=f"{name}: {prompt}")
-    for path, text in case.reference.items():
-        title = f"{name}: {reference.format(path=visible(path, NAME))}"
-        yield Code(text=text, language=case.tags.get("language", ""), title=title)
 
 
 def named(*texts: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
 from bakeoff.grading.runners import run_tests, run_validator, type_errors
 from bakeoff.grading.twin_runs import run_with_twins
-from bakeoff.record import TEST_SHARES, TESTS, TestResult, TestShares
+from bakeoff.record import BROKEN, TEST_SHARES, TESTS, TestResult, TestShares
 from bakeoff.toolchains.outcome import TestRun, ValidationOutcome
 
 _ENDINGS = {
@@ -22,8 +22,6 @@ _ENDINGS = {
     "memory": "the tests used more memory than allowed",
     "output": "the tests wrote more output than allowed",
 }
-BROKEN = "tests_broken"
-"""The key in a score's metadata for the tests that the reference fails."""
 _NAMED = 5
 _NAME, _MESSAGE = 300, 2000  # characters of a test that are kept
 _TESTS = 300  # tests that are kept

@@ -8,7 +8,7 @@ from typing import Any
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.grades import Grade, compare_runs, run_answer
-from bakeoff.grading.references import ReferenceRun, keep_reference, reference_problem
+from bakeoff.grading.references import ReferenceRun, as_reference, is_partly_sound, keep_reference, reference_problem
 from bakeoff.grading.runners import run_tests, run_validator
 from bakeoff.plan import Case
 
@@ -70,7 +70,8 @@ async def _check(case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapp
     started = asyncio.get_running_loop().time()
     run = await run_tests(case, case.reference, resources)
     if (why := reference_problem(run)) is not None:
-        return Check(case.case, problems=(f"the {name} does not pass: {why}",), seconds=run.seconds)
+        partly = {name: compare_runs(case, as_reference(run), run)} if is_partly_sound(case, run) else {}
+        return Check(case.case, partly, (f"the {name} does not pass: {why}",), run.seconds)
     found = await keep_reference(case, run, resources)
     grades = {
         name: compare_runs(

@@ -160,7 +160,8 @@ def _billed(usage: Usage, price: Price) -> tuple[tuple[int, Decimal], ...]:
 
 def format_cost(dollars: float) -> str:
     """Format a cost in USD: the smaller it is, the more digits."""
-    return _dollars(dollars, 2 if dollars == 0 or dollars >= 1 else 4 if dollars >= 0.01 else 6)
+    size = abs(dollars)
+    return _dollars(dollars, 2 if size == 0 or size >= 1 else 4 if size >= 0.01 else 6)
 
 
 def format_mtok_cost(dollars: float) -> str:
@@ -171,7 +172,7 @@ def format_mtok_cost(dollars: float) -> str:
 def _dollars(amount: float, digits: int) -> str:
     # Round half up like JavaScript's toFixed, so that old and new reports of one run agree.
     with localcontext(rounding=ROUND_HALF_UP):
-        return f"${Decimal(amount):.{digits}f}"
+        return f"{'-' if amount < 0 else ''}${Decimal(abs(amount)):.{digits}f}"
 
 
 # The field names of the AI SDK, then those of the REST API.

@@ -22,6 +22,7 @@ _MOST_NAMED = 4
 _MOST_CELLS = 200_000  # comparing more would hold up a page
 _REASON = 160  # characters
 _UNPAID = (Verdict.INFRA, Verdict.GRADER)  # losses that a subject might bring about
+_TOO_FEW = "they share too few cases"
 _SAME_COST = 1.05  # a ratio that is not worth a word
 
 CellsOf = Callable[[str], Mapping[str, Cell]]
@@ -35,8 +36,23 @@ def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = 
     """
     found = _as_scored(summary, cells_of)
     corrected = None if judgements is None else _corrected(summary, judgements)
-    told = (found if corrected is None else f"{corrected} As the judge scored: {found}", what_is_missing(summary))
-    return " ".join(filter(None, told))
+    scored = found if corrected is None else f"{corrected} As the judge scored: {found}"
+    return " ".join(filter(None, (scored, what_is_missing(summary), what_is_unfit(summary))))
+
+
+def what_is_unfit(summary: Summary) -> str:
+    """Name the cases whose own reference fails some of their tests; nothing if there are none."""
+    if not summary.unfit:
+        return ""
+    named = [
+        f"{visible(one.case, _NAME)} ({one.broken:,}{f' of {one.tests:,}' if one.tests else ''})"
+        for one in summary.unfit[:_MOST_NAMED]
+    ]
+    more = ", …" if len(summary.unfit) > _MOST_NAMED else ""
+    verb = "is" if len(summary.unfit) == 1 else "are"
+    return (
+        f"{count_of(len(summary.unfit), 'case')} {verb} unfit, as the reference fails tests: {', '.join(named)}{more}."
+    )
 
 
 def what_is_missing(summary: Summary) -> str:
@@ -189,16 +205,17 @@ def _of_two(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str
     better, other = scored
     compared = compare(cells[other.subject], cells[better.subject])
     chance = compared.p_value
-    p_value = "" if chance is None else f", p = {chance:.2g}"
     unpaired = "" if compared.paired else ", on different cases"
     same = f"both {percent(better.score)}" if better.score == other.score else _scores_only(scored)
-    if chance is None or chance > compared.alpha or not compared.difference:
-        return f"{_name(better)} and {_name(other)} cannot be told apart ({same}{p_value}{unpaired})"
+    if chance is None:
+        return f"{_name(better)} and {_name(other)} cannot be compared: {_TOO_FEW} ({same}{unpaired})"
+    if chance > compared.alpha or not compared.difference:
+        return f"{_name(better)} and {_name(other)} cannot be told apart ({same}, p = {chance:.2g}{unpaired})"
     points = f"+{100 * abs(compared.difference):.1f} points"
     if compared.difference < 0:  # each also has cases that the other has not
         common = f"{points} over the {compared.cases:,} cases that both have"
-        return f"{_name(other)} is better than {_name(better)} ({common}{p_value})"
-    return f"{_name(better)} is better than {_name(other)} ({same}, {points}{p_value}{unpaired})"
+        return f"{_name(other)} is better than {_name(better)} ({common}, p = {chance:.2g})"
+    return f"{_name(better)} is better than {_name(other)} ({same}, {points}, p = {chance:.2g}{unpaired})"
 
 
 def _of_many(
@@ -206,7 +223,7 @@ def _of_many(
 ) -> str:
     ranked = sum(not standing.undefined for standing in standings.values())
     if not ranked:
-        return f"{len(scored):,} subjects cannot be compared: they share too few cases ({_scores(scored)})"
+        return f"{len(scored):,} subjects cannot be compared: {_TOO_FEW} ({_scores(scored)})"
     if len(first) < 2:
         return _leader(first, ranked - standings[first[0].subject].worst if first else 0, scored)
     if len(first) == len(scored):

@@ -58,12 +58,17 @@ def span(interval: "Interval | None") -> str:
     return "undefined" if interval is None else f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
 
 
-def cost(dollars: float | None) -> str:
+def cost(dollars: float | None, *, estimated: bool = False) -> str:
     if dollars is None:
         return UNKNOWN
     from bakeoff.models.prices import format_cost
 
-    return format_cost(dollars)
+    return f"{'≈ ' if estimated else ''}{format_cost(dollars)}"
+
+
+def token_count(tokens: int, *, estimated: bool = False) -> str:
+    """Return a number of tokens. None at all means that nobody counted them."""
+    return f"{'≈ ' if estimated else ''}{tokens:,}" if tokens else UNKNOWN
 
 
 def duration(seconds: float | None) -> str:

@@ -10,7 +10,17 @@ from bakeoff.report.blocks import Block, Column, Datum, Quote, Section, Table, T
 from bakeoff.report.by_tag import tag_section
 from bakeoff.report.calibration import Judgements
 from bakeoff.report.comparisons import STOPPED_NOTE, describe_comparisons
-from bakeoff.report.formatting import UNKNOWN, count_of, judging_note, percent, replay_note, sentence, span, visible
+from bakeoff.report.formatting import (
+    UNKNOWN,
+    count_of,
+    judging_note,
+    percent,
+    replay_note,
+    sentence,
+    span,
+    token_count,
+    visible,
+)
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.scores import (
@@ -79,7 +89,7 @@ def summary_table(summary: Summary) -> Table:
             *((_pass_k(one.pass_at_k), _pass_k(one.pass_hat_k)) if repeated else ()),
             counted(one.missing),
             *((_by_round(one),) if by_round else ()),
-            Datum(f"{one.spent.tokens:,}", sort=min(one.spent.tokens, 2**53)),
+            Datum(token_count(used := one.spent.tokens, estimated=bool(one.estimated)), sort=min(used, 2**53) or None),
         )
         for one in best_first(summary.subjects)
     )
@@ -143,6 +153,8 @@ def _notes(summary: Summary) -> Iterator[str]:
         yield "Controls test the cases; their failures do not count."
     if any(one.tests for one in subjects):
         yield "Visible and hidden: the tests that passed, of those that subjects saw and of those that they did not."
+    if estimated := sum(one.estimated for one in subjects):
+        yield f"≈: in {count_of(estimated, 'trial')} a provider sent no usage: tokens and cost are estimates."
     if summary.replayed:
         yield _replays(summary)
     if summary.recorded:

@@ -1,6 +1,6 @@
 """The columns, cells and plots of scores that all reports share."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Section, Span, Value, frontier
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, span, visible
@@ -43,7 +43,7 @@ def score_cells(summary: SubjectSummary, threshold: float | None) -> tuple[Value
         interval_datum(summary.score, summary.interval),
         passed_datum(summary, threshold),
         losses(summary),
-        Datum(cost(summary.spent.cost), sort=summary.spent.cost),
+        Datum(cost(summary.spent.cost, estimated=bool(summary.estimated)), sort=summary.spent.cost),
         Datum(duration(summary.seconds), sort=summary.seconds),
     )
 
@@ -125,8 +125,17 @@ def score_plots(priced: tuple[Point, ...], timed: tuple[Point, ...], bound: froz
     if bound:
         lead += " Subjects that know the answers are not on it."
     if blocks[0].x.unit != "usd":
-        lead += " Nothing was paid." if priced else " No costs are known."
+        lead += _why_no_costs([point.x for point in priced], len(timed))
     return Section("tradeoffs", "Score, cost and time", blocks, lead)
+
+
+def _why_no_costs(known: Sequence[float], subjects: int) -> str:
+    """Say why costs are not drawn: they are all unknown, all zero, or there is only one."""
+    if not known:
+        return " No costs are known."
+    if any(known):
+        return " Only one subject has a known cost."
+    return " Nothing was paid." if len(known) >= subjects else " The costs that are known are $0."
 
 
 def tradeoff_plots(

@@ -10,6 +10,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff.plan import CONTROLS, PassRule, Plan, SubjectSpec
 from bakeoff.record import (
+    BROKEN,
     LOST,
     NO_USAGE,
     OPENED,
@@ -49,8 +50,12 @@ def lost_reason(record: Record) -> str:
 
 
 def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
-    """Tell whether a subject tests the cases; `bound` means that it was given their hidden parts."""
-    return bound or spec.kind in CONTROLS
+    """Tell whether a subject tests the cases; `bound` means that it was given their hidden parts.
+
+    The options of a subject that was imported from a file of ours have the kind that it had in the run.
+    """
+    file = spec.options.get("bakeoff") if spec.kind == "recorded" else None
+    return bound or (file.get("kind") if isinstance(file, dict) else spec.kind) in CONTROLS
 
 
 class Loss(FrozenModel):
@@ -79,6 +84,7 @@ class SubjectSummary(FrozenModel):
     seconds: float | None  # mean of the scored trials
     spent: Usage  # by the subject itself
     judging: Usage = NO_USAGE  # by scorers on its answers
+    estimated: int = 0  # trials whose tokens and cost are estimates, because a provider sent no usage
     watched: int = 0  # trials that noticed whether the files of a treatment were opened
     opened: int = 0  # of these, trials that opened at least one
     replayed: int = 0  # trials whose model answers came from recordings, at least in part
@@ -130,6 +136,14 @@ class Comparisons(FrozenModel):
         return all(pair.decision is not Decision.UNDECIDED for pair in self.pairs)
 
 
+class UnfitCase(FrozenModel):
+    """A case whose own reference fails some of its tests. They count all the same."""
+
+    case: str
+    broken: int
+    tests: int | None  # all of its tests, where they are counted
+
+
 class Summary(FrozenModel):
     """The numbers of a whole run."""
 
@@ -140,6 +154,7 @@ class Summary(FrozenModel):
     own_rules: bool = False  # cases say in the plan when they pass
     thresholds: tuple[float, ...] = ()  # of all cases, lowest first; none: scores are only recorded
     subjects: tuple[SubjectSummary, ...]
+    unfit: tuple[UnfitCase, ...] = ()
     until_decided: bool = False  # the run could end early, so that intervals for a fixed number of cases promise less
     comparisons: Comparisons | None = None  # of such a run; None for a pytest session, whose own reports have them
 
@@ -168,6 +183,11 @@ class Summary(FrozenModel):
         if self.comparisons is not None and self.comparisons.decided:
             return True
         return all(subject.scored + subject.not_needed == subject.planned for subject in self.judged)
+
+    @property
+    def ended(self) -> bool:
+        """Tell whether nothing is left to run or to run again."""
+        return self.complete and not any(subject.missing for subject in self.subjects)
 
     @property
     def judged(self) -> tuple[SubjectSummary, ...]:
@@ -282,7 +302,7 @@ class _Tally:
         self.bound = False
         self.answers: Counter[Answers] = Counter()
         self.losses: Counter[tuple[Verdict, str]] = Counter()
-        self.watched = self.opened = 0
+        self.watched = self.opened = self.estimated = 0
         self.tests: TestShares | None = None
         self.unit_tests: UnitTests | None = None
 
@@ -304,6 +324,7 @@ class _Tally:
         self.spent.add(record.used)
         self.judging.add(record.judging)
         self.answers[record.answers] += 1
+        self.estimated += record.usage_is_estimated
         opened = record.transcript and record.transcript.metadata.get(OPENED)
         if isinstance(opened, list):
             self.watched, self.opened = self.watched + 1, self.opened + bool(opened)
@@ -335,11 +356,16 @@ class RunTally:
         self._places = {case.id: place for place, case in enumerate(plan.cases)}
         self._tallies = {spec.name: _Tally(len(plan.cases), plan.rounds) for spec in plan.subjects}
         self.cases = CaseVerdicts(plan, ruled_only=True)
+        self._unfit: dict[str, UnfitCase] = {}
         self._decisions = PairDecisions(plan) if plan.ends_when_decided else None
 
     def add(self, record: Record) -> None:
         if self._decisions is not None:
             self._decisions.add(record)
+        for score in record.scores:
+            if isinstance(broken := score.metadata.get(BROKEN), list):
+                tests = record.unit_tests.total if record.unit_tests else None
+                self._unfit[record.case] = UnfitCase(case=record.case, broken=len(broken), tests=tests)
         self._tallies[record.subject].add(record, self._places[record.case], alone=not self.cases.add(record))
 
     def cells(self, subject: str) -> dict[str, Cell]:
@@ -378,6 +404,7 @@ class RunTally:
             own_rules=any(case.pass_rule is not None for case in plan.cases),
             thresholds=plan.thresholds,
             subjects=subjects,
+            unfit=tuple(self._unfit[case.id] for case in plan.cases if case.id in self._unfit),
             until_decided=plan.until_decided is not None,
             comparisons=self._comparisons(subjects),
         )
@@ -422,6 +449,7 @@ class RunTally:
             seconds=tally.seconds / tally.scored if tally.scored else None,
             spent=tally.spent.total(),
             judging=tally.judging.total(),
+            estimated=tally.estimated,
             watched=tally.watched,
             opened=tally.opened,
             replayed=tally.answers["replayed"],

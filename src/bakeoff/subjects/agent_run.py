@@ -25,6 +25,7 @@ class AgentRun(FrozenModel):
     seconds: float = 0.0
     limit: float = 0.0
     tries: int = 1  # that were used
+    tests_said: str = ""  # of this try, where there was another one
     version: str | None = None
     metered: bool = False
     stdout: str = ""
@@ -55,11 +56,14 @@ def joined(runs: Sequence[AgentRun]) -> AgentRun:
             "tries": len(runs),
             "seconds": round(sum(run.seconds for run in runs), 3),
             "opened": tuple(sorted({name for names in opened for name in names})) if opened else None,
-            "stdout": "\n".join(f"(try {number})\n{run.stdout}" for number, run in enumerate(runs, 1))[
-                -LONGEST_OUTPUT:
-            ],
+            "stdout": "\n".join(_told(number, run) for number, run in enumerate(runs, 1))[-LONGEST_OUTPUT:],
         }
     )
+
+
+def _told(number: int, run: AgentRun) -> str:
+    tests = f"\n(the tests of try {number})\n{run.tests_said}" if run.tests_said else ""
+    return f"(try {number})\n{run.stdout}{tests}"
 
 
 def with_run(transcript: Transcript, run: AgentRun) -> Transcript:

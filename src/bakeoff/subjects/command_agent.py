@@ -318,6 +318,7 @@ class CommandAgent:
                 said = await self._failed_tests(task, workspace)
             if said is None:
                 return joined(runs)
+            runs[-1] = runs[-1].model_copy(update={"tests_said": said})
             asked = replace(task, prompt=f"{task.prompt}\n{_AGAIN}\n\n{said}\n")
 
     async def _failed_tests(self, task: Task, workspace: SandboxedWorkspace) -> str | None:

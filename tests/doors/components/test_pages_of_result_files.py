@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.doors.components.sections import components_sections
+from bakeoff.plan import Case, Grading
 from bakeoff.report.html import read_file_entries
 from bakeoff.report.html.entries import Entry, Unreadable
+from bakeoff.report.html.run_page import write_run_page
 
+from ...report.runs import plan_of, record_of, write_run
 from ...warm_bakeoff import Bakeoff
 
 DATA = Path(__file__).parent / "data"
@@ -67,3 +71,19 @@ def test_the_page_of_a_file_shows_its_own_totals(results: Path, bakeoff: Bakeoff
     assert "Cost summary" in html
     for own in ("https://mcp.svelte.dev/mcp (HTTP)", "$3.00 / $15.00 / $0.30", "$0.0183"):
         assert own in html
+
+
+def test_the_page_of_a_run_names_references_and_does_not_show_them(tmp_path: Path) -> None:
+    case = Case(
+        id="counter",
+        prompt="Write a counter.",
+        reference={"Component.svelte": "<p>only the author knows</p>"},
+        grading=Grading(runner="vitest", solution=("Component.svelte",), tests=("test.ts",), seconds=5),
+        tags={"runner": "vitest"},
+    )
+    plan = plan_of(1, ["a"], case_list=(case,))
+    run = write_run(tmp_path / "run", plan, [record_of(plan.trial(0))])
+    page = write_run_page(run, sections=components_sections).read_text()
+    assert "only the author knows" not in page
+    assert "Write a counter." in page
+    assert "Component.svelte" in page

@@ -7,7 +7,8 @@ import pytest
 
 from bakeoff.doors.components.plan import build_plan
 from bakeoff.doors.components.request import ComponentsRequest, command_line
-from bakeoff.doors.components.suites import Layout, Suite
+from bakeoff.doors.components.suite_layout import Layout
+from bakeoff.doors.components.suites import Suite
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 

@@ -135,6 +135,50 @@ def test_verdicts_and_scores_follow_from_the_verification() -> None:
     assert (half.verdict, half.value) == (Verdict.FAIL, 0.5)
 
 
+VERIFIED: dict[str, Any] = {"testName": "a", "passed": False, "numTests": 4, "numPassed": 3, "numFailed": 1}
+
+
+def verified(**more: Any) -> Record:
+    """The record of a file with one test that was verified like this."""
+    step = {"content": [{"type": "text", "text": "x"}], "finishReason": "stop"}
+    test = {"testName": "a", "steps": [step], "resultWriteContent": "x", "verification": {**VERIFIED, **more}}
+    result = parse_result(json.dumps({"tests": [test]}).encode(), "a.json")
+    [record] = records_of(result, plan_of(result, "a"))
+    return record
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"failedTests": [{"fullName": "t0", "errorMessage": "boom"}]}, "3 of 4 tests passed; t0: boom"),
+        ({}, "3 of 4 tests passed"),
+        ({"error": "it did not compile"}, "3 of 4 tests passed; it did not compile"),
+        (
+            {"passed": True, "validationFailed": True, "validation": {"valid": False, "errors": ["no rune"]}},
+            "the validator refused it; no rune",
+        ),
+        ({"passed": True, "numPassed": 4, "numFailed": 0}, ""),
+    ],
+)
+def test_the_reason_is_what_the_verification_tells(more: dict[str, Any], reason: str) -> None:
+    record = verified(**more)
+    assert record.scores[0].reason == reason
+    assert (record.verdict is Verdict.PASS) == (not reason)
+
+
+def test_more_passed_tests_than_tests_are_refused() -> None:
+    with pytest.raises(RunFolderError, match="numPassed is 7, more than numTests, which is 4"):
+        verified(numPassed=7)
+
+
+def test_a_control_stays_one_in_its_file() -> None:
+    raw = {"tests": [], "metadata": {}, "bakeoff": {"version": "1", "subject": "nop", "kind": "nop"}}
+    plan = plan_of(parse_result(json.dumps(raw).encode(), "nop.json"), "nop")
+    assert summarise(plan, []).subjects[0].control
+    raw["bakeoff"] = {"version": "1", "subject": "nop", "kind": "agent"}
+    assert not summarise(plan_of(parse_result(json.dumps(raw).encode(), "nop.json"), "nop"), []).subjects[0].control
+
+
 def test_who_handed_nothing_in_failed_and_what_nobody_graded_is_not_scored() -> None:
     silent, ungraded = source_of(DATA / "unverified.json").records()
     assert (silent.verdict, silent.value) == (Verdict.FAIL, 0.0)

@@ -155,9 +155,74 @@ def test_a_suite_file_chooses_the_framework_and_the_browser(tmp_path: Path) -> N
 )
 def test_a_mistake_in_a_suite_file_is_told_with_its_line_and_key(tmp_path: Path, line: str, told: str) -> None:
     put(tmp_path / "a", {**SVELTE, "suite.toml": f"# ours\n{line}\n"})
-    with pytest.raises(UsageError) as error:
-        discover(tmp_path)
-    assert told in str(error.value)
+    [warning] = discover(tmp_path).warnings
+    assert told in warning
+
+
+def test_mistakes_in_suite_files_stop_no_other_suite_and_are_all_told(tmp_path: Path) -> None:
+    put(tmp_path / "right", SVELTE)
+    put(tmp_path / "one", {**SVELTE, "suite.toml": "seconds = -1\n"})
+    put(tmp_path / "two", {**SVELTE, "suite.toml": "runner =\n"})
+    found = find_suites(tmp_path)
+    assert [suite.name for suite in found.suites] == ["right"]
+    assert [name for name, _ in found.left_out] == ["one", "two"]
+    assert find_suites(tmp_path, ["right"]).suites == found.suites
+    with pytest.raises(UsageError, match=r"suite 'one' in .* cannot be used: .*suite\.toml:1: seconds"):
+        find_suites(tmp_path, ["right", "one"])
+
+
+FRAMEWORKS = {
+    "react": ("Reference.tsx", "test.tsx", "Component.tsx"),
+    "vue": ("Reference.vue", "test.ts", "Component.vue"),
+    "typescript": ("Reference.ts", "test.ts", "solution.ts"),
+    "svelte": ("Reference.svelte", "test.ts", "Component.svelte"),
+}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize(
+    "key", ["seconds = 20", "framework", "browser = true", 'runner = "vitest"', "component", "reference"]
+)
+def test_names_that_a_suite_file_leaves_out_come_from_the_files(tmp_path: Path, framework: str, key: str) -> None:
+    reference, test, component = FRAMEWORKS[framework]
+    values = {"framework": framework, "component": component, "reference": reference}
+    line = key if "=" in key else f'{key} = "{values[key]}"'
+    put(tmp_path / "a", {"prompt.md": "Write it.", reference: "right", test: "tests", "suite.toml": line})
+    suite = only_suite(tmp_path)
+    assert (suite.layout.reference, suite.test_file, suite.component_file) == (reference, test, component)
+
+
+def test_the_names_of_a_python_suite_follow_its_runner_and_component(tmp_path: Path) -> None:
+    put(tmp_path / "stack", {**PYTHON, "suite.toml": 'runner = "pytest"\ncomponent = "stack.py"\n'})
+    layout = only_suite(tmp_path).layout
+    assert (layout.reference, layout.component, layout.test) == ("reference.py", "stack.py", "test_stack.py")
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"test.ts": "import C from './Component.vue'"}, "Reference.vue is missing"),
+        ({"test.ts": "", "wrong.vue": ""}, "Reference.vue is missing"),
+        ({"test.tsx": "import C from './Component'"}, "Reference.tsx is missing"),
+        ({"test.ts": "import { f } from './solution'"}, "Reference.ts is missing"),
+        ({"test.ts": "", "suite.toml": "framework = 'react'"}, "Reference.tsx is missing"),
+        ({"test.ts": "", "Reference.vue": "", "suite.toml": "framework = 'react'"}, "Reference.tsx is missing"),
+        ({"test.ts": "", "suite.toml": "component = 'Tabs.vue'"}, "Reference.vue is missing"),
+        ({"test.ts": "", "Reference.tsx": "", "Reference.vue": ""}, "it has Reference.tsx and Reference.vue"),
+    ],
+)
+def test_a_missing_or_doubled_reference_is_told_by_the_right_name(
+    tmp_path: Path, files: dict[str, str], told: str
+) -> None:
+    put(tmp_path / "a", {"prompt.md": "Write it.", **files})
+    [warning] = discover(tmp_path).warnings
+    assert told in warning
+
+
+def test_one_of_two_references_is_chosen_by_a_suite_file(tmp_path: Path) -> None:
+    both = {"prompt.md": "Write it.", "test.ts": "", "Reference.tsx": "react", "Reference.vue": "vue"}
+    put(tmp_path / "a", {**both, "suite.toml": "framework = 'vue'"})
+    assert (only_suite(tmp_path).reference, only_suite(tmp_path).component_file) == ("vue", "Component.vue")
 
 
 def test_files_that_cannot_be_read_as_text_are_told_in_a_sentence(tmp_path: Path) -> None:

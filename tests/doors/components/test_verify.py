@@ -49,6 +49,8 @@ async def test_each_way_of_measuring_nothing_is_told(tmp_path: Path) -> None:
     )
     told = {name: "\n".join(check.problems) for name, check in checks.items()}
     assert "the reference does not pass: failed:" in told["failing"]
+    partly = checks["failing"].grades["reference"]
+    assert (partly.passed.total(), partly.total) == (1, 2), "its reference passes one of its two tests"
     assert "an empty answer passes" in told["lenient"]
     assert "the wrong answer passes" in told["lenient"]
     assert "the reference does not pass: 1 of 1 tests passed; the validator objects: it uses upper" in told["refusing"]

@@ -7,7 +7,7 @@ import pytest
 from bakeoff.doors.exercises.tries import tries_section
 from bakeoff.record import Record, Verdict
 from bakeoff.report.terminal import print_blocks
-from bakeoff.subjects.agent_run import agent_run_in, patch_in
+from bakeoff.subjects.agent_run import AgentRun, agent_run_in, joined, patch_in
 
 from .exercise_runs import SOLVE, carried_out, outcome, planned, said
 from .small_tracks import agent_file, overwrite
@@ -26,6 +26,13 @@ exit 0
 echo changed > double_test.py
 """
 """Is wrong at first, changes the tests, and is right once it reads what the tests say."""
+
+
+def test_what_the_tests_said_of_a_try_is_kept_with_what_the_agent_printed() -> None:
+    runs = [AgentRun(stdout="first", tests_said="1 of 2 tests passed."), AgentRun(stdout="second")]
+    whole = joined(runs)
+    assert whole.stdout == "(try 1)\nfirst\n(the tests of try 1)\n1 of 2 tests passed.\n(try 2)\nsecond"
+    assert (whole.tries, whole.tests_said) == (2, "")
 
 
 async def tried(track: Path, folder: Path, script: str, **asked: object) -> Record:

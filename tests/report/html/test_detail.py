@@ -63,6 +63,23 @@ def test_the_answer_is_shown_with_its_changes_to_the_start() -> None:
     assert "new.py" not in shown["changes"]
 
 
+def test_tests_that_were_left_as_they_are_were_not_handed_in() -> None:
+    case = CASE.model_copy(update={"files": {**CASE.files, "pair_test.py": "assert add(1, 2) == 3\n"}})
+    kept = {"pair.py": "add = sum\n", "pair_test.py": "assert add(1, 2) == 3\n"}
+    trial = plan_of(1, ["a"]).trial(0)
+    assert set(record_detail(record_of(trial, artefacts=kept), case)["files"]) == {"pair.py"}
+    changed = {**kept, "pair_test.py": "assert True\n"}
+    assert set(record_detail(record_of(trial, artefacts=changed), case)["files"]) == {"pair.py", "pair_test.py"}
+
+
+def test_the_reference_that_a_control_hands_in_is_not_shown() -> None:
+    case = CASE.model_copy(update={"reference": {"pair.py": "def add(a, b):\n    return a + b\n"}})
+    oracle = record_of(plan_of(1, ["a"]).trial(0), artefacts=dict(case.reference), bound=True)
+    shown = record_detail(oracle, case)
+    assert shown["files"] == {"pair.py": "(the reference, which is not shown)"}
+    assert "return a + b" not in str(shown)
+
+
 def test_a_component_is_what_its_tool_was_given_first() -> None:
     calls = tuple(
         ToolCall(name=name, arguments={"content": content}, result={}, id=content, error=error)

@@ -105,6 +105,22 @@ def test_one_subject_has_no_plot() -> None:
     assert score_plots((point("a", 1, 0.5), point("b", 1, 0.5)), (), frozenset()) is not None
 
 
+@pytest.mark.parametrize(
+    ("costs", "told"),
+    [
+        ((), "No costs are known."),
+        ((0.0, 0.0), "Nothing was paid."),
+        ((0.5,), "Only one subject has a known cost."),
+        ((0.0,), "The costs that are known are $0."),
+    ],
+)
+def test_the_plots_of_scores_say_why_they_lack_costs(costs: tuple[float, ...], told: str) -> None:
+    timed = (point("a", 1, 0.5), point("b", 2, 0.5))
+    section = score_plots(tuple(point("a", cost, 0.5) for cost in costs), timed, frozenset())
+    assert section is not None
+    assert str(section.lead).endswith(told)
+
+
 def test_prices_that_lie_far_apart_get_a_logarithmic_axis() -> None:
     far = draw(Plot(title="p", x=COST, y=SCORE, points=(point("a", 0.001, 0.5), point("b", 1, 0.5))))
     near = draw(Plot(title="p", x=COST, y=SCORE, points=(point("a", 0.5, 0.5), point("b", 1, 0.5))))

@@ -17,13 +17,12 @@ from bakeoff.engine.run import sandbox_of
 from bakeoff.errors import RunFolderError
 from bakeoff.grading.attacks import ATTACKS, HostileSolution, attack_on, solution_in_turn
 from bakeoff.grading.cases import graded_case
-from bakeoff.grading.grades import BROKEN
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
 from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Verdict
+from bakeoff.record import BROKEN, Record, Verdict
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.controls import Attack, Submission
 

@@ -89,7 +89,6 @@ def _suites_section(run: "RunData") -> Section | None:
         columns("Component", "Runner", "Tests", "Validator"),
         _suite_cells,
         prompt="prompt",
-        reference="reference",
         described=any(case.tags for case in run.plan.cases),
     )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def exercises_sections(run: "RunData") -> tuple[Section, ...]:
-    """Return the table of exercises, with their instructions and examples."""
+    """Return the table of exercises, with their instructions."""
 
     def cells(case: Case) -> tuple[Value, ...]:
         tried = [by_case[case.id] for by_case in run.cells.values() if case.id in by_case]
@@ -26,5 +26,5 @@ def exercises_sections(run: "RunData") -> tuple[Section, ...]:
         *columns("Track", "Solution", "Tests"),
         Column("Solved by", align="end", help="agents that solved it in every round, of those that were scored"),
     )
-    section = cases_section(run, "exercises", titles, cells, prompt="instructions", reference="example, {path}")
+    section = cases_section(run, "exercises", titles, cells, prompt="instructions")
     return (section,) if section else ()

@@ -31,6 +31,7 @@ Json = dict[str, Any]
 _MOST_COMPARED = 4000  # lines of a file that are compared with the start: the time grows with their square
 _STDERR_LINES = 20
 _HANDS_IN = "ResultWrite"  # the tool that component suites hand their answer in with; the first call counts
+_NOT_SHOWN = "(the reference, which is not shown)"
 _TEST_LIST = TypeAdapter(list[TestResult])
 
 
@@ -56,7 +57,7 @@ def case_detail(case: Case) -> Json:
 def record_detail(record: Record, case: Case | None = None) -> Json:
     """Return everything that the page shows of a trial; with its case, also the changes to the files at the start."""
     transcript = record.transcript
-    answer = handed_in(record, case)
+    answer = _to_show(handed_in(record, case), case, bound=record.bound)
     return _filled(
         started=record.started,
         tries=record.tries,
@@ -90,13 +91,27 @@ def handed_in(record: Record, case: Case | None) -> Mapping[str, str]:
     return {}
 
 
+def _to_show(answer: Mapping[str, str], case: Case | None, *, bound: bool) -> Mapping[str, str]:
+    """Return the files to show: without tests that are unchanged, and without the reference.
+
+    A subject that was given the hidden parts hands the reference in, and pages are passed on.
+    """
+    if case is None:
+        return answer
+    tests = case.grading.tests if case.grading else ()
+    start = {**case.hidden, **case.files}
+    kept = {name: text for name, text in answer.items() if name not in tests or start.get(name) != text}
+    hidden = set(case.reference.values()) if bound else set()
+    return {name: _NOT_SHOWN if text in hidden else text for name, text in kept.items()}
+
+
 def changes(answer: Mapping[str, str], case: Case | None) -> dict[str, str]:
     """Return the changes to each file that was there at the start, as a patch; an empty text where it is the same."""
     found = {}
     for name, text in answer.items():
         start = case.files.get(name) if case else None
         before, after = (start or "").splitlines(), text.splitlines()
-        if start is None or max(len(before), len(after)) > _MOST_COMPARED:
+        if start is None or text == _NOT_SHOWN or max(len(before), len(after)) > _MOST_COMPARED:
             continue
         found[name] = "\n".join(unified_diff(before, after, f"{name} at the start", name, lineterm=""))
     return found

@@ -14,7 +14,7 @@ from bakeoff.report.summary import SubjectSummary
 
 INDEX_NAME = "index.html"
 _RUN = "name title state started cases page size"  # the columns of the page's data
-_ROW = "run subject model bound score low high method passed scored units lost missing cost seconds tokens"
+_ROW = "run subject model bound score low high method passed scored units lost missing cost seconds tokens estimated"
 
 
 def write_index(
@@ -97,7 +97,8 @@ def _row(run: int, subject: SubjectSummary, entry: Entry) -> dict[str, Any]:
         "missing": subject.missing,
         "cost": subject.spent.cost,
         "seconds": subject.seconds,
-        "tokens": min(subject.spent.tokens, 2**53),
+        "tokens": min(subject.spent.tokens, 2**53) or None,
+        "estimated": int(bool(subject.estimated)),
     }
 
 
@@ -115,5 +116,6 @@ def _unreadable(found: Sequence[Unreadable]) -> list[Section]:
         return []
     rows = tuple((one.run, one.reason) for one in found)
     table = Table((Column("Run"), Column("Reason")), rows, "Runs that cannot be shown")
-    hint = Text("`bakeoff runs check` lists the problems of each.", tone="muted")
-    return [Section("unreadable", "Not shown", (table, hint))]
+    checked = not all(one.run.endswith(".json") for one in found)  # the command checks runs, not result files
+    hint = (Text("`bakeoff runs check` lists the problems of each run.", tone="muted"),) if checked else ()
+    return [Section("unreadable", "Not shown", (table, *hint))]

@@ -13,7 +13,7 @@ from bakeoff.record import Answers, Record, Verdict
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import Matrix, MatrixCell, Section
 from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
-from bakeoff.report.formatting import cost, duration, visible
+from bakeoff.report.formatting import cost, duration, token_count, visible
 from bakeoff.report.html.detail import case_detail, record_detail
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.pictures import NO_PICTURE, PagePictures
@@ -56,6 +56,7 @@ class TrialTable:
         self.place = array("l")
         self.answers = array("b")
         self.picture = array("l")
+        self.estimated = array("b")
         self.why: list[str] = []
 
     def add(self, trial: int, record: Record, chunk: int, place: int, picture: int = NO_PICTURE) -> None:
@@ -65,18 +66,19 @@ class TrialTable:
         self.score.append(_NONE if value is None else round(value, 4))
         self.seconds.append(round(record.seconds, 4))
         self.cost.append(_NONE if spent.cost is None else spent.cost)
-        self.tokens.append(min(spent.tokens, 2**53))
+        self.tokens.append(min(spent.tokens, 2**53) or int(_NONE))
         self.chunk.append(chunk)
         self.place.append(place)
         self.answers.append(ANSWERS.index(record.answers))
         self.picture.append(picture)
+        self.estimated.append(record.usage_is_estimated)
         self.why.append("" if record.verdict.ok else visible(why(record) or _NO_REASON, 160))
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns in the order of the plan."""
         order = sorted(range(len(self.trial)), key=self.trial.__getitem__)
-        plain = ("trial", "verdict", "seconds", "tokens", "chunk", "place", "answers", "picture", "why")
-        unknown = ("score", "cost")
+        plain = ("trial", "verdict", "seconds", "chunk", "place", "answers", "picture", "estimated", "why")
+        unknown = ("score", "cost", "tokens")
         return {name: [getattr(self, name)[row] for row in order] for name in plain} | {
             name: [None if (value := getattr(self, name)[row]) == _NONE else value for row in order] for name in unknown
         }
@@ -226,13 +228,14 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     times = [mark.facts.get("time") for mark in run.marks]
     known = [time for time in times if isinstance(time, int | float)]
     took = duration(max(known) - min(known)) if len(known) > 1 else ""
+    spent, guessed = run.summary.spent, any(subject.estimated for subject in run.summary.subjects)
     passed = "–" if not run.plan.thresholds else f"{sum(subject.passed for subject in judged):,}"
     return [
         ("Passed", passed, f"of {of_judged:,} {'judged' if run.summary.own_rules else 'scored'}{controls}"),
         ("Scored", f"{scored:,}", f"of {run.summary.planned:,} planned"),
         ("Lost", f"{lost.total():,}", ", ".join(f"{count:,} {verdict}" for verdict, count in lost.items())),
         ("Not run", f"{missing:,}", ""),
-        ("Spent", cost(run.summary.spent.cost), f"{run.summary.spent.tokens:,} tokens"),
+        ("Spent", cost(spent.cost, estimated=guessed), f"{token_count(spent.tokens, estimated=guessed)} tokens"),
         ("Started", moment(known[0]) if known else "–", f"UTC, {took}" if took else "UTC"),
     ]
 

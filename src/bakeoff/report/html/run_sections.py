@@ -14,7 +14,7 @@ from bakeoff.record import Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Quote, Section, Table, Text, Tone, Value, columns
 from bakeoff.report.calibration import calibration_table
 from bakeoff.report.comparisons import describe_comparisons
-from bakeoff.report.formatting import UNKNOWN, cost, shown, visible
+from bakeoff.report.formatting import UNKNOWN, cost, shown, token_count, visible
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME
 from bakeoff.report.html.run_data import Bill, FailureClass, FailureCount, RunData
@@ -107,15 +107,18 @@ def costs(data: RunData) -> Section | None:
 
 
 def _cost_row(subject: SubjectSummary, bill: Bill) -> tuple[Value, ...]:
-    spent, priced = subject.spent, bill.price is not None
+    spent, priced, guessed = subject.spent, bill.price is not None, bool(subject.estimated)
     saving = bill.total - bill.simulated
     share = f" ({100 * saving / bill.total:.0f} %)" if bill.total else ""
     saved = f"{'−' if saving < 0 else ''}{format_cost(abs(saving))}{share}"
     return (
         Datum(Quote(subject.subject), tone="strong"),
-        Datum(cost(spent.cost), sort=spent.cost, tone="strong"),
-        Datum(cost(subject.cost_per_trial), sort=subject.cost_per_trial),
-        *(spent.input, spent.cache_read, spent.output),
+        Datum(cost(spent.cost, estimated=guessed), sort=spent.cost, tone="strong"),
+        Datum(cost(subject.cost_per_trial, estimated=guessed), sort=subject.cost_per_trial),
+        *(
+            Datum(token_count(used, estimated=guessed), sort=used)
+            for used in (spent.input, spent.cache_read, spent.output)
+        ),
         Datum(cost(bill.total if priced else None), sort=bill.total),
         Datum(cost(bill.simulated if priced else None), sort=bill.simulated),
         Datum(saved if priced else UNKNOWN, sort=saving),

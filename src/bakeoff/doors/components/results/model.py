@@ -177,13 +177,36 @@ class Verification(FileObject):
     validation: Validation | None = None
     validation_failed: StrictBool | None = None
 
+    @model_validator(mode="after")
+    def _check_counts(self) -> "Verification":
+        if self.num_passed > self.num_tests:
+            raise ValueError(f"numPassed is {self.num_passed}, more than numTests, which is {self.num_tests}")
+        return self
+
+    @property
+    def reason(self) -> str:
+        """Return why it did not pass, as far as the file tells."""
+        if self.value == 1.0:
+            return ""
+        refused = self.validation.errors if self.validation_failed and self.validation else ()
+        first = [f"{test.full_name}: {test.error_message}".rstrip(": ") for test in (self.failed_tests or ())[:1]]
+        why = self.error or (refused[0] if refused else "") or "".join(first)
+        counts = (
+            "the validator refused it"
+            if self.validation_failed
+            else f"{self.num_passed} of {self.num_tests} tests passed"
+        )
+        return f"{counts}; {why}" if why else counts
+
     @property
     def value(self) -> float:
         """Return the share of tests that passed. It is below 1 if the component failed, even if every test passed:
         an error outside of the tests counts as one failed test."""
+        if self.validation_failed:  # some files say `passed` besides
+            return 0.0
         if self.passed:
             return 1.0
-        if self.validation_failed or not self.num_tests:
+        if not self.num_tests:
             return 0.0
         return min(self.num_passed, self.num_tests - 1) / self.num_tests
 

@@ -183,7 +183,7 @@ class _Import:
         found = self.test.verification
         if found is None:
             return self._unverified()
-        reason = (self.facts.reason if self.facts else found.error) or ""
+        reason = (self.facts.reason or "") if self.facts else found.reason
         metadata = {VERIFICATION: found.model_dump(mode="json"), UNIT_TESTS: found.unit_tests.model_dump()}
         return (Score(name=SUITE, value=found.value, reason=reason, metadata=metadata),)
 

@@ -70,13 +70,14 @@ def write_step(step: Step, notes: StepNotes = OWN_NOTES) -> StepResult:
 def _usual_step(step: Step) -> StepResult:
     """Return the step without its content, as bakeoff would write it."""
     reason, used = step.finish_reason or "unknown", step.usage
-    usage = StepUsage(
+    counts = StepUsage(
         input_tokens=used.input,
         output_tokens=used.output,
         total_tokens=used.tokens,
         cached_input_tokens=used.cache_read,
         reasoning_tokens=used.reasoning,
     )
+    usage = counts if used.tokens or not used.requests else StepUsage()  # unknown where the provider sent none
     return StepResult(finish_reason=_OUR_REASONS.get(reason, reason), usage=usage, warnings=(), response={})
 
 

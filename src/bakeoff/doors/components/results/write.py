@@ -231,12 +231,13 @@ def _tools_hash(records: Iterable[Record]) -> str | None:
 
 
 def _spent(usage: Usage) -> dict[str, float | None]:
+    known = bool(usage.tokens or not usage.requests)
     counts: dict[str, float | None] = {
         "requests": usage.requests,
-        "inputTokens": usage.input,
-        "outputTokens": usage.output,
-        "cachedInputTokens": usage.cache_read,
-        "reasoningTokens": usage.reasoning,
+        "inputTokens": usage.input if known else None,
+        "outputTokens": usage.output if known else None,
+        "cachedInputTokens": usage.cache_read if known else None,
+        "reasoningTokens": usage.reasoning if known else None,
     }
     return counts if usage.cost is None else {**counts, "cost": usage.cost}
 

@@ -71,6 +71,7 @@ class TokenUsage(CamelObject):
     output_tokens: Count = 0
     total_tokens: Count = 0
     cost: Dollars | None = None
+    estimated: bool | None = None  # a provider sent no usage, and texts were counted instead
 
 
 class Attempt(CamelObject):

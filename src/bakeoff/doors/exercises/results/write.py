@@ -174,10 +174,16 @@ def _ungraded(record: Record) -> Outcome:
 def _tokens(record: Record) -> TokenUsage | None:
     """Return the tokens of a trial, or None if they were not counted, which is not the same as 0."""
     spent = record.spent
-    if not spent.requests and not spent.tokens:
+    if not spent.tokens:
         return None
     cost = None if _is_partly_unpriced(record) else spent.cost
-    return TokenUsage(input_tokens=spent.input, output_tokens=spent.output, total_tokens=spent.tokens, cost=cost)
+    return TokenUsage(
+        input_tokens=spent.input,
+        output_tokens=spent.output,
+        total_tokens=spent.tokens,
+        cost=cost,
+        estimated=record.usage_is_estimated or None,
+    )
 
 
 def _is_partly_unpriced(record: Record) -> bool:
@@ -209,7 +215,7 @@ def _added(usages: Sequence[TokenUsage]) -> TokenUsage | None:
         return None
     counts = ("input_tokens", "output_tokens", "total_tokens")
     sums = {field: sum(getattr(usage, field) for usage in usages) for field in counts}
-    return TokenUsage(cost=added_costs(usages), **sums)
+    return TokenUsage(cost=added_costs(usages), estimated=any(usage.estimated for usage in usages) or None, **sums)
 
 
 def _lost_trial(record: Record) -> LostTrial:

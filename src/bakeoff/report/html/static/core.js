@@ -26,13 +26,15 @@ const byId = (id) => document.getElementById(id);
 
 // ---- how numbers are written ----
 const UNKNOWN = "–";
-const count = (number) => number.toLocaleString("en");
+const count = (number) => (number === null || number === undefined ? UNKNOWN : number.toLocaleString("en"));
 const countOf = (number, thing) => `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
+const roughly = (text, estimated) => (estimated && text !== UNKNOWN ? `≈ ${text}` : text);
 const percent = (share) => (share === null || share === undefined ? UNKNOWN : `${(100 * share).toFixed(1)} %`);
 function money(dollars) {
   if (dollars === null || dollars === undefined) return UNKNOWN;
   if (dollars === 0) return "$0.00";
-  return `$${dollars.toFixed(dollars < 0.01 ? 6 : dollars < 1 ? 4 : 2)}`;
+  const size = Math.abs(dollars);
+  return `${dollars < 0 ? "-" : ""}$${size.toFixed(size < 0.01 ? 6 : size < 1 ? 4 : 2)}`;
 }
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return UNKNOWN;
@@ -167,7 +169,7 @@ class WindowedTable {
     const cells = this.columns.map((column, number) => {
       const content = column.cell(data);
       const head = number === 0 || column.head;
-      return h(head ? "th" : "td", { scope: head && "row", class: column.align || "start", "data-label": column.title, title: typeof content === "string" && content.length > 24 ? content : null }, content);
+      return h(head ? "th" : "td", { scope: head && "row", class: column.align || "start", "data-label": column.title, title: typeof content === "string" && content.length > 24 ? content : null }, typeof content === "string" ? h("span", {}, content) : content);
     });
     return h("tr", { "aria-rowindex": String(place + 2) }, cells);
   }

@@ -50,7 +50,7 @@ function runColumns(index, ticked, tick) {
     ...(rows.units.some((share) => share !== null) ? [{ title: "Unit tests", align: "end", cell: (row) => percent(rows.units[row]), sort: (row) => rows.units[row] }] : []),
     { title: "Lost", align: "end", cell: (row) => rows.lost[row] || "0", sort: (row) => rows.lost[row] || null },
     { title: "Not run", align: "end", cell: (row) => count(rows.missing[row]), sort: (row) => rows.missing[row] },
-    { title: "Cost", align: "end", cell: (row) => money(rows.cost[row]), sort: (row) => rows.cost[row] },
+    { title: "Cost", align: "end", cell: (row) => roughly(money(rows.cost[row]), rows.estimated[row]), sort: (row) => rows.cost[row] },
     { title: "Time", align: "end", cell: (row) => duration(rows.seconds[row]), sort: (row) => rows.seconds[row] },
     { title: "State", cell: (row) => h("span", { class: `badge state-${index.run(row, "state")}` }, index.run(row, "state")), sort: (row) => index.run(row, "state") },
     { title: "Started", cell: (row) => (index.when(row) === null ? UNKNOWN : moment(index.when(row))), sort: (row) => index.when(row) },
@@ -218,7 +218,7 @@ function showHistory(index, rows) {
     spot.append(svg("circle", { class: "mark", cx: at, cy: y(index.rows.score[row]), r: rows.length > 60 ? 2 : 4 }));
     drawing.append(spot);
   }
-  const numbers = rows.map((row) => h("tr", {}, h("th", { scope: "row" }, index.run(row, "name")), h("td", { class: "end" }, percent(index.rows.score[row])), h("td", { class: "end" }, index.interval(row)), h("td", { class: "end" }, money(index.rows.cost[row]))));
+  const numbers = rows.map((row) => h("tr", {}, h("th", { scope: "row" }, index.run(row, "name")), h("td", { class: "end" }, percent(index.rows.score[row])), h("td", { class: "end" }, index.interval(row)), h("td", { class: "end" }, roughly(money(index.rows.cost[row]), index.rows.estimated[row]))));
   const head = h("tr", {}, ["Run", "Score", "95 % interval", "Cost"].map((title, place) => h("th", { scope: "col", class: place ? "end" : "" }, title)));
   const table = h("div", { class: "scroll", role: "region", "aria-label": "Scores over time: numbers", tabindex: "0" }, h("table", {}, h("thead", {}, head), h("tbody", {}, numbers)));
   const mixed = new Set(rows.map((row) => index.run(row, "cases"))).size > 1;

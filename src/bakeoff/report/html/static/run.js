@@ -56,8 +56,8 @@ function trialColumns(run) {
     any(run.answers) && { title: "Answers", help: "of the model: live, live and recorded, or replayed from recordings", cell: (row) => run.answersOf(row), sort: (row) => run.answers[row] },
     { title: "Score", align: "end", cell: (row) => percent(run.score[row]), sort: (row) => run.score[row] },
     { title: "Time", align: "end", cell: (row) => duration(run.seconds[row]), sort: (row) => run.seconds[row] },
-    any(run.cost) && { title: "Cost", align: "end", cell: (row) => money(run.cost[row]), sort: (row) => run.cost[row] },
-    any(run.tokens) && { title: "Tokens", align: "end", cell: (row) => count(run.tokens[row]), sort: (row) => run.tokens[row] },
+    any(run.cost) && { title: "Cost", align: "end", cell: (row) => roughly(money(run.cost[row]), run.estimated[row]), sort: (row) => run.cost[row] },
+    any(run.tokens) && { title: "Tokens", align: "end", cell: (row) => roughly(count(run.tokens[row]), run.estimated[row]), sort: (row) => run.tokens[row] },
     { title: "Why", cell: (row) => run.why[row], sort: (row) => run.why[row] || null },
   ];
   return columns.filter(Boolean);
