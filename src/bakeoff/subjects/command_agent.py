@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,13 @@ TESTS_TOOL = "tests"
 
 _HOME_PART = "home/"  # of a treatment: files for HOME
 _NOT_FOUND = 127
+_CANNOT_WORK = re.compile(
+    r"\bauth|log(?:ged)?[ -]?in\b|sign(?:ed)?[ -]?in\b|credential|api[ _-]?key|unauthori[sz]ed|\b40[13]\b|forbidden"
+    r"|missing (?:optional )?dependency|cannot find (?:module|package)|no module named"
+    r"|ENOTFOUND|ECONNREFUSED|connection (?:refused|error)|could not resolve",
+    re.IGNORECASE,
+)
+"""What an agent says that lacks a login, a key, a part of itself or its provider."""
 _LONGEST_WORD = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _AGAIN = """\
 # Another try
@@ -363,7 +371,7 @@ class CommandAgent:
             )
 
     async def _check_unmetered(self, run: AgentRun, task: Task, workspace: SandboxedWorkspace) -> None:
-        """Raise if an agent did nothing, says why, and has never worked in this run.
+        """Raise if an agent did nothing, says what it lacks, and has never worked in this run.
 
         Nobody sees what an unmetered agent asks, but one that lacks a login fails everywhere. An agent that has worked
         before and now gives up has failed, so that none can leave out what it cannot solve.
@@ -372,7 +380,7 @@ class CommandAgent:
             self.evidence.at_work |= run.stop == "exited"
             return
         problem = (await try_to_start(self.definition, workspace.sandbox)).problem
-        if problem is None and (self.evidence.at_work or not run.last_words):
+        if problem is None and (self.evidence.at_work or not _CANNOT_WORK.search(run.last_words)):
             return
         ended = f"changed nothing, and ended with exit code {run.exit_code}: {run.last_words}"
         why = f": {problem}" if problem else f" {ended}"
