@@ -220,9 +220,9 @@ def test_record_property_and_junit_of_pytest_itself_still_work(project: SmallPro
     assert 'name="test_async[b]"' in (project.path / "out.xml").read_text()
 
 
-def test_suites_under_names_that_are_no_tests_are_left_alone(project: SmallProject) -> None:
+def test_suites_under_names_that_are_no_tests_are_left_alone_with_a_warning(project: SmallProject) -> None:
     project.write("helper = describe_eval('s', data=rows('a'), task=str, scorers=[right])\ndef test_plain(): pass\n")
-    assert project.run().counts() == {"passed": 1}
+    assert project.run("-W", "default").counts() == {"passed": 1, "warnings": 1}
 
 
 def test_a_project_without_evals_loads_nothing_of_the_core(project: SmallProject) -> None:
