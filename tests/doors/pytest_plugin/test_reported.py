@@ -29,11 +29,12 @@ def test_raises(case):
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")])
+@pytest.mark.parametrize(("workers", "ci"), [((), ""), ((), "true"), (("-p", "xdist", "-n", "2"), "true")])
 def test_failures_fit_the_terminal_hold_no_commands_and_say_why(
-    project: SmallProject, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], ci: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", "72")
+    monkeypatch.setenv("CI", ci)  # pytest cuts its summary elsewhere, and not there
     project.write(HOSTILE)
     seen = project.run_apart("--junitxml", "junit.xml", *workers)
     assert seen.counts() == {"failed": 4}
