@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 import pytest
@@ -58,9 +58,10 @@ def below(pid: int) -> set[int]:
     queue = [pid]
     while queue:
         for listing in Path(f"/proc/{queue.pop()}/task").glob("*/children"):
-            children = set(map(int, listing.read_text().split()))
-            queue.extend(children)
-            found |= children
+            with suppress(OSError):  # a thread that ended in between
+                children = set(map(int, listing.read_text().split()))
+                queue.extend(children)
+                found |= children
     return found
 
 

@@ -53,4 +53,4 @@ def test_rounds_differ_where_the_temperature_lets_them(answers: Any) -> None:
     report = answers(
         testCases=CASES[1:], testRound=3, modelSettings={"temperature": 0.7, "maxTokens": 60, "timeout": 300}
     )
-    assert len({detail.response for detail in details(report)}) > 1
+    assert len({str(detail.response) for detail in details(report)}) > 1
