@@ -61,7 +61,7 @@ steps = st.fixed_dictionaries(
         "response": st.none() | st.dictionaries(texts, free, max_size=3),
     },
 )
-verifications = st.fixed_dictionaries(
+verifications: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "testName": names,
         "passed": st.booleans(),
@@ -76,7 +76,10 @@ verifications = st.fixed_dictionaries(
         "validation": st.fixed_dictionaries({"valid": st.booleans(), "errors": st.lists(texts, max_size=2)}),
         "validationFailed": st.booleans(),
     },
-).map(lambda one: {**one, "numTests": one["numTests"] + one["numPassed"]})  # more cannot have passed
+)
+verifications = verifications.map(lambda one: {**one, "numTests": one["numTests"] + one["numPassed"]})
+"""More tests cannot have passed than there are."""
+
 tests = st.fixed_dictionaries(
     {
         "testName": names,
