@@ -276,14 +276,6 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
         changed(CALL, "    expectedOutput: null\n    expectedResults: {a: 1}\n"),
         "7: testCases[0].expectedResults: has no meaning if no tool should be called",
     ),
-    "grading without judge": (
-        GOOD + "gradingPrompt: Is it right?\n",
-        "13: gradingPrompt: needs a `judge: provider:model` to grade with",
-    ),
-    "one case's grading without judge": (
-        changed(CALL, CALL + "    gradingPrompt: Is it?\n"),
-        "10: testCases[0].gradingPrompt: needs a `judge",
-    ),
     "judge without provider": (GOOD + "judge: clever\n", "13: judge: 'clever' is not a model name"),
     "judge under test": (
         GOOD + "judge: local:smollm2\n",

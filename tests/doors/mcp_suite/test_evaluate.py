@@ -501,6 +501,19 @@ def test_a_judge_grades_what_the_tool_gave(evaluated: Evaluate, script: Callable
     assert "not counted (grader)" in (details(unread)[0].error or "")
 
 
+def test_without_a_judge_each_model_grades_its_own_results(evaluated: Evaluate, script: Callable[..., str]) -> None:
+    case = {"prompt": "BMI?", "expectedOutput": BMI, "gradingPrompt": "The index is below 25."}
+    fair = script(
+        ("between the marks", '{"rationale": "27.8 is above", "choice": "B"}'), ("", call(**BMI)), name="fair"
+    )
+    vain = script(("between the marks", '{"rationale": "it is mine", "choice": "A"}'), ("", call(**BMI)), name="vain")
+    report = evaluated(modelsToTest=[fair, vain], testCases=[case])
+    assert [details(report, 0, model)[0].passed for model in (0, 1)] == [False, True]
+    assert details(report)[0].error == "graded as failed: 27.8 is above"
+    [warning] = report.bakeoff.warnings
+    assert warning.endswith("gradingPrompt without a judge: each model grades its own results; name a `judge`")
+
+
 def test_recordings_answer_in_place_of_a_model(evaluated: Evaluate, script: Callable[..., str]) -> None:
     model = script(("", call(**BMI)))
     evaluated(modelsToTest=[model], options=RunOptions(replay="record"))

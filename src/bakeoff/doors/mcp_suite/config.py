@@ -467,14 +467,7 @@ def _case_problems(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[str
 
 
 def _judge_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
-    graded: list[Key] = [
-        ("testCases", at, "gradingPrompt") for at, case in enumerate(config.testCases) if case.gradingPrompt
-    ]
-    if config.gradingPrompt is not None:
-        graded.insert(0, ("gradingPrompt",))
     if config.judge is None:
-        if graded:
-            yield placed.problem(graded[0], "needs a `judge: provider:model` to grade with")
         return
     yield from _name_problems(placed, ("judge",), config.judge)
     if not config.allowSelfGrading and is_same_model(config.judge, config.modelsToTest):

@@ -71,7 +71,7 @@ class Grade(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """One judge for all cases. Each case may have a criterion of its own."""
+    """A judge for all cases. Each case may have a criterion of its own."""
 
     access: ProviderAccess
     only_recordings: bool = False
@@ -113,7 +113,7 @@ class CallScorer:
     options: ScorerOptions
     tools: tuple[ServerTool, ...]
     hub: McpHub | None = None  # executes the calls; None if no case needs that
-    grader: Grader | None = None
+    graders: Mapping[str, Grader] = field(default_factory=dict)  # by the model that answered
     _read: dict[str, Expected] = field(default_factory=dict)  # each case is read once
     name: ClassVar[str] = SCORER
 
@@ -127,14 +127,16 @@ class CallScorer:
         wanted = graded or any(each.get("results") is not None or each.get("execute") for each in expected)
         executes = (wanted or options.execute) and options.mode != "agent"  # agents call the tools themselves
         hub = hub_of(settings.servers, environment, settings.toolTimeout) if executes else None
-        judge = model_of(settings.judge, settings, environment) if graded and settings.judge is not None else None
-        return cls(options, settings.tools, hub, Grader(judge.access) if judge is not None else None)
+        # Without a judge, each model grades what its own calls gave, as in the tool whose files we read.
+        judges = {model.name: settings.judge or model for model in plan.subjects} if graded else {}
+        graders = {name: Grader(model_of(judge, settings, environment).access) for name, judge in judges.items()}
+        return cls(options, settings.tools, hub, graders)
 
     @property
     def needs(self) -> Needs:
         shared = (self.hub,) if self.hub is not None and self.options.scope == "run" else ()
-        judging = (self.grader.access,) if self.grader is not None and not self.grader.only_recordings else ()
-        return Needs(resources=(*shared, *judging))
+        judging = {each.access.key: each.access for each in self.graders.values() if not each.only_recordings}
+        return Needs(resources=(*shared, *judging.values()))
 
     def check(self, case: Case) -> str | None:
         try:
@@ -144,13 +146,14 @@ class CallScorer:
         return None
 
     def lacks(self) -> list[str]:
-        return self.grader.access.lacks() if self.grader is not None else []
+        return list(dict.fromkeys(lack for each in self.graders.values() for lack in each.access.lacks()))
 
     def secrets(self) -> Mapping[str, str]:
-        return self.grader.access.secrets() if self.grader is not None else {}
+        return {name: value for each in self.graders.values() for name, value in each.access.secrets().items()}
 
     def offline(self) -> Self:
-        return replace(self, grader=replace(self.grader, only_recordings=True) if self.grader is not None else None)
+        offline = {name: replace(each, only_recordings=True) for name, each in self.graders.items()}
+        return replace(self, graders=offline)
 
     async def __call__(self, given: ScoreInput) -> Score:
         expected = self._expected(given.case)
@@ -167,8 +170,9 @@ class CallScorer:
         executed = [] if problems else await self._execute(expected, reply, given)
         problems += await result_differences(expected, executed)
         grade = None
-        if not problems and expected.grading is not None and self.grader is not None and executed:
-            grade = await self.grader(expected.grading, reply.calls, executed, given)
+        grader = self._grader(given)
+        if not problems and expected.grading is not None and grader is not None and executed:
+            grade = await grader(expected.grading, reply.calls, executed, given)
             if not grade.passed:
                 problems.append(f"graded as failed: {grade.reason}")
         return Score(
@@ -177,6 +181,9 @@ class CallScorer:
             reason="; ".join(problems[:_MOST_REASONS])[:_LONGEST_REASON],
             metadata=_details(reply, executed, grade, problems),
         )
+
+    def _grader(self, given: ScoreInput) -> Grader | None:
+        return self.graders.get(given.asking.subject) if given.asking is not None else None
 
     def _expected(self, case: Case) -> Expected:
         if case.score_digest not in self._read:

@@ -180,6 +180,8 @@ def _remarks(suite: Suite, tools: Sequence[ServerTool]) -> Iterator[str]:
     config = suite.config
     if config.passThreshold is None:
         yield f"{suite.file}: passThreshold is not set: every round must pass"
+    if config.judge is None and any((config.gradingPrompt, *(case.gradingPrompt for case in config.testCases))):
+        yield f"{suite.file}: gradingPrompt without a judge: each model grades its own results; name a `judge`"
     if config.mode == "agent" and not config.allowDestructive:
         for tool in filter(is_destructive, tools):
             label = repr(tool_label(tool.server, tool.name))
