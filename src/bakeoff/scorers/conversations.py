@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.material import shown_turns, turns_of
-from bakeoff.scorers.model_judge import AskingScorer, Verdict, flagged, flags, listing, share_that_holds
+from bakeoff.scorers.model_judge import AskingScorer, ListingScorer, Verdict, flagged, flags
 
 _OF_ASSISTANT = " of the assistant"
 
@@ -86,20 +86,15 @@ class RoleAdherence(_TurnScorer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConversationCompleteness(AskingScorer):
+class ConversationCompleteness(ListingScorer):
     """Scores the share of the user's requests that the conversation met."""
 
     PROMPT: ClassVar = (
         "List every request that the user made in the conversation, one by one. A request is `met` if the assistant "
         "did or answered what was asked by the end."
     )
+    ITEMS: ClassVar = ("requests", "request", "met")
     name: str = "conversation_completeness"
 
     def texts(self, given: ScoreInput) -> dict[str, str]:
         return _conversation(given)
-
-    def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:  # noqa: ARG002 - the same for all
-        return listing("requests", "request", "met")
-
-    def verdict(self, answer: Any, texts: Mapping[str, str]) -> Verdict:  # noqa: ARG002
-        return share_that_holds(answer, "requests", "request", "met")

@@ -1,5 +1,6 @@
-"""What all scorers that ask a model share: the model, its settings, and how verdicts become a score."""
+"""Share among all scorers that ask a model: the model, its settings, and how verdicts become a score."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -126,7 +127,7 @@ class ModelScorer(ConfigurableScorer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskingScorer(ModelScorer):
+class AskingScorer(ModelScorer, ABC):
     """A scorer with a question of its own. Subclasses say what is shown, what is answered, and what that is worth."""
 
     PROMPT: ClassVar[str]
@@ -135,17 +136,17 @@ class AskingScorer(ModelScorer):
         """Return what the judge is asked."""
         return self.prompt or self.PROMPT
 
+    @abstractmethod
     def texts(self, given: ScoreInput) -> dict[str, str]:
         """Return the texts that are shown, by their names. Raise GraderError if the case lacks one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """Return the JSON schema of the answer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def verdict(self, answer: Any, texts: Mapping[str, str]) -> Verdict:
         """Return what an answer that fits the schema is worth."""
-        raise NotImplementedError
 
     def unscored(self, given: ScoreInput) -> str | None:  # noqa: ARG002 - most score every case
         """Say why a case cannot be scored, without asking anybody."""
@@ -172,24 +173,26 @@ class AskingScorer(ModelScorer):
         return replace(self.verdict(answer, texts), said=said)
 
 
-# --- two kinds of answers -------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class ListingScorer(AskingScorer):
+    """Have the judge list statements, and score the share of those that hold; unscored where nothing is listed."""
 
+    ITEMS: ClassVar[tuple[str, str, str]]  # the list, one of its items, what holds
 
-def listing(items: str, item: str, holds: str) -> dict[str, Any]:
-    """Return the schema of a list of statements, of which each holds or does not."""
-    entry = _closed({item: {"type": "string"}, holds: {"type": "boolean"}})
-    return _closed({items: {"type": "array", "items": entry}})
+    def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:  # noqa: ARG002 - the same for all
+        items, item, holds = self.ITEMS
+        entry = _closed({item: {"type": "string"}, holds: {"type": "boolean"}})
+        return _closed({items: {"type": "array", "items": entry}})
 
-
-def share_that_holds(answer: Any, items: str, item: str, holds: str) -> Verdict:
-    """Return the share of listed statements that hold; no value where nothing is listed."""
-    found = answer[items]
-    if not found:
-        return Verdict("", reason=f"the judge found no {items}", facts={items: []})
-    wrong = [str(each[item]) for each in found if not each[holds]]
-    told = f"{len(found) - len(wrong)} of {len(found)} {items} are {holds}"
-    reason = told + (f"; not: {'; '.join(wrong[:3])}" if wrong else "")
-    return Verdict("", 1 - len(wrong) / len(found), reason, facts={items: found})
+    def verdict(self, answer: Any, texts: Mapping[str, str]) -> Verdict:  # noqa: ARG002
+        items, item, holds = self.ITEMS
+        found = answer[items]
+        if not found:
+            return Verdict("", reason=f"the judge found no {items}", facts={items: []})
+        wrong = [str(each[item]) for each in found if not each[holds]]
+        told = f"{len(found) - len(wrong)} of {len(found)} {items} are {holds}"
+        reason = told + (f"; not: {'; '.join(wrong[:3])}" if wrong else "")
+        return Verdict("", 1 - len(wrong) / len(found), reason, facts={items: found})
 
 
 def flags(names: Mapping[str, str]) -> dict[str, Any]:

@@ -9,25 +9,12 @@ from typing import Any, ClassVar
 
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.material import material
-from bakeoff.scorers.model_judge import AskingScorer, Verdict, flagged, flags, listing, share_that_holds
+from bakeoff.scorers.model_judge import AskingScorer, ListingScorer, Verdict, flagged, flags
 from bakeoff.scorers.text import as_text
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ListingScorer(AskingScorer):
-    """Has the judge list statements, and scores the share of those that hold."""
-
-    ITEMS: ClassVar[tuple[str, str, str]]  # the list, one of its items, what holds
-
-    def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:  # noqa: ARG002 - the same for all
-        return listing(*self.ITEMS)
-
-    def verdict(self, answer: Any, texts: Mapping[str, str]) -> Verdict:  # noqa: ARG002
-        return share_that_holds(answer, *self.ITEMS)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Faithfulness(_ListingScorer):
+class Faithfulness(ListingScorer):
     """Scores the share of the claims in the answer that the context supports."""
 
     PROMPT: ClassVar = (
@@ -42,7 +29,7 @@ class Faithfulness(_ListingScorer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerRelevance(_ListingScorer):
+class AnswerRelevance(ListingScorer):
     """Scores the share of the statements in the answer that help to answer the question."""
 
     PROMPT: ClassVar = (
@@ -57,7 +44,7 @@ class AnswerRelevance(_ListingScorer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextRecall(_ListingScorer):
+class ContextRecall(ListingScorer):
     """Scores the share of the statements in the expected answer that the context supports."""
 
     PROMPT: ClassVar = (
