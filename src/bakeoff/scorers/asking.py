@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any, TypeVar, overload
+from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
@@ -19,44 +19,30 @@ Answer = TypeVar("Answer")
 _WRAPPED = "answer"  # the field of an answer that is not an object
 
 
+class JudgeSettings(TypedDict, total=False):
+    """The settings of a judge that is asked, as of `Judge`."""
+
+    model: str | None
+    temperature: float | None
+    max_tokens: int | None
+    longest: int
+    same_model: bool
+
+
 @overload
 async def ask_judge(
-    prompt: str,
-    schema: type[Answer],
-    *,
-    texts: Mapping[str, Any] | None = None,
-    model: str | None = None,
-    temperature: float | None = 0.0,
-    max_tokens: int | None = None,
-    longest: int = 20_000,
-    same_model: bool = False,
+    prompt: str, schema: type[Answer], *, texts: Mapping[str, Any] | None = None, **settings: Unpack[JudgeSettings]
 ) -> Answer: ...
 
 
 @overload
 async def ask_judge(
-    prompt: str,
-    schema: Any,
-    *,
-    texts: Mapping[str, Any] | None = None,
-    model: str | None = None,
-    temperature: float | None = 0.0,
-    max_tokens: int | None = None,
-    longest: int = 20_000,
-    same_model: bool = False,
+    prompt: str, schema: Any, *, texts: Mapping[str, Any] | None = None, **settings: Unpack[JudgeSettings]
 ) -> Any: ...
 
 
 async def ask_judge(
-    prompt: str,
-    schema: Any,
-    *,
-    texts: Mapping[str, Any] | None = None,
-    model: str | None = None,
-    temperature: float | None = 0.0,
-    max_tokens: int | None = None,
-    longest: int = 20_000,
-    same_model: bool = False,
+    prompt: str, schema: Any, *, texts: Mapping[str, Any] | None = None, **settings: Unpack[JudgeSettings]
 ) -> Any:
     """Ask a judge a question of your own, and return its answer.
 
@@ -68,20 +54,13 @@ async def ask_judge(
         schema: the type of the answer, such as `bool`, a dataclass or a pydantic model; or a JSON schema.
         texts: the texts to judge, by names that the prompt may use. They stand between marks that their authors cannot
             know. A list is shown as numbered texts.
-        model, temperature, max_tokens, longest, same_model: as of `Judge`.
+        settings: model, temperature, max_tokens, longest and same_model, as of `Judge`.
     """
     if not prompt.strip():
         raise UsageError("ask_judge: the prompt is empty: say what the judge is asked")
     if texts is not None and not isinstance(texts, Mapping):
         raise UsageError(f"ask_judge: texts are {texts!r:.80}: give each a name, as in texts={{'answer': …}}")
-    judge = ModelScorer(
-        name="ask_judge",
-        model=model,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        longest=longest,
-        same_model=same_model,
-    )
+    judge = ModelScorer(name="ask_judge", **settings)
     given = current_input()
     await _preload(judge, given)
     from bakeoff.scorers.judging import Question, read_answer
