@@ -46,7 +46,7 @@ class _AutoevalsScorer(Protocol):
 
 
 ScorerLike: TypeAlias = Callable[[ScoreInput], Any] | _Evaluator | _Metric | _AutoevalsScorer | type[_AutoevalsScorer]
-"""What `scorers=[…]` takes: a function of a `ScoreInput`, or the scorer of another package."""
+"""One item of `scorers=[…]`: a function of a `ScoreInput`, or the scorer of another package."""
 
 
 def as_scorer(given: Any) -> _Function:

@@ -45,7 +45,7 @@ _AFTER = "Judge the {about} between the marks with the code {code}, by the crite
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a judge is asked, in our words: what stands between marks is not part of it."""
+    """Ask a judge in our own words. The texts of others, between marks, are not part of the question."""
 
     prompt: str
     schema: Mapping[str, Any]  # of the answer

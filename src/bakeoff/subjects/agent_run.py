@@ -17,7 +17,7 @@ _CHANGED, _STDOUT, _STDERR = "changed", "printed", "printed to stderr"
 
 
 class AgentRun(FrozenModel):
-    """What an agent did, as a record stores it."""
+    """Describe the run of an agent, as a record stores it."""
 
     exit_code: int = 0
     stop: str = "exited"

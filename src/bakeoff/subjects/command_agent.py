@@ -55,7 +55,7 @@ _CANNOT_WORK = re.compile(
     r"|ENOTFOUND|ECONNREFUSED|connection (?:refused|error)|could not resolve",
     re.IGNORECASE,
 )
-"""What an agent says that lacks a login, a key, a part of itself or its provider."""
+"""Words of an agent that lacks a login, a key, a part of itself or its provider."""
 _LONGEST_WORD = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _AGAIN = """\
 # Another try
@@ -75,7 +75,7 @@ class TaskFiles:
 
 @dataclass(slots=True)
 class _Evidence:
-    """What the trials of one subject have shown so far."""
+    """Remember whether a trial of this subject has shown that the agent works."""
 
     at_work: bool = False  # it ended well, or changed an answer
 

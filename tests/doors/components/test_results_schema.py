@@ -1,4 +1,4 @@
-"""What the page generator of the TypeScript benchmark reads, as a schema that knows nothing of our own model.
+"""Check result files against a schema of what the TypeScript benchmark's page generator reads, apart from our models.
 
 That generator is in no registry, so the schema stands for it: every field, its type, and no other field but `bakeoff`.
 """

@@ -1,4 +1,4 @@
-"""What a model has real agents do, in the words of each agent's tools, and the environment of a user who runs them."""
+"""Script what a model has real agents do, in the words of their tools, and the environment of a user who runs them."""
 
 import json
 import os
@@ -24,7 +24,7 @@ double.py
 
 @dataclass(frozen=True)
 class Part:
-    """What a model has an agent do: solve the exercise, or nothing."""
+    """Choose whether the model has an agent solve the exercise, or do nothing."""
 
     agent: str
     provider: str

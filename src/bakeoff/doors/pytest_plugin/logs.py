@@ -32,7 +32,7 @@ _LONGEST = 2000
 
 @dataclass(slots=True)
 class TestLog:
-    """What one test has logged so far."""
+    """Hold the input, outputs and scores that one test has logged so far."""
 
     __test__ = False  # keep pytest from collecting it
 

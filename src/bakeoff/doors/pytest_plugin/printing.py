@@ -25,7 +25,7 @@ _KEY = pytest.StashKey["CasePrinting"]()
 
 @dataclass(slots=True, eq=False)
 class Printed:
-    """What one case printed and logged so far."""
+    """Hold the lines that one case has printed and logged so far."""
 
     texts: list[tuple[str, str]] = field(default_factory=list)  # with the name of the stream
     logged: list[logging.LogRecord] = field(default_factory=list)

@@ -69,7 +69,7 @@ class RunEval:
 
 @dataclass(frozen=True, slots=True)
 class EvalRun:
-    """What a task did in one call."""
+    """Hold one call of a task: its output, its tool calls and its scores."""
 
     _by: RunEval
     _row: Row
