@@ -240,6 +240,12 @@ class Trial:
     attempt_key: str
     score_key: str
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Return the fields of a record that say which trial it is of."""
+        keys = {"attempt_key": self.attempt_key, "score_key": self.score_key}
+        return {"case": self.case.id, "subject": self.subject.name, "round": self.round, **keys}
+
 
 class Plan(FrozenModel):
     """The whole experiment. Rounds are outermost and subjects innermost, so a run stopped half way is still paired."""

@@ -155,11 +155,7 @@ class TrialRunner:
     def _record(self, job: Job, tried: Tried, **fields: Any) -> Record:
         trial = job.trial
         return Record(
-            case=trial.case.id,
-            subject=trial.subject.name,
-            round=trial.round,
-            attempt_key=trial.attempt_key,
-            score_key=trial.score_key,
+            **trial.identity,
             bound=trial.subject.name in self.resolved.bound,
             threshold=self.resolved.plan.threshold,
             **{name: getattr(tried, name) for name in _TRIED},

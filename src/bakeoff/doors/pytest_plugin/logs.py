@@ -108,11 +108,7 @@ def _outcome(item: pytest.Item, log: TestLog, seconds: float, error: BaseExcepti
     if not failure and not any(score.value is not None for score in scores):
         scores += (Score(name="asserts", value=1.0, reason="the test passed"),)
     record = Record(
-        case=case.id,
-        subject=subject.name,
-        round=0,
-        attempt_key=trial.attempt_key,
-        score_key=trial.score_key,
+        **trial.identity,
         started=log.started,
         threshold=_BY_THE_TEST.threshold,
         attempt=Phase(seconds=seconds, failure=failure),

@@ -50,11 +50,7 @@ class Collected(FrozenModel):
         trial = EMPTY_PLAN.trial_of(case, subject, 0, 0)
         failure = Failure(kind="infra", type="InfraError", message=why, permanent=True)
         record = Record(
-            case=case.id,
-            subject=subject.name,
-            round=0,
-            attempt_key=trial.attempt_key,
-            score_key=trial.score_key,
+            **trial.identity,
             started=time.time(),
             tries=0,
             threshold=self.rule.threshold,

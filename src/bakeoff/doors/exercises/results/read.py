@@ -147,11 +147,7 @@ def _lost_record(trial: Trial, lost: LostTrial, began: float, threshold: float |
     kind = _KINDS.get(lost.verdict, "infra")
     failure = Failure(kind=kind, type=f"{kind.title()}Error", message=lost.reason)
     return Record(
-        case=trial.case.id,
-        subject=trial.subject.name,
-        round=trial.round,
-        attempt_key=trial.attempt_key,
-        score_key=trial.score_key,
+        **trial.identity,
         started=began,
         threshold=threshold,
         attempt=Phase(seconds=0.0, failure=failure),
@@ -171,11 +167,7 @@ def _record(trial: Trial, attempt: Attempt, began: float, threshold: float | Non
     )
     agent = attempt.agent_duration or max(0.0, attempt.total_duration - attempt.test_duration)
     return Record(
-        case=trial.case.id,
-        subject=trial.subject.name,
-        round=trial.round,
-        attempt_key=trial.attempt_key,
-        score_key=trial.score_key,
+        **trial.identity,
         started=began,
         threshold=threshold,
         attempt=Phase(seconds=agent / 1000),
