@@ -346,6 +346,28 @@ async def test_hidden_folders_are_empty_in_the_process_sandbox(place: Place) -> 
     assert completed.stdout == b"False\n", completed.stderr
 
 
+@pytest.mark.parametrize("kind", ["process", "bwrap"])
+async def test_no_installed_copy_of_ours_is_shown(
+    kind: str, sandbox_on: SandboxOn, place: Place, tmp_path: Path
+) -> None:
+    """Another environment, such as an agent's, may hold a copy of its own, with all bundled references."""
+    packages = tmp_path / "real" / "lib" / "python3.12" / "site-packages"
+    for name in ("bakeoff/bundled", "other"):
+        (packages / name).mkdir(parents=True)
+        (packages / name / "reference.py").write_text("the answer")
+    (tmp_path / "real" / "lib64").symlink_to("lib")
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    ways = [root / lib for root in (link, tmp_path / "real") for lib in ("lib", "lib64")]
+    script = f"""
+        import os
+        for way in {[str(way / "python3.12/site-packages") for way in ways]}:
+            print(*(os.path.exists(f"{{way}}/{{name}}/reference.py") for name in ("bakeoff/bundled", "other")))
+    """
+    completed = await sandbox_on(kind).run(python(place, script, readable=(link,)))
+    assert completed.stdout.splitlines() == [b"False True"] * 4, completed.stderr
+
+
 @needs_root
 async def test_the_system_is_read_only_and_scratch_is_private_in_the_process_sandbox(place: Place) -> None:
     script = """

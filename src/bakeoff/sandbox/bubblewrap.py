@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
-from bakeoff.sandbox.environment import environment, toolchain
+from bakeoff.sandbox.environment import environment, our_packages, toolchain
 from bakeoff.sandbox.mounts import follow, plan_mounts
 from bakeoff.sandbox.places import (
     INSIDE_HOME,
@@ -17,7 +17,7 @@ from bakeoff.sandbox.places import (
     probe_place,
     we_are_root,
 )
-from bakeoff.sandbox.process import PACKAGE, SYSTEM, check_user
+from bakeoff.sandbox.process import SYSTEM, check_user
 from bakeoff.sandbox.supervisor_client import (
     FILTER_WORD,
     STATUS_WORD,
@@ -86,8 +86,9 @@ class BubblewrapSandbox:
             yield from ("--bind", str(outside), str(inside))
         for path in shown:
             yield from ("--ro-bind", str(path), str(path))
-        for path in (PACKAGE, *self.hidden):
-            if any(path.is_relative_to(root) for root in [*shown, *map(Path, SYSTEM)]) and path.is_dir():
+        roots = [*shown, *map(Path, SYSTEM)]
+        for path in (*our_packages(roots), *self.hidden):
+            if any(path.is_relative_to(root) for root in roots) and path.is_dir():
                 yield from ("--tmpfs", str(path), "--remount-ro", str(path))
         # Both are in memory: if they were writable, a command could fill it beyond any limit.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")

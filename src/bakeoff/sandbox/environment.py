@@ -2,16 +2,19 @@
 
 import os
 import sys
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 
+import bakeoff
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox.programs import program_path, program_roots, without_homes
 
 ALLOWED = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 ALLOWED_PREFIX = "LC_"
 FIXED = {"LANG": "C.UTF-8", "TZ": "UTC"}
+PACKAGE = Path(bakeoff.__file__).parent  # it contains bundled references, which no subject may read
+INSTALLED = ("lib*/py*/*-packages", "local/lib*/py*/*-packages", "store/*-bakeoff-*/lib/py*/*-packages")
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -63,3 +66,18 @@ def toolchain() -> tuple[Path, ...]:
     if node:
         roots += [Path(node), Path(node).resolve().parent.parent, *program_roots(node)]
     return without_homes(roots)
+
+
+def our_packages(roots: Iterable[Path]) -> list[Path]:
+    """Return the folder of this package, and of every other copy of it that is installed below the roots."""
+    return list(dict.fromkeys([PACKAGE, *(copy for root in roots for copy in _installed_copies(root))]))
+
+
+@lru_cache(maxsize=256)
+def _installed_copies(root: Path) -> tuple[Path, ...]:
+    real = root.resolve()
+    return tuple(
+        root / copy.relative_to(real) if copy.is_relative_to(real) else copy
+        for pattern in INSTALLED
+        for copy in (found.resolve() for found in real.glob(f"{pattern}/{PACKAGE.name}"))
+    )

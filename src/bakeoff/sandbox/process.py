@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import bakeoff
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
-from bakeoff.sandbox.environment import environment, toolchain
+from bakeoff.sandbox.environment import environment, our_packages, toolchain
 from bakeoff.sandbox.mounts import SCRATCH, Step, blocking_folder, follow, plan_mounts
 from bakeoff.sandbox.places import name_user, one_command_at_a_time, probe_place, we_are_root
 from bakeoff.sandbox.supervisor import LANDLOCK_CREATE, LANDLOCK_VERSION
@@ -17,7 +16,6 @@ from bakeoff.sandbox.supervisor_client import Report, SupervisorLost, make_order
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix")
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"))
-PACKAGE = Path(bakeoff.__file__).parent  # it contains bundled references, which no subject may read
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +32,10 @@ class ProcessSandbox:
     async def run(self, command: Command) -> Completed:
         check_user(command.place)
         place = command.place
-        mounts = None
+        readable, mounts = [*toolchain(), *command.readable], None
+        hidden = [*our_packages([*map(Path, SYSTEM), *readable]), *self.hidden]
         if self.private_mounts:
-            mounts = private_view(place, [*toolchain(), *command.readable], [PACKAGE, *self.hidden])
+            mounts = private_view(place, readable, hidden)
         order = make_order(
             command,
             argv=command.argv,
@@ -44,7 +43,7 @@ class ProcessSandbox:
             cwd=str(place.work),
             mounts=mounts,
             system_read_only=True,
-            access=allowed_access(command, [PACKAGE, *self.hidden], SCRATCH if self.private_mounts else ()),
+            access=allowed_access(command, hidden, SCRATCH if self.private_mounts else ()),
         )
         try:
             with one_command_at_a_time(place):
