@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.tracing import active_tracing
 from bakeoff.errors import InfraError, ToolError, UsageError
+from bakeoff.mcp.offers import Offers
 from bakeoff.mcp.servers import HubLimits, ServerSpec, with_unique_names
 from bakeoff.mcp.session import ServerSession, wait_despite_cancellation
 from bakeoff.mcp.tools import ServerTool, ToolResult, tools_fingerprint
@@ -62,6 +63,10 @@ class OpenHub:
     async def tools(self) -> tuple[ServerTool, ...]:
         """Return every tool of every server, as listed when the hub was opened."""
         return tuple(tool for session in self._sessions.values() for tool in session.tools)
+
+    async def offers(self) -> tuple[Offers, ...]:
+        """Ask every server for its resources and prompts."""
+        return tuple(await asyncio.gather(*(session.offers() for session in self._sessions.values())))
 
     def remarks(self) -> dict[str, str]:
         """Return what is wrong with servers that work all the same, by their names."""

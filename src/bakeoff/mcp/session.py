@@ -23,6 +23,7 @@ from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError, ToolTimeout
 from bakeoff.mcp.http import HttpServer
+from bakeoff.mcp.offers import Offers, list_offers
 from bakeoff.mcp.servers import HubLimits, ServerSpec
 from bakeoff.mcp.stdio import UNREADABLE, StdioServer, Wire
 from bakeoff.mcp.tools import (
@@ -216,6 +217,20 @@ class ServerSession:
                 return await self._call(connection, tool, dict(arguments))
         except TimeoutError as late:
             raise ToolTimeout(f"{self._server} gave no answer to {tool!r} within {seconds:g} s") from late
+
+    async def offers(self) -> Offers:
+        """List the resources and prompts. Raise `InfraError` if the server fails, or lists more than is allowed."""
+        seconds = self._limits.startup_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await self._connection()
+                return await list_offers(connection.client, self.spec.name, self._limits)
+        except TimeoutError as late:
+            raise InfraError(f"{self._server} did not list what it offers within {seconds:g} s") from late
+        except ValidationError as error:
+            raise InfraError(f"{self._server}: {explain_unreadable(error, None)}") from error
+        except (Refused, MCPError, RuntimeError) as error:
+            raise InfraError(f"{self._server} did not list what it offers: {visible(str(error))}") from error
 
     async def _connection(self) -> Connection:
         """Return the open connection. After a failed start, ask for another one and wait for it."""

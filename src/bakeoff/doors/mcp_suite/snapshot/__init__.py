@@ -1,0 +1,1 @@
+"""Keep what servers offer in a file, and tell what changed."""
