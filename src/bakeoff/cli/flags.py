@@ -38,6 +38,14 @@ ConfigPath = Annotated[
         help="A YAML file, or a folder of them. Default: the nearest configuration here or in a folder above.",
     ),
 ]
+SuitesPath = Annotated[
+    Path | None,
+    Argument(
+        metavar="PATH",
+        help="A YAML file, a folder of them, or a part of the names of suites below the current folder. "
+        "Default: all suites below the current folder, or else the nearest configuration above.",
+    ),
+]
 
 
 MARGIN = flag(None, "The largest difference that does not matter, such as 0.05.", min=0, max=1)
@@ -325,7 +333,7 @@ class AgentFlags(ExerciseFlags):
 class EvaluationFlags(Flags):
     """Which part of a configuration. The fields are those of `EvaluationRequest`."""
 
-    path: ConfigPath = None
+    path: SuitesPath = None
     prompts: list[str] | None = flag(None, "Only cases with this text in the prompt.", "--prompt", metavar="TEXT")
     models: list[str] | None = flag(None, "Only this model of modelsToTest.", "--model")
     cases: list[str] | None = flag(None, "Only cases with this name, number or tag.", "--case")

@@ -70,12 +70,15 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+Version = Annotated[
+    bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+]
+
+
 @app.callback(invoke_without_command=True)
 def bakeoff(
     context: typer.Context,
-    version: Annotated[  # noqa: ARG001 - the callback prints it
-        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
+    version: Version = False,  # noqa: ARG001 - the callback prints it
 ) -> None:
     """Find out which model, coding agent, MCP server or prompt is better, by how much and at what cost.
 
@@ -370,13 +373,13 @@ def _tell(mistake: Any) -> int:
     return int(mistake.exit_code)
 
 
-def main() -> None:
+def main(group: typer.Typer = app) -> None:
     """Run the command line. Report errors in one sentence and by the exit code."""
     try:
         sys.excepthook = report_crash
         accept_every_character()
         # Not `app()`: that would replace our excepthook by typer's.
-        sys.exit(typer.main.get_command(app)(standalone_mode=False) or 0)
+        sys.exit(typer.main.get_command(group)(standalone_mode=False) or 0)
     except _Mistake as error:
         sys.exit(_tell(error))
     except typer.Abort:
@@ -403,5 +406,11 @@ def main() -> None:
 
 def mctest() -> None:
     """Run `mctest` and `mcp-testing-framework`, which are other names of `bakeoff mcp`."""
-    sys.argv[1:1] = ["mcp"]
-    main()
+    group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, context_settings={"max_content_width": 120})
+    group.add_typer(mcp)  # without a name: its commands become those of the group
+
+    @group.callback(help=mcp.info.help)
+    def mctest(version: Version = False) -> None:
+        pass
+
+    main(group)

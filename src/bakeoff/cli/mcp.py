@@ -7,7 +7,7 @@ import typer
 from typer import Argument
 
 from bakeoff.cli.declare import command, flag
-from bakeoff.cli.flags import AsJson, DecisionFlags, EndingFlags, EvaluationFlags, NoOpen, PlanFlags, ServerFlags
+from bakeoff.cli.flags import AsJson, DecisionFlags, EndingFlags, EvaluationFlags, PlanFlags, ServerFlags
 
 FailOn: TypeAlias = Literal["error", "warning", "never"]
 _TOOLS = "bakeoff.cli.mcp_tools"
@@ -23,7 +23,8 @@ def evaluate(
     wanted: EvaluationFlags,
     flags: PlanFlags,
     decision: DecisionFlags,
-    no_open: NoOpen = False,
+    html: bool = flag(False, "Accepted for older scripts: the page is always written."),
+    opened: bool = flag(True, "Show the page in the browser, where there is one.", "--open/--no-open"),
     ending: EndingFlags,
 ) -> None:
     """Ask every model every prompt, and compare the tools it calls with the expected calls.

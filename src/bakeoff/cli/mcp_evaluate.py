@@ -1,68 +1,91 @@
 """Carry out `bakeoff mcp evaluate`: every suite of a configuration in turn."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.dry_run import plan_json, print_plan
 from bakeoff.cli.flags import DecisionFlags, EndingFlags, EvaluationFlags, PlanFlags
-from bakeoff.cli.run_plan import PASSED, EndedRun, check_plan, conclude, run_checked
+from bakeoff.cli.run_plan import INTERRUPTED, PASSED, EndedRun, check_plan, conclude, run_checked
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.files import McpResults, write_combined
 from bakeoff.doors.mcp_suite.suites import SelectedSuite, prepare, read_suites
-from bakeoff.errors import InfraError, PlanError, UsageError
+from bakeoff.errors import BakeoffError, InfraError, PlanError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.report.formatting import percent, visible
 from bakeoff.report.output_files import refuse_unwritable
 
+_WRONG_CONFIGURATION = 2
+
 
 def evaluate(
-    *, wanted: EvaluationFlags, flags: PlanFlags, decision: DecisionFlags, no_open: bool, ending: EndingFlags
+    *,
+    wanted: EvaluationFlags,
+    flags: PlanFlags,
+    decision: DecisionFlags,
+    html: bool,  # noqa: ARG001 - the page is always written
+    opened: bool,
+    ending: EndingFlags,
 ) -> int:
-    """Evaluate every suite in turn, and return the exit code of the worst."""
+    """Evaluate every suite in turn, and return the exit code of the worst.
+
+    A suite that cannot be run does not keep the others from running.
+    """
     request, options = EvaluationRequest(**wanted.values()), flags.options()
     if request.report.exists() and not request.report.is_dir():
         raise UsageError(f"--report {request.report} is a file: name a folder")
     refuse_unwritable("--report", request.report / "test-report.json")
     ending.outputs()
     read = read_suites(request, options)
-    suites = [replace(selected, plan=decision.applied(selected.plan)) for selected in read]
+    suites = [replace(selected, plan=decision.applied(selected.plan)) for selected in read.suites]
     if problems := [problem for selected in suites for problem in selected.plan.problems()]:
         raise PlanError(problems)  # before any server is started
+    wrong = dict(read.problems)
+    for problem in wrong.values():
+        _tell(problem)
     if flags.dry_run:
         _print_plans(suites, options, as_json=ending.as_json)
-        return PASSED
-    ended: dict[str, EndedRun] = {}
-    for selected in suites:
-        prepared = _prepare(selected, alone=len(suites) == 1)
-        if prepared is not None:
-            one = run_checked(check_plan(prepared.plan, prepared.options, prepared.door), ending)
-            ended[str(selected.suite.file)] = one
-            if one.interrupted:
-                break
-    files: Iterable[Path] = ()
-    if len(suites) > 1 and ended:
+        return _WRONG_CONFIGURATION if wrong else PASSED
+    files = [*wrong, *(selected.suite.file for selected in suites)]
+    ended: dict[Path, EndedRun] = {}
+    for prepared in _prepared(suites, wrong, alone=len(files) == 1):
+        one = run_checked(check_plan(prepared.plan, prepared.options, prepared.door), ending)
+        ended[prepared.suite.file] = one
+        if one.interrupted:
+            break
+    combined: Iterable[Path] = ()
+    if len(files) > 1 and ended:
         written = [one.results for one in ended.values() if isinstance(one.results, McpResults)]
-        not_run = [str(each.suite.file) for each in suites if str(each.suite.file) not in ended]
-        files = write_combined(written, not_run, request.report)
-    return conclude(list(ended.values()), ending, opened=not no_open, planned=len(suites), more_files=files)
+        combined = write_combined(written, [str(file) for file in sorted(files) if file not in ended], request.report)
+    code = conclude(list(ended.values()), ending, opened=opened, planned=len(files), more_files=combined)
+    return _WRONG_CONFIGURATION if wrong and code != INTERRUPTED else code
 
 
-def _prepare(selected: SelectedSuite, *, alone: bool) -> SelectedSuite | None:
-    """Ask the servers of a suite for their tools. Return None if they fail and there are other suites to run."""
-    try:
-        prepared = asyncio.run(prepare(selected))
-    except InfraError as error:
-        if alone:
-            raise
-        for line in str(error).splitlines():
-            say(f"error: {line}")
-        return None
-    for warning in prepared.door.settings_of(prepared.plan).warnings:
-        say(f"warning: {warning}")
-    return prepared
+def _prepared(suites: Sequence[SelectedSuite], wrong: dict[Path, str], *, alone: bool) -> Iterator[SelectedSuite]:
+    """Yield each suite with the tools of its servers, and print its warnings.
+
+    Suites whose servers fail are left out. Those whose expected calls are impossible are added to `wrong`.
+    """
+    for selected in suites:
+        try:
+            prepared = asyncio.run(prepare(selected))
+        except BakeoffError as error:
+            if alone:
+                raise
+            _tell(str(error))
+            if not isinstance(error, InfraError):
+                wrong[selected.suite.file] = str(error)
+            continue
+        for warning in prepared.door.settings_of(prepared.plan).warnings:
+            say(f"warning: {warning}")
+        yield prepared
+
+
+def _tell(problem: str) -> None:
+    for line in problem.splitlines():
+        say(f"error: {line}")
 
 
 def _print_plans(suites: Sequence[SelectedSuite], options: RunOptions, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ import pytest
 from bakeoff.doors import door_of
 from bakeoff.doors.mcp_suite.config import read_suite, suite_environment
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest, build_plan
-from bakeoff.doors.mcp_suite.suites import find_configs
+from bakeoff.doors.mcp_suite.suites import find_configs, find_suites
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 
@@ -120,6 +120,25 @@ def test_a_suite_whose_server_does_not_start_keeps_the_report_over_all_from_sayi
     assert ">suites/bad.yaml<" in page
     assert page.count('<span class="chip tone-lost">undecided</span>') == 1, "above all suites"
     assert page.count('<span class="chip tone-lost">not run</span>') == 1
+
+
+def test_suites_that_are_wrong_do_not_keep_the_others_of_a_folder_from_running(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
+    impossible = {**BMI, "parameters": {"weightKg": "ninety", "heightM": 1.8}}
+    write_suite("suites/a.yaml", testRounds=3)
+    write_suite("suites/b.yaml", testCases=[{"prompt": "BMI?", "expectedOutput": impossible}])
+    write_suite("suites/c.yaml")
+    done = bakeoff("mcp", "evaluate", "suites", "--json", "--no-open")
+    assert done.returncode == 2, done.stderr
+    assert [report["bakeoff"]["suite"] for report in json.loads(done.stdout)] == ["suites/c.yaml"]
+    assert "error: suites/a.yaml:1: " in done.stderr
+    assert "error: suites/b.yaml:1: testCases[0].expectedOutput.parameters.weightKg" in done.stderr
+    [combined] = Path("mcp-report").glob("combined-report-*.json")
+    summary = json.loads(combined.read_bytes())["summary"]
+    assert (summary["allPass"], summary["notRun"]) == (False, ["suites/a.yaml", "suites/b.yaml"])
+    dry = bakeoff("mcp", "evaluate", "suites", "--dry-run")
+    assert (dry.returncode, "suites/c.yaml: a cell passes" in dry.stdout) == (2, True)
 
 
 def test_a_cell_that_lost_rounds_leaves_undecided_is_not_shown_as_passed(
@@ -295,6 +314,36 @@ def test_where_configurations_are_looked_for(nobody: None) -> None:
     Path("empty").mkdir()
     with pytest.raises(UsageError, match="no YAML file"):
         find_configs(Path("empty"))
+
+
+def test_suites_are_found_by_a_part_of_their_names_and_without_a_path_all_below_are_meant(
+    nobody: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("animals/penguin.yaml", "animals/tiger.yml", "places/all.yaml"):
+        file = Path("suites", name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("testCases: []\n")
+    found = {name: [file.stem for file in find_suites(name and Path(name))] for name in (None, "animal", "tig", "a")}
+    assert found == {
+        None: ["penguin", "tiger", "all"],
+        "animal": ["penguin", "tiger"],
+        "tig": ["tiger"],
+        "a": ["penguin", "tiger", "all"],
+    }
+    assert find_suites(Path("suites/places")) == (Path("suites/places/all.yaml"),)
+    with pytest.raises(UsageError, match="^tigre is no file or folder here, nor a part .*: did you mean 'tiger'?"):
+        find_suites(Path("tigre"))
+    with pytest.raises(UsageError, match="does not exist"):
+        find_suites(Path("tiger.yaml"))
+    Path("suites/animals/mcp-testing-framework.yaml").touch()
+    Path("suites/animals/below").mkdir()
+    monkeypatch.chdir("suites/animals/below")
+    assert [file.parent.name for file in find_suites(None)] == ["animals"], "the nearest above"
+
+
+def test_usage_names_the_command_that_was_typed() -> None:
+    told = subprocess.run([MCTEST, "evaluate", "--help"], capture_output=True, text=True, check=True).stdout
+    assert told.startswith("Usage: mctest evaluate [OPTIONS] [PATH]")
 
 
 def test_variables_beside_the_configuration_win_over_those_here(nobody: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bakeoff._kernel.yaml_with_lines import gathered
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.files import write_reports
 from bakeoff.doors.mcp_suite.results.report import Report
@@ -64,7 +65,7 @@ async def evaluate_async(
 ) -> Report:
     """Evaluate one configuration from a running event loop."""
     request = _request(config)
-    suites = read_suites(request, options or RunOptions())
+    suites = _all_of(request, options)
     if len(suites) > 1:
         raise UsageError(f"{request.path} has {len(suites)} suites: use evaluate_all, which returns a report for each")
     return await _evaluate(suites[0], progress)
@@ -74,12 +75,18 @@ async def evaluate_all(
     config: Config, *, progress: OnProgress | None = None, options: RunOptions | None = None
 ) -> tuple[Report, ...]:
     """Evaluate every suite of a folder, one after the other."""
-    suites = read_suites(_request(config), options or RunOptions())
+    suites = _all_of(_request(config), options)
     return tuple([await _evaluate(suite, progress) for suite in suites])
 
 
 def _request(config: Config) -> EvaluationRequest:
     return config if isinstance(config, EvaluationRequest) else EvaluationRequest(path=Path(config))
+
+
+def _all_of(request: EvaluationRequest, options: RunOptions | None) -> tuple[SelectedSuite, ...]:
+    read = read_suites(request, options or RunOptions())
+    gathered([*read.problems.values()])
+    return read.suites
 
 
 async def _evaluate(selected: SelectedSuite, progress: OnProgress | None) -> Report:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from bakeoff.plan import Plan
 
 _SKIPPED = ("node_modules", "venv", "__pycache__")  # and folders whose names start with a dot
 _BYTES_SEARCHED = 1 << 20  # of a file, for `testCases`
+_ENDINGS = (".yaml", ".yml")
 _CASES = re.compile(rb"""(?:^|[{,]\s*)["']?testCases["']?\s*:""", re.MULTILINE)
 
 
@@ -48,13 +49,35 @@ def find_configs(path: Path | None, start: Path | None = None) -> tuple[Path, ..
     if path is None:
         return (_nearest(start or Path()),)
     if path.is_dir():
-        found = tuple(sorted(file for file in _yaml_files(path) if _has_cases(file)))
+        found = tuple(_suites_below(path))
         if not found:
             raise UsageError(f"{path} has no YAML file with `testCases` below it: name another folder or a file")
         return found
     if not path.is_file():
         raise UsageError(f"{path} does not exist: name a YAML file, or a folder of them")
     return (path,)
+
+
+def find_suites(path: Path | None) -> tuple[Path, ...]:
+    """Return the files to evaluate.
+
+    Without a path, these are all suites below the current folder, or else the nearest configuration above. A path that
+    does not exist is a part of names: all suites below the current folder whose file or folder has it in its name.
+    """
+    if path is None:
+        return tuple(_suites_below(Path())) or find_configs(None)
+    if path.exists() or len(path.parts) > 1 or path.suffix in _ENDINGS:
+        return find_configs(path)
+    below = _suites_below(Path())
+    found = tuple(file for file in below if any(path.name in part for part in file.parts))
+    if not found:
+        near = near_names(path.name, {file.stem for file in below})
+        raise UsageError(f"{path} is no file or folder here, nor a part of the name of a suite below{near}")
+    return found
+
+
+def _suites_below(folder: Path) -> list[Path]:
+    return sorted(file for file in _yaml_files(folder) if _has_cases(file))
 
 
 def _nearest(start: Path) -> Path:
@@ -71,7 +94,7 @@ def _nearest(start: Path) -> Path:
 def _yaml_files(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
-        yield from (Path(place, name) for name in files if name.endswith((".yaml", ".yml")))
+        yield from (Path(place, name) for name in files if name.endswith(_ENDINGS))
 
 
 def _has_cases(file: Path) -> bool:
@@ -82,31 +105,43 @@ def _has_cases(file: Path) -> bool:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
 
 
-def read_suites(request: EvaluationRequest, options: RunOptions) -> tuple[SelectedSuite, ...]:
-    """Read every suite that was asked for, and check files, models and keys. One error lists all problems."""
-    files = find_configs(request.path)
+@dataclass(frozen=True, slots=True)
+class ReadSuites:
+    """The suites that can be run, and the problems of the others by file."""
+
+    suites: tuple[SelectedSuite, ...]
+    problems: Mapping[Path, str]
+
+
+def read_suites(request: EvaluationRequest, options: RunOptions) -> ReadSuites:
+    """Read every suite that was asked for, and check files, models and keys, before anything is called.
+
+    Raise one error for all problems if no suite is left to run.
+    """
+    files = find_suites(request.path)
     suites: list[Suite] = []
     selected: list[SelectedSuite] = []
-    problems: list[str] = []
+    problems: dict[Path, str] = {}
     for file in files:
         try:
             suites.append(read_suite(file))
         except BakeoffError as error:
-            problems.append(str(error))
+            problems[file] = str(error)
     parts = list(_parts(suites, request))
     if not problems:  # a file that cannot be read may have what the others lack
         place, nothing = str(files[0]), f"--prompt and --case leave no case of {files[0]}: select more"
         if len(files) > 1:
-            place = f"any suite in {request.path}"
-            nothing = f"--prompt, --case and --model leave nothing in {request.path}: select more"
-        problems += _unmatched(suites, request, place) or ([] if parts else [nothing])
+            place = f"any suite in {request.path or Path()}"
+            nothing = f"--prompt, --case and --model leave nothing in {request.path or Path()}: select more"
+        gathered(_unmatched(suites, request, place) or ([] if parts else [nothing]))
     for suite, part in parts:
         try:
             selected.append(_checked(suite, part, options))
         except BakeoffError as error:
-            problems.append(str(error))
-    gathered(problems)
-    return tuple(selected)
+            problems[suite.file] = str(error)
+    if not selected:
+        gathered([*problems.values()])
+    return ReadSuites(tuple(selected), problems)
 
 
 def _parts(suites: Sequence[Suite], request: EvaluationRequest) -> Iterator[tuple[Suite, EvaluationRequest]]:
