@@ -331,7 +331,7 @@ def test_suites_are_found_by_a_part_of_their_names_and_without_a_path_all_below_
         "a": ["penguin", "tiger", "all"],
     }
     assert find_suites(Path("suites/places")) == (Path("suites/places/all.yaml"),)
-    with pytest.raises(UsageError, match="^tigre is no file or folder here, nor a part .*: did you mean 'tiger'?"):
+    with pytest.raises(UsageError, match=r"^tigre is no file or folder here, nor a part .*: did you mean 'tiger'?"):
         find_suites(Path("tigre"))
     with pytest.raises(UsageError, match="does not exist"):
         find_suites(Path("tiger.yaml"))
