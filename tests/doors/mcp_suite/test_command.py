@@ -323,7 +323,9 @@ def test_suites_are_found_by_a_part_of_their_names_and_without_a_path_all_below_
         file = Path("suites", name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("testCases: []\n")
-    found = {name: [file.stem for file in find_suites(name and Path(name))] for name in (None, "animal", "tig", "a")}
+    found = {
+        name: [file.stem for file in find_suites(Path(name) if name else None)] for name in (None, "animal", "tig", "a")
+    }
     assert found == {
         None: ["penguin", "tiger", "all"],
         "animal": ["penguin", "tiger"],

@@ -489,7 +489,7 @@ def test_a_part_that_only_one_suite_of_a_folder_has_is_one_report(write_suite: C
 
 
 def test_a_judge_grades_what_the_tool_gave(evaluated: Evaluate, script: Callable[..., str]) -> None:
-    case = {"prompt": "BMI?", "expectedOutput": BMI, "gradingPrompt": "The index is below 25."}
+    case = {"prompt": "BMI?", "expectedOutput": BMI, "gradingPrompt": "The index is below 25.", "gradedText": "result"}
     graded = evaluated(testCases=[case], judge='scripted:{"rationale": "27.8 is above 25", "choice": "B"}')
     [detail] = details(graded)
     assert not detail.passed
@@ -499,6 +499,37 @@ def test_a_judge_grades_what_the_tool_gave(evaluated: Evaluate, script: Callable
     assert evaluated(testCases=[case], judge='scripted:{"rationale": "fine", "choice": "A"}').summary.allPass
     unread = evaluated(testCases=[case], judge="scripted:I cannot say")
     assert "not counted (grader)" in (details(unread)[0].error or "")
+
+
+@pytest.mark.parametrize("mode", ["json", "native", "agent"])
+def test_a_judge_grades_what_the_model_tells_the_user_once_the_tool_has_run(
+    evaluated: Evaluate, script: Callable[..., str], mode: str
+) -> None:
+    asked = [{"name": BMI["toolName"], "arguments": BMI["parameters"]}]
+    replies: list[dict[str, Any]] = [{"to": "gave back", "say": "Your index is 27.8."}]
+    first: dict[str, Any] = {"say": call(**BMI)} if mode == "json" else {"step": 0, "call": asked}
+    replies += [{**first}, {"step": 1, "say": "Your index is 27.8."}]
+    Path("model.json").write_text(json.dumps({"replies": replies}))
+    judge = script(
+        ("Your index is 27.8.\n<<<end of answer", '{"rationale": "it says so", "choice": "A"}'),
+        ("", '{"rationale": "it does not say so", "choice": "B"}'),
+        name="judge",
+    )
+    case = {"prompt": "BMI?", "expectedOutput": BMI, "expectedResults": {"content": "27.8"}, "gradingPrompt": "Right?"}
+    cases = [case, {**case, "name": "raw", "gradedText": "result"}, {**case, "name": "both", "gradedText": "both"}]
+    report = evaluated(mode=mode, modelsToTest=["scripted:model.json"], testCases=cases, judge=judge)
+    graded = [details(report, at)[0].gradingResult for at in range(3)]
+    good = {"grade": "PASS", "reasoning": "it says so", "finalMessage": "Your index is 27.8.", "judge": judge}
+    assert graded == [good, {"grade": "FAIL", "reasoning": "it does not say so", "judge": judge}, good]
+
+
+def test_a_model_without_a_final_answer_fails_before_a_judge_is_asked(
+    evaluated: Evaluate, script: Callable[..., str]
+) -> None:
+    case = {"prompt": "BMI?", "expectedOutput": BMI, "gradingPrompt": "Right?"}
+    model = script(("gave back", " "), ("", call(**BMI)))
+    report = evaluated(modelsToTest=[model], testCases=[case], judge="scripted:nobody reads this")
+    assert details(report)[0].error == "graded as failed: the model's final answer is empty"
 
 
 def test_without_a_judge_each_model_grades_its_own_results(evaluated: Evaluate, script: Callable[..., str]) -> None:

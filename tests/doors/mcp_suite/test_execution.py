@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.mcp_suite.calls import CallRules, Expected
-from bakeoff.doors.mcp_suite.scorer import Executed, result_differences
+from bakeoff.doors.mcp_suite.execution import Executed
+from bakeoff.doors.mcp_suite.expected_results import result_differences
 
 from .conftest import SERVERS, Evaluate, details
 

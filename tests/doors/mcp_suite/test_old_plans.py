@@ -53,6 +53,7 @@ CONFIGURATION = {
     "executeTools": True,
     "gradingPrompt": "Is the answer right?",
     "judge": "mine:judge",
+    "gradedText": "result",  # as all plans did when there was no choice
     "extraParameters": "allow",
     "strictJson": True,
     "retryConfig": {"maxRetries": 2, "baseDelay": 10, "maxDelay": 20},

@@ -24,6 +24,9 @@ LONGEST_TOOL_NAME = 64
 ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
 """How a reply contains its call. Reports count every form but `bare` in `json` mode: not every client accepts it."""
 
+GradedText = Literal["answer", "result", "both"]
+"""What a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
+
 _DEEPEST = 64  # levels of parameters; schemas of tools have the same limit
 _LONGEST_REPLY = 1_000_000  # characters of a reply that are read
 _MOST_STARTS = 2_000  # places at which JSON may begin
@@ -73,6 +76,8 @@ class Expected(FrozenModel):
     alternatives: tuple[tuple[ExpectedCall, ...] | None, ...] = Field(default=(), exclude_if=lambda other: not other)
     rules: CallRules = Field(default=CallRules(), exclude_if=lambda rules: rules == CallRules())
     execute: bool | None = Field(default=None, exclude_if=lambda execute: execute is None)
+    # Older versions graded results.
+    graded: GradedText = Field(default="result", exclude_if=lambda graded: graded == "result")
 
 
 def tool_label(server: str, tool: str) -> str:

@@ -27,7 +27,7 @@ from pydantic import (
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, read_yaml
-from bakeoff.doors.mcp_suite.calls import CallRules, ExpectedCall, written_calls
+from bakeoff.doors.mcp_suite.calls import CallRules, ExpectedCall, GradedText, written_calls
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.servers import is_http_address
@@ -80,6 +80,9 @@ class SuiteCase(CallRules):
         default=None, description="what the tool's result must contain; executes the tool"
     )
     gradingPrompt: str | None = Field(default=None, min_length=1, description="replaces the one for all cases")
+    gradedText: GradedText | None = Field(
+        default=None, description="replaces the one for all cases", exclude_if=lambda graded: graded is None
+    )
     alternatives: tuple[tuple[ExpectedCall, ...] | None, ...] = Field(
         default=(),
         description="other calls that are right too, each written like expectedOutput",
@@ -270,6 +273,10 @@ class SuiteConfig(RunSettings):
     )
     judge: str | None = Field(default=None, description="the model that grades: `provider:model`")
     allowSelfGrading: Truth = Field(default=False, description="allow the judge to be one of the models under test")
+    gradedText: GradedText = Field(
+        default="answer",
+        description="the model's answer after the tools ran, which is asked for, the tools' results, or both",
+    )
     extraParameters: Literal["reject", "allow"] = Field(
         default="reject", description="whether unexpected parameters fail a round"
     )

@@ -196,6 +196,7 @@ def _case(number: int, case: SuiteCase, config: SuiteConfig, limits: Limits) -> 
         alternatives=case.alternatives,
         rules=case.rules,
         execute=None if executes == needed else executes,
+        graded=(case.gradedText or config.gradedText) if grading is not None else "result",
     )
     return Case(
         id=case_id(number, case.name, case.prompt),
@@ -290,6 +291,7 @@ def _suite_case(case: Case, settings: PlanSettings) -> SuiteCase:
         expectedOutput=expected.calls,
         expectedResults=expected.results,
         gradingPrompt=expected.grading if expected.grading != settings.gradingPrompt else None,
+        gradedText=expected.graded if expected.grading is not None and expected.graded != "answer" else None,
         alternatives=expected.alternatives,
         executeTools=expected.execute,
         **expected.rules.model_dump(),

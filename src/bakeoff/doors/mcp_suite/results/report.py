@@ -237,7 +237,8 @@ def _grade(grading: JsonValue) -> JsonValue:
     if not isinstance(grading, dict):
         return None
     grade = {"grade": "PASS" if grading.get("passed") else "FAIL", "reasoning": grading.get("reason", "")}
-    return {**grade, "judge": grading.get("judge", "")}
+    final = {"finalMessage": grading["final"]} if grading.get("final") is not None else {}
+    return {**grade, **final, "judge": grading.get("judge", "")}
 
 
 def _additions(

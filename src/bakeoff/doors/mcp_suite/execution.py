@@ -1,0 +1,71 @@
+"""Execute the calls of a model, and keep their results."""
+
+import json
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.doors.mcp_suite.calls import Call
+from bakeoff.errors import ToolTimeout
+from bakeoff.mcp import OpenHub
+from bakeoff.record import ToolCall
+
+_LONGEST = 20_000  # characters of a result that a record keeps
+
+
+class Executed(FrozenModel):
+    """The result of one executed call."""
+
+    tool: str
+    text: str = ""
+    structured: JsonValue = None
+    is_error: bool = False
+
+    @property
+    def value(self) -> JsonValue:
+        """Return the structured content, else the text."""
+        return self.structured if self.structured is not None else self.text
+
+
+async def execute_calls(hub: OpenHub, calls: Sequence[Call]) -> list[Executed]:
+    """Execute calls in turn, and stop after an error: later calls may depend on it."""
+    done: list[Executed] = []
+    for call in calls:
+        done.append(await _execute_call(hub, call))
+        if done[-1].is_error:
+            break
+    return done
+
+
+async def _execute_call(hub: OpenHub, call: Call) -> Executed:
+    """Execute a call. A tool that does not answer has failed; it is not the model's or our fault."""
+    try:
+        result = await hub.call(call.serverName, call.toolName, call.parameters)
+    except ToolTimeout as late:
+        return Executed(tool=call.tool, text=str(late), is_error=True)
+    text, structured = result.text[:_LONGEST], _unless_long(result.structured)
+    return Executed(tool=call.tool, text=text, structured=structured, is_error=result.is_error)
+
+
+def executed_by_agent(calls: Sequence[ToolCall], read: Sequence[Call]) -> list[Executed]:
+    """Return the results of the calls that an agent made itself."""
+    return [
+        Executed(
+            tool=call.tool,
+            text=(made.error if made.error is not None else text_of(made.result))[:_LONGEST],
+            structured=_unless_long(made.result) if isinstance(made.result, dict | list) else None,
+            is_error=made.error is not None,
+        )
+        for made, call in zip(calls, read, strict=True)
+    ]
+
+
+def text_of(value: JsonValue) -> str:
+    """Return a text as it is, nothing as an empty text, and other values as JSON."""
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _unless_long(value: JsonValue) -> JsonValue:
+    """Return a structured result, or None if it is too long for a record, which then keeps only its text."""
+    return value if value is None or len(text_of(value)) <= _LONGEST else None
