@@ -337,6 +337,11 @@ class Phase(FrozenModel):
     remarks: tuple[CleanText, ...] = ()  # on how the time was used, such as that others had to wait
     failure: Failure | None = None
 
+    @property
+    def working_seconds(self) -> float:
+        """Return the time without the waiting that the subject did not cause."""
+        return self.seconds - self.waited
+
 
 def reaches(score: float, threshold: float) -> bool:
     """Compare with a tolerance: the mean of 0.7, 0.7 and 0.7 is 0.6999999999999998."""

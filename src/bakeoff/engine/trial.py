@@ -288,7 +288,7 @@ class TrialRunner:
             pristine=lambda: self._pristine(case, tried.artefacts),
             resources=self.resources,
             row=self.resolved.rows.get(case.id, {}),
-            seconds=tried.attempt.seconds - tried.attempt.waited if tried.attempt else None,
+            seconds=tried.attempt.working_seconds if tried.attempt else None,
             spend=partial(tally.add, judging=True),
         )
 

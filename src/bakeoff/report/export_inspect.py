@@ -157,7 +157,7 @@ def _sample(case: Case, subject: SubjectSpec, record: Record) -> Json:
         "metadata": {**case.tags, "bakeoff_verdict": str(record.verdict), "bakeoff_attempt_key": record.attempt_key},
         "model_usage": {_model(subject): _usage(record.used)},
         "total_time": record.seconds,
-        "working_time": record.seconds - sum(p.waited for p in (record.prepare, record.attempt, record.score) if p),
+        "working_time": sum(phase.working_seconds for phase in (record.prepare, record.attempt, record.score) if phase),
         "uuid": fingerprint(record.attempt_key, record.score_key),
     }
     if started := _time(record.started):

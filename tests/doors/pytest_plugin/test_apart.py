@@ -1,5 +1,6 @@
 """Cases of a suite that must not disturb each other."""
 
+import junitparser
 import pytest
 
 from .small_project import SmallProject, project
@@ -20,8 +21,10 @@ async def test_it(case):
     await asyncio.sleep(0.1)
     return f"<{case.input}>"
 """)
-    seen = project.run()
+    seen = project.run("--junitxml", "junit.xml")
     assert seen.counts() == {"passed": 9, "failed": 1}
+    cases = [case for suite in junitparser.JUnitXml.fromfile("junit.xml") for case in suite]
+    assert sorted(case.name for case in cases if case.time >= 4) == ["test_it[blocks]"]
     assert "not finished after 1.5 s" in seen.text
     assert "test_it[blocks]: it blocked the event loop for " in seen.text
     assert " s at test_it.py:" in seen.text

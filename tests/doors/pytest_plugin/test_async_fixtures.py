@@ -68,6 +68,56 @@ def test_pytest_asyncio(project: SmallProject, mode: str, workers: tuple[str, ..
     assert "not finished after 0.3 s" in seen.text
 
 
+DISTURBING = """
+from bakeoff.scorers import Latency
+
+@eval_suite(data=rows("blocks", *range(6)), scorers=[right, Latency(max_ms=1200)], timeout=1.5)
+async def test_blocks(case, client):
+    await asyncio.sleep(0.1)
+    if case.input == "blocks":
+        time.sleep(4)
+    await asyncio.sleep(0.1)
+    return f"<{case.input}>"
+
+@eval_suite(data=rows("deaf", "quick"), scorers=[right], timeout=0.3)
+async def test_deaf(case, client):
+    while case.input == "deaf":
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+    return f"<{case.input}>"
+"""
+ASYNCIO = """
+import pytest_asyncio
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def client():
+    yield
+"""
+ANYIO = """
+pytestmark = pytest.mark.anyio
+
+@pytest.fixture(scope="session")
+def anyio_backend():
+    return "asyncio"
+
+@pytest.fixture(scope="session")
+async def client():
+    yield
+"""
+
+
+@pytest.mark.parametrize(("plugin", "fixture"), [("pytest_asyncio.plugin", ASYNCIO), ("anyio.pytest_plugin", ANYIO)])
+def test_a_case_disturbs_no_other_on_their_loop_either(project: SmallProject, plugin: str, fixture: str) -> None:
+    project.path.joinpath("tox.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = session\n")
+    project.write(fixture + DISTURBING)
+    seen = project.run_apart("-p", plugin, "-W", "ignore:Unknown config option")
+    assert seen.counts() == {"passed": 7, "failed": 2}, seen.text
+    assert "test_blocks[blocks]: it blocked the event loop for " in seen.text
+    assert "test_deaf[deaf]: it ignored its cancellation, and goes on in the background" in seen.text
+
+
 def test_anyio(project: SmallProject) -> None:
     project.write(
         """

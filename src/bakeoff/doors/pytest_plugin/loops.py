@@ -79,10 +79,14 @@ class BorrowedLoop:
 
     Args:
         run: runs a coroutine on that loop until it is done; the coroutine is made there.
+        watched: whether to look for cases that block the loop. A debugger blocks it on purpose.
     """
 
-    def __init__(self, run: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> None:
+    def __init__(
+        self, run: Callable[[Callable[[], Coroutine[Any, Any, None]]], object], *, watched: bool = True
+    ) -> None:
         self._run = run
+        self._watched = watched
         self._loop: asyncio.AbstractEventLoop | None = None
         self._callbacks: list[Callable[[], object]] = []  # for the loop, before it is known
         self._kept: set[asyncio.Task[Any]] = set()
@@ -106,13 +110,17 @@ class BorrowedLoop:
             self._run(lambda: self._until_done(case))
 
     async def _until_done(self, case: Awaited) -> None:
-        self._begin(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._begin(loop)
         case.finished = asyncio.Event()
+        watch = StallWatch(loop) if self._watched else None
         try:
             if not case.done:
                 await case.finished.wait()
         finally:
-            self._left_at = asyncio.get_running_loop().time()
+            self._left_at = loop.time()
+            if watch is not None:
+                watch.close()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take up the loop, and give cases the time back for which it stood still."""
@@ -185,11 +193,13 @@ class LoopThread:
     @staticmethod
     def _run(loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
+        RUNNING[loop] = set()
         watch = StallWatch(loop)
         try:
             loop.run_forever()
         finally:
             watch.close()
+            del RUNNING[loop]
             _finish(loop)
 
     def close(self) -> None:

@@ -42,8 +42,8 @@ class EvalOutcome(FrozenModel):
 
     @property
     def seconds(self) -> float:
-        """Return the time that the task took, over all rounds."""
-        return sum(record.attempt.seconds for record in self.records if record.attempt)
+        """Return the time that the task itself took, over all rounds."""
+        return sum(record.attempt.working_seconds for record in self.records if record.attempt)
 
     @property
     def used(self) -> Usage:

@@ -30,8 +30,7 @@ async def in_own_task(function: Callable[[], Coroutine[Any, Any, Any]], clock: C
             task.cancel()
             await asyncio.wait({task}, timeout=GRACE_SECONDS)
         if not task.done():
-            _ABANDONED.add(task)
-            task.add_done_callback(_forget)
+            _abandon(task)
             clock.remarks.append(IGNORED)
         raise
     finally:
@@ -52,6 +51,13 @@ async def _settled(function: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[An
 def clock_of(task: "asyncio.Task[Any] | None") -> Clock | None:
     """Return the time limit of the case that runs in a task."""
     return None if task is None else _RUNNING.get(task)
+
+
+def _abandon(task: "asyncio.Task[Any]") -> None:
+    """Leave a task behind. Whoever ends its loop waits for every task that asyncio knows, and for this one in vain."""
+    _ABANDONED.add(task)
+    task.add_done_callback(_forget)
+    asyncio.tasks._unregister_task(task)
 
 
 def _forget(task: "asyncio.Task[Any]") -> None:

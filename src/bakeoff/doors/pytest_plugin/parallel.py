@@ -193,9 +193,7 @@ class _EvalRunner(TrialRunner):
         except InfraError as error:
             if record is None:
                 raise
-            missing = Failure(kind="infra", type="InfraError", message=str(error), permanent=True)
-            seconds = record.attempt.seconds if record.attempt else 0.0
-            return record.model_copy(update={"attempt": Phase(seconds=seconds, failure=missing), "scores": ()})
+            return _undecided(record, str(error))
         return record
 
 
@@ -215,11 +213,8 @@ class _HookedRunner(_EvalRunner):
         if (problem := await _problem_of("before_case", self.settings.before_case, case)) is not None:
             return self.not_started(job, problem, "infra")
         record = await _EvalRunner.run(self, job, spend)
-        if (problem := await _problem_of("after_case", self.settings.after_case, case, record)) is None:
-            return record
-        seconds = record.attempt.seconds if record.attempt else 0.0
-        failure = Failure(kind="infra", type="InfraError", message=problem, permanent=True)
-        return record.model_copy(update={"attempt": Phase(seconds=seconds, failure=failure), "scores": ()})
+        problem = await _problem_of("after_case", self.settings.after_case, case, record)
+        return record if problem is None else _undecided(record, problem)
 
 
 async def _problem_of(name: str, hook: Callable[..., Any] | None, *arguments: Any) -> str | None:
@@ -231,6 +226,13 @@ async def _problem_of(name: str, hook: Callable[..., Any] | None, *arguments: An
     except Exception as error:  # noqa: BLE001 - the user's code may raise anything
         return f"{name} raised {type(error).__name__}: {error}"
     return None
+
+
+def _undecided(record: Record, why: str) -> Record:
+    """Return the record of a trial that ran and cannot be judged, for a reason that is not the subject's."""
+    failure = Failure(kind="infra", type="InfraError", message=why, permanent=True)
+    attempt = Phase(seconds=0.0) if record.attempt is None else record.attempt
+    return record.model_copy(update={"attempt": attempt.model_copy(update={"failure": failure}), "scores": ()})
 
 
 def _by_own_rule(record: Record, rule: PassRule | None) -> Record:

@@ -96,7 +96,7 @@ class EvalRun:
 
     @property
     def seconds(self) -> float:
-        return self.record.attempt.seconds if self.record.attempt else 0.0
+        return self.record.attempt.working_seconds if self.record.attempt else 0.0
 
     async def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> EvalOutcome:
         """Score the run without calling the task again. A score below the threshold fails the test at this line."""

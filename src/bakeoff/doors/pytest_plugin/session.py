@@ -218,14 +218,14 @@ class EvalSession:
     def _loop_of(self, item: GroupItem) -> EvalLoop:
         """Return the loop on which a case runs: the session's, a debugger's, or that of its async fixtures."""
         if self._debug is not None and not item.group.borrows:
-            return BorrowedLoop(lambda make: run_here(make()))
+            return BorrowedLoop(lambda make: run_here(make()), watched=False)
         found = item.runner() if item.group.borrows else None
         if found is None:
             return self.loop
         runner, run = found
         borrowed = self._borrowed.get(runner)
         if borrowed is None:
-            borrowed = self._borrowed[runner] = BorrowedLoop(run)
+            borrowed = self._borrowed[runner] = BorrowedLoop(run, watched=self._debug is None)
         return borrowed
 
     def _on_another_loop(self, trials: SuiteTrials) -> SuiteTrials:

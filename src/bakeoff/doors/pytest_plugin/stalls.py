@@ -26,7 +26,7 @@ class _Blocking(NamedTuple):
 
 
 class StallWatch:
-    """Watch a loop: a timer on it tells how late it is, and a thread sees what it does meanwhile."""
+    """Watch the loop of this thread: a timer on it tells how late it is, and another thread sees what it does then."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -34,13 +34,12 @@ class StallWatch:
         self._due = loop.time()
         self._seen: _Blocking | None = None
         self._ended = threading.Event()
-        RUNNING[loop] = set()
         self._beat()
         threading.Thread(target=self._look, daemon=True, name="bakeoff-stalls").start()
 
     def close(self) -> None:
+        self._timer.cancel()
         self._ended.set()
-        RUNNING.pop(self._loop, None)
 
     def _beat(self) -> None:
         now = self._loop.time()
@@ -48,7 +47,7 @@ class StallWatch:
             self._excuse(late)
         self._seen = None
         self._due = now + _BEAT
-        self._loop.call_at(self._due, self._beat)
+        self._timer = self._loop.call_at(self._due, self._beat)
 
     def _excuse(self, seconds: float) -> None:
         seen = self._seen

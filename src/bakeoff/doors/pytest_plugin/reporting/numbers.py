@@ -100,7 +100,7 @@ class Tally:
             elif score.value is None:
                 self.unscored += 1
         if record.attempt is not None:
-            self.seconds += record.attempt.seconds
+            self.seconds += record.attempt.working_seconds
         if record.transcript is not None and record.transcript.steps:
             self.tool_calls += len(record.transcript.tool_calls)
         if record.spent != NO_USAGE:
