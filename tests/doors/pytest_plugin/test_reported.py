@@ -21,11 +21,22 @@ def a_scorer_with_a_very_long_name(given):
             scorers=[a_scorer_with_a_very_long_name, Contains()], threshold=0.8)
 async def test_low(case):
     await asyncio.sleep(0.2)
+    print(TEXT)
     return TEXT
 
 @eval_suite(data=rows("raises"), scorers=[right])
 def test_raises(case):
     raise ValueError(TEXT)
+
+async def test_one(to_eval):
+    await to_eval("x", output=TEXT, expected="Lima", scorer=Contains())
+
+@pytest.fixture
+def broken():
+    raise OSError(TEXT)
+
+def test_lost(to_eval, broken):
+    pass
 """
 
 
@@ -37,16 +48,18 @@ def test_failures_fit_the_terminal_hold_no_commands_and_say_why(
     monkeypatch.setenv("CI", ci)  # pytest cuts its summary elsewhere, and not there
     project.write(HOSTILE)
     seen = project.run_apart("--junitxml", "junit.xml", *workers)
-    assert seen.counts() == {"failed": 4}
+    assert seen.counts() == {"failed": 5, "errors": 1}
     lines = seen.text.splitlines()
     blocks = lines[lines.index(next(line for line in lines if " FAILURES " in line)) :]
     assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
     from _pytest._io.wcwidth import wcswidth
 
-    own = [line for line in blocks if line.startswith("    ") and "word" in line and "ValueError" not in line]
+    errors = ("ValueError", "OSError")
+    own = [line for line in blocks if line.startswith("    ") and "word" in line and not any(map(line.count, errors))]
     assert own
     assert max(map(wcswidth, own)) <= 72
     assert "FAILED test_it.py::test_low[n0] - score 0.25 < 0.80: contains: missin" in seen.text
+    assert "FAILED test_it.py::test_one - score 0.00 < 1.00: contains: missing" in seen.text
     cases = {case.name: case for suite in junitparser.JUnitXml.fromfile("junit.xml") for case in suite}
     assert all(0.2 <= cases[f"test_low[n{n}]"].time < 10 for n in range(3))  # not the time that pytest waited
 

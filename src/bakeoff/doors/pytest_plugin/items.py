@@ -14,7 +14,6 @@ from _pytest.mark.structures import NodeKeywords
 from _pytest.runner import call_and_report
 
 import bakeoff
-from bakeoff._kernel.text import without_command
 from bakeoff.doors.pytest_plugin.async_fixtures import runner_of
 from bakeoff.doors.pytest_plugin.debugging import raise_at
 from bakeoff.doors.pytest_plugin.failures import EvalFailed, report
@@ -126,9 +125,7 @@ class Eval(pytest.Item):
         if isinstance(excinfo.value, EvalFailed):
             return self._repr_eval_failed(excinfo.value)
         chosen = self.config.getoption("tbstyle", "auto")
-        return _without_commands(
-            self._repr_failure_py(excinfo, style=style or ("long" if chosen == "auto" else chosen))
-        )
+        return self._repr_failure_py(excinfo, style=style or ("long" if chosen == "auto" else chosen))
 
     def _repr_eval_failed(self, failed: EvalFailed) -> ReprExceptionInfo:
         """Return a failure as text, in a form that travels unchanged from a worker to the controller."""
@@ -147,17 +144,6 @@ class Eval(pytest.Item):
             if not path.startswith(_FRAMES_OF_OTHERS) and not path.endswith(("threading.py", "bdb.py")):
                 return type(trace)(trace[place:]).filter(excinfo)
         return type(trace)(trace[-1:])  # the call itself was wrong: no frame is the user's
-
-
-def _without_commands(shown: Any) -> Any:
-    """Break up the GitHub commands in a traceback: what a task raises may quote a model."""
-    for trace, crash, _ in getattr(shown, "chain", ()):
-        for entry in trace.reprentries:
-            entry.lines[:] = map(without_command, entry.lines)
-        if crash is not None:
-            # In CI, the short summary has all lines of a message.
-            crash.message = "\n".join(map(without_command, crash.message.split("\n")))
-    return shown
 
 
 class _Lazy:

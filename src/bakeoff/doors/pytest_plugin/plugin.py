@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _SUITE_MODULE = "bakeoff.doors.pytest_plugin.suite"  # imported by every file with a suite
 _SESSION_MODULE = "bakeoff.doors.pytest_plugin.session"
+_FAILURES_MODULE = "bakeoff.doors.pytest_plugin.failures"
 _MOST_REMARKS = 20
 _ASYNC_MARKS = ("asyncio", "anyio", "trio", "twisted", "tornado")
 """Marks of plugins that run async tests."""
@@ -94,6 +95,18 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     run_here(pyfuncitem.obj(**arguments))
     return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> "Generator[None, pytest.TestReport, pytest.TestReport]":
+    """Give pytest's short summary the reason of the worst scorer, also for an eval inside of a test."""
+    report = yield
+    failures = sys.modules.get(_FAILURES_MODULE)
+    if failures is not None and call.excinfo is not None and isinstance(call.excinfo.value, failures.EvalFailed):
+        crash: Any = getattr(report.longrepr, "reprcrash", None)
+        if crash is not None:
+            crash.message = call.excinfo.value.short
+    return report
 
 
 def _is_eval(item: pytest.Item) -> bool:
@@ -190,6 +203,10 @@ class EvalHooks:
             (gathered.attach if self._is_worker else gathered.take)(report)
             for outcome in gathered.of(report):
                 self._keep(outcome)
+            if gathered.of(report) and (report.sections or not report.passed):
+                from bakeoff.doors.pytest_plugin.reporting.commands import break_up_commands
+
+                break_up_commands(report)
             if report.outcome in FINAL:
                 self._seen.add(report.nodeid)
         elif report.when not in ("setup", "teardown"):  # of xdist: the worker crashed
