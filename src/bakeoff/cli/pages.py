@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from bakeoff.cli.console import out, say
-from bakeoff.doors import sections_of
+from bakeoff.doors import parts_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.html import read_entries, read_file_entries, write_index, write_run_page, write_source_page
 from bakeoff.report.html.entries import page_is_current, read_entry, write_current_page
@@ -32,16 +32,16 @@ def report_runs(*, runs: Sequence[str] | None, results: Path, output: Path | Non
 
 def _page_of(source: Source, target: Path | None) -> Path:
     if not source.path.is_dir():
-        return write_source_page(source, target or source.path.with_suffix(".html"), sections=sections_of)
+        return write_source_page(source, target or source.path.with_suffix(".html"), parts=parts_of)
     folder = RunFolder(source.path)
     if target is not None:
-        return write_run_page(folder, target, sections=sections_of)
-    return write_current_page(folder, sections=sections_of)
+        return write_run_page(folder, target, parts=parts_of)
+    return write_current_page(folder, parts=parts_of)
 
 
 def write_pages_of(folder: RunFolder) -> tuple[Path, Path]:
     """Write the page of a run and the index of its results folder."""
-    page = write_current_page(folder, sections=sections_of)
+    page = write_current_page(folder, parts=parts_of)
     read_entry(folder)  # keeps the summary, so that the index does not read the journal again
     results = folder.path.parent.parent
     return page, write_index(results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
@@ -63,7 +63,7 @@ def build_results(*, results: Path, no_open: bool) -> int:
     for folder in run_folders(results):
         try:
             if not page_is_current(folder):
-                write_current_page(folder, sections=sections_of)
+                write_current_page(folder, parts=parts_of)
         except BakeoffError as error:
             refused += 1
             say(f"{folder.name}: {error}")
@@ -80,7 +80,7 @@ def _build_file(path: Path) -> bool:
     if reader is None or (page.is_file() and page.stat().st_mtime_ns >= path.stat().st_mtime_ns):
         return True
     try:
-        write_source_page(Source(path, reader), page, sections=sections_of)
+        write_source_page(Source(path, reader), page, parts=parts_of)
     except BakeoffError as error:
         say(f"{path.name}: {error}")
         return False
@@ -105,7 +105,7 @@ def view_results(*, results: Path, port: int, no_open: bool) -> None:
             open_address(address)
 
     with suppress(KeyboardInterrupt):
-        serve(results, port, ready, sections=sections_of)
+        serve(results, port, ready, parts=parts_of)
 
 
 def show(page: Path) -> None:

@@ -4,7 +4,7 @@ A plan names the door that made it, so that a run is resumed, rescored and shown
 each other.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # every pytest run loads this module, so it imports nothing h
     from bakeoff.options import RunOptions
     from bakeoff.plan import Plan
     from bakeoff.record import Record
-    from bakeoff.report.blocks import Blocks, Section
+    from bakeoff.report.blocks import Blocks, DoorParts
     from bakeoff.report.html.run_data import RunData
     from bakeoff.report.summary import Summary
     from bakeoff.storage.run_folder import RunFolder
@@ -74,9 +74,11 @@ class Door:
         """Return the options of a run, changed where the plan says how to run it."""
         return options
 
-    def sections(self, run: "RunData") -> Sequence["Section"]:  # noqa: ARG002
+    def page_parts(self, run: "RunData") -> "DoorParts":  # noqa: ARG002
         """Return what the page of a run shows in addition to the usual sections."""
-        return ()
+        from bakeoff.report.blocks import DoorParts
+
+        return DoorParts()
 
     def line_of(self, record: "Record") -> str | None:  # noqa: ARG002
         """Return a line for the terminal about a trial that has ended, or None if none is shown."""
@@ -104,6 +106,6 @@ def door_of(plan: "Plan") -> Door:
     return made()
 
 
-def sections_of(run: "RunData") -> Sequence["Section"]:
-    """Return the additional sections of a run's page, whichever door the run is of."""
-    return door_of(run.plan).sections(run)
+def parts_of(run: "RunData") -> "DoorParts":
+    """Return what the door of a run adds to its page."""
+    return door_of(run.plan).page_parts(run)

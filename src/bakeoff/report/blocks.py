@@ -255,6 +255,15 @@ Blocks = Sequence[Block]
 
 
 @dataclass(frozen=True, slots=True)
+class DoorParts:
+    """What a door adds to the page of its run: a verdict of its own, and sections before and after the usual ones."""
+
+    verdict: str = ""
+    first: tuple[Section, ...] = ()
+    after: tuple[Section, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A whole report. `tiles` are the key figures at the top of a page: label, value, explanation."""
 

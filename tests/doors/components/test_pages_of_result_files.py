@@ -7,6 +7,7 @@ import pytest
 
 from bakeoff.doors.components.sections import components_sections
 from bakeoff.plan import Case, Grading
+from bakeoff.report.blocks import DoorParts
 from bakeoff.report.html import read_file_entries
 from bakeoff.report.html.entries import Entry, Unreadable
 from bakeoff.report.html.run_page import write_run_page
@@ -83,7 +84,7 @@ def test_the_page_of_a_run_names_references_and_does_not_show_them(tmp_path: Pat
     )
     plan = plan_of(1, ["a"], case_list=(case,))
     run = write_run(tmp_path / "run", plan, [record_of(plan.trial(0))])
-    page = write_run_page(run, sections=components_sections).read_text()
+    page = write_run_page(run, parts=lambda data: DoorParts(after=components_sections(data))).read_text()
     assert "only the author knows" not in page
     assert "Write a counter." in page
     assert "Component.svelte" in page

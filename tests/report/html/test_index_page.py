@@ -1,13 +1,12 @@
 """The index over a results folder."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Page
 
-from bakeoff.report.blocks import Datum, IndexColumn, Section
+from bakeoff.report.blocks import Datum, DoorParts, IndexColumn
 from bakeoff.report.html import read_entries, write_index
 from bakeoff.report.html.entries import (
     Entry,
@@ -168,12 +167,12 @@ def test_where_nothing_can_be_kept_runs_are_still_indexed(tmp_path: Path, cache:
 def test_a_page_is_out_of_date_if_anything_was_appended_while_it_was_made(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", plan_of(2))
 
-    def appending(data: RunData) -> Sequence[Section]:
+    def appending(data: RunData) -> DoorParts:
         with run.journal_file.open("ab") as file:
             file.write(b'{"type":"end","v":1,"reason":"finished","time":1}\n')
-        return ()
+        return DoorParts()
 
-    page = write_current_page(run, sections=appending)
+    page = write_current_page(run, parts=appending)
     assert page.stat().st_mtime_ns >= run.journal_file.stat().st_mtime_ns
     assert not page_is_current(run), "though it is newer than the journal"
     write_current_page(run)

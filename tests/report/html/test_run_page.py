@@ -12,7 +12,7 @@ from playwright.async_api import Page
 
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
-from bakeoff.report.blocks import Column, Datum, Facts, Section, Table
+from bakeoff.report.blocks import Column, Datum, DoorParts, Facts, Section, Table
 from bakeoff.report.html import write_run_page
 from bakeoff.report.html.run_data import RunData
 from bakeoff.storage.run_folder import RunFolder
@@ -183,20 +183,27 @@ def test_what_cannot_be_read_is_said_on_the_page(tmp_path: Path) -> None:
 
 
 def test_a_door_adds_sections_as_data(tmp_path: Path, chromium: Chromium) -> None:
-    def sections(data: RunData) -> list[Section]:
+    def parts(data: RunData) -> DoorParts:
         rows = tuple((f"row {number}", Datum(text=str(number), sort=number)) for number in range(2000))
         table = Table(columns=(Column(title="Name"), Column(title="Number", align="end")), rows=rows, caption="Long")
-        return [
-            Section(id="own", title="Of the door", blocks=(Facts(pairs=(("cases", str(data.summary.cases)),)), table))
-        ]
+        facts = Facts(pairs=(("cases", str(data.summary.cases)),))
+        return DoorParts(
+            verdict="The door says no.",
+            first=(Section(id="own", title="Of the door", blocks=(facts, table)),),
+            after=(Section(id="later", title="Later", blocks=()),),
+        )
 
-    made = write_run_page(write_run(tmp_path / "run", plan_of(2)), sections=sections)
+    made = write_run_page(write_run(tmp_path / "run", plan_of(2)), parts=parts)
 
     async def look(page: Page) -> tuple[int, str]:
         await opened(page, made)
         rows = page.locator("#own .virtual tbody tr:not(.gap)")
         await rows.first.wait_for()
         await page.locator("#own .virtual button", has_text="Number").click()
+        sections = await page.locator("main > section").evaluate_all("all => all.map(one => one.id)")
+        assert sections[:2] == ["own", "overview"]
+        assert sections.index("matrix") < sections.index("later")
+        assert "The door says no." in await page.locator("header.masthead, main").first.inner_text()
         return await rows.count(), await rows.first.inner_text()
 
     drawn, first = chromium(look)

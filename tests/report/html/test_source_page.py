@@ -11,7 +11,7 @@ from bakeoff.doors.components.results.read import ResultFileReader
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import Record
-from bakeoff.report.blocks import Facts, Section
+from bakeoff.report.blocks import DoorParts, Facts, Section
 from bakeoff.report.html import write_run_page, write_source_page
 from bakeoff.report.html.run_data import MOST_TRIALS, RunData, read_run
 from bakeoff.report.readers import Circumstances, Description, Source, open_source
@@ -57,10 +57,10 @@ def marks(path: Path, sums: float, spelling: float | None) -> Source:
 
 
 def test_a_file_of_any_reader_is_shown_as_a_run_is(chromium: Chromium, tmp_path: Path) -> None:
-    def more(run: RunData) -> tuple[Section, ...]:
-        return (Section(id="more", title="More", blocks=(Facts(pairs=(("state", run.state),)),)),)
+    def more(run: RunData) -> DoorParts:
+        return DoorParts(after=(Section(id="more", title="More", blocks=(Facts(pairs=(("state", run.state),)),)),))
 
-    made = write_source_page(marks(tmp_path / "my.marks", 1.0, 0.5), tmp_path / "page.html", sections=more)
+    made = write_source_page(marks(tmp_path / "my.marks", 1.0, 0.5), tmp_path / "page.html", parts=more)
 
     async def look(page: Page) -> tuple[str, list[str], str, str]:
         await opened(page, made, "#t=1")
@@ -85,11 +85,11 @@ def test_a_file_of_any_reader_is_shown_as_a_run_is(chromium: Chromium, tmp_path:
 def test_a_file_that_lacks_something_says_so(tmp_path: Path) -> None:
     seen: list[RunData] = []
 
-    def more(run: RunData) -> tuple[Section, ...]:
+    def more(run: RunData) -> DoorParts:
         seen.append(run)
-        return ()
+        return DoorParts()
 
-    page = write_source_page(marks(tmp_path / "broken.marks", 1.0, None), tmp_path / "page.html", sections=more)
+    page = write_source_page(marks(tmp_path / "broken.marks", 1.0, None), tmp_path / "page.html", parts=more)
     [run] = seen
     assert (run.state, run.summary.planned, run.summary.finished, run.marks) == ("incomplete", 2, 1, [])
     assert "1 line of the file cannot be read" in page.read_text()
@@ -104,12 +104,12 @@ def test_a_file_that_plans_more_than_a_page_shows_is_refused(tmp_path: Path) -> 
 def test_result_files_of_the_component_benchmark_are_shown(file: Path, tmp_path: Path) -> None:
     seen: list[RunData] = []
 
-    def more(run: RunData) -> tuple[Section, ...]:
+    def more(run: RunData) -> DoorParts:
         seen.append(run)
-        return ()
+        return DoorParts()
 
     source = open_source(file, (ResultFileReader(),))
-    html = write_source_page(source, tmp_path / "page.html", sections=more).read_text()
+    html = write_source_page(source, tmp_path / "page.html", parts=more).read_text()
     [run] = seen
     assert run.summary == summarise(source.plan, source.records())
     assert source.plan.subjects[0].name in html

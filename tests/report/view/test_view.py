@@ -17,7 +17,7 @@ from playwright.async_api import Page
 
 from bakeoff.plan import ScorerSpec
 from bakeoff.record import Record
-from bakeoff.report.blocks import Section
+from bakeoff.report.blocks import DoorParts, Section
 from bakeoff.report.html.run_data import RunData
 from bakeoff.report.view.app import Pages
 from bakeoff.report.view.live import Progress
@@ -242,8 +242,8 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(bakeoff: Bakeoff, viewer: Vi
 def test_a_viewer_shows_what_doors_add_and_makes_a_page_anew_when_only_the_plan_changed(
     results: Path, tmp_path: Path
 ) -> None:
-    def more(run: RunData) -> tuple[Section, ...]:
-        return (Section(id="more", title=f"From the door of {run.plan.name}", blocks=()),)
+    def more(run: RunData) -> DoorParts:
+        return DoorParts(after=(Section(id="more", title=f"From the door of {run.plan.name}", blocks=()),))
 
     async def look() -> tuple[str, str]:
         pages = Pages(results, tmp_path, more)

@@ -27,7 +27,7 @@ from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.controls import Attack, Submission
 
 if TYPE_CHECKING:
-    from bakeoff.report.blocks import Section
+    from bakeoff.report.blocks import DoorParts
     from bakeoff.report.html.run_data import RunData
 
 
@@ -55,10 +55,11 @@ class ComponentsDoor(Door):
         scorer = partial(build_test_scorer, score=score_component, resources=resources)
         return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(CHEATS)
 
-    def sections(self, run: "RunData") -> Sequence["Section"]:
+    def page_parts(self, run: "RunData") -> "DoorParts":
         from bakeoff.doors.components.sections import components_sections
+        from bakeoff.report.blocks import DoorParts
 
-        return components_sections(run)
+        return DoorParts(after=components_sections(run))
 
     def line_of(self, record: Record) -> str:
         """Return the verdict on a suite with its tests and cost."""
@@ -97,7 +98,7 @@ class ComponentsDoor(Door):
             path = _free_path(run.options.results, name, folder.label, written)
             write_atomically(path, result.to_json())
             source = Source(path, ResultFileReader())
-            page = write_source_page(source, path.with_suffix(".html"), sections=self.sections)
+            page = write_source_page(source, path.with_suffix(".html"), parts=self.page_parts)
             written += (path, page)
         return DoorResults(tuple(written))
 

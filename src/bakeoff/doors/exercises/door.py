@@ -1,6 +1,5 @@
 """The exercises door, for the commands that serve all doors."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
 from bakeoff.toolchains.agent_packages import packages_of
 
 if TYPE_CHECKING:
-    from bakeoff.report.blocks import Section
+    from bakeoff.report.blocks import DoorParts
     from bakeoff.report.html.run_data import RunData
 
 
@@ -56,12 +55,13 @@ class ExercisesDoor(Door):
             .with_subject("cheat", ExerciseCheat.from_spec)
         )
 
-    def sections(self, run: "RunData") -> Sequence["Section"]:
+    def page_parts(self, run: "RunData") -> "DoorParts":
         from bakeoff.doors.exercises.sections import exercises_sections
+        from bakeoff.report.blocks import DoorParts
 
         records = run.folder.latest_records(run.plan) if run.folder is not None else ()
         tries = tries_section(run.plan, records)
-        return (*((tries,) if tries else ()), *exercises_sections(run))
+        return DoorParts(after=(*((tries,) if tries else ()), *exercises_sections(run)))
 
     def finish(self, run: FinishedRun) -> DoorResults:
         """Write one result file for each agent, and a copy of the last as `latest.json`."""

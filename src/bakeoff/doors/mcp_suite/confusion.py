@@ -14,6 +14,7 @@ from bakeoff.record import Record
 
 NO_ANSWER = "no answer"
 OTHERS = "other tools"
+ALL_MODELS = "all models"
 _NOT_TOOLS = (NO_TOOL, UNREADABLE, NO_ANSWER, OTHERS)
 _MOST_PAIRS = 10
 _MOST_OTHERS = 30  # unwanted tools with a column of their own: a model may invent one for every call
@@ -77,6 +78,16 @@ def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Mapping[str,
         counts.update({(wanted, OTHERS if name in called and name not in kept else name) for wanted, name in pairs})
     ordered = sorted(counts, key=lambda pair: (order.get(pair[0], len(order)), pair))
     return Confusion(model, {pair: counts[pair] for pair in ordered}, wanted)
+
+
+def pooled(found: Sequence[Confusion]) -> Confusion:
+    """Return the counts of all models together."""
+    counts: Counter[Pair] = Counter()
+    rounds: Counter[str] = Counter()
+    for one in found:
+        counts.update(one.counts)
+        rounds.update(one.rounds)
+    return Confusion(ALL_MODELS, counts, rounds)
 
 
 def most_confused(found: Sequence[Confusion], tools: Iterable[ServerTool]) -> tuple[ConfusedTools, ...]:

@@ -1,10 +1,9 @@
 """Connect MCP suites to the commands that serve all doors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bakeoff._kernel.text import count_of
 from bakeoff.doors import Door, FinishedRun
 from bakeoff.doors.mcp_suite.outcome import Outcome
 from bakeoff.doors.mcp_suite.plan import KIND, SCORER, PlanSettings, environment_of, settings_of
@@ -15,7 +14,7 @@ from bakeoff.storage.redaction import secrets_in
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp_suite.results.files import McpResults
-    from bakeoff.report.blocks import Block, Section
+    from bakeoff.report.blocks import Block, DoorParts
     from bakeoff.report.html.run_data import RunData
 
 
@@ -54,16 +53,17 @@ class McpDoor(Door):
             longest_backoff_seconds=retry.maxDelay / 1000,
         )
 
-    def sections(self, run: "RunData") -> Sequence["Section"]:
+    def page_parts(self, run: "RunData") -> "DoorParts":
         from bakeoff.doors.mcp_suite.confusion import confusions
         from bakeoff.doors.mcp_suite.outcome import outcome_of
-        from bakeoff.doors.mcp_suite.results.sections import mcp_sections
+        from bakeoff.doors.mcp_suite.results.sections import page_parts
+        from bakeoff.report.blocks import DoorParts
 
         if run.folder is None:
-            return ()
+            return DoorParts()
         settings = self.settings_of(run.plan)
         records = list(run.folder.latest_records(run.plan))
-        return mcp_sections(run.plan, settings, outcome_of(run.plan, records, settings), confusions(run.plan, records))
+        return page_parts(run.plan, settings, outcome_of(run.plan, records, settings), confusions(run.plan, records))
 
     def finish(self, run: FinishedRun) -> "McpResults":
         """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule over cells."""
@@ -85,16 +85,12 @@ class McpDoor(Door):
 
 def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
     """Yield the pass rates, the outcome and the cost for the terminal."""
-    from bakeoff.doors.mcp_suite.results.sections import pass_rates
+    from bakeoff.doors.mcp_suite.results.sections import pass_rates, verdict_sentence
     from bakeoff.report.blocks import paragraph
-    from bakeoff.report.formatting import cost, percent
+    from bakeoff.report.formatting import cost
 
     yield pass_rates(outcome)
-    needed = "" if outcome.rule == "all" else f"; {percent(outcome.threshold)} of them must pass"
+    yield paragraph(f"{verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}")
     used = run.summary.spent
-    yield paragraph(
-        f"{outcome.passed} of {len(outcome.cells)} cells passed at {percent(outcome.threshold)} of "
-        f"{count_of(run.plan.rounds, 'round')}{needed}: {outcome.state}",
-    )
     if used.tokens:
         yield paragraph(f"{used.tokens:,} tokens, {cost(used.cost)}")

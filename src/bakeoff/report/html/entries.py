@@ -14,7 +14,7 @@ from bakeoff.plan import Plan
 from bakeoff.report.formatting import visible
 from bakeoff.report.html.render import PAGE_NAME
 from bakeoff.report.html.run_data import State, read_plan, readable_errors
-from bakeoff.report.html.run_page import Sections, no_sections, write_run_page
+from bakeoff.report.html.run_page import Parts, no_parts, write_run_page
 from bakeoff.report.page_cache import cache_key, clean_up, file_state, load, store
 from bakeoff.report.readers import Reader, Source, known_readers
 from bakeoff.report.summary import Summary, summarise
@@ -107,11 +107,11 @@ def page_is_current(folder: RunFolder) -> bool:
         return page.is_file() and load(folder, _PAGE, _page_key(cache_key(folder), page)) is not None
 
 
-def write_current_page(folder: RunFolder, *, sections: Sections = no_sections) -> Path:
+def write_current_page(folder: RunFolder, *, parts: Parts = no_parts) -> Path:
     """Write the page beside the journal and remember its input; later appends make it out of date."""
     with readable_errors(folder):
         before = cache_key(folder)
-    page = write_run_page(folder, sections=sections)
+    page = write_run_page(folder, parts=parts)
     store(folder, _PAGE, _page_key(before, page), b"")
     return page
 

@@ -11,7 +11,7 @@ from bakeoff._kernel.files import PRIVATE
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Answers, Record, Verdict
 from bakeoff.report.answer import answer
-from bakeoff.report.blocks import Matrix, MatrixCell, Section
+from bakeoff.report.blocks import DoorParts, Matrix, MatrixCell, Section
 from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
 from bakeoff.report.formatting import cost, duration, token_count, visible
 from bakeoff.report.html.detail import case_detail, record_detail
@@ -35,11 +35,11 @@ _MOST_BADGES = 12
 _NONE = -1.0  # stands for no number in an array of floats
 _NO_REASON = "no scorer returned a number"
 
-Sections = Callable[[RunData], Sequence[Section]]
+Parts = Callable[[RunData], DoorParts]
 
 
-def no_sections(data: RunData) -> Sequence[Section]:  # noqa: ARG001 - the signature that doors implement
-    return ()
+def no_parts(data: RunData) -> DoorParts:  # noqa: ARG001 - the signature that doors implement
+    return DoorParts()
 
 
 class TrialTable:
@@ -85,28 +85,25 @@ class TrialTable:
 
 
 def write_run_page(
-    folder: RunFolder, path: Path | None = None, *, sections: Sections = no_sections, served: Served | None = None
+    folder: RunFolder, path: Path | None = None, *, parts: Parts = no_parts, served: Served | None = None
 ) -> Path:
-    """Write a run's page, by default beside its journal. Doors add sections made from the same data."""
+    """Write a run's page, by default beside its journal. Doors add parts made from the same data."""
     path = path or folder.path / PAGE_NAME
-    return _write(folder, lambda sink: read_run(folder, sink), path, sections, served)
+    return _write(folder, lambda sink: read_run(folder, sink), path, parts, served)
 
 
-def write_source_page(
-    source: Source, path: Path, *, sections: Sections = no_sections, mode: int = PRIVATE, verdict: str = ""
-) -> Path:
-    """Write the page of anything that a reader knows, such as a result file. A `verdict` comes before its headline."""
-    return _write(source.path, lambda sink: read_source(source, sink), path, sections, None, mode, verdict)
+def write_source_page(source: Source, path: Path, *, parts: Parts = no_parts, mode: int = PRIVATE) -> Path:
+    """Write the page of anything that a reader knows, such as a result file."""
+    return _write(source.path, lambda sink: read_source(source, sink), path, parts, None, mode)
 
 
 def _write(
     what: RunFolder | Path,
     read: Callable[[Sink], RunData],
     path: Path,
-    sections: Sections,
+    parts: Parts,
     served: Served | None,
     mode: int = PRIVATE,
-    verdict: str = "",
 ) -> Path:
     trials = TrialTable()
     with tempfile.TemporaryFile() as data:
@@ -124,9 +121,9 @@ def _write(
             cases.close()
             shown = pictures.write(data)
             data.write(chunk("trials", {**_trials(run, trials, places), **shown}))
-            content = _content(run, trials, verdict)
+            content = _content(run, trials, parts(run))
         page = Page("run", "run.html", path, served)
-        halves = page.halves(**_with_sections(content, sections(run)))
+        halves = page.halves(**content)
         data.writelines(page.data())
         write_page(path, halves, data, mode)
     return path
@@ -150,33 +147,34 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
     }
 
 
-def _with_sections(content: dict[str, Any], more: Sequence[Section]) -> dict[str, Any]:
-    """Add the sections of the door, and the menu of the whole page."""
-    after = [*content["after"], *more]
-    entries = [*menu(content["before"]), {"id": "matrix", "title": "Cases"}, *menu(after)]
-    entries += [{"id": "trials", "title": "Trials"}, {"id": "settings", "title": "Settings"}]
-    return {**content, "after": after, "menu": entries}
-
-
-def _content(run: RunData, trials: TrialTable, verdict: str) -> dict[str, Any]:
+def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, Any]:
     name = visible(run.plan.name, NAME)
+    before = _present(*of_door.first, overview(run), comparisons(run), _treatments(run), tradeoffs(run), _tags(run))
+    after = _present(failures(run), *of_door.after, costs(run))
     return {
         "title": f"{name} · {visible(run.name, NAME)}",
         "heading": name,
         "state": run.state,
-        "headline": f"{verdict} {answer(run.summary, run.cells.__getitem__, run.judgements)}".lstrip(),
+        "headline": f"{of_door.verdict} {answer(run.summary, run.cells.__getitem__, run.judgements)}".lstrip(),
         "badges": [*_badges(run)][:_MOST_BADGES],
         "tiles": _tiles(run),
-        "before": [
-            section
-            for section in (overview(run), comparisons(run), _treatments(run), tradeoffs(run), _tags(run))
-            if section
-        ],
+        "before": before,
         "tagged": bool(useful_tags(run.plan)),
-        "after": [section for section in (costs(run), failures(run)) if section],
+        "after": after,
         "matrix": _matrix(run, trials),
         "settings": settings(run),
+        "menu": [
+            *menu(before),
+            {"id": "matrix", "title": "Cases"},
+            *menu(after),
+            {"id": "trials", "title": "Trials"},
+            {"id": "settings", "title": "Settings"},
+        ],
     }
+
+
+def _present(*sections: Section | None) -> list[Section]:
+    return [section for section in sections if section]
 
 
 def _treatments(run: RunData) -> Section | None:

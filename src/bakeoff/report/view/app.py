@@ -19,7 +19,7 @@ from bakeoff._kernel.threads import call
 from bakeoff.errors import BakeoffError, RunFolderError
 from bakeoff.report.html import read_entries, write_index, write_run_page
 from bakeoff.report.html.render import Served
-from bakeoff.report.html.run_page import Sections, no_sections
+from bakeoff.report.html.run_page import Parts, no_parts
 from bakeoff.report.view.guard import Guard
 from bakeoff.report.view.live import Progress
 from bakeoff.report.view.watch import RUNS, Look, Watch, look_at, look_into
@@ -34,10 +34,10 @@ _MOST_PAGES = 100  # of the index that are known apart
 class Pages:
     """Make pages on request. A run's page is cached until its files change."""
 
-    def __init__(self, results: Path, folder: Path, sections: Sections = no_sections) -> None:
+    def __init__(self, results: Path, folder: Path, parts: Parts = no_parts) -> None:
         self._results = results
         self._folder = folder
-        self._sections = sections
+        self._parts = parts
         self._made: dict[str, tuple[Look, Path]] = {}
         self._seen: dict[str, dict[str, Look]] = {}  # what each index page shows
         self._numbers = itertools.count()
@@ -64,7 +64,7 @@ class Pages:
             if kept is None or kept[0] != version:
                 path = self._folder / f"{len(self._made) if kept is None else kept[1].stem}.html"
                 served = Served(home="/", events=f"/runs/{quote(name)}/events")
-                made = await call(partial(write_run_page, folder, path, sections=self._sections, served=served))
+                made = await call(partial(write_run_page, folder, path, parts=self._parts, served=served))
                 kept = (version, made)
                 self._made[name] = kept
         return kept[1]
@@ -92,10 +92,10 @@ class Pages:
         return StreamingResponse(_stream(progress.next_event, POLL_SECONDS), media_type="text/event-stream")
 
 
-def make_app(results: Path, port: int, token: str, *, sections: Sections = no_sections) -> Guard:
+def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -> Guard:
     """Return the application behind its guard."""
     folder = tempfile.TemporaryDirectory(prefix="bakeoff-view-")
-    pages = Pages(results, Path(folder.name), sections)
+    pages = Pages(results, Path(folder.name), parts)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:  # noqa: ARG001 - starlette's shape

@@ -11,7 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from bakeoff.errors import UsageError
-from bakeoff.report.html.run_page import Sections, no_sections
+from bakeoff.report.html.run_page import Parts, no_parts
 from bakeoff.report.view.app import make_app
 from bakeoff.report.view.guard import TOKEN
 
@@ -22,9 +22,9 @@ Make = Callable[[int, str, Callable[[], None]], ASGIApp]
 """Make an application for a port and a token; calling the third argument stops the server."""
 
 
-def serve(results: Path, port: int, ready: Callable[[str], None], *, sections: Sections = no_sections) -> None:
-    """Serve until Ctrl-C. `ready` receives the address once it answers; `sections` adds sections to run pages."""
-    serve_app(lambda bound, token, _: make_app(results, bound, token, sections=sections), port, ready)
+def serve(results: Path, port: int, ready: Callable[[str], None], *, parts: Parts = no_parts) -> None:
+    """Serve until Ctrl-C. `ready` receives the address once it answers; `parts` gives what doors add to pages."""
+    serve_app(lambda bound, token, _: make_app(results, bound, token, parts=parts), port, ready)
 
 
 def serve_app(make: Make, port: int, ready: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""The additional sections of a run page: pass rates, confused tools, and expected beside actual calls.
+"""What this door adds to a run page: the verdict, pass rates, confused tools, and expected beside actual calls.
 
 Every run page already has the matrix of cases and models, and all rounds with filters.
 """
@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, most_confused
+from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, most_confused, pooled
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State
 from bakeoff.doors.mcp_suite.plan import PlanSettings, mode_of
 from bakeoff.doors.mcp_suite.prompt import system_prompt
@@ -22,6 +22,7 @@ from bakeoff.report.blocks import (
     Block,
     Code,
     Datum,
+    DoorParts,
     Fragment,
     Quote,
     Section,
@@ -37,19 +38,28 @@ _PACKAGE = "bakeoff.doors.mcp_suite"
 _NAME = 120
 _LONGEST = 4_000  # characters of a reply or a description
 _MOST_ANSWERS = 200  # wrong answers beside the expected ones: more would make the page slow
+_VERDICTS: dict[State, str] = {"passed": "passed", "failed": "failed", "undecided": "is undecided"}
 TONES: dict[State, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
 
 
-def mcp_sections(
-    plan: Plan, settings: PlanSettings, outcome: Outcome, found: Sequence[Confusion]
-) -> tuple[Section, ...]:
-    """Return the sections of a run from the outcome of its cells and its confusion matrices (`found`)."""
-    return (
-        _cells_section(outcome, settings.warnings),
-        *_confusion_sections(settings, found),
-        *_answers_section(plan, outcome),
-        _tools_section(plan, settings),
+def page_parts(plan: Plan, settings: PlanSettings, outcome: Outcome, found: Sequence[Confusion]) -> DoorParts:
+    """Return what the page of a run adds, from the outcome of its cells and its confusion matrices (`found`)."""
+    return DoorParts(
+        verdict=f"The suite {_VERDICTS[outcome.state]}: {verdict_sentence(outcome, plan.rounds)}.",
+        first=(
+            _cells_section(outcome, settings.warnings),
+            *_confusion_sections(settings, found),
+            *_answers_section(plan, outcome),
+        ),
+        after=(_tools_section(plan, settings),),
     )
+
+
+def verdict_sentence(outcome: Outcome, rounds: int) -> str:
+    """Return how many cells passed and how many must, as part of a sentence."""
+    share = percent(outcome.threshold)
+    needed = "" if outcome.rule == "all" else f"; {share} of them must pass"
+    return f"{outcome.passed} of {len(outcome.cells)} cells passed at {share} of {count_of(rounds, 'round')}{needed}"
 
 
 def pass_rates(outcome: Outcome) -> Table:
@@ -72,18 +82,21 @@ def _pass_rate(cell: CellOutcome | None) -> Datum:
 
 
 def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
-    rule = "all cells must pass" if outcome.rule == "all" else f"{percent(outcome.threshold)} of the cells must pass"
-    lead = f"A cell passes at {percent(outcome.threshold)} of its rounds; {rule}. The suite: {outcome.state}."
+    lead = f"A cell is one case and one model; it passes at {percent(outcome.threshold)} of its rounds."
     notes = tuple(Text(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
     return Section(id="cells", title="Pass rates", lead=lead, blocks=(pass_rates(outcome), *notes))
 
 
 def _confusion_sections(settings: PlanSettings, found: Sequence[Confusion]) -> Iterator[Section]:
-    matrices = tuple(_matrix(one) for one in found if one.counts)
-    if not matrices:
+    shown = [one for one in found if one.counts]
+    if not shown:
         return
+    single = len(shown) == 1
+    matrices = [_matrix(one, folded=not single) for one in shown]
+    if not single:
+        matrices.insert(0, _matrix(pooled(shown)))
     lead = "Rows are wanted tools, columns are called tools, and cells count rounds. The diagonal is correct."
-    yield Section(id="confusion", title="Tool confusion", lead=lead, blocks=matrices)
+    yield Section(id="confusion", title="Tool confusion", lead=lead, blocks=tuple(matrices))
     pairs = most_confused(found, settings.tools)
     if not pairs:
         return
@@ -103,10 +116,11 @@ def _confusion_sections(settings: PlanSettings, found: Sequence[Confusion]) -> I
     yield Section(id="confused", title="Most confused tools", lead=lead, blocks=(block,))
 
 
-def _matrix(one: Confusion) -> Block:
+def _matrix(one: Confusion, *, folded: bool = False) -> Block:
     called = one.called()
     data: dict[str, JsonValue] = {
         "model": visible(one.model, _NAME),
+        "folded": folded,
         "columns": [visible(name, _NAME) for name in called],
         "rows": [
             {"name": visible(name, _NAME), "cells": [_count(one, name, other) for other in called]}

@@ -148,16 +148,17 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) 
     if not summary.suites:
         return f"{target} was not written: there is no eval to show"
     from bakeoff.doors.pytest_plugin.reporting.source import EvalFileReader
+    from bakeoff.report.blocks import DoorParts
     from bakeoff.report.html import write_source_page
     from bakeoff.report.readers import Source
 
     # The tallies of the session hold texts that are not redacted.
     again = summary_of(Tallies.of(outcomes), summary.gates, complete=summary.complete, shards=summary.shards)
     summary = replace(again, comparisons=summary.comparisons)
-    sections, source = list(page_sections(summary)), Source(target, EvalFileReader(outcomes))
+    source = Source(target, EvalFileReader(outcomes))
     target.parent.mkdir(parents=True, exist_ok=True)
-    verdict = gates_sentence(summary.gates)
-    written = write_source_page(source, target, sections=lambda _: sections, mode=PUBLIC, verdict=verdict)
+    parts = DoorParts(gates_sentence(summary.gates), after=tuple(page_sections(summary)))
+    written = write_source_page(source, target, parts=lambda _: parts, mode=PUBLIC)
     return f"wrote {written}"
 
 
