@@ -59,7 +59,9 @@ def test_the_confusion_matrix_shows_which_tool_was_called_for_which(
 ) -> None:
     async def look(page: Page) -> Any:
         await opened(page, page_of_two_servers)
-        matrices = await asyncio.gather(_matrix(page, 0), _matrix(page, 1))
+        for folded in await page.locator("#confusion summary").all():
+            await folded.click()
+        matrices = await asyncio.gather(*(_matrix(page, at) for at in range(3)))
         confused = await page.locator("#confused article").first.inner_text()
         answers = await page.locator("#answers article").first.inner_text()
         marked = await page.locator("#answers article .remove").first.inner_text()
@@ -69,11 +71,13 @@ def test_the_confusion_matrix_shows_which_tool_was_called_for_which(
         found = await page.evaluate(f"axe.run({ours}).then(found => found.violations.map(each => each.id))")
         return matrices, confused, answers, marked, injected, found
 
-    (confused, silent), pair, answer, marked, injected, violations = chromium(look, width=1280)
+    (pooled, confused, silent), pair, answer, marked, injected, violations = chromium(look, width=1280)
     assert confused["notes / log"]["health / log"] == "2"
     assert confused["notes / log"]["notes / log"] == "·"
     assert confused["health / calculate-bmi"]["health / calculate-bmi"] == "2"
     assert silent["notes / add-note"]["no tool"] == "2"
+    counts = [int(one["notes / log"].get("health / log", "0").replace("·", "0")) for one in (pooled, confused, silent)]
+    assert counts[0] == counts[1] + counts[2], "the first matrix counts all models"
     assert "notes / log → health / log" in pair
     assert "Keep a line of a diary." in pair
     assert "Write something <b>down</b>." in pair
