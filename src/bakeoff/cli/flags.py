@@ -65,6 +65,9 @@ WITH_TEXT = flag(
 HIDDEN_SEED = flag(0, "Decides which tests are hidden.", metavar="N")
 
 
+HEADERS = flag(None, "A header for servers at a URL: 'Authorization: Bearer ${TOKEN}'.", "--header", metavar="TEXT")
+
+
 class PlanFlags(Flags):
     """The options of every command that runs a plan."""
 
@@ -340,14 +343,30 @@ class EvaluationFlags(Flags):
     rounds: int | None = flag(None, "Overrides testRound.", min=1)
     jobs: int | None = flag(None, "Overrides concurrencyLimit.", min=1)
     report: Path = flag(Path("mcp-report"), "The folder of the reports.", metavar="DIR")
+    headers: list[str] | None = HEADERS
 
 
-class ServerFlags(Flags):
-    """Which servers: those of a configuration, or some that are named directly."""
+class DirectFlags(Flags):
+    """Which servers of a configuration, or some that are named directly. Subclasses say where the configuration is."""
 
-    path: ConfigPath = None
     only: list[str] | None = flag(None, "Only this server of the configuration.", "--server")
     commands: list[str] | None = flag(
         None, "The command of a server, instead of a configuration.", "--command", metavar="TEXT"
     )
     urls: list[str] | None = flag(None, "The URL of a server, instead of a configuration.", "--url", metavar="URL")
+    headers: list[str] | None = HEADERS
+    path: Path | None = None
+
+
+class ServerFlags(DirectFlags):
+    """Which servers, with the configuration as the argument."""
+
+    path: ConfigPath = None
+
+
+class ServerOptions(DirectFlags):
+    """Which servers, with the configuration as an option."""
+
+    path: Path | None = flag(
+        None, "The configuration of the servers. Default: the nearest one.", "--config", metavar="FILE"
+    )

@@ -7,10 +7,21 @@ import typer
 from typer import Argument
 
 from bakeoff.cli.declare import command, flag
-from bakeoff.cli.flags import AsJson, DecisionFlags, EndingFlags, EvaluationFlags, PlanFlags, ServerFlags
+from bakeoff.cli.flags import (
+    AsJson,
+    DecisionFlags,
+    EndingFlags,
+    EvaluationFlags,
+    PlanFlags,
+    ServerFlags,
+    ServerOptions,
+)
 
 FailOn: TypeAlias = Literal["error", "warning", "never"]
+FailOnChange: TypeAlias = Literal["breaking", "risky", "cosmetic", "never"]
 _TOOLS = "bakeoff.cli.mcp_tools"
+_LOOK = "bakeoff.cli.mcp_look"
+_SNAPSHOT = "bakeoff.cli.mcp_snapshot"
 
 mcp = typer.Typer(
     help="Test how well models use the tools of MCP servers.", rich_markup_mode=None, no_args_is_help=True
@@ -75,3 +86,63 @@ def init(
 @command(mcp, "schema", _TOOLS)
 def print_schema() -> None:
     """Print the JSON Schema of a configuration, for editors."""
+
+
+@command(mcp, "list", _LOOK)
+def list_offers(
+    *,
+    server: Annotated[str | None, Argument(metavar="[SERVER]", help="Show this server whole. Default: all.")] = None,
+    servers: ServerOptions,
+    as_json: AsJson = False,
+) -> None:
+    """Show what servers offer: tools with their parameters, resources and prompts."""
+
+
+@command(mcp, "call", _LOOK)
+def call(
+    *,
+    tool: Annotated[str, Argument(metavar="TOOL", help="The name of a tool, or server/name.")],
+    words: Annotated[
+        list[str] | None, Argument(metavar="[NAME=VALUE]...", help="Arguments; a repeated name makes a list.")
+    ] = None,
+    servers: ServerOptions,
+    args: str | None = flag(None, "All arguments as one JSON object; `-` reads stdin.", metavar="JSON"),
+    timeout: float = flag(60.0, "How long to wait for the result.", min=0.1, metavar="SECONDS"),
+    check: bool = flag(True, "Check the arguments against the tool's schema first."),
+    yes: bool = flag(False, "Call a destructive tool without asking."),
+    as_json: AsJson = False,
+) -> None:
+    """Call one tool and print its result. The exit code is 1 if the tool reports an error."""
+
+
+@command(mcp, "snapshot", _SNAPSHOT)
+def snapshot(
+    *,
+    servers: ServerFlags,
+    output: str | None = flag(
+        None,
+        "The file to write; `-` is stdout. Default: mcp-snapshot.json beside the configuration.",
+        "--output",
+        "-o",
+        metavar="FILE",
+    ),
+) -> None:
+    """Write the tools, resources and prompts of servers to a file that can be committed."""
+
+
+@command(mcp, "diff", _SNAPSHOT)
+def diff(
+    *,
+    before: Annotated[
+        Path | None,
+        Argument(metavar="[BEFORE]", help="A snapshot. Default: mcp-snapshot.json beside the configuration."),
+    ] = None,
+    after: Annotated[
+        Path | None, Argument(metavar="[AFTER]", help="Another snapshot. Default: what the servers offer now.")
+    ] = None,
+    servers: ServerOptions,
+    as_json: AsJson = False,
+    sarif: Path | None = flag(None, "Also write SARIF, for code hosts.", metavar="FILE"),
+    fail_on: FailOnChange = flag("breaking", "The lowest level of a change that makes the exit code 1."),
+) -> None:
+    """Show what changed since a snapshot: breaking, risky or cosmetic."""

@@ -14,10 +14,12 @@ from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import out, say
 from bakeoff.cli.flags import ServerFlags
+from bakeoff.cli.mcp_servers import direct_servers, one_suite, read_suites_of
 from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp_suite.config import Suite, read_suite, suite_environment
+from bakeoff.doors.mcp_suite.config import read_suite, suite_environment
 from bakeoff.doors.mcp_suite.generate.drafts import draft_cases, reworded
 from bakeoff.doors.mcp_suite.generate.output import Frame, added_to, cases_text, whole_config
+from bakeoff.doors.mcp_suite.headers import written_servers
 from bakeoff.doors.mcp_suite.lint.report import (
     Linted,
     as_sarif,
@@ -25,40 +27,13 @@ from bakeoff.doors.mcp_suite.lint.report import (
     lint_servers,
     lint_suite,
     rules_of,
-    servers_of,
 )
-from bakeoff.doors.mcp_suite.suites import find_configs
 from bakeoff.errors import UsageError
-from bakeoff.mcp import McpHub, ServerSpec, ServerTool, parse_mcp_option
-from bakeoff.mcp.servers import with_unique_names
+from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.report.formatting import visible
 from bakeoff.report.terminal import print_blocks
 
 _FOR_EVERYONE = 0o644
-
-
-def _direct(servers: ServerFlags) -> list[ServerSpec]:
-    """Return the servers that are named directly."""
-    found = [_parse("--command", "stdio", command) for command in servers.commands or ()]
-    found += [_parse("--url", "http", url) for url in servers.urls or ()]
-    if found and (servers.path is not None or servers.only):
-        raise UsageError("--command and --url name a server instead of a configuration: use only one of them")
-    return found
-
-
-def _suites(servers: ServerFlags) -> list[Suite]:
-    """Return the suites of the configuration."""
-    return [read_suite(file) for file in find_configs(servers.path)]
-
-
-def _parse(option: str, kind: str, text: str) -> ServerSpec:
-    try:
-        spec = parse_mcp_option(f"{kind}:{text}") if text.strip() else None
-    except UsageError as error:
-        raise UsageError(str(error).replace(f"--mcp '{kind}:", f"{option} '")) from error
-    if spec is None:
-        raise UsageError(f"{option} is empty: name a server")
-    return spec
 
 
 def lint(
@@ -82,9 +57,9 @@ def lint(
 
 
 async def _lint(servers: ServerFlags) -> list[Linted]:
-    if direct := _direct(servers):
+    if direct := direct_servers(servers):
         return [Linted(await lint_servers(direct))]
-    return [await lint_suite(suite, servers.only or ()) for suite in _suites(servers)]
+    return [await lint_suite(suite, servers.only or ()) for suite in read_suites_of(servers)]
 
 
 def _print(linted: Sequence[Linted], *, notes: bool) -> None:
@@ -137,9 +112,11 @@ def init(directory: Path, *, example: str = "getting-started", force: bool = Fal
 def generate(servers: ServerFlags, *, model: str | None = None, per_tool: int = 2, output: Path | None = None) -> int:
     """Draft cases, and print them or add them to a configuration."""
     if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
-        servers = ServerFlags(path=output, only=servers.only)  # the configuration to add to also names the servers
+        servers = ServerFlags(
+            path=output, only=servers.only, headers=servers.headers
+        )  # the configuration to add to also names the servers
     target = _Target.of(output)
-    specs, suite, environment = _one_suite(servers)
+    specs, suite, environment = one_suite(servers)
     tools = asyncio.run(_tools(specs))
     drafts, problems = draft_cases(tools, per_tool=per_tool, taken=target.names)
     if model is not None:
@@ -150,27 +127,21 @@ def generate(servers: ServerFlags, *, model: str | None = None, per_tool: int = 
         say(f"note: {problem}")
     if not drafts:
         raise UsageError("nothing to add: the configuration has all these cases already")
+    frame = Frame.given(written_servers(specs, servers.headers or ()), [model or "local:smollm2"])
     if output is None:
-        whole = whole_config(drafts, Frame.given(specs, [model or "local:smollm2"])) if suite is None else None
+        whole = whole_config(drafts, frame) if suite is None else None
         out().print(whole or cases_text(drafts), end="", soft_wrap=True)
     elif target.text is not None:
         target.write(added_to(target.text, drafts, output), suite_environment(output.parent), like=output)
     elif suite is not None:
         target.write(whole_config(drafts, Frame.of_file(suite.file, output.parent)), environment, like=suite.file)
     else:
-        target.write(whole_config(drafts, Frame.given(specs, [model or "local:smollm2"])), environment)
+        target.write(
+            whole_config(drafts, frame),
+            environment,
+        )
     say(f"{count_of(len(drafts), 'case')} for {count_of(len(tools), 'tool')}: review each before you rely on it")
     return PASSED
-
-
-def _one_suite(servers: ServerFlags) -> tuple[Sequence[ServerSpec], Suite | None, Mapping[str, str]]:
-    if direct := _direct(servers):
-        return with_unique_names(direct), None, suite_environment(Path())
-    suites = _suites(servers)
-    if len(suites) > 1:
-        raise UsageError(f"{servers.path} has {len(suites)} suites: name the file of one")
-    suite = suites[0]
-    return servers_of(suite, servers.only or ()), suite, suite.environment
 
 
 async def _tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:

@@ -54,6 +54,7 @@ class EvaluationRequest(FrozenModel):
     rounds: PositiveInt | None = Field(default=None, description="replaces testRound")
     jobs: PositiveInt | None = Field(default=None, description="replaces concurrencyLimit")
     report: Path = REPORT_FOLDER
+    headers: tuple[str, ...] = Field(default=(), repr=False, description="for servers at a URL, each as `Name: value`")
 
 
 class PlanSettings(RunSettings):

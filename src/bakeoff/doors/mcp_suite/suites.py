@@ -11,6 +11,7 @@ from bakeoff.doors.mcp_suite.calls import tool_label
 from bakeoff.doors.mcp_suite.config import CONFIG_NAME, Suite, near_names, read_suite, repeated
 from bakeoff.doors.mcp_suite.door import McpDoor
 from bakeoff.doors.mcp_suite.expectations import destructive_calls, impossible_calls, is_destructive, unknown_tools
+from bakeoff.doors.mcp_suite.headers import suite_with_headers
 from bakeoff.doors.mcp_suite.plan import (
     EvaluationRequest,
     build_plan,
@@ -124,7 +125,7 @@ def read_suites(request: EvaluationRequest, options: RunOptions) -> ReadSuites:
     problems: dict[Path, str] = {}
     for file in files:
         try:
-            suites.append(read_suite(file))
+            suites.append(suite_with_headers(read_suite(file), request.headers))
         except BakeoffError as error:
             problems[file] = str(error)
     parts = list(_parts(suites, request))

@@ -5,17 +5,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff._version import __version__
 from bakeoff.doors.mcp_suite.config import Suite
 from bakeoff.doors.mcp_suite.lint.hostile import hostile_findings
 from bakeoff.doors.mcp_suite.lint.rules import LEVELS, RULES, Finding, Level, Rule
 from bakeoff.doors.mcp_suite.lint.schemas import dropped_findings, schema_findings
 from bakeoff.doors.mcp_suite.lint.tools import Cost, cost_findings, costs_of, naming_findings
+from bakeoff.doors.mcp_suite.sarif import SarifResult, sarif_log
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.servers import with_unique_names
@@ -25,7 +24,6 @@ from bakeoff.subjects.variables import with_variables
 _ORDER = {rule: at for at, rule in enumerate(RULES)}
 _MOST_ROWS = 200
 _MOST_OF_A_RULE: dict[Level, int] = {"error": 50, "warning": 20, "note": 3}  # more findings share a row
-_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class LintReport(FrozenModel):
@@ -192,49 +190,29 @@ def _counted(count: int, what: str) -> str:
 
 def as_sarif(linted: Sequence[Linted]) -> dict[str, Any]:
     """Return all findings as one run of SARIF 2.1.0, which code hosts and editors show beside the file."""
-    used = rules_of(*(one.report for one in linted))
-    places = {rule.id: at for at, rule in enumerate(used)}
-    driver = {
-        "name": "bakeoff mcp lint",
-        "semanticVersion": ".".join([*__version__.split("+")[0].split("."), "0", "0"][:3]),
-        "rules": [
-            {
-                "id": rule.id,
-                "name": "".join(word.capitalize() for word in rule.id.split("-")),
-                "shortDescription": {"text": rule.title},
-                "fullDescription": {"text": rule.why},
-                "help": {"text": rule.how},
-                "defaultConfiguration": {"level": rule.level},
-            }
-            for rule in used
-        ],
-    }
-    results = [
+    rules = [
         {
-            "ruleId": finding.rule,
-            "ruleIndex": places[finding.rule],
-            "level": finding.level,
-            "message": {
-                "text": f"{finding.place}: {finding.what}. {RULES[finding.rule].why} {RULES[finding.rule].how}"
-            },
-            "locations": [_location(finding, one)],
-            "partialFingerprints": {"tool/v1": fingerprint(finding.rule, finding.place)},
+            "id": rule.id,
+            "name": "".join(word.capitalize() for word in rule.id.split("-")),
+            "shortDescription": {"text": rule.title},
+            "fullDescription": {"text": rule.why},
+            "help": {"text": rule.how},
+            "defaultConfiguration": {"level": rule.level},
         }
+        for rule in rules_of(*(one.report for one in linted))
+    ]
+    results = [
+        SarifResult(
+            rule=finding.rule,
+            level=finding.level,
+            text=f"{finding.place}: {finding.what}. {RULES[finding.rule].why} {RULES[finding.rule].how}",
+            names=(("module", finding.server), ("function", finding.tool), ("parameter", finding.parameter)),
+            place=finding.place,
+            fingerprint=fingerprint(finding.rule, finding.place),
+            file=one.file,
+            line=one.lines.get(finding.server, 1),
+        )
         for one in linted
         for finding in one.report.findings
     ]
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    return {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def _location(finding: Finding, linted: Linted) -> dict[str, Any]:
-    names = [("module", finding.server), ("function", finding.tool), ("parameter", finding.parameter)]
-    kind, name = next((kind, name) for kind, name in reversed(names) if name)
-    location: dict[str, Any] = {"logicalLocations": [{"name": name, "fullyQualifiedName": finding.place, "kind": kind}]}
-    if linted.file is not None:
-        # A relative path where possible, because it is looked up in a checkout elsewhere.
-        here, file = Path.cwd(), linted.file.resolve()
-        uri = quote(str(PurePosixPath(file.relative_to(here)))) if file.is_relative_to(here) else file.as_uri()
-        region = {"startLine": linted.lines.get(finding.server, 1)}
-        location["physicalLocation"] = {"artifactLocation": {"uri": uri}, "region": region}
-    return location
+    return sarif_log("bakeoff mcp lint", rules, results)

@@ -66,7 +66,7 @@ def pointed_at(root: Schema, reference: str) -> Any:
     """Return the target of a reference such as `#/$defs/city` in a schema, or None. Nothing is fetched."""
     try:
         return Registry().resolver_with_root(DRAFT202012.create_resource(root)).lookup(reference).contents
-    except _VALIDATOR_ERRORS:
+    except VALIDATOR_ERRORS:
         return None
 
 
@@ -93,7 +93,7 @@ def without_patterns(schema: Any) -> Any:
 
 # What a validator raises for schemas that the hub accepts: circular or missing references, numbers that are too large,
 # and unchecked keywords of other JSON Schema versions.
-_VALIDATOR_ERRORS = (RecursionError, Unresolvable, ArithmeticError, UnknownType, AttributeError, TypeError, ValueError)
+VALIDATOR_ERRORS = (RecursionError, Unresolvable, ArithmeticError, UnknownType, AttributeError, TypeError, ValueError)
 
 
 def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
@@ -101,7 +101,7 @@ def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
     validator = validator_for(root, default=Draft202012Validator)
     try:
         return bool(validator(without_patterns(dict(schema))).is_valid(value))
-    except _VALIDATOR_ERRORS:
+    except VALIDATOR_ERRORS:
         return None
 
 

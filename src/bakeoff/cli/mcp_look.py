@@ -1,0 +1,157 @@
+"""Carry out `bakeoff mcp list` and `call`: look at servers by hand."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Sequence
+
+from bakeoff._kernel.text import count_of, quoted
+from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff.cli.console import can_ask, out, print_json, say
+from bakeoff.cli.flags import ServerOptions
+from bakeoff.cli.mcp_servers import one_suite
+from bakeoff.cli.run_plan import FAILED, PASSED
+from bakeoff.doors.mcp_suite.arguments import argument_problems, parse_arguments, parse_json_arguments
+from bakeoff.doors.mcp_suite.config import near_names
+from bakeoff.doors.mcp_suite.expectations import is_destructive
+from bakeoff.doors.mcp_suite.listing import listing_blocks
+from bakeoff.doors.mcp_suite.snapshot.files import Snapshot
+from bakeoff.errors import UsageError
+from bakeoff.mcp import McpHub, OpenHub, ServerSpec, ServerTool, ToolResult
+from bakeoff.report.formatting import shown, visible
+from bakeoff.report.terminal import print_blocks
+
+
+def list_offers(*, server: str | None = None, servers: ServerOptions, as_json: bool = False) -> int:
+    """Print what servers offer: all of them in short, or one with every parameter."""
+    if server is not None:
+        servers = ServerOptions(**{**vars(servers), "only": [server, *(servers.only or ())]})
+    specs, _, _ = one_suite(servers)
+    snapshot = asyncio.run(take_snapshot(specs))
+    if as_json:
+        print_json(json.loads(snapshot.text()))
+    else:
+        print_blocks(out(), list(listing_blocks(snapshot, whole=server is not None or len(specs) == 1)))
+    return PASSED
+
+
+async def take_snapshot(specs: Sequence[ServerSpec]) -> Snapshot:
+    """Ask servers for everything that they offer."""
+    async with McpHub(specs).open() as hub:
+        return Snapshot.of(hub.servers, await hub.tools(), await hub.offers())
+
+
+def call(
+    tool: str,
+    words: list[str] | None = None,
+    *,
+    servers: ServerOptions,
+    args: str | None = None,
+    timeout: float = 60.0,
+    check: bool = True,
+    yes: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Call one tool and print its result; return 1 if the tool reports an error."""
+    if args is not None and words:
+        raise UsageError(f"--args has all arguments: leave out {visible(words[0], 80)}, or --args")
+    specs, _, _ = one_suite(servers)
+    result = asyncio.run(_call(specs, tool, words or [], args, seconds=timeout, check=check, yes=yes))
+    if as_json:
+        print_json(result.model_dump(mode="json"))
+    else:
+        _print(result)
+    return FAILED if result.is_error else PASSED
+
+
+async def _call(
+    specs: Sequence[ServerSpec],
+    wanted: str,
+    words: Sequence[str],
+    args: str | None,
+    *,
+    seconds: float,
+    check: bool,
+    yes: bool,
+) -> ToolResult:
+    async with McpHub(specs).open() as hub:
+        tool = _find(await hub.tools(), wanted, hub)
+        if args is None:
+            arguments = parse_arguments(words, tool)
+        else:
+            arguments = parse_json_arguments(sys.stdin.read() if args == "-" else args)
+        if check:
+            gathered([*argument_problems(arguments, tool)])
+        if is_destructive(tool) and not yes:
+            await _ask(tool)
+        return await hub.call(tool.server, tool.name, arguments, seconds=seconds)
+
+
+def _find(tools: Sequence[ServerTool], wanted: str, hub: OpenHub) -> ServerTool:
+    """Return the tool of a name, or of `server/name` if several servers have it."""
+    found = [tool for tool in tools if wanted in (tool.name, f"{tool.server}/{tool.name}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(visible(f"{tool.server}/{tool.name}") for tool in found)
+        raise UsageError(f"{visible(wanted)!r} is the name of several tools: write one of {names}")
+    near = visible(near_names(wanted, [tool.name for tool in tools]))
+    raise UsageError(f"{', '.join(map(visible, hub.servers))} has no tool {quoted(wanted, 80)}{near}")
+
+
+async def _ask(tool: ServerTool) -> None:
+    """Ask before a tool is called that may destroy something. Raise `UsageError` unless the answer is yes."""
+    marked = f"{quoted(tool.name, 80)} is marked as destructive by its server"
+    if not can_ask():
+        raise UsageError(f"{marked}: call it with --yes if you mean it")
+    out().print(f"{marked}. Call it? [y/N] ", end="")
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        if not answer.done():
+            answer.set_result(sys.stdin.readline())
+
+    loop.add_reader(sys.stdin.fileno(), read)  # a question that blocks the loop could not be left with Ctrl-C
+    try:
+        said = await answer
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    if said.strip().lower() not in ("y", "yes"):
+        raise UsageError("nothing was called")
+
+
+def _print(result: ToolResult) -> None:
+    if result.is_error:
+        say(f"{quoted(result.tool, 80)} reported an error:")
+    for text in _texts(result):
+        out().print(shown(text), soft_wrap=True)
+
+
+def _texts(result: ToolResult) -> Iterator[str]:
+    """Yield the parts of a result for people: texts as they are, other parts by their kind and size."""
+    for part in result.content:
+        if not isinstance(part, dict):
+            continue
+        kind = str(part.get("type"))
+        if kind == "text":
+            yield str(part.get("text"))
+        elif kind in ("image", "audio"):
+            size = len(str(part.get("data") or "")) * 3 // 4
+            yield f"({kind} of {count_of(size, 'byte')}, {part.get('mimeType')}: use --json to get it)"
+        else:
+            yield json.dumps(part, indent=2, ensure_ascii=False)
+    if not result.content and result.text:
+        yield result.text
+    spelled = [_json(part.get("text")) for part in result.content if isinstance(part, dict)]
+    if result.structured is not None and result.structured not in spelled:
+        wrapped = isinstance(result.structured, dict) and list(result.structured) == ["result"]
+        if not (wrapped and result.text):  # an SDK wraps plain values in this way
+            yield json.dumps(result.structured, indent=2, ensure_ascii=False)
+
+
+def _json(text: object) -> object:
+    try:
+        return json.loads(str(text))
+    except (ValueError, RecursionError):
+        return None

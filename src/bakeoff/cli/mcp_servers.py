@@ -1,0 +1,52 @@
+"""Find the servers that a command is about: those of a configuration, or some that are named directly."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bakeoff.cli.flags import DirectFlags
+from bakeoff.doors.mcp_suite.config import Suite, read_suite, suite_environment
+from bakeoff.doors.mcp_suite.headers import hidden_headers, suite_with_headers, with_headers
+from bakeoff.doors.mcp_suite.lint.report import servers_of
+from bakeoff.doors.mcp_suite.suites import find_configs
+from bakeoff.errors import UsageError
+from bakeoff.mcp import ServerSpec, parse_mcp_option
+from bakeoff.mcp.servers import with_unique_names
+from bakeoff.subjects.variables import with_variables
+
+
+def direct_servers(servers: DirectFlags) -> list[ServerSpec]:
+    """Return the servers that are named directly, ready to start."""
+    found = [_parse("--command", "stdio", command) for command in servers.commands or ()]
+    found += [_parse("--url", "http", url) for url in servers.urls or ()]
+    if found and (servers.path is not None or servers.only):
+        raise UsageError("--command and --url name a server instead of a configuration: use only one of them")
+    headers, secrets = hidden_headers(servers.headers or ())
+    environment = {**suite_environment(Path()), **secrets}
+    return [with_variables(spec, environment) for spec in with_headers(found, headers)] if found and headers else found
+
+
+def read_suites_of(servers: DirectFlags) -> list[Suite]:
+    """Return the suites of the configuration, with the headers that were given."""
+    return [suite_with_headers(read_suite(file), servers.headers or ()) for file in find_configs(servers.path)]
+
+
+def one_suite(servers: DirectFlags) -> tuple[Sequence[ServerSpec], Suite | None, Mapping[str, str]]:
+    """Return the servers ready to start, the suite that has them, and the variables."""
+    if direct := direct_servers(servers):
+        _, secrets = hidden_headers(servers.headers or ())
+        return with_unique_names(direct), None, {**suite_environment(Path()), **secrets}
+    suites = read_suites_of(servers)
+    if len(suites) > 1:
+        raise UsageError(f"{servers.path} has {len(suites)} suites: name the file of one")
+    suite = suites[0]
+    return servers_of(suite, servers.only or ()), suite, suite.environment
+
+
+def _parse(option: str, kind: str, text: str) -> ServerSpec:
+    try:
+        spec = parse_mcp_option(f"{kind}:{text}") if text.strip() else None
+    except UsageError as error:
+        raise UsageError(str(error).replace(f"--mcp '{kind}:", f"{option} '")) from error
+    if spec is None:
+        raise UsageError(f"{option} is empty: name a server")
+    return spec

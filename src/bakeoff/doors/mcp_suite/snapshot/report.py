@@ -1,0 +1,98 @@
+"""Report what changed between two snapshots as text, data or SARIF."""
+
+import difflib
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bakeoff._kernel.model import fingerprint
+from bakeoff.doors.mcp_suite.sarif import SarifLevel, SarifResult, sarif_log
+from bakeoff.doors.mcp_suite.snapshot.changes import LEVELS, Change, Level
+from bakeoff.doors.mcp_suite.snapshot.files import PlacedSnapshot
+from bakeoff.report.blocks import Block, Code, Quote, Table, columns, paragraph
+
+MEANINGS: dict[Level, str] = {
+    "breaking": "Calls that worked are refused, or mean something else.",
+    "risky": "Calls go on working, but models are told something else: evaluate again.",
+    "cosmetic": "Nothing that models go by changed.",
+}
+_SARIF_LEVELS: dict[Level, SarifLevel] = {"breaking": "error", "risky": "warning", "cosmetic": "note"}
+_MOST_ROWS = 200
+_WIDTH = 100  # of the lines of a description that are compared
+
+
+def fails(found: Sequence[Change], on: str) -> bool:
+    """Return True if a change is at least as serious as `on`: breaking, risky, cosmetic, or never."""
+    serious = LEVELS[: LEVELS.index(on) + 1] if on in LEVELS else ()
+    return any(change.level in serious for change in found)
+
+
+def change_blocks(found: Sequence[Change]) -> Iterator[Block]:
+    """Describe changes: a table, the words of changed descriptions, and the counts."""
+    if found:
+        rows = [(change.level, Quote(change.where), Quote(change.what)) for change in found]
+        yield Table(columns("level", "where", "what"), tuple(rows[:_MOST_ROWS]))
+        if len(rows) > _MOST_ROWS:
+            yield paragraph(f"{len(rows) - _MOST_ROWS:,} more changes: use --json or --sarif to see all")
+        for change in found[:_MOST_ROWS]:
+            if change.before and change.after:
+                yield Code(text_diff(change.before, change.after), "diff", change.where)
+    counts = Counter(change.level for change in found)
+    listed = ", ".join(f"{counts[level]} {level}" for level in LEVELS)
+    worst = found[0].level if found else None
+    yield paragraph(f"{listed}. {MEANINGS[worst] if worst else 'Nothing changed.'}")
+
+
+def text_diff(before: str, after: str) -> str:
+    """Return the lines of two texts with `-` and `+` before those that differ."""
+    lines = difflib.ndiff(_folded(before), _folded(after))
+    return "\n".join(line for line in lines if not line.startswith("?"))
+
+
+def _folded(text: str) -> list[str]:
+    return [part for line in text.splitlines() for part in textwrap.wrap(line, _WIDTH) or [""]]
+
+
+def changes_as_json(found: Sequence[Change]) -> dict[str, Any]:
+    counts = Counter(change.level for change in found)
+    return {
+        "changes": [change.model_dump(mode="json", exclude_none=True) for change in found],
+        "counts": {level: counts[level] for level in LEVELS},
+    }
+
+
+def changes_as_sarif(found: Sequence[Change], before: PlacedSnapshot) -> dict[str, Any]:
+    """Return the changes as SARIF 2.1.0. They point to the lines of the committed snapshot."""
+    rules = {
+        change.kind: {
+            "id": change.kind,
+            "shortDescription": {"text": change.kind.replace("-", " ").capitalize()},
+            "help": {"text": MEANINGS[change.level]},
+            "defaultConfiguration": {"level": _SARIF_LEVELS[change.level]},
+        }
+        for change in reversed(found)
+    }
+    results = [
+        SarifResult(
+            rule=change.kind,
+            level=_SARIF_LEVELS[change.level],
+            text=f"{change.level}: {change.where}: {change.what}. {MEANINGS[change.level]}",
+            names=(("module", change.server), ("function", change.name), ("parameter", change.place)),
+            place=change.where,
+            fingerprint=fingerprint(change.kind, change.where, change.what),
+            file=before.file,
+            line=before.line(*_key(change)),
+        )
+        for change in found
+    ]
+    return sarif_log("bakeoff mcp diff", list(rules.values()), results)
+
+
+def _key(change: Change) -> tuple[str, ...]:
+    section = {
+        "tool": "tools",
+        "prompt": "prompts",
+        "resource": "resourceTemplates" if "template" in change.kind else "resources",
+    }.get(change.part)
+    return ("servers", change.server, *((section, change.name) if section else ()))
