@@ -20,6 +20,7 @@ from bakeoff.report.leaderboard_report import describe_leaderboard
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.report.terminal import print_blocks
+from bakeoff.report.text_tables import folded_name
 
 from .runs import Values, lost, plan_of, record_of, run_of, source
 
@@ -65,6 +66,31 @@ def test_a_summary_fits_its_width_and_says_everything(width: int) -> None:
     together = " ".join(text.split())
     for words in ("Passed/", "scored", "72/72", "71/71", "12 infra", "12 grader", "12 budget", "16", "17"):
         assert words in together
+
+
+@pytest.mark.parametrize("width", NARROW)
+@pytest.mark.parametrize("cases", [2, 20])
+def test_sixteen_columns_have_readable_titles_at_every_width(width: int, cases: int) -> None:
+    names = [f"provider-{number}:some/model-with-a-name-{number}.5" for number in range(16)]
+    rows = tuple(
+        (f"case {at}", *(f"{100 * at / 3:.1f} % ({number}/10)" for number in range(16))) for at in range(cases)
+    )
+    table = Table(columns("case", *(f"{name}>" for name in names)), rows, splits=True)
+    text = text_of(width, blocks=(table,))
+    assert all(cell_len(line.rstrip()) <= width for line in text.splitlines())
+    assert "…" not in text
+    for number in range(16):
+        assert text.count(f"({number}/10)") == cases
+    told = "".join(text.split())
+    for number in range(16):
+        assert f"provider-{number}:" in told
+        assert f"-name-{number}.5" in told or f"{number}.5" in told
+
+
+def test_names_are_folded_after_their_signs() -> None:
+    assert folded_name("openrouter:qwen/qwen3-235b-a22b").split("\n") == ["openrouter:qwen/", "qwen3-235b-a22b"]
+    assert folded_name("x" * 20).split("\n") == ["x" * 16, "x" * 4]
+    assert folded_name("gpt-4o") == "gpt-4o"
 
 
 @pytest.mark.parametrize("width", NARROW)

@@ -159,6 +159,8 @@ def conclude(
             say(f"wrote {path}")
         for one in runs:
             say(f"kept in {one.run.folder.path}; show it again with `{_command('runs show', one.run)}`")
+            if not one.run.summary.complete and not one.interrupted:
+                say(f"some trials have no result; try them again with `{_command('resume', one.run)}`")
         if opened and pages:
             show(pages[-1])
     codes = [one.exit_code(ending) for one in runs] + [UNDECIDED] * (planned - len(runs))

@@ -1,5 +1,6 @@
 """Open a provider once per run: all trials share its HTTP client, rate limiter and prices."""
 
+import asyncio
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -12,7 +13,7 @@ from pydantic_ai.models import Model
 
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import fingerprint
-from bakeoff.errors import UsageError
+from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.clients import Endpoint, build_model, http_client
 from bakeoff.models.gateway import PriceBook
 from bakeoff.models.in_process import scripted_model, simple_model
@@ -24,8 +25,14 @@ from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RateLimiter, RetryP
 class OpenProvider:
     """A provider whose models can be called."""
 
-    def __init__(self, provider: Provider, limiter: RateLimiter, build: Callable[[str], Model]) -> None:
+    def __init__(
+        self, provider: Provider, limiter: RateLimiter, build: Callable[[str], Model], *, first_alone: bool = False
+    ) -> None:
         self.limiter = limiter
+        self.keys = provider.keys
+        self._first_alone = first_alone
+        self._first_ended: dict[str, asyncio.Event] = {}  # by model
+        self._refused: dict[str, str] = {}  # the reason, by model
         self._price_name = provider.price_name
         self._prices = PriceBook()
         self._build = build
@@ -41,6 +48,28 @@ class OpenProvider:
         if name not in self._models:
             self._models[name] = self._build(name)
         return self._models[name]
+
+    @asynccontextmanager
+    async def in_order(self, name: str, clock: Clock) -> AsyncIterator[None]:
+        """Let the first call of a model end before others begin, so that a wrong key is refused once and not often."""
+        if not self._first_alone:
+            yield
+            return
+        first = name not in self._first_ended
+        ended = self._first_ended.setdefault(name, asyncio.Event())
+        if not first and not ended.is_set():
+            with clock.paused():
+                await ended.wait()
+        if name in self._refused:
+            raise InfraError(self._refused[name], stops_subject=True)
+        try:
+            yield
+        except InfraError as error:
+            if error.stops_subject:
+                self._refused[name] = str(error)
+            raise
+        finally:
+            ended.set()
 
     async def price(self, name: str, clock: Clock) -> Price | None:
         """Return the model's price, or None if it is unknown. The clock is paused while the list has to be fetched."""
@@ -70,6 +99,7 @@ class ProviderAccess:
     idle_seconds: float | None = None
     most_in_flight: int = DEFAULT_MAX_IN_FLIGHT
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
+    first_alone: bool = False  # the first call of each model ends before others begin
 
     def lacks(self) -> list[str]:
         """Return what is missing before the model can be asked."""
@@ -94,7 +124,7 @@ class ProviderAccess:
         model = self.name.model if provider.wire == "embedded" else ""
         made = (id(provider.factory), dict(provider.options))  # by identity: two functions may have one name
         address = fingerprint(provider.url(self.environment), provider.keys, made)
-        limits = fingerprint(self.idle_seconds, self.most_in_flight, asdict(self.retry_policy))
+        limits = fingerprint(self.idle_seconds, self.most_in_flight, asdict(self.retry_policy), self.first_alone)
         return f"provider:{provider.name}/{model}/{address[:8]}/{limits[:8]}"
 
     @asynccontextmanager
@@ -111,7 +141,8 @@ class ProviderAccess:
                 endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
                 with _without_warnings():
                     async with http_client(endpoint.base_url, self.idle_seconds) as client:
-                        yield OpenProvider(self.provider, limiter, self._builder(endpoint, client))
+                        build = self._builder(endpoint, client)
+                        yield OpenProvider(self.provider, limiter, build, first_alone=self.first_alone)
 
     @asynccontextmanager
     async def _open_embedded(self, limiter: RateLimiter) -> AsyncIterator[OpenProvider]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -163,8 +164,9 @@ class Caller:
             except UsageError as error:  # from a user's provider, which is only made when it is needed
                 raise InfraError(str(error), permanent=True) from error
             with self.tracing.span(f"chat {self.name.model}", self._request_attributes(), "CLIENT") as span:
-                started = perf_counter()
-                response = await self._call(model, messages, parameters)
+                async with provider.in_order(self.name.model, self.task.clock):
+                    started = perf_counter()
+                    response = await self._call(model, messages, parameters)
                 if self.tracing is not OFF:
                     span.note(_response_attributes(response))
                 return response, perf_counter() - started
@@ -196,13 +198,13 @@ class Caller:
     async def _call(
         self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
     ) -> ModelResponse:
-        name = str(self.name)
+        name, provider = str(self.name), self.provider
         try:
             response = await self._request(model, messages, parameters)
         except (ai.AgentRunError, ai.UserError) as error:
             refused = refusal(error)
             if refused is None:
-                raise trial_error(error, name) from error
+                raise trial_error(error, name, provider.keys if provider is not None else ()) from error
             refused_part = TextPart(refused)
             return ModelResponse(parts=[refused_part], finish_reason="content_filter", metadata=_REFUSED_BY_PROVIDER)
         # SDKs may stream unasked, and take a stream that broke off for a complete answer.
@@ -271,8 +273,10 @@ def _sendable_arguments(part: "ToolCallPart[Any]") -> str | dict[str, Any] | Non
     return arguments  # type: ignore[no-any-return]
 
 
-def trial_error(error: ai.AgentRunError | ai.UserError, model: str) -> TrialError | ProviderBusy:
-    """Return what a provider's error means for the trial.
+def trial_error(
+    error: ai.AgentRunError | ai.UserError, model: str, keys: Sequence[str] = ()
+) -> TrialError | ProviderBusy:
+    """Return what a provider's error means for the trial. `keys` are the variables that may hold its key.
 
     `ProviderBusy` may pass. A prompt that is too long, or an answer that takes too long, is the subject's failure.
     Everything else is the provider's failure or ours: a quota, a wrong key, an unknown model, an unreadable answer.
@@ -287,7 +291,7 @@ def trial_error(error: ai.AgentRunError | ai.UserError, model: str) -> TrialErro
     if isinstance(error, ai.ModelRequestRejectedError) and _TOO_LONG.search(message):
         return ContextOverflow(message)
     if isinstance(error, ai.ModelHTTPError) and error.status_code in _REFUSED:
-        return InfraError(message, stops_subject=True)
+        return InfraError(f"{model}: {_refused_key(error, model, keys)}", stops_subject=True)
     if isinstance(error, ai.ModelQuotaExceededError | ai.ModelRequestRejectedError | ai.UserError):
         return InfraError(message, permanent=True)
     if isinstance(error, _MAY_PASS):
@@ -300,6 +304,17 @@ def trial_error(error: ai.AgentRunError | ai.UserError, model: str) -> TrialErro
     if isinstance(error, ai.UnexpectedModelBehavior) or isinstance(error.__cause__, _UNDECODED):
         return ProviderBusy(message, most_tries=_MOST_UNREADABLE)
     return ProviderBusy(message)
+
+
+def _refused_key(error: ai.ModelHTTPError, model: str, keys: Sequence[str]) -> str:
+    """Return what to check when a provider refuses a key, and the provider's words."""
+    provider, _, name = model.partition(":")
+    key = " or ".join(keys) or "its key"
+    check = f"check {key}" if error.status_code == 401 else f"{key} may not use {name or model}"
+    body = error.body
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    said = inner.get("message") if isinstance(inner, dict) else inner
+    return f"{error.status_code} from {provider}: {check}" + (f" ({said})" if said else "")
 
 
 def _connection_problem(error: ai.ModelConnectionError) -> str:

@@ -104,6 +104,7 @@ class Table:
     caption: str = ""
     notes: tuple[Phrase, ...] = ()
     text_rows: int | None = None  # the number of rows that terminals and Markdown show; None: all
+    splits: bool = False  # on a terminal, columns that do not fit go into further tables below
 
 
 @dataclass(frozen=True, slots=True)

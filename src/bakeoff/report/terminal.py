@@ -18,7 +18,7 @@ from bakeoff.report.blocks import (
     text_blocks,
 )
 from bakeoff.report.formatting import visible
-from bakeoff.report.text_tables import fit_table, plain_text
+from bakeoff.report.text_tables import TextTable, fit_table, plain_text, split_table
 
 _STYLES = {
     "strong": "bold",
@@ -68,7 +68,15 @@ def _listing(items: list[str]) -> Grid:
 
 
 def _table(block: Table, width: int) -> RenderableType:
-    fitted = fit_table(block, width, cell_len)
+    tables = split_table(block, width, cell_len) if block.splits else [fit_table(block, width, cell_len)]
+    parts: list[RenderableType] = []
+    for fitted in tables:
+        parts += [Line(""), _grid(fitted)] if parts else [_grid(fitted)]
+        parts += [Line(note, style="dim") for note in fitted.notes]
+    return Group(*parts)
+
+
+def _grid(fitted: TextTable) -> Grid:
     grid = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, fitted.gap, 0, 0))
     for column in fitted.columns:
         if column.numeric:
@@ -77,7 +85,7 @@ def _table(block: Table, width: int) -> RenderableType:
             grid.add_column(Line(column.title), overflow="fold")
     for row in fitted.rows:
         grid.add_row(*(Line(cell.text, style=_STYLES.get(cell.tone, "")) for cell in row))
-    return Group(grid, *(Line(note, style="dim") for note in fitted.notes))
+    return grid
 
 
 def _code_line(line: str) -> Line:

@@ -4,8 +4,9 @@ Names and denominators are never left out. If the width is too small, drawings g
 columns go in the order of `Column.drop`. Losses that disappear that way are listed below the table.
 """
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Tone, as_datum, pieces, sparkline
 from bakeoff.report.formatting import visible
@@ -16,6 +17,7 @@ WIDE = 100
 _LONGEST_QUOTE = 200
 _LONGEST_TEXT = 2000
 _FOLDED = 24  # the width that a text column gets before other columns are dropped for it
+_TITLE = 16  # characters in a line of a title that is folded
 _BAR = 10
 _DROPPED_BEFORE_COMPACT = 8
 _BARS = Column("", drop=_DROPPED_BEFORE_COMPACT + 1, optional=True)
@@ -67,6 +69,69 @@ def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> 
         gap=layout.gap,
         notes=tuple(layout.notes()),
     )
+
+
+def split_table(table: Table, width: int, measure: Callable[[str], int] = len) -> list[TextTable]:
+    """Return a table as it is if it fits, else as several below each other, with the titles of columns on more lines.
+
+    Each has the first column, and as many others as fit. Nothing is left out. A table with more columns than rows is
+    turned first.
+    """
+    whole = fit_table(table, width, measure)
+    if _needed(whole, measure) > width and len(table.columns) - 1 > len(table.rows):
+        whole = _turned(whole)
+    if _needed(whole, measure) <= width:
+        return [whole]
+    rows = whole.rows
+    first = min(_FOLDED, max(measure(row[0].text) for row in rows))
+    titles = [Column(folded_name(column.title), column.align) for column in whole.columns]
+    groups: list[list[int]] = []
+    room = 0
+    for place, column in enumerate(titles[1:], 1):
+        needed = whole.gap + max(map(measure, (*column.title.split("\n"), *(row[place].text for row in rows))))
+        if not groups or needed > room:
+            groups.append([0])
+            room = width - first
+        groups[-1].append(place)
+        room -= needed
+    return [
+        TextTable(
+            columns=tuple(titles[place] for place in group),
+            rows=tuple(tuple(row[place] for place in group) for row in rows),
+            gap=whole.gap,
+            notes=whole.notes if group is groups[-1] else (),
+        )
+        for group in groups
+    ]
+
+
+def _needed(table: TextTable, measure: Callable[[str], int]) -> int:
+    """Return the width that a table needs if its first column is folded."""
+    widths = [
+        max(map(measure, (*column.title.split("\n"), *(row[place].text for row in table.rows))))
+        for place, column in enumerate(table.columns)
+    ]
+    return min(widths[0], _FOLDED) + sum(widths[1:]) + table.gap * (len(widths) - 1)
+
+
+def _turned(table: TextTable) -> TextTable:
+    """Return a table with its rows as columns."""
+    columns = (Column(""), *(Column(folded_name(row[0].text), "end") for row in table.rows))
+    rows = tuple(
+        (TextCell(column.title), *(row[place] for row in table.rows))
+        for place, column in enumerate(table.columns[1:], 1)
+    )
+    return replace(table, columns=columns, rows=rows)
+
+
+def folded_name(name: str, most: int = _TITLE) -> str:
+    """Return a name on several lines, broken after signs such as `:` and `/` where possible."""
+    lines = [""]
+    for part in re.findall(r"[^:/_ -]*[:/_ -]|[^:/_ -]+", name):
+        if len(lines[-1] + part) > most and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line[at : at + most] for line in lines for at in range(0, len(line), most))
 
 
 @dataclass(slots=True)

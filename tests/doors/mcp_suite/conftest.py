@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from bakeoff.options import RunOptions
 
 from ...mcp.conftest import cache, everything, everything_at, fetched, time_server
 from ...models.conftest import nobody
+from ...models.loopback import Loopback
 
 __all__ = ["cache", "everything", "everything_at", "nobody", "time_server"]
 
@@ -100,6 +101,14 @@ def write_suite(nobody: None) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def loopback(nobody: None) -> Iterator[Loopback]:
+    server = Loopback()
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

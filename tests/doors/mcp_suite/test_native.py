@@ -1,7 +1,7 @@
 """Function calling over the wires that providers speak, and agents that use tools for real."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,6 @@ WIRES = {
     "google": ("gemini:gemini-x", "GEMINI_API_KEY", "GEMINI_BASE_URL", ""),
 }
 LOG = {"serverName": "notes", "toolName": "log", "parameters": {"text": "rain"}}
-
-
-@pytest.fixture
-def loopback(nobody: None) -> Iterator[Loopback]:
-    server = Loopback()
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

@@ -84,13 +84,15 @@ class McpDoor(Door):
 
 
 def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
-    """Yield the pass rates, the outcome and the cost for the terminal."""
+    """Yield the pass rates, the outcome, the reasons of failures and the cost for the terminal."""
+    from bakeoff.doors.mcp_suite.results.reasons import reasons
     from bakeoff.doors.mcp_suite.results.sections import pass_rates, verdict_sentence
     from bakeoff.report.blocks import paragraph
     from bakeoff.report.formatting import cost
 
     yield pass_rates(outcome)
     yield paragraph(f"{verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}")
+    yield from reasons(outcome)
     used = run.summary.spent
     if used.tokens:
-        yield paragraph(f"{used.tokens:,} tokens, {cost(used.cost)}")
+        yield paragraph(f"{used.tokens:,} tokens, {'cost unknown' if used.cost is None else cost(used.cost)}")

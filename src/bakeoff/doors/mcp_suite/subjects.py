@@ -133,7 +133,8 @@ def model_of(spec: SubjectSpec, settings: PlanSettings, environment: Mapping[str
         model = ModelSubject.from_spec(spec.model_copy(update={"kind": "model", "options": options}), environment)
     retry = settings.retryConfig
     policy = RetryPolicy(retry.baseDelay / 1000, retry.maxDelay / 1000, max_retries=retry.maxRetries)
-    access = replace(model.access, retry_policy=policy, most_in_flight=settings.concurrencyLimit)
+    in_flight = settings.concurrencyLimit
+    access = replace(model.access, retry_policy=policy, most_in_flight=in_flight, first_alone=True)
     return replace(model, access=access)
 
 

@@ -69,9 +69,8 @@ def pass_rates(outcome: Outcome) -> Table:
     for case, cells in outcome.by_case():
         by_model = {cell.model: cell for cell in cells}
         rows.append((Quote(case), *(_pass_rate(by_model.get(model)) for model in models)))
-    return Table(
-        columns("case", *(f"{visible(model, 60)}>" for model in models)), tuple(rows), "Pass rates by case and model"
-    )
+    titles = columns("case", *(f"{visible(model, 60)}>" for model in models))
+    return Table(titles, tuple(rows), "Pass rates by case and model", splits=True)
 
 
 def _pass_rate(cell: CellOutcome | None) -> Datum:

@@ -1,0 +1,46 @@
+"""What the terminal says at the end of an evaluation: why rounds failed or were lost, and what to type next."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ...models.loopback import Act, Loopback, failure
+from ...warm_bakeoff import Bakeoff
+from .conftest import BMI, call
+
+
+def test_the_most_frequent_reasons_are_told_with_their_rounds(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], script: Callable[..., str]
+) -> None:
+    wrong = {**BMI, "parameters": {"weightKg": 80, "heightM": 1.8}}
+    answers = ["null", "null", call(**wrong), call(toolName="x"), "[1]"]
+    replies = [(f"case {number}", reply) for number, reply in enumerate(answers)]
+    cases = [{"prompt": f"case {number}", "expectedOutput": BMI} for number in range(5)]
+    write_suite(testCases=cases, modelsToTest=[script(*replies)], testRound=3)
+    done = bakeoff("mcp", "evaluate", "--no-open")
+    assert done.returncode == 1, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "· 6 rounds: no tool was called, expected 'health / calculate-bmi' (1. case 0, 2. case 1; " in told
+    assert "· 3 rounds: parameters: weightKg: is 80, expected 90 (3. case 2; scripted:script.json)" in told
+    assert "· 3 rounds: 1 other reason; the report has all" in told
+    assert "Lost" not in told
+    assert "bakeoff resume" not in done.stderr
+
+
+def test_a_wrong_key_is_found_with_one_call_and_the_terminal_says_what_to_do(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loopback.plan = lambda asked: (
+        failure(401, "no such key") if asked.body["model"] == "closed" else Act(say=call(**BMI))
+    )
+    monkeypatch.setenv("LOOPBACK_KEY", "wrong-key-1234567")
+    provider = {"baseUrl": f"{loopback.url}/v1", "apiKeyVariable": "LOOPBACK_KEY"}
+    write_suite(modelsToTest=["loop:closed", "loop:opened"], providers={"loop": provider}, testRound=10)
+    done = bakeoff("mcp", "evaluate", "--no-open")
+    assert done.returncode == 3, done.stderr
+    assert [asked.body["model"] for asked in loopback.received].count("closed") == 1
+    told = " ".join(done.stdout.split())
+    assert "· 10 rounds: 401 from loop: check LOOPBACK_KEY (no such key) (1. BMI?; loop:closed)" in told
+    [run] = Path("results/runs").iterdir()
+    assert f"try them again with `bakeoff resume {run.name}`" in done.stderr
