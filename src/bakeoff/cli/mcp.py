@@ -62,6 +62,8 @@ def generate(
     servers: ServerFlags,
     model: str | None = flag(None, "The model that words the prompts. Default: templates.", metavar="NAME"),
     per_tool: int = flag(2, "At most this many cases per tool.", min=1, max=10),
+    pairs: int = flag(3, "At most this many cases that tell two similar tools apart.", min=0),
+    negatives: int = flag(3, "At most this many cases that no tool is for.", min=0),
     output: Path | None = flag(
         None, "The configuration to add the cases to. Default: stdout.", "--output", "-o", metavar="FILE"
     ),

@@ -17,8 +17,11 @@ from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_servers import direct_servers, one_suite, read_suites_of
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp_suite.config import read_suite, suite_environment
-from bakeoff.doors.mcp_suite.generate.drafts import draft_cases, reworded
+from bakeoff.doors.mcp_suite.examples import SCHEMA_NAME, published_schema
+from bakeoff.doors.mcp_suite.generate.drafts import Wanted, draft_cases
 from bakeoff.doors.mcp_suite.generate.output import Frame, added_to, cases_text, whole_config
+from bakeoff.doors.mcp_suite.generate.reworded import reworded
+from bakeoff.doors.mcp_suite.generate.surroundings import Surroundings
 from bakeoff.doors.mcp_suite.headers import written_servers
 from bakeoff.doors.mcp_suite.lint.report import (
     Linted,
@@ -84,8 +87,6 @@ def _as_json(linted: Linted) -> dict[str, Any]:
 
 def print_schema() -> int:
     """Print the JSON Schema of a configuration."""
-    from bakeoff.doors.mcp_suite.examples import published_schema
-
     out().print(published_schema(), end="", soft_wrap=True)
     return PASSED
 
@@ -109,7 +110,15 @@ def init(directory: Path, *, example: str = "getting-started", force: bool = Fal
     return PASSED
 
 
-def generate(servers: ServerFlags, *, model: str | None = None, per_tool: int = 2, output: Path | None = None) -> int:
+def generate(
+    servers: ServerFlags,
+    *,
+    model: str | None = None,
+    per_tool: int = 2,
+    pairs: int = 3,
+    negatives: int = 3,
+    output: Path | None = None,
+) -> int:
     """Draft cases, and print them or add them to a configuration."""
     if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
         servers = ServerFlags(
@@ -118,7 +127,9 @@ def generate(servers: ServerFlags, *, model: str | None = None, per_tool: int = 
     target = _Target.of(output)
     specs, suite, environment = one_suite(servers)
     tools = asyncio.run(_tools(specs))
-    drafts, problems = draft_cases(tools, per_tool=per_tool, taken=target.names)
+    here = Path() if suite is None else suite.folder
+    around = {spec.name: Surroundings.of(spec, here) for spec in specs}
+    drafts, problems = draft_cases(tools, Wanted(per_tool, pairs, negatives), taken=target.names, around=around)
     if model is not None:
         drafts, kept = asyncio.run(reworded(drafts, tools, model, environment))
         problems += kept
@@ -141,6 +152,8 @@ def generate(servers: ServerFlags, *, model: str | None = None, per_tool: int = 
             environment,
         )
     say(f"{count_of(len(drafts), 'case')} for {count_of(len(tools), 'tool')}: review each before you rely on it")
+    if any(draft.destructive for draft in drafts):
+        say("note: cases of destructive tools have `executeTools: false`, so that nothing is destroyed by accident")
     return PASSED
 
 
@@ -182,3 +195,7 @@ class _Target:
         mode = _FOR_EVERYONE if like is None else stat.S_IMODE(like.stat().st_mode)
         write_atomically(self.file, text.encode(), mode)
         say(f"{'added to' if self.text is not None else 'wrote'} {self.file}")
+        schema = self.file.with_name(SCHEMA_NAME)
+        if self.text is None and not schema.exists():  # the first line of the new file names it
+            write_atomically(schema, published_schema().encode(), _FOR_EVERYONE)
+            say(f"wrote {schema}")

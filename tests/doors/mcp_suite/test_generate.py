@@ -2,8 +2,10 @@
 
 import asyncio
 import shlex
+import sqlite3
 import stat
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,12 @@ from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_tools import generate
 from bakeoff.doors.mcp_suite.api import evaluate
 from bakeoff.doors.mcp_suite.config import read_suite
-from bakeoff.doors.mcp_suite.examples import write_example
-from bakeoff.doors.mcp_suite.generate.drafts import draft_cases, reworded
+from bakeoff.doors.mcp_suite.examples import published_schema, write_example
+from bakeoff.doors.mcp_suite.generate.drafts import Draft, Wanted, draft_cases
+from bakeoff.doors.mcp_suite.generate.leaks import leaks
 from bakeoff.doors.mcp_suite.generate.output import Frame, added_to, cases_text, whole_config
+from bakeoff.doors.mcp_suite.generate.reworded import reworded
+from bakeoff.doors.mcp_suite.generate.surroundings import Surroundings
 from bakeoff.doors.mcp_suite.generate.values import Maker
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
@@ -30,6 +35,7 @@ from ...warm_bakeoff import Bakeoff
 
 BAD = Path(__file__).with_name("servers") / "bad.py"
 ANY = {"any": True}
+ONLY_TOOLS = Wanted(pairs=0, negatives=0)
 KITCHEN = ServerSpec(name="kitchen", command=sys.executable, args=("kitchen.py",))
 
 
@@ -122,12 +128,12 @@ def test_a_pattern_that_would_search_for_ever_does_not():
 def test_a_number_of_hundreds_of_digits_is_left_open(tmp_path: Path):
     properties: dict[str, Any] = {"size": {"type": "integer", "minimum": 10**500}, "more": {"default": 10**500}}
     tool = TIMER.model_copy(update={"input_schema": {"type": "object", "properties": properties, "required": ["size"]}})
-    drafts, problems = draft_cases([tool])
+    drafts, problems = draft_cases([tool], ONLY_TOOLS)
     assert problems == []
-    assert [draft.parameters for draft in drafts] == [{"size": ANY}, {"size": ANY, "more": ANY}]
+    assert [draft.parameters for draft in drafts] == [{"size": ANY}]
     file = tmp_path / "suite.yaml"
     file.write_text(whole_config(drafts, Frame.given([KITCHEN], ["local:smollm2"])))
-    assert len(read_suite(file, {}).config.testCases) == 2
+    assert len(read_suite(file, {}).config.testCases) == 1
 
 
 SCHEMAS = st.recursive(
@@ -167,7 +173,7 @@ def test_whatever_the_schema_the_drafts_load_and_what_is_sure_is_allowed(
 ):
     schema = {"type": "object", "properties": properties, "required": list(properties)[:2]}
     tool = ServerTool(server="s", name="t", description=description, input_schema=schema)
-    drafts, _ = draft_cases([tool])
+    drafts, _ = draft_cases([tool], ONLY_TOOLS)
     for draft in drafts:
         for name, value in draft.values.items():
             Draft202012Validator(properties[name]).validate(value)
@@ -195,21 +201,21 @@ def test_drafts_are_added_behind_the_cases_and_nothing_else_changes(example: Pat
     after = example.read_text()
     assert after.startswith(before[: before.index("\nmcpServers:")].rstrip("\n"))
     assert after.endswith(before[before.index("\nmcpServers:") :])
-    assert len(read_suite(example, {}).config.testCases) == 10
+    assert len(read_suite(example, {}).config.testCases) == 14
     with pytest.raises(UsageError, match="nothing to add"):
         generate(ServerFlags(), output=example)
     assert example.read_text() == after
-    assert "5 cases for 4 tools" in capsys.readouterr().err
+    assert "9 cases for 4 tools" in capsys.readouterr().err
 
 
 def test_every_draft_of_the_example_is_a_call_that_its_server_carries_out(example: Path):
     async def check() -> list[bool]:
         async with McpHub([KITCHEN.model_copy(update={"cwd": example.parent})]).open() as hub:
-            drafts, problems = draft_cases(await hub.tools())
+            drafts, problems = draft_cases(await hub.tools(), ONLY_TOOLS)
             assert problems == []
-            return [(await hub.call("kitchen", draft.tool, draft.values)).is_error for draft in drafts]
+            return [(await hub.call("kitchen", str(draft.tool), draft.values)).is_error for draft in drafts]
 
-    assert asyncio.run(check()) == [False] * 5
+    assert asyncio.run(check()) == [False] * 6
 
 
 def test_drafts_of_server_everything_all_load(tmp_path: Path):
@@ -219,7 +225,8 @@ def test_drafts_of_server_everything_all_load(tmp_path: Path):
     assert generate(ServerFlags(commands=[shlex.join(["node", str(script), "stdio"])]), output=file) == 0
     config = read_suite(file, {}).config
     assert len(config.testCases) > 10
-    assert {"echo", "get-sum"} <= {(case.expectedOutput or ())[0].toolName for case in config.testCases}
+    wanted = [case.expectedOutput[0].toolName if case.expectedOutput else None for case in config.testCases]
+    assert {"echo", "get-sum", None} <= set(wanted)
 
 
 def test_drafts_run_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -229,7 +236,7 @@ def test_drafts_run_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     text = Path("new.yaml").read_text().replace("local:smollm2", "scripted:null")
     Path("new.yaml").write_text(text)
     report = evaluate("new.yaml")
-    assert report.summary.totalTests == 2
+    assert (report.summary.totalTests, report.summary.passedTests) == (5, 3)  # `null` is right where no tool is
 
 
 def test_what_is_printed_for_servers_that_are_given_directly_is_a_whole_configuration(bakeoff: Bakeoff, tmp_path: Path):
@@ -251,19 +258,19 @@ TIMER = ServerTool(
 @pytest.mark.parametrize(
     ("reply", "prompt", "told"),
     [
-        ('{"prompt": "Wake me in 5 minutes, please."}', "Wake me in 5 minutes, please.", ""),
-        ('Sure: {"prompt": "Wake me in 5 minutes."}', "Wake me in 5 minutes.", ""),
-        ("I would rather not.", "Start a timer: minutes 5.", "the model did not answer with {prompt}"),
-        ('{"prompt": "Wake me up later on."}', "Start a timer: minutes 5.", "the model left out minutes"),
+        ('{"prompt": "Wake me in 12 minutes, please."}', "Wake me in 12 minutes, please.", ""),
+        ('Sure: {"prompt": "Wake me in 12 minutes."}', "Wake me in 12 minutes.", ""),
+        ("I would rather not.", "Let me know when 12 minutes are over.", "the model did not answer with {prompt}"),
+        ('{"prompt": "Wake me up later on."}', "Let me know when 12 minutes are over.", "the model left out minutes"),
         (
-            '{"prompt": "Wake me in 5 ${HOME} minutes"}',
-            "Start a timer: minutes 5.",
+            '{"prompt": "Wake me in 12 ${HOME} minutes"}',
+            "Let me know when 12 minutes are over.",
             "characters that a configuration cannot",
         ),
     ],
 )
 def test_a_model_words_prompts_and_templates_stand_in_for_what_cannot_be_used(reply: str, prompt: str, told: str):
-    drafts, _ = draft_cases([TIMER])
+    drafts, _ = draft_cases([TIMER], ONLY_TOOLS)
     better, problems = asyncio.run(reworded(drafts, [TIMER], f"scripted:{reply}", {}))
     assert [draft.prompt for draft in better] == [prompt]
     assert [draft.parameters for draft in better] == [draft.parameters for draft in drafts]
@@ -276,7 +283,7 @@ def test_a_model_that_cannot_be_asked_is_told_before_anything_is_written():
 
 
 def test_names_that_are_taken_are_not_used_again():
-    drafts, _ = draft_cases([TIMER, TIMER], taken=["set_timer-1"])
+    drafts, _ = draft_cases([TIMER, TIMER], ONLY_TOOLS, taken=["set_timer-1"])
     assert [draft.name for draft in drafts] == ["set_timer-2", "set_timer-3"]
 
 
@@ -297,7 +304,7 @@ def test_names_that_are_taken_are_not_used_again():
     ],
 )
 def test_drafts_stand_where_the_list_ends_however_it_is_set(tmp_path: Path, marked: str):
-    drafts, _ = draft_cases([TIMER])
+    drafts, _ = draft_cases([TIMER], ONLY_TOOLS)
     file = tmp_path / "suite.yaml"
     place, text = marked.index("@"), marked.replace("@", "")
     added = added_to(text, drafts, file)
@@ -367,7 +374,7 @@ def test_a_new_configuration_has_the_servers_and_providers_of_the_old_one_with_n
 
 
 def test_an_address_that_was_given_directly_is_reached_the_same_way_again(tmp_path: Path):
-    drafts, _ = draft_cases([TIMER.model_copy(update={"server": "far"})])
+    drafts, _ = draft_cases([TIMER.model_copy(update={"server": "far"})], ONLY_TOOLS)
     spec = ServerSpec(name="far", transport="http", url="https://h.invalid/sse")
     file = tmp_path / "new.yaml"
     file.write_text(whole_config(drafts, Frame.given([spec], ["local:smollm2"])))
@@ -375,14 +382,14 @@ def test_an_address_that_was_given_directly_is_reached_the_same_way_again(tmp_pa
 
 
 def test_a_file_without_a_last_line_end_is_given_one():
-    drafts, _ = draft_cases([TIMER])
+    drafts, _ = draft_cases([TIMER], ONLY_TOOLS)
     text = "testCases:\n  - prompt: a\n    expectedOutput: null"
     assert added_to(text, drafts, Path("x.yaml")) == added_to(f"{text}\n", drafts, Path("x.yaml"))
 
 
 def test_what_would_not_be_right_is_not_written_and_told_by_the_name_of_its_file(tmp_path: Path):
     server, file = tmp_path / "server.py", tmp_path / "new.yaml"
-    server.write_text(BAD.read_text().replace('"id": TEXT', '"<<": TEXT'))
+    server.write_text(BAD.read_text().replace('{"id": TEXT}', '{"<<": TEXT}, required=["<<"]'))
     with pytest.raises(UsageError) as caught:
         generate(ServerFlags(commands=[shlex.join([sys.executable, str(server)])]), output=file)
     told = str(caught.value)
@@ -392,17 +399,187 @@ def test_what_would_not_be_right_is_not_written_and_told_by_the_name_of_its_file
 
 
 def test_a_list_between_brackets_is_left_alone():
-    drafts, _ = draft_cases([TIMER])
+    drafts, _ = draft_cases([TIMER], ONLY_TOOLS)
     with pytest.raises(UsageError, match="not a list with a `-` before each"):
         added_to("testCases: [{prompt: a, expectedOutput: null}]\n", drafts, Path("x.yaml"))
 
 
 def test_texts_that_look_like_something_else_stay_texts(tmp_path: Path):
     words = ["1e3", "0x1f", "null", "yes", "12:30", "# no", "a: b", "2026-03-04", "- x", "'", '"', "é", ""]
-    schema = {"type": "object", "properties": {f"p{at}": {"const": word} for at, word in enumerate(words)}}
+    properties = {f"p{at}": {"const": word} for at, word in enumerate(words)}
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
     tool = TIMER.model_copy(update={"input_schema": schema})
-    drafts, _ = draft_cases([tool])
+    drafts, _ = draft_cases([tool], ONLY_TOOLS)
     file = tmp_path / "suite.yaml"
     file.write_text(cases_text(drafts) + "modelsToTest: [a:b]\nmcpServers: [{name: kitchen, command: x}]\n")
     cases = read_suite(file, {}).config.testCases
     assert list((cases[-1].expectedOutput or ())[0].parameters.values()) == words
+
+
+def tool(name: str, description: str = "", required: Any = None, **optional: Any) -> ServerTool:
+    schema = {"type": "object", "properties": {**(required or {}), **optional}, "required": list(required or {})}
+    return ServerTool(server="s", name=name, description=description, input_schema=schema)
+
+
+def drafts_of(*tools: ServerTool, **around: Surroundings) -> list[Draft]:
+    return draft_cases(tools, around=around)[0]
+
+
+TEXT = {"type": "string"}
+ZONE = {"type": "string", "description": "An IANA name (e.g., 'America/New_York', 'Europe/London')."}
+
+
+@pytest.mark.parametrize(
+    ("given", "prompt", "parameters"),
+    [
+        (
+            tool("get_current_time", "Get current time in a specific timezone", {"timezone": ZONE}),
+            "What time is it in New York right now?",
+            {"timezone": "America/New_York"},
+        ),
+        (
+            tool("create_issue", "Creates one.", {"owner": TEXT, "repo": TEXT, "title": TEXT}),
+            "We need an issue in octocat/hello-world with the heading 'The login page is slow'.",
+            {"owner": "octocat", "repo": "hello-world", "title": "The login page is slow"},
+        ),
+        (
+            tool("list_orders", "", {"status": {"enum": ["open"]}}),
+            "Which orders do we have that are open?",
+            {"status": "open"},
+        ),
+        (tool("get_user", "", {"user_id": TEXT}), "I would like to see the user U023BECGF.", {"user_id": "U023BECGF"}),
+        (tool("widget_pairing", "", {"quux": TEXT}), "I need the widget pairing. Quux: example.", {"quux": "example"}),
+    ],
+)
+def test_a_request_is_what_a_person_would_say(given: ServerTool, prompt: str, parameters: dict[str, Any]):
+    first = drafts_of(given)[0]
+    assert (first.prompt, first.parameters) == (prompt, parameters)
+
+
+def test_a_request_avoids_the_words_of_the_description():
+    found = [
+        draft.prompt
+        for text in (
+            "",
+            "I would like to see the report.",
+            "I would like to see the report. Can you show me the report?",
+        )
+        for draft in drafts_of(tool("get_report", text))[:1]
+    ]
+    assert found == [
+        "I would like to see the report.",
+        "Can you show me the report?",
+        "Let me have a look at the report.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        (
+            "Please read the complete contents: todo.txt.",
+            ["shares 'read the complete contents' with the description"],
+        ),
+        ("Use read_text on the thing.", ["spells the name 'read_text'"]),
+        ("The file path is todo.txt.", ["spells the parameter 'file_path'"]),
+        ("What does todo.txt say?", []),
+    ],
+)
+def test_what_a_prompt_gives_away_is_found(prompt: str, told: list[str]):
+    given = tool("read_text", "Read the complete contents of a file.", {"file_path": TEXT})
+    assert leaks(prompt, given, {"file_path": "todo.txt"}) == told
+
+
+def test_what_a_value_says_is_no_secret():
+    given = tool("say", "Read the complete contents of a file.", {"text": TEXT})
+    assert leaks("Say 'read the complete contents'.", given, {"text": "read the complete contents"}) == []
+
+
+def test_dates_follow_one_another_and_cities_differ():
+    date = {"type": "string", "format": "date"}
+    [trip, *_] = drafts_of(
+        tool("book_trip", "", {"start_date": date, "end_date": date, "from_city": TEXT, "to_city": TEXT})
+    )
+    assert str(trip.values["start_date"]) < str(trip.values["end_date"])
+    assert trip.values["from_city"] != trip.values["to_city"]
+
+
+def test_an_optional_parameter_is_asked_for_alone_with_a_value_other_than_its_default():
+    given = tool(
+        "list_orders", "", None, limit={"type": "integer", "default": 5}, quux=TEXT, sort={"enum": ["age", "size"]}
+    )
+    found = draft_cases([given], Wanted(per_tool=9, pairs=0, negatives=0))[0]
+    assert [draft.values for draft in found] == [{}, {"limit": 6}, {"sort": "age"}, {"sort": "size"}]
+    assert found[1].parameters == {"limit": 6}
+    assert found[0].parameters == {"limit": {"value": 5, "optional": True}}
+
+
+def test_two_similar_tools_get_a_case_that_tells_them_apart():
+    found = drafts_of(tool("get_invoice_lines"), tool("get_invoice_totals"), tool("send_letter"))
+    pairs = [draft for draft in found if draft.tags == ("confusable",)]
+    assert [(draft.tool, draft.prompt) for draft in pairs] == [
+        (
+            "get_invoice_lines",
+            "I would like to see the invoice lines. I mean the lines, not the totals.",
+        )
+    ]
+
+
+def test_cases_that_no_tool_is_for_avoid_what_the_tools_are_about():
+    forecast = tool("get_forecast", "Tells the weather.", {"city": TEXT})
+    found = draft_cases([forecast], Wanted(negatives=99))[0]
+    none = [draft for draft in found if draft.tool is None]
+    assert len(none) > 5
+    assert not [draft for draft in none if "umbrella" in draft.prompt]
+    assert none[0].as_case() == {
+        "name": "no-tool-1",
+        "prompt": none[0].prompt,
+        "expectedOutput": None,
+        "tags": ["negative"],
+    }
+
+
+def test_drafts_name_what_the_server_works_on(tmp_path: Path):
+    box = tmp_path / "box"
+    (box / ".git").mkdir(parents=True)
+    (box / ".git" / "HEAD").write_text("ref: refs/heads/trunk\n")
+    (box / "a.txt").write_text("rent the boat, the boat is red")
+    (box / ".env").write_text("SECRET=1")
+    around = Surroundings.of(ServerSpec(name="s", command="x", args=("--root=box",)), tmp_path)
+    assert (around.folder, around.files, around.word) == (str(box), (str(box / "a.txt"),), "rent")
+    assert (around.repository, around.branch, around.tracked) == ("box", "trunk", ("a.txt",))
+    drafts = drafts_of(
+        tool("read_file", "", {"path": TEXT}),
+        tool("create_file", "", {"path": TEXT}),
+        tool("git_checkout", "", {"repo_path": TEXT, "branch_name": TEXT}),
+        s=around,
+    )
+    assert [draft.values for draft in drafts[:3]] == [
+        {"path": str(box / "a.txt")},
+        {"path": str(box / "ideas.md")},
+        {"repo_path": "box", "branch_name": "trunk"},
+    ]
+
+
+def test_a_table_of_a_database_is_found(tmp_path: Path):
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as base:
+        base.execute("CREATE TABLE sales (id INTEGER, item TEXT)")
+    around = Surroundings.of(ServerSpec(name="s", command="x", args=("shop.db",)), tmp_path)
+    query = tool("read_query", "Execute a SELECT query on the SQL database", {"query": TEXT})
+    assert drafts_of(query, s=around)[0].values == {"query": "SELECT count(*) FROM sales"}
+
+
+def test_a_destructive_tool_is_not_executed_by_accident_and_a_deprecated_one_has_no_case():
+    risky = tool("wipe_disk").model_copy(update={"annotations": {"destructiveHint": True}})
+    old = tool("old_way", "DEPRECATED: use another.")
+    drafts, problems = draft_cases([risky, old], ONLY_TOOLS)
+    assert [draft.as_case()["executeTools"] for draft in drafts] == [False]
+    assert problems == ["s/old_way: it is deprecated, so it has no case"]
+
+
+def test_a_new_configuration_has_the_schema_line_the_schema_and_a_time_limit(tmp_path: Path, example: Path):
+    new = tmp_path / "sub" / "new.yaml"
+    assert generate(ServerFlags(path=example), output=new) == 0
+    assert new.read_text().startswith("# yaml-language-server: $schema=./mcp-testing-framework.schema.json\n")
+    assert new.with_name("mcp-testing-framework.schema.json").read_text() == published_schema()
+    assert read_suite(new, {}).config.modelSettings.timeout == 300

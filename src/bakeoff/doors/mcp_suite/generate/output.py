@@ -11,6 +11,7 @@ import yaml
 from pydantic import JsonValue
 
 from bakeoff._kernel.yaml_with_lines import parse_yaml, read_yaml
+from bakeoff.doors.mcp_suite.examples import SCHEMA_NAME
 from bakeoff.doors.mcp_suite.generate.drafts import Draft
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
@@ -18,6 +19,7 @@ from bakeoff.mcp import ServerSpec
 # Texts that every YAML reader reads as texts without quotes. All others are quoted.
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*[.?!]?")
 _NO_TEXT = re.compile(r"null|true|false|yes|no|on|off|y|n", re.IGNORECASE)
+_SECONDS = 300  # for one answer, as in the examples: the embedded model is slow on a busy machine
 _LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # all line ends of YAML
 
 
@@ -78,12 +80,17 @@ def _moved(server: JsonValue, home: Path, folder: Path) -> JsonValue:
 
 def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
     """Return a complete configuration that can be evaluated."""
-    config: dict[str, Any] = {"testRound": 3, "modelsToTest": frame.models}
+    config: dict[str, Any] = {
+        "testRound": 3,
+        "passThreshold": 1,
+        "modelsToTest": frame.models,
+        "modelSettings": {"timeout": _SECONDS},
+    }
     if frame.providers:
         config["providers"] = dict(frame.providers)
     config["testCases"] = [draft.as_case() for draft in drafts]
     config["mcpServers"] = frame.servers
-    return _dump(config)
+    return f"# yaml-language-server: $schema=./{SCHEMA_NAME}\n{_dump(config)}"
 
 
 def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:

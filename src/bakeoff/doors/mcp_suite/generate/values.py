@@ -5,7 +5,7 @@ Schemas are untrusted: patterns are only tried on short texts, so that none take
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from pydantic import JsonValue
 from bakeoff.doors.mcp_suite.lint.schemas import allows, pointed_at, without_patterns
 
 Schema = Mapping[str, JsonValue]
+Suggest = Callable[[str, Schema], Iterable[JsonValue]]
+"""Returns likely values for a parameter, by its name and schema. Those that the schema does not allow are not used."""
 
 _DEEPEST = 8
 _LONGEST_TRIED = 12  # characters of a text on which a pattern is tried
@@ -36,34 +38,6 @@ _FORMATS = {
     "regex": "a+b",
     "json-pointer": "/a/b",
 }
-# Likely values by the name of a parameter. The first key that the name contains decides.
-_NAMES = {
-    "timezone": "Europe/Oslo",
-    "city": "Oslo",
-    "location": "Oslo",
-    "country": "Norway",
-    "language": "en",
-    "currency": "EUR",
-    "email": "ada@example.com",
-    "url": "https://example.com/page",
-    "uri": "https://example.com/page",
-    "path": "notes/todo.txt",
-    "file": "notes.txt",
-    "branch": "main",
-    "repo": "example",
-    "date": "2026-03-04",
-    "time": "10:30",
-    "user": "ada",
-    "name": "Ada",
-    "title": "Team meeting",
-    "query": "quarterly report",
-    "search": "quarterly report",
-    "topic": "solar power",
-    "message": "Hello there",
-    "text": "Hello there",
-    "content": "Hello there",
-    "id": "42",
-}
 # Texts on which the pattern of a parameter is tried.
 _TRIED = re.findall(
     r"\S+",
@@ -83,30 +57,65 @@ class Made:
 class Maker:
     """Make values for the parts of one schema."""
 
-    def __init__(self, root: Schema) -> None:
-        self._root = root
+    def __init__(self, root: Schema, suggest: Suggest | None = None) -> None:
+        self._root, self._suggest = root, suggest
+        self._used: list[JsonValue] = []  # suggestions in this call: a second city is another one
 
-    def parameters(self, *, optional: bool) -> dict[str, Made]:
-        """Return a value for each required property, or with `optional` for every property."""
+    def parameters(self, optional: Sequence[str] = (), fixed: Mapping[str, JsonValue] | None = None) -> dict[str, Made]:
+        """Return a value for each required parameter, and for these optional ones. `fixed` values are used as given."""
+        self._used = []
         parts, required = _properties(self._resolved(self._root))
-        wanted = required or []
-        chosen = [name for name in parts if optional or name in wanted] + [name for name in wanted if name not in parts]
-        made = {name: self.checked(parts.get(name, {}), name) for name in chosen}
-        return {name: self._unusual(parts.get(name), value) if optional else value for name, value in made.items()}
+        wanted = [*(required or []), *optional]
+        chosen = [name for name in parts if name in wanted] + [name for name in wanted if name not in parts]
+        given = fixed or {}
+        return {
+            name: Made(given[name])
+            if name in given
+            else self._unusual(parts.get(name), name)
+            if name in optional
+            else self.checked(parts.get(name, {}), name)
+            for name in chosen
+        }
 
-    def _unusual(self, schema: JsonValue, made: Made) -> Made:
+    @property
+    def optional(self) -> dict[str, JsonValue]:
+        """Return the schemas of the optional parameters."""
+        parts, required = _properties(self._resolved(self._root))
+        return {name: self.whole(part) for name, part in parts.items() if name not in (required or [])}
+
+    def choices(self, name: str) -> list[JsonValue]:
+        """Return the values of a parameter that is one of a few."""
+        part = self.whole(_properties(self._resolved(self._root))[0].get(name))
+        found = part.get("enum") if isinstance(part, dict) else None
+        return list(found) if isinstance(found, list) else []
+
+    def whole(self, schema: JsonValue) -> JsonValue:
+        """Return a schema with its references and unions of one and null resolved."""
+        found = dict(self._resolved(schema))
+        several = found.get("anyOf") or found.get("oneOf")
+        real = (
+            [each for each in several if not (isinstance(each, dict) and each.get("type") == "null")]
+            if isinstance(several, list)
+            else []
+        )
+        return {**found, **self._resolved(real[0])} if len(real) == 1 else found
+
+    def _unusual(self, schema: JsonValue, name: str) -> Made:
         """Return a value other than the default if possible: only that shows that a model understood the parameter."""
-        if not isinstance(schema, dict) or schema.get("default") is None or made.value != schema["default"]:
+        if not isinstance(schema, dict) or schema.get("default") is None:
+            return self.checked(schema, name)
+        default = schema["default"]
+        made = self.checked({key: value for key, value in schema.items() if key != "default"}, name)
+        if made.sure and made.value != default:
             return made
-        choices = schema.get("enum")
-        others: list[JsonValue] = list(choices) if isinstance(choices, list) else []
-        if isinstance(made.value, bool):
-            others = [not made.value]
-        elif isinstance(made.value, int):
-            others += [made.value + 1, made.value - 1]
-        fitting = (other for other in others if other != made.value and self.allows(schema, other))
+        others = self.choices(name)
+        if isinstance(default, bool):
+            others = [not default]
+        elif isinstance(default, int):
+            others += [default + 1, default - 1]
+        fitting = (other for other in others if other != default and self.allows(schema, other))
         other = next(fitting, None)
-        return made if other is None else Made(other)
+        return Made(default) if other is None else Made(other)
 
     def checked(self, schema: JsonValue, name: str) -> Made:
         made = self._made(schema, name, 0)
@@ -118,23 +127,38 @@ class Maker:
             return schema is not False
         shared = {name: self._root[name] for name in ("$schema", "$defs", "definitions") if name in self._root}
         plain = without_patterns({**shared, **schema})
-        return not _leads_elsewhere(plain) and allows(plain, value, self._root) is True
+        return not _leads_elsewhere(plain, whole=schema is self._root) and allows(plain, value, self._root) is True
 
     def _made(self, given: JsonValue, name: str, depth: int) -> Made:
         if depth > _DEEPEST:
             return Made(None, sure=False)
         schema = self._resolved(given)
-        for keyword in ("const", "default"):
-            if keyword in schema and schema[keyword] is not None:
-                return Made(schema[keyword])
+        if schema.get("const") is not None:
+            return Made(schema["const"])
         for keyword in ("examples", "enum"):
             choices = schema.get(keyword)
             if isinstance(choices, list) and choices:
                 return Made(choices[0])
+        if (suggested := self._suggested(name, schema)) is not None:
+            return Made(suggested)
+        if schema.get("default") is not None:
+            return Made(schema["default"])
         for keyword in ("anyOf", "oneOf"):
             if isinstance(choices := schema.get(keyword), list) and choices:
                 return self._chosen(schema, keyword, choices, name, depth)
         return self._of_type(_type_of(schema), schema, name, depth)
+
+    def _suggested(self, name: str, schema: Schema) -> JsonValue:
+        """Return the first fitting suggestion that this call does not use yet, or else the first fitting one."""
+        if self._suggest is None or "pattern" in schema:
+            return None
+        fitting = [value for value in self._suggest(name, schema) if self.allows(schema, value)]
+        fresh = [value for value in fitting if value not in self._used]
+        if not fitting:
+            return None
+        chosen = (fresh or fitting)[0]
+        self._used.append(chosen)
+        return chosen
 
     def _chosen(self, schema: Schema, keyword: str, choices: list[JsonValue], name: str, depth: int) -> Made:
         rest = {key: value for key, value in schema.items() if key != keyword}
@@ -158,7 +182,7 @@ class Maker:
             case "null":
                 return Made(None)
             case _:
-                return _text(schema, name)
+                return _text(schema)
 
     def _object(self, schema: Schema, depth: int) -> Made:
         parts, required = _properties(schema)
@@ -216,14 +240,18 @@ def _properties(schema: Schema) -> tuple[Mapping[str, JsonValue], list[str] | No
     return properties if isinstance(properties, dict) else {}, names
 
 
-def _leads_elsewhere(schema: Any) -> bool:
-    """Return True if a reference cannot be resolved here. Nothing is ever fetched."""
+def _leads_elsewhere(schema: Any, *, whole: bool) -> bool:
+    """Return True if a reference cannot be resolved here, where only a `whole` schema has its properties.
+
+    Nothing is ever fetched.
+    """
     if isinstance(schema, list):
-        return any(map(_leads_elsewhere, schema))
+        return any(_leads_elsewhere(each, whole=whole) for each in schema)
     if not isinstance(schema, dict):
         return False
-    inside = str(schema.get("$ref", "#/$defs/")).startswith(("#/$defs/", "#/definitions/"))
-    return not inside or "$dynamicRef" in schema or any(map(_leads_elsewhere, schema.values()))
+    known = ("#/$defs/", "#/definitions/", *(("#/properties/",) if whole else ()))
+    inside = str(schema.get("$ref", "#/$defs/")).startswith(known)
+    return not inside or "$dynamicRef" in schema or any(_leads_elsewhere(each, whole=whole) for each in schema.values())
 
 
 def _merged(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -274,15 +302,14 @@ def _limit(schema: Schema, including: str, excluding: str, inwards: float, defau
     return default
 
 
-def _text(schema: Schema, name: str) -> Made:
+def _text(schema: Schema) -> Made:
     kind = schema.get("format")
     if isinstance(kind, str) and kind in _FORMATS:
         return Made(_FORMATS[kind], sure="pattern" not in schema)
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
         return _matching(pattern, schema)
-    known = next((value for part, value in _NAMES.items() if part in name.casefold()), "example")
-    return Made(_of_length(known, schema))
+    return Made(_of_length("example", schema))
 
 
 def _matching(pattern: str, schema: Schema) -> Made:
