@@ -127,8 +127,7 @@ def generate(
     target = _Target.of(output)
     specs, suite, environment = one_suite(servers)
     tools = asyncio.run(_tools(specs))
-    here = Path() if suite is None else suite.folder
-    around = {spec.name: Surroundings.of(spec, here) for spec in specs}
+    around = {spec.name: Surroundings.of(spec, Path()) for spec in specs}
     drafts, problems = draft_cases(tools, Wanted(per_tool, pairs, negatives), taken=target.names, around=around)
     if model is not None:
         drafts, kept = asyncio.run(reworded(drafts, tools, model, environment))
