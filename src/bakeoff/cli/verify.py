@@ -1,17 +1,15 @@
 """Print the checks of `bakeoff verify` and `bakeoff agents verify`."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
+from bakeoff._kernel.watch import WAITING, Watch
 from bakeoff.cli.console import add_row, out, say, table
 from bakeoff.doors.components.suites import FoundSuites, Suite
 from bakeoff.errors import UsageError
 from bakeoff.grading.verify import Check
 from bakeoff.report.formatting import visible
-
-_LOOK_SECONDS = 0.5
 
 
 def changed_suites(find: Callable[[], FoundSuites], checked: Sequence[Suite]) -> Iterator[Sequence[Suite]]:
@@ -21,10 +19,10 @@ def changed_suites(find: Callable[[], FoundSuites], checked: Sequence[Suite]) ->
         find: Reads the suites.
         checked: The suites as they were checked before.
     """
-    known, told = {suite.name: suite for suite in checked}, ""  # told: what cannot be read, so that it is said once
-    say("Waiting for changes; Ctrl-C ends.")
-    while True:
-        time.sleep(_LOOK_SECONDS)
+    told = ""  # what cannot be read, so that it is said once
+
+    def look() -> dict[str, Suite]:
+        nonlocal told
         try:
             found = find()
             suites, wrong = found.suites, "\n".join(found.warnings)
@@ -33,11 +31,13 @@ def changed_suites(find: Callable[[], FoundSuites], checked: Sequence[Suite]) ->
         if wrong and wrong != told:
             say(wrong)
         told = wrong
-        changed = [suite for suite in suites if known.get(suite.name) != suite]
-        if changed:
-            known = {suite.name: suite for suite in suites}
-            yield changed
-            say("Waiting for changes; Ctrl-C ends.")
+        return {suite.name: suite for suite in suites}
+
+    watch = Watch(look, {suite.name: suite for suite in checked})
+    while True:
+        say(WAITING)
+        changed = watch.wait()
+        yield [watch.known[name] for name in changed]
 
 
 def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import Record
 from bakeoff.report.blocks import DoorParts, Facts, Section
-from bakeoff.report.html import write_run_page, write_source_page
+from bakeoff.report.html import write_cycle, write_run_page, write_source_page
 from bakeoff.report.html.run_data import MOST_TRIALS, RunData, read_run
 from bakeoff.report.readers import Circumstances, Description, Source, open_source
 from bakeoff.report.summary import summarise
@@ -54,6 +54,33 @@ class MarksReader:
 def marks(path: Path, sums: float, spelling: float | None) -> Source:
     path.write_text(json.dumps({"sums": sums, "spelling": spelling}))
     return open_source(path, (MarksReader(),))
+
+
+def test_a_page_that_is_watched_loads_itself_again_after_the_next_cycle(chromium: Chromium, tmp_path: Path) -> None:
+    source, path = marks(tmp_path / "a.marks", 1, 0), tmp_path / "page #1.html"
+
+    def write(cycle: int) -> None:
+        write_source_page(source, path, cycle=cycle)
+        write_cycle(path, cycle)
+
+    async def look(page: Page) -> list[str]:
+        loads: list[str] = []
+        page.on("load", lambda _: loads.append("load"))
+        await opened(page, path)
+        await page.wait_for_timeout(2500)  # it looks twice, and there is nothing new
+        before = len(loads)
+        write(10)
+        await page.wait_for_selector("body[data-cycle='10']", state="attached")
+        write_cycle(path, None)
+        return [str(before), await page.inner_text("h1")]
+
+    write(9)
+    assert chromium(look) == ["1", "suite"]
+    assert [file.name for file in tmp_path.glob("*.svg")] == []
+    policy = path.read_text().partition("Content-Security-Policy")[2].partition(">")[0]
+    assert "img-src data: &#39;self&#39; file:" in policy
+    write_source_page(source, path)
+    assert "file:" not in path.read_text().partition("Content-Security-Policy")[2].partition(">")[0]
 
 
 def test_a_file_of_any_reader_is_shown_as_a_run_is(chromium: Chromium, tmp_path: Path) -> None:

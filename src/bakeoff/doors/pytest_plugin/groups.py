@@ -6,11 +6,12 @@ parameters, such as the names of models, share a subject, so that their scores s
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import pytest
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
@@ -57,6 +58,10 @@ class Group:
 
     def case_id(self, row: Row) -> str:
         return f"{self.around[0]}{row.id}{self.around[1]}"
+
+
+KEPT_GROUPS: pytest.StashKey[Sequence[Group]] = pytest.StashKey()
+"""The groups of cases whose results are kept from an earlier cycle of `--eval-watch`."""
 
 
 def serial_notes(items: Iterable[object]) -> list[str]:

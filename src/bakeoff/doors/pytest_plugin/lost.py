@@ -7,7 +7,7 @@ nothing any more, so that the first of them writes down at once what it has coll
 import json
 import time
 import unittest
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import escaped
-from bakeoff.doors.pytest_plugin.groups import Group, subjects_of
+from bakeoff.doors.pytest_plugin.groups import KEPT_GROUPS, Group, subjects_of
 from bakeoff.doors.pytest_plugin.options import FIXTURES
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.parallel import EMPTY_PLAN
@@ -80,18 +80,18 @@ def collected(item: Any) -> Collected | None:
     return None
 
 
-def subjects_among(items: Iterable[Any]) -> dict[str, SubjectSpec]:
-    """Return the subjects of these items by their parameters."""
+def subjects_among(items: Iterable[Any], kept: Sequence[Group] = ()) -> dict[str, SubjectSpec]:
+    """Return the subjects of these items, and of groups whose results are kept, by their parameters."""
     groups = dict.fromkeys(group for item in items if isinstance(group := getattr(item, "group", None), Group))
-    return subjects_of(groups)
+    return subjects_of(dict.fromkeys([*groups, *kept]))
 
 
-def write_collected(path: Path, items: Iterable[Any]) -> None:
+def write_collected(path: Path, items: Iterable[Any], kept: Sequence[Group] = ()) -> None:
     """Write the evals among these items, for the process that reports."""
     items = list(items)
     evals = [one for one in map(collected, items) if one is not None]
     if evals:
-        subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_among(items).items()}
+        subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_among(items, kept).items()}
         lines = (one.model_dump_json(exclude_defaults=True) for one in evals)
         path.write_text("\n".join([json.dumps(subjects), *lines]), encoding="utf-8")
 
@@ -136,6 +136,6 @@ def all_lost(
     else:
         left = [item for item in session.items if item.nodeid not in seen]
         missing = [one for one in map(collected, left) if one is not None]
-        subjects = subjects_among(session.items)
+        subjects = subjects_among(session.items, session.config.stash.get(KEPT_GROUPS, ()))
     for one in missing:
         yield one.lost(crashed.get(one.nodeid, STOPPED), subjects[one.parameters])

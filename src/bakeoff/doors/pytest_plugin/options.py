@@ -1,6 +1,6 @@
 """Add the options of evals to pytest's command line. Every pytest run loads this module."""
 
-from argparse import ArgumentTypeError
+from argparse import SUPPRESS, ArgumentTypeError
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,9 @@ FIXTURES = frozenset({"to_eval", "run_eval"})
 SPENDING_FILE, COLLECTED_FILE = "bakeoff_spending", "bakeoff_collected"
 """The keys under which an xdist worker is told the files for what all workers spend, and for what they collect."""
 
+WATCH_CYCLE = "--eval-watch-cycle"
+"""The option by which `--eval-watch` starts a cycle. Its file says what is to be run."""
+
 TERMINAL_WIDTH = "bakeoff_width"
 """The key under which it is told the columns of the terminal."""
 
@@ -39,6 +42,9 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--eval-no-record", action="store_true", help="keep no run of these evals")
     modes = "auto records what is missing, record records all, strict records nothing (default BAKEOFF_REPLAY, or off)"
     add("--eval-replay", choices=REPLAY_MODES, help=f"answer model calls from recordings: {modes}")
+    again = "run again what a change of a file concerns, and what failed, until Ctrl-C; the page follows"
+    add("--eval-watch", action="store_true", help=again)
+    add(WATCH_CYCLE, type=Path, help=SUPPRESS)
     scores = "write scores, reasons, rounds and costs of all evals to FILE"
     add("--eval-json", type=Path, metavar="FILE", help=scores)
     add("--eval-html", type=Path, metavar="FILE", help="write a self-contained HTML page with every eval to FILE")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.run_eval import RunEval
     from bakeoff.doors.pytest_plugin.run_writer import RunWriter
     from bakeoff.doors.pytest_plugin.to_eval import ToEval
+    from bakeoff.doors.pytest_plugin.watch.cycle import WatchCycle
 
 _SUITE_MODULE = "bakeoff.doors.pytest_plugin.suite"  # imported by every file with a suite
 _SESSION_MODULE = "bakeoff.doors.pytest_plugin.session"
@@ -42,9 +43,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser.getgroup("bakeoff", "evals (bakeoff)"))
 
 
+_ONLY_TELLS = ("help", "version", "collectonly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow")
+"""Options of pytest's with which no test runs."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Run cycle after cycle instead of a session with `--eval-watch`."""
+    option = config.option
+    if not option.eval_watch or option.eval_watch_cycle or any(getattr(option, name, None) for name in _ONLY_TELLS):
+        return None
+    from bakeoff.doors.pytest_plugin.watch.loop import watch
+
+    return watch(config)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     from bakeoff.doors.pytest_plugin.reporting.hooks import register
 
+    if config.option.eval_watch_cycle is not None:
+        from bakeoff.doors.pytest_plugin.watch.cycle import begin_cycle
+
+        begin_cycle(config, config.option.eval_watch_cycle)
     register(config)
     config.pluginmanager.register(EvalHooks(config), "bakeoff-evals")  # after the reports: the last is called first
 
@@ -221,12 +241,16 @@ class EvalHooks:
         for record in outcome.records:
             if record.attempt is not None and record.attempt.remarks:
                 self._remarks += [f"{outcome.nodeid}: {remark}" for remark in record.attempt.remarks]
-        if self._keeps_runs:
-            if self._writer is None:
-                from bakeoff.doors.pytest_plugin.run_writer import RunWriter
+        self._write(outcome)
 
-                self._writer = RunWriter(self._config)
-            self._writer.add(outcome)
+    def _write(self, outcome: "EvalOutcome", *, earlier: bool = False) -> None:
+        if not self._keeps_runs:
+            return
+        if self._writer is None:
+            from bakeoff.doors.pytest_plugin.run_writer import RunWriter
+
+            self._writer = RunWriter(self._config)
+        self._writer.add(outcome, earlier=earlier)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> "Generator[None, Any, Any]":
@@ -256,9 +280,10 @@ class EvalHooks:
         if collected:
             from pathlib import Path
 
+            from bakeoff.doors.pytest_plugin.groups import KEPT_GROUPS
             from bakeoff.doors.pytest_plugin.lost import write_collected
 
-            write_collected(Path(collected), session.items)
+            write_collected(Path(collected), session.items, self._config.stash.get(KEPT_GROUPS, ()))
         if replays:
             from bakeoff.doors.pytest_plugin.session import session_of
 
@@ -280,9 +305,27 @@ class EvalHooks:
             close_session(self._config)
         if not self._is_worker:
             self._add_lost(session)
+            self._add_kept()
         if self._writer is not None:
             stopped = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
             self._writer.finish(interrupted=stopped or bool(session.shouldfail or session.shouldstop))
+            if self._watch_cycle is not None:
+                self._watch_cycle.run = self._writer.path
+
+    @property
+    def _watch_cycle(self) -> "WatchCycle | None":
+        found: WatchCycle | None = self._config.pluginmanager.getplugin("bakeoff-watch")
+        return found
+
+    def _add_kept(self) -> None:
+        """Add the outcomes that a cycle of `--eval-watch` keeps from earlier ones."""
+        if self._watch_cycle is None:
+            return
+        reporter: EvalReporter = self._config.pluginmanager.getplugin("bakeoff-reports")
+        for outcome in self._watch_cycle.kept_outcomes():
+            gathering(self._config).outcomes.add(outcome)
+            reporter.count([outcome])
+            self._write(outcome, earlier=True)
 
     def _add_lost(self, session: pytest.Session) -> None:
         """Add the evals that were collected and never reported."""

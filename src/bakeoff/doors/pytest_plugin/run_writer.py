@@ -42,8 +42,11 @@ class RunWriter:
     def path(self) -> Path | None:
         return self._folder.path if self._folder else None
 
-    def add(self, outcome: EvalOutcome) -> None:
-        """Keep an outcome. If it cannot be written, `problem` says so, and later outcomes are ignored."""
+    def add(self, outcome: EvalOutcome, *, earlier: bool = False) -> None:
+        """Keep an outcome. If it cannot be written, `problem` says so, and later outcomes are ignored.
+
+        An `earlier` one is of another run; its records get the keys that they have in this one.
+        """
         if not outcome.records or self.problem is not None:
             return
         if (subject := outcome.subject) is not None:
@@ -55,6 +58,8 @@ class RunWriter:
             if self._redactor.finds(case):
                 outcome = self._redactor.model(outcome)
                 case = _case(outcome)
+                earlier = True
+            if earlier:
                 outcome = outcome.model_copy(update={"records": self._with_keys_of(case, outcome.records)})
             for record in outcome.records:
                 journal.append(record)
@@ -64,7 +69,7 @@ class RunWriter:
         self._cases.setdefault(outcome.records[0].case, case)
 
     def _with_keys_of(self, case: bytes, records: tuple[Record, ...]) -> tuple[Record, ...]:
-        """Return the records with the keys of a case that redaction has changed: they are found by these."""
+        """Return the records with the keys of a case or subject that has changed: they are found by these."""
         subject = self._subjects.get(records[0].subject) or EMPTY_PLAN.subjects[0]
         redacted = Case.model_validate_json(case)
         trials = [EMPTY_PLAN.trial_of(redacted, subject, record.round, 0) for record in records]
@@ -76,8 +81,8 @@ class RunWriter:
     def _start(self) -> RunJournal:
         require_locks()
         folder = self._folder = new_run_folder(self._results, EMPTY_PLAN.name)
-        if self._prune and not (ignored := self._results / ".gitignore").exists():
-            write_atomically(ignored, _IGNORED)
+        if self._prune:
+            ignore_in_git(self._results)
         self._journal = RunJournal(folder, self._redactor)
         self._journal.start(EMPTY_PLAN, sandbox=None)  # without a plan, nobody could read what a killed session leaves
         return self._journal
@@ -111,6 +116,12 @@ class RunWriter:
         for run in runs[:-MOST_KEPT]:
             if not run.is_being_written() and not run.labels_file.exists():
                 run.delete()
+
+
+def ignore_in_git(results: Path) -> None:
+    """Keep all but recordings out of git, unless the folder has rules already."""
+    if not (ignored := results / ".gitignore").exists():
+        write_atomically(ignored, _IGNORED)
 
 
 def _case(outcome: EvalOutcome) -> bytes:

@@ -21,7 +21,7 @@ from bakeoff.doors.pytest_plugin.adapters import (
     refuse_incomplete,
 )
 from bakeoff.doors.pytest_plugin.debugging import call_here, is_debugging
-from bakeoff.doors.pytest_plugin.groups import Group, GroupItem, subjects_of
+from bakeoff.doors.pytest_plugin.groups import KEPT_GROUPS, Group, GroupItem, subjects_of
 from bakeoff.doors.pytest_plugin.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here
 from bakeoff.doors.pytest_plugin.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
 from bakeoff.doors.pytest_plugin.parallel import PendingCase, SessionBudget, SuiteExecution, SuiteTrials
@@ -276,7 +276,7 @@ class EvalSession:
     @cached_property
     def subjects(self) -> Mapping[str, SubjectSpec]:
         """Return the subjects of this session, by their parameters."""
-        return subjects_of(self._selected)
+        return subjects_of([*self._selected, *self._config.stash.get(KEPT_GROUPS, ())])
 
     def subject_to_tell(self, parameters: str) -> SubjectSpec | None:
         """Return the subject the first time, and None later: each process tells it once to the process that reports."""

@@ -8,13 +8,14 @@ run_page     index_page
 
 from bakeoff.report.html.entries import Entry, read_entries, read_file_entries
 from bakeoff.report.html.index_page import write_index
-from bakeoff.report.html.render import write_report_page
+from bakeoff.report.html.render import write_cycle, write_report_page
 from bakeoff.report.html.run_page import write_run_page, write_source_page
 
 __all__ = [
     "Entry",
     "read_entries",
     "read_file_entries",
+    "write_cycle",
     "write_index",
     "write_report_page",
     "write_run_page",

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -16,7 +17,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from bakeoff._kernel.files import PRIVATE
+from bakeoff._kernel.files import PRIVATE, write_atomically
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError
 from bakeoff.report.blocks import Datum, Fragment, Phrase, Quote, Report, Section, Table, as_datum, pieces
@@ -85,11 +86,13 @@ class Page:
     template: str
     path: Path
     served: Served | None = None
+    cycle: int | None = None  # of `pytest --eval-watch`: the page loads itself again after the next one
     long_tables: dict[str, Table] = field(default_factory=dict)
 
     def halves(self, **content: Any) -> tuple[bytes, bytes]:
         """Return the page before and after its data."""
         names = ["core.js", f"{self.kind}.js", *(["live.js"] if self.served else [])]
+        names += ["cycle.js"] if self.cycle is not None else []
         style, script = _static("style.css"), "\n".join(map(_static, names))
         html = (
             _environment()
@@ -98,11 +101,12 @@ class Page:
                 content,
                 css=Markup(style),  # noqa: S704 - ours, from the package
                 js=Markup(script),  # noqa: S704
-                policy=policy(style, script, live=self.served is not None),
+                policy=policy(style, script, live=self.served is not None, watched=self.cycle is not None),
                 page=self.kind,
                 version=__version__,
                 home=self.served.home if self.served else None,
                 live=self.served.events if self.served else None,
+                cycle=self.cycle,
                 as_data=self._as_data,
                 link=self._link,
                 footer=f"Made by bakeoff {__version__}. Self-contained: this page loads no external resources.",
@@ -152,18 +156,35 @@ def file_link(page: Path, source: str) -> str | None:
     return None
 
 
-def policy(style: str, script: str, *, live: bool) -> str:
-    """Return a policy that loads nothing and allows only the style and script with these hashes."""
+def policy(style: str, script: str, *, live: bool, watched: bool = False) -> str:
+    """Return a policy that loads nothing and allows only the style and script with these hashes.
+
+    A page that is watched may load pictures from where it is itself.
+    """
     rules = [
         "default-src 'none'",
         f"style-src '{_hash(style)}'",
         f"script-src '{_hash(script)}'",
-        "img-src data:",
+        "img-src data: 'self' file:" if watched else "img-src data:",
         "base-uri 'none'",
         "form-action 'none'",
         *(["connect-src 'self'"] if live else []),
     ]
     return "; ".join(rules)
+
+
+def write_cycle(page: Path, number: int | None) -> None:
+    """Tell an open page the number of the last cycle, or with None that there will be no further one.
+
+    A page that is opened from disk may read no file, but it may show a picture: one that is as wide as the number.
+    """
+    picture = page.with_name(f"{page.name}.svg")
+    with suppress(OSError):  # the page is right, only not live
+        if number is None:
+            picture.unlink(missing_ok=True)
+        else:
+            size = f'width="{number}" height="1"'
+            write_atomically(picture, f'<svg xmlns="http://www.w3.org/2000/svg" {size}/>'.encode(), PUBLIC)
 
 
 def write_page(path: Path, parts: Sequence[bytes], data: IO[bytes] | None = None, mode: int = PRIVATE) -> None:

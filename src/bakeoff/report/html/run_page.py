@@ -92,9 +92,14 @@ def write_run_page(
     return _write(folder, lambda sink: read_run(folder, sink), path, parts, served)
 
 
-def write_source_page(source: Source, path: Path, *, parts: Parts = no_parts, mode: int = PRIVATE) -> Path:
-    """Write the page of anything that a reader knows, such as a result file."""
-    return _write(source.path, lambda sink: read_source(source, sink), path, parts, None, mode)
+def write_source_page(
+    source: Source, path: Path, *, parts: Parts = no_parts, mode: int = PRIVATE, cycle: int | None = None
+) -> Path:
+    """Write the page of anything that a reader knows, such as a result file.
+
+    A page with a `cycle` loads itself again after the next one (`write_cycle`).
+    """
+    return _write(source.path, lambda sink: read_source(source, sink), path, parts, None, mode, cycle)
 
 
 def _write(
@@ -104,6 +109,7 @@ def _write(
     parts: Parts,
     served: Served | None,
     mode: int = PRIVATE,
+    cycle: int | None = None,
 ) -> Path:
     trials = TrialTable()
     with tempfile.TemporaryFile() as data:
@@ -122,7 +128,7 @@ def _write(
             shown = pictures.write(data)
             data.write(chunk("trials", {**_trials(run, trials, places), **shown}))
             content = _content(run, trials, parts(run))
-        page = Page("run", "run.html", path, served)
+        page = Page("run", "run.html", path, served, cycle)
         halves = page.halves(**content)
         data.writelines(page.data())
         write_page(path, halves, data, mode)

@@ -40,6 +40,7 @@ class Requested:
     junit: bool = False
     gates: Gates = Gates()  # noqa: RUF009 - frozen
     decisions: "SessionDecisions | None" = None  # of a session that ends when its evals are decided
+    cycle: int | None = None  # of `--eval-watch`
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,9 @@ def read_options(config: pytest.Config) -> Requested:
         labelled=labelled,
         allowed=option.eval_allow_undecided or NONE,
     )
-    return Requested(option.eval_json, option.eval_html, option.eval_junit, gates, _decisions(config, before))
+    watch = config.pluginmanager.getplugin("bakeoff-watch")
+    number = None if watch is None else watch.number
+    return Requested(option.eval_json, option.eval_html, option.eval_junit, gates, _decisions(config, before), number)
 
 
 def _decisions(config: pytest.Config, baseline: Sequence[EvalOutcome] | None) -> "SessionDecisions | None":
@@ -122,7 +125,7 @@ def end(
     if (target := requested.json) is not None:
         write(lambda: write_json(outcomes, summary, target, redact))
     if (page := requested.html) is not None:
-        write(lambda: write_html(list(map(redact, outcomes)), summary, page))
+        write(lambda: write_html(list(map(redact, outcomes)), summary, page, requested.cycle))
     if on_github:
         write(lambda: write_summary(summary, list(map(redact, not_passed(summary))), environment))
     return Ending(
@@ -143,13 +146,13 @@ def write_json(
     return f"wrote {target}"
 
 
-def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) -> str:
+def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path, cycle: int | None = None) -> str:
     """Write the page of `--eval-html` from redacted outcomes; return a note about it."""
     if not summary.suites:
         return f"{target} was not written: there is no eval to show"
     from bakeoff.doors.pytest_plugin.reporting.source import EvalFileReader
     from bakeoff.report.blocks import DoorParts
-    from bakeoff.report.html import write_source_page
+    from bakeoff.report.html import write_cycle, write_source_page
     from bakeoff.report.readers import Source
 
     # The tallies of the session hold texts that are not redacted.
@@ -158,7 +161,9 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path) 
     source = Source(target, EvalFileReader(outcomes))
     target.parent.mkdir(parents=True, exist_ok=True)
     parts = DoorParts(gates_sentence(summary.gates), after=tuple(page_sections(summary)))
-    written = write_source_page(source, target, parts=lambda _: parts, mode=PUBLIC)
+    written = write_source_page(source, target, parts=lambda _: parts, mode=PUBLIC, cycle=cycle)
+    if cycle is not None:
+        write_cycle(target, cycle)
     return f"wrote {written}"
 
 
