@@ -237,6 +237,13 @@ class JudgeAuditFlags(Flags):
     repeat: int | None = flag(None, "Ask the judge so often about each labelled answer, for its flips.", min=2)
 
 
+class VersionFlags(Flags):
+    """The options of `bakeoff mcp compare`."""
+
+    results: Results = Path("results")
+    exit_zero: ExitZero = False
+
+
 class SelfCheckFlags(Flags):
     """The options of `bakeoff selfcheck`."""
 

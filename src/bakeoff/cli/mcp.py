@@ -13,8 +13,10 @@ from bakeoff.cli.flags import (
     EndingFlags,
     EvaluationFlags,
     PlanFlags,
+    ReportFlags,
     ServerFlags,
     ServerOptions,
+    VersionFlags,
 )
 
 FailOn: TypeAlias = Literal["error", "warning", "never"]
@@ -41,6 +43,20 @@ def evaluate(
     """Ask every model every prompt, and compare the tools it calls with the expected calls.
 
     --dry-run checks everything except the servers.
+    """
+
+
+@command(mcp, "compare", "bakeoff.cli.mcp_compare")
+def compare(
+    *,
+    baseline: Annotated[str | None, Argument(help="The earlier run. Default: the last two runs.")] = None,
+    candidate: Annotated[str | None, Argument(help="The later run.")] = None,
+    wanted: VersionFlags,
+    shown_as: ReportFlags,
+) -> None:
+    """Show what changed in the servers between two runs, and the points that each tool won or lost.
+
+    Exit codes: 0 no regression is shown, 1 a regression is shown, 3 too much is missing to compare.
     """
 
 

@@ -30,7 +30,7 @@ from bakeoff.report.scores import SCORE_COLUMNS, score_cells
 from bakeoff.stats.gates import GateVerdict
 from bakeoff.stats.intervals import Interval
 
-_TONES: dict[GateVerdict, Tone] = {
+VERDICT_TONES: dict[GateVerdict, Tone] = {
     GateVerdict.IMPROVED: "pass",
     GateVerdict.EQUIVALENT: "pass",
     GateVerdict.REGRESSED: "fail",
@@ -89,7 +89,7 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
         outcomes = f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}"
         pairing = f"of {count_of(compared.cases, 'case')} in pairs"
     scores = _change(percent(compared.baseline), percent(compared.candidate)).replace(" %", "\u00a0%")
-    around = f"95 %: {_ends_text(compared.interval)}" if compared.interval else "interval undefined"
+    around = f"95 %: {ends_text(compared.interval)}" if compared.interval else "interval undefined"
     tiles = (
         ("Difference", f"{points(compared.difference)} points", around),
         ("Better · same · worse", outcomes, pairing),
@@ -102,7 +102,7 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
     if old.subject == new.subject:
         title = (Quote(new.subject), " in ", Quote(new.source), " against ", Quote(old.source))
     headline = f"{_ruling(pair, adjusted=False)} Exit code {pair.exit_code}."
-    return Report(title, sections, _verdict(pair), _TONES[pair.ruling.verdict], headline, tiles)
+    return Report(title, sections, _verdict(pair), VERDICT_TONES[pair.ruling.verdict], headline, tiles)
 
 
 def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
@@ -136,7 +136,7 @@ def _ruling(pair: PairReport, *, adjusted: bool) -> str:
     return f"{sentence(pair.ruling.sentence + holm)} {gate}"
 
 
-def _ends_text(interval: Interval) -> str:
+def ends_text(interval: Interval) -> str:
     return f"{points(interval.low)} to {points(interval.high)}"
 
 
@@ -175,9 +175,9 @@ def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
     compared = pair.comparison
     return (
         Datum(Quote(pair.candidate.subject), href=f"#pair-{number}"),
-        Datum(_verdict(pair), tone=_TONES[pair.ruling.verdict]),
+        Datum(_verdict(pair), tone=VERDICT_TONES[pair.ruling.verdict]),
         Datum(points(compared.difference), sort=compared.difference),
-        Datum(_ends_text(compared.interval) if compared.interval else "undefined"),
+        Datum(ends_text(compared.interval) if compared.interval else "undefined"),
         Datum(_p_value(pair), sort=pair.ruling.p_value),
         *(compared.wins, compared.ties, compared.losses),
         Datum(_cost_change(pair), sort=pair.candidate.summary.cost_per_trial),
@@ -196,8 +196,8 @@ def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> Fores
             Difference(
                 label=label,
                 value=pair.comparison.difference,
-                interval=_ends(pair.comparison.interval),
-                inner=_ends(pair.comparison.inner),
+                interval=ends(pair.comparison.interval),
+                inner=ends(pair.comparison.inner),
                 verdict=_verdict(pair),
                 shown=pair.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
             )
@@ -208,7 +208,7 @@ def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> Fores
     )
 
 
-def _ends(interval: Interval | None) -> tuple[float, float] | None:
+def ends(interval: Interval | None) -> tuple[float, float] | None:
     return (interval.low, interval.high) if interval else None
 
 
@@ -275,7 +275,7 @@ def _by_labels(judged: CalibratedPair) -> str:
     found = judged.corrected
     if found is None:
         return f"the difference by {judge} is not corrected: {judged.lacking}"
-    around = f"95 % interval {_ends_text(found.interval)}" if found.interval else "interval undefined"
+    around = f"95 % interval {ends_text(found.interval)}" if found.interval else "interval undefined"
     chance = "" if found.p_value is None else f", p = {found.p_value:.2g}"
     return f"by {judge} {points(found.raw)} points; corrected by labels {points(found.difference)} ({around}{chance})"
 

@@ -57,13 +57,15 @@ class McpDoor(Door):
         from bakeoff.doors.mcp_suite.confusion import confusions
         from bakeoff.doors.mcp_suite.outcome import outcome_of
         from bakeoff.doors.mcp_suite.results.sections import page_parts
+        from bakeoff.doors.mcp_suite.versions import compare_with_run_before
         from bakeoff.report.blocks import DoorParts
 
         if run.folder is None:
             return DoorParts()
         settings = self.settings_of(run.plan)
         records = list(run.folder.latest_records(run.plan))
-        return page_parts(run.plan, settings, outcome_of(run.plan, records, settings), confusions(run.plan, records))
+        outcome, found = outcome_of(run.plan, records, settings), confusions(run.plan, records)
+        return page_parts(run.plan, settings, outcome, found, compare_with_run_before(run.folder, run.plan))
 
     def finish(self, run: FinishedRun) -> "McpResults":
         """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule over cells."""

@@ -14,6 +14,7 @@ from bakeoff.doors.mcp_suite.outcome import Outcome, State, outcome_of
 from bakeoff.doors.mcp_suite.plan import PlanSettings, suite_name
 from bakeoff.doors.mcp_suite.results.report import ModelNumbers, Report, build_report
 from bakeoff.doors.mcp_suite.results.sections import TONES, page_parts, pass_rates
+from bakeoff.doors.mcp_suite.versions import compare_with_run_before
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
@@ -73,8 +74,9 @@ def write_reports(folder: RunFolder, plan: Plan, settings: PlanSettings, records
         path.write_bytes(report.to_json())
     with replace_text(place / f"{stem}.md", PRIVATE) as file:
         file.write(to_markdown([heading("MCP evaluation: ", Quote(settings.file)), *describe(report, outcome)]))
+    since = compare_with_run_before(folder, plan)
     page = write_run_page(
-        folder, place / f"{stem}.html", parts=lambda run: page_parts(run.plan, settings, outcome, found)
+        folder, place / f"{stem}.html", parts=lambda run: page_parts(run.plan, settings, outcome, found, since)
     )
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", suite_name(Path(settings.file))).strip(".-") or "suite"
     log = place / f"{name}-{stamp}.log"

@@ -16,6 +16,8 @@ from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State
 from bakeoff.doors.mcp_suite.plan import PlanSettings, mode_of
 from bakeoff.doors.mcp_suite.prompt import system_prompt
 from bakeoff.doors.mcp_suite.results.report import expected_output, failure_reason, response_of
+from bakeoff.doors.mcp_suite.results.versions import version_sections
+from bakeoff.doors.mcp_suite.versions import VersionReport
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report.blocks import (
@@ -42,12 +44,22 @@ _VERDICTS: dict[State, str] = {"passed": "passed", "failed": "failed", "undecide
 TONES: dict[State, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
 
 
-def page_parts(plan: Plan, settings: PlanSettings, outcome: Outcome, found: Sequence[Confusion]) -> DoorParts:
-    """Return what the page of a run adds, from the outcome of its cells and its confusion matrices (`found`)."""
+def page_parts(
+    plan: Plan,
+    settings: PlanSettings,
+    outcome: Outcome,
+    found: Sequence[Confusion],
+    since: VersionReport | None = None,
+) -> DoorParts:
+    """Return what the page of a run adds, from the outcome of its cells and its confusion matrices (`found`).
+
+    `since` compares it with the run before, if the tools have changed.
+    """
     return DoorParts(
         verdict=f"The suite {_VERDICTS[outcome.state]}: {verdict_sentence(outcome, plan.rounds)}.",
         first=(
             _cells_section(outcome, settings.warnings),
+            *(version_sections(since) if since else ()),
             *_confusion_sections(settings, found),
             *_answers_section(plan, outcome),
         ),

@@ -55,6 +55,8 @@ class Change(FrozenModel):
     what: str
     before: str | None = None
     after: str | None = None
+    renamed: str = ""
+    """The present name of a tool that has another name now."""
 
     @property
     def where(self) -> str:
@@ -150,9 +152,13 @@ def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, Too
         if name in after:
             yield from tool_changes(server, name, tool, after[name])
         elif name in renamed:
-            what = f"it is now called {quoted(renamed[name], 80)}"
-            yield Change(level="breaking", kind="tool-renamed", server=server, part="tool", name=name, what=what)
-            yield from tool_changes(server, name, tool, after[renamed[name]])
+            now = renamed[name]
+            what = f"it is now called {quoted(now, 80)}"
+            yield Change(
+                level="breaking", kind="tool-renamed", server=server, part="tool", name=name, what=what, renamed=now
+            )
+            for change in tool_changes(server, name, tool, after[now]):
+                yield change.model_copy(update={"renamed": now})
         else:
             yield Change(
                 level="breaking", kind="tool-removed", server=server, part="tool", name=name, what="it was removed"
