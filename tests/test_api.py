@@ -11,8 +11,8 @@ PUBLIC = """
     BakeoffError Case EvalCase EvalOutcome EvalRun GraderError InfraError Limits Needs Plan PlanError Record Registry
     Resource RunControl RunEval RunFolder RunOptions Score ScoreInput Scorer ScorerSpec Step Subject SubjectError
     SubjectSpec Summary Task TaskResult ToEval Tool ToolCall Transcript UntilDecided Usage UsageError Verdict
-    __version__ default_registry describe_eval eval_suite evaluate_mcp find_run function_scorer function_subject
-    log_input log_output log_score new_run_folder register_provider replayable run summarise
+    __version__ default_registry describe_eval eval_suite evaluate_mcp evaluate_mcp_async find_run function_scorer
+    function_subject log_input log_output log_score new_run_folder register_provider replayable run summarise
 """
 DOCS = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
 

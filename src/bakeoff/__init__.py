@@ -9,7 +9,7 @@ from bakeoff._kernel.lazy_imports import lazy_imports
 from bakeoff._version import __version__
 
 if TYPE_CHECKING:
-    from bakeoff.doors.mcp_suite.api import evaluate_mcp
+    from bakeoff.doors.mcp_suite.api import evaluate_mcp, evaluate_mcp_async
     from bakeoff.doors.pytest_plugin.logs import log_input, log_output, log_score
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
     from bakeoff.doors.pytest_plugin.rows import EvalCase
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "bakeoff.engine.registry": ("Registry", "default_registry"),
     "bakeoff.engine.run_control": ("RunControl",),
-    "bakeoff.doors.mcp_suite.api": ("evaluate_mcp",),
+    "bakeoff.doors.mcp_suite.api": ("evaluate_mcp", "evaluate_mcp_async"),
     "bakeoff.doors.pytest_plugin.logs": ("log_input", "log_output", "log_score"),
     "bakeoff.doors.pytest_plugin.outcome": ("EvalOutcome",),
     "bakeoff.doors.pytest_plugin.rows": ("EvalCase",),
@@ -100,6 +100,7 @@ __all__ = [
     "describe_eval",
     "eval_suite",
     "evaluate_mcp",
+    "evaluate_mcp_async",
     "find_run",
     "function_scorer",
     "function_subject",

@@ -4,6 +4,7 @@ Start-up must stay fast, so this module imports nothing heavy: the module of a c
 """
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -377,6 +378,8 @@ def main(group: typer.Typer = app) -> None:
     """Run the command line. Report errors in one sentence and by the exit code."""
     try:
         sys.excepthook = report_crash
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")  # those of libraries are not for users; `python -W` still shows them
         accept_every_character()
         # Not `app()`: that would replace our excepthook by typer's.
         sys.exit(typer.main.get_command(group)(standalone_mode=False) or 0)

@@ -139,7 +139,7 @@ def conclude(
 
     `planned` says how many runs there should have been; where some are missing, the result is undecided.
     """
-    told = [CiRun(one.run.folder, one.run.plan) for one in runs]
+    told = [CiRun(one.run.folder, one.run.plan, one.door.places(one.run.plan) if ending.github else {}) for one in runs]
     files = [path for one in runs for path in one.results.files]
     files += [*more_files, *write_ci_outputs(told, ending.outputs())]
     if ending.as_json:

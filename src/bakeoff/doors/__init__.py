@@ -4,7 +4,7 @@ A plan names the door that made it, so that a run is resumed, rescored and shown
 each other.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -79,6 +79,10 @@ class Door:
         from bakeoff.report.blocks import DoorParts
 
         return DoorParts()
+
+    def places(self, plan: "Plan") -> Mapping[str, tuple[str, int]]:  # noqa: ARG002
+        """Return the file and line of each case that has one, by the names of cases."""
+        return {}
 
     def line_of(self, record: "Record") -> str | None:  # noqa: ARG002
         """Return a line for the terminal about a trial that has ended, or None if none is shown."""

@@ -31,6 +31,7 @@ DEFAULT_COMMAND = "npx -y @sveltejs/mcp"
 # Other tools' names for streamable HTTP, so that their settings can be copied unchanged.
 _ALSO_HTTP = {"streamable-http", "streamablehttp", "streamable_http"}
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SSE = re.compile(r"(?<![A-Za-z])sse(?![A-Za-z])")  # as a word: not in `assets`
 _LAUNCHERS = {"npx", "bunx", "pnpx", "uvx", "pipx"}
 
 
@@ -65,7 +66,7 @@ _Argument = Annotated[str, AfterValidator(_without_nul)]
 class ServerSpec(FrozenModel):
     """Describe one server. `command` makes it a stdio server, `url` makes it an HTTP server.
 
-    Without `transport`, a URL whose path ends in /sse uses the old SSE transport and any other streamable HTTP.
+    Without `transport`, a URL with the word `sse` uses the old SSE transport and any other streamable HTTP.
     """
 
     name: Name
@@ -92,7 +93,7 @@ class ServerSpec(FrozenModel):
         url = data.get("url")
         if not isinstance(url, str):
             return {**data, "transport": "stdio"}
-        return {**data, "transport": "sse" if _split(url).path.rstrip("/").endswith("/sse") else "http"}
+        return {**data, "transport": "sse" if _SSE.search(url) else "http"}
 
     @field_validator("env")
     @classmethod

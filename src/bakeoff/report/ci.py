@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
@@ -41,6 +41,7 @@ class CiRun:
 
     folder: RunFolder
     plan: Plan
+    places: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # file and line of cases, by name
 
     def records(self) -> RunRecords:
         return RunRecords(self.plan, self.folder.latest_records(self.plan))
@@ -57,11 +58,16 @@ def write_ci_outputs(
         return ()
     with ExitStack() as stack:
         found = [(run.folder.name, stack.enter_context(run.records())) for run in runs]
-        return tuple(_written(found, outputs, stream or sys.stderr, environment))
+        places = {run.folder.name: run.places for run in runs}
+        return tuple(_written(found, places, outputs, stream or sys.stderr, environment))
 
 
 def _written(
-    runs: Sequence[tuple[str, RunRecords]], outputs: CiOutputs, stream: TextIO, environment: Mapping[str, str]
+    runs: Sequence[tuple[str, RunRecords]],
+    places: Mapping[str, Mapping[str, tuple[str, int]]],
+    outputs: CiOutputs,
+    stream: TextIO,
+    environment: Mapping[str, str],
 ) -> Iterator[Path]:
     if outputs.junit:
         several = len(runs) > 1
@@ -77,5 +83,5 @@ def _written(
             file.write(to_markdown(blocks))
         yield outputs.markdown
     if outputs.github:
-        stream.writelines(f"{line}\n" for _, records in runs for line in annotations(records))
+        stream.writelines(f"{line}\n" for name, records in runs for line in annotations(records, places[name]))
         write_step_summary(blocks, stream, environment)

@@ -29,17 +29,18 @@ _LONGEST_SUMMARY = 1_000_000  # bytes; GitHub refuses more than 1 MiB
 SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
 
 
-def annotations(records: RunRecords) -> Iterator[str]:
+def annotations(records: RunRecords, places: Mapping[str, tuple[str, int]] | None = None) -> Iterator[str]:
     """Yield an error for each failed trial, a warning for each lost one, and a notice about the rest.
 
     Cases that pass are left out, also if some of their rounds did not. So are controls, unless there is nothing else.
+    `places` has the file and line of cases, by name.
     """
     counts: Counter[str] = Counter()
     for record in failed_records(records):
         level = "warning" if record.verdict in LOST else "error"
         counts[level] += 1
         if counts[level] <= MOST_ANNOTATIONS:
-            yield _annotation(level, record)
+            yield _annotation(level, record, (places or {}).get(record.case))
     hidden = sum(max(0, count - MOST_ANNOTATIONS) for count in counts.values())
     if hidden:
         yield f"::notice title=bakeoff::{hidden} more trials did not pass; the summary and the run have them"
@@ -62,9 +63,10 @@ def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str,
         raise UsageError(f"{SUMMARY_FILE}={place}: this file cannot be written: {error.strerror}") from error
 
 
-def _annotation(level: str, record: Record) -> str:
+def _annotation(level: str, record: Record, place: tuple[str, int] | None) -> str:
     title = f"{record.subject}: {record.case} (round {record.round + 1})"
-    return command(level, title, f"{record.verdict}: {why(record)}")
+    file, line = place or (None, None)
+    return command(level, title, f"{record.verdict}: {why(record)}", file=file, line=line)
 
 
 def command(level: str, title: str, text: str, *, file: str | None = None, line: int | None = None) -> str:

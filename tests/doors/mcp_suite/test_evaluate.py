@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp_suite.api import Progress, evaluate, evaluate_all
+from bakeoff.doors.mcp_suite.api import Progress, evaluate, evaluate_all, evaluate_mcp_async
+from bakeoff.doors.mcp_suite.config import SuiteConfig
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.providers import register_provider
@@ -551,6 +552,16 @@ def test_recordings_answer_in_place_of_a_model(evaluated: Evaluate, script: Call
     script(("", "null"))
     report = evaluated(modelsToTest=[model], options=RunOptions(replay="strict"))
     assert report.summary.allPass
+
+
+def test_a_configuration_can_be_data_or_an_object(write_suite: Callable[..., Path]) -> None:
+    data = json.loads(write_suite().read_text())
+    reports = [evaluate(data), evaluate(SuiteConfig.model_validate(data)), asyncio.run(evaluate_mcp_async(data))]
+    assert [(one.summary.allPass, one.bakeoff.suite) for one in reports] == [(True, "configuration")] * 3
+    with pytest.raises(UsageError, match=r"^configuration:1: testCases: is missing: list cases"):
+        evaluate({name: value for name, value in data.items() if name != "testCases"})
+    with pytest.raises(UsageError, match=r"^configuration: the configuration is not plain data"):
+        evaluate({**data, "judge": object()})
 
 
 def test_a_request_can_be_given_in_parts(write_suite: Callable[..., Path]) -> None:

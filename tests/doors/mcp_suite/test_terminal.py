@@ -44,3 +44,31 @@ def test_a_wrong_key_is_found_with_one_call_and_the_terminal_says_what_to_do(
     assert "· 10 rounds: 401 from loop: check LOOPBACK_KEY (no such key) (1. BMI?; loop:closed)" in told
     [run] = Path("results/runs").iterdir()
     assert f"try them again with `bakeoff resume {run.name}`" in done.stderr
+
+
+def test_an_unknown_cost_is_called_unknown(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loopback.plan = lambda _: Act(say=call(**BMI))
+    monkeypatch.setenv("LOOPBACK_KEY", "right-key-1234567")
+    provider = {"baseUrl": f"{loopback.url}/v1", "apiKeyVariable": "LOOPBACK_KEY"}
+    for name in ("a", "b"):
+        write_suite(f"suites/{name}.yaml", modelsToTest=["loop:new"], providers={"loop": provider})
+    done = bakeoff("mcp", "evaluate", "suites", "--no-open")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("15 tokens, cost: unknown") == 2
+    written = [file.read_text() for file in Path("mcp-report").iterdir() if file.suffix in (".md", ".json")]
+    assert not any("$0.00" in text for text in written)
+    [combined] = Path("mcp-report").glob("combined-report-*.md")
+    assert "| `suites/a.yaml` | passed | 1/1 | unknown |" in combined.read_text()
+
+
+def test_annotations_carry_the_file_and_line_of_their_case(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], script: Callable[..., str]
+) -> None:
+    file = write_suite(modelsToTest=[script(("", "null"))])
+    file.write_text(file.read_text().replace('"testCases": [', '"testCases": [\n\n'))
+    done = bakeoff("mcp", "evaluate", "--github", "--no-open")
+    assert done.returncode == 1
+    [annotation] = [line for line in done.stderr.splitlines() if line.startswith("::error")]
+    assert annotation.startswith("::error file=mcp-testing-framework.yaml,line=3,title=scripted%3Ascript.json%3A 1.")

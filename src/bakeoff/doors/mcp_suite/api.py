@@ -7,11 +7,13 @@ assert report.summary.allPass
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff.doors.mcp_suite.config import SuiteConfig, suite_of
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.files import write_reports
 from bakeoff.doors.mcp_suite.results.report import Report
@@ -41,8 +43,8 @@ class Progress:
         return self.record.verdict.value == "pass"
 
 
-Config = Path | str | EvaluationRequest
-"""A file, a folder of files, or a part of them."""
+Config = Path | str | Mapping[str, Any] | SuiteConfig | EvaluationRequest
+"""A file or a folder of files, the keys of a file as data, a configuration, or a part of a file or folder."""
 
 OnProgress = Callable[[Progress], None]
 
@@ -56,35 +58,37 @@ def evaluate(config: Config, *, progress: OnProgress | None = None, options: Run
     return asyncio.run(evaluate_async(config, progress=progress, options=options))
 
 
-evaluate_mcp = evaluate
-"""The name of `evaluate` in `bakeoff`."""
-
-
 async def evaluate_async(
     config: Config, *, progress: OnProgress | None = None, options: RunOptions | None = None
 ) -> Report:
     """Evaluate one configuration from a running event loop."""
-    request = _request(config)
-    suites = _all_of(request, options)
+    suites = _all_of(config, options)
     if len(suites) > 1:
-        raise UsageError(f"{request.path} has {len(suites)} suites: use evaluate_all, which returns a report for each")
+        place = suites[0].request.path or Path.cwd()
+        raise UsageError(f"{place} has {len(suites)} suites: use evaluate_all, which returns a report for each")
     return await _evaluate(suites[0], progress)
+
+
+evaluate_mcp, evaluate_mcp_async = evaluate, evaluate_async
+"""The names of both in `bakeoff`."""
 
 
 async def evaluate_all(
     config: Config, *, progress: OnProgress | None = None, options: RunOptions | None = None
 ) -> tuple[Report, ...]:
     """Evaluate every suite of a folder, one after the other."""
-    suites = _all_of(_request(config), options)
+    suites = _all_of(config, options)
     return tuple([await _evaluate(suite, progress) for suite in suites])
 
 
-def _request(config: Config) -> EvaluationRequest:
-    return config if isinstance(config, EvaluationRequest) else EvaluationRequest(path=Path(config))
-
-
-def _all_of(request: EvaluationRequest, options: RunOptions | None) -> tuple[SelectedSuite, ...]:
-    read = read_suites(request, options or RunOptions())
+def _all_of(config: Config, options: RunOptions | None) -> tuple[SelectedSuite, ...]:
+    options = options or RunOptions()
+    if isinstance(config, EvaluationRequest):
+        read = read_suites(config, options)
+    elif isinstance(config, Path | str):
+        read = read_suites(EvaluationRequest(path=Path(config)), options)
+    else:
+        read = read_suites(EvaluationRequest(), options, suite_of(config))
     gathered([*read.problems.values()])
     return read.suites
 

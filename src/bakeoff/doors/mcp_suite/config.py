@@ -1,5 +1,6 @@
 """Read and check `mcp-testing-framework.yaml`. Every problem names its file, line and key."""
 
+import json
 import os
 import re
 import shlex
@@ -38,6 +39,7 @@ SPELLINGS = ("expectedOutput", "expectedToolUsage")
 """Both names of one key: ours, and that of older files."""
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
+_NO_FILE = "configuration"  # stands in messages and reports for the file of a configuration that has none
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MALFORMED = re.compile(r"\$\{(?![A-Za-z_][A-Za-z0-9_]*\})[^}]*\}?")
 # Expanded only when a server starts, so that no file of a run contains them.
@@ -326,11 +328,26 @@ def read_suite(file: Path, environment: Mapping[str, str] | None = None) -> Suit
     read = read_yaml(file)
     if not isinstance(read.value, dict):
         raise UsageError(f"{file}:1: this is not a configuration: it needs modelsToTest, testCases and mcpServers")
+    return _checked(read, environment)
+
+
+def suite_of(config: Mapping[str, Any] | SuiteConfig) -> Suite:
+    """Check a configuration that is no file, in the current folder."""
+    if isinstance(config, SuiteConfig):
+        config = config.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    try:
+        value = json.loads(json.dumps(dict(config), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{_NO_FILE}: the configuration is not plain data: {error}") from error
+    return _checked(PlacedYaml(Path(_NO_FILE), value, {}), suite_environment(Path()))
+
+
+def _checked(read: PlacedYaml, environment: Mapping[str, str]) -> Suite:
     gathered(list(shape_problems(read)))
     placed = _expanded(read, environment)
     config = placed.read(SuiteConfig, _EXAMPLES)
     gathered(list(config_problems(placed, config)))
-    return Suite(file, config, placed, environment)
+    return Suite(read.file, config, placed, environment)
 
 
 def suite_environment(folder: Path) -> dict[str, str]:

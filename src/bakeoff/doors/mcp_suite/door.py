@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff.doors import Door, FinishedRun
-from bakeoff.doors.mcp_suite.outcome import Outcome
 from bakeoff.doors.mcp_suite.plan import KIND, SCORER, PlanSettings, environment_of, settings_of
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.options import RunOptions
@@ -72,7 +72,13 @@ class McpDoor(Door):
         from bakeoff.doors.mcp_suite.results.files import write_reports
 
         written = write_reports(run.folder, run.plan, self.settings_of(run.plan), run.records())
-        return replace(written, text=tuple(_describe(written.outcome, run)))
+        return replace(written, text=tuple(_describe(written, run)))
+
+    def places(self, plan: Plan) -> Mapping[str, tuple[str, int]]:
+        """Return file and line of each case, or none if the file is gone or was changed for the worse."""
+        from bakeoff.doors.mcp_suite.suites import case_places
+
+        return case_places(Path(self.settings_of(plan).file))
 
     def settings_of(self, plan: Plan) -> PlanSettings:
         if self._settings is None:
@@ -85,16 +91,17 @@ class McpDoor(Door):
         return self._environment
 
 
-def _describe(outcome: Outcome, run: FinishedRun) -> "Iterator[Block]":
+def _describe(written: "McpResults", run: FinishedRun) -> "Iterator[Block]":
     """Yield the pass rates, the outcome, the reasons of failures and the cost for the terminal."""
     from bakeoff.doors.mcp_suite.results.reasons import reasons
+    from bakeoff.doors.mcp_suite.results.report import cost_of
     from bakeoff.doors.mcp_suite.results.sections import pass_rates, verdict_sentence
     from bakeoff.report.blocks import paragraph
-    from bakeoff.report.formatting import cost
 
+    outcome = written.outcome
     yield pass_rates(outcome)
     yield paragraph(f"{verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}")
     yield from reasons(outcome)
-    used = run.summary.spent
-    if used.tokens:
-        yield paragraph(f"{used.tokens:,} tokens, {'cost unknown' if used.cost is None else cost(used.cost)}")
+    if used := run.summary.spent.tokens:
+        counted = [one for one in written.report.bakeoff.models if one.usage.tokens]
+        yield paragraph(f"{used:,} tokens, cost: {cost_of(counted)}")

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -114,16 +115,16 @@ class ReadSuites:
     problems: Mapping[Path, str]
 
 
-def read_suites(request: EvaluationRequest, options: RunOptions) -> ReadSuites:
+def read_suites(request: EvaluationRequest, options: RunOptions, given: Suite | None = None) -> ReadSuites:
     """Read every suite that was asked for, and check files, models and keys, before anything is called.
 
-    Raise one error for all problems if no suite is left to run.
+    `given` is a suite that is read already, instead of files. Raise one error for all problems if no suite is left.
     """
-    files = find_suites(request.path)
-    suites: list[Suite] = []
+    files = find_suites(request.path) if given is None else (given.file,)
+    suites: list[Suite] = [] if given is None else [given]
     selected: list[SelectedSuite] = []
     problems: dict[Path, str] = {}
-    for file in files:
+    for file in files if given is None else ():
         try:
             suites.append(suite_with_headers(read_suite(file), request.headers))
         except BakeoffError as error:
@@ -190,6 +191,17 @@ def _checked(suite: Suite, request: EvaluationRequest, options: RunOptions) -> S
     settings = settings_of(plan)
     options = replace(options, jobs=settings.concurrencyLimit)
     return SelectedSuite(suite, request, plan, McpDoor(settings, full_environment(suite)), options)
+
+
+def case_places(file: Path) -> dict[str, tuple[str, int]]:
+    """Return file and line of each case by its name in reports, or nothing if the file cannot be read any more."""
+    with suppress(BakeoffError):
+        suite = read_suite(file)
+        return {
+            case_id(number, case.name, case.prompt): (str(file), suite.lines.lines.get(("testCases", number - 1), 1))
+            for number, case in enumerate(suite.config.testCases, 1)
+        }
+    return {}
 
 
 async def prepare(selected: SelectedSuite) -> SelectedSuite:

@@ -12,7 +12,7 @@ from bakeoff.doors import DoorResults
 from bakeoff.doors.mcp_suite.confusion import confusions
 from bakeoff.doors.mcp_suite.outcome import Outcome, State, outcome_of
 from bakeoff.doors.mcp_suite.plan import PlanSettings, suite_name
-from bakeoff.doors.mcp_suite.results.report import ModelNumbers, Report, build_report
+from bakeoff.doors.mcp_suite.results.report import ModelNumbers, Report, build_report, cost_of
 from bakeoff.doors.mcp_suite.results.sections import TONES, page_parts, pass_rates
 from bakeoff.doors.mcp_suite.versions import compare_with_run_before
 from bakeoff.errors import UsageError
@@ -32,7 +32,7 @@ from bakeoff.report.blocks import (
     paragraph,
 )
 from bakeoff.report.blocks import Report as PageReport
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, visible
+from bakeoff.report.formatting import UNKNOWN, duration, percent, visible
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.storage.run_folder import RunFolder
@@ -147,7 +147,7 @@ def _model(numbers: ModelNumbers) -> tuple[Words, ...]:
         f"{100 * bounds.low:.1f}–{100 * bounds.high:.1f}" if bounds else "undefined",
         f"{numbers.scoredRounds:,}",
         f"{numbers.lostRounds:,}",
-        cost(numbers.cost),
+        cost_of([numbers]),
         f"{numbers.usage.tokens:,}",
         duration(latency.p50) if latency else UNKNOWN,
         duration(latency.p90) if latency else UNKNOWN,
@@ -245,7 +245,7 @@ def _describe_all(written: Sequence[McpResults], not_run: Sequence[str]) -> Page
             Datum(Quote(one.report.bakeoff.suite), href=one.page),
             Datum(_OUTCOMES[one.outcome.state], tone=TONES[one.outcome.state]),
             f"{one.outcome.passed}/{len(one.outcome.cells)}",
-            cost(sum((numbers.cost for numbers in one.report.bakeoff.models if numbers.cost is not None), 0.0)),
+            cost_of(one.report.bakeoff.models),
         )
         for one in written
     ]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import Field, JsonValue
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
 from bakeoff.doors.mcp_suite.calls import Expected, written_calls
 from bakeoff.doors.mcp_suite.config import Mode
@@ -17,6 +18,7 @@ from bakeoff.doors.mcp_suite.plan import PlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage, Verdict
+from bakeoff.report.formatting import UNKNOWN, cost
 from bakeoff.report.summary import Comparisons, SubjectSummary, summarise
 from bakeoff.stats.intervals import Interval
 
@@ -75,7 +77,7 @@ class ModelNumbers(FrozenModel):
     scoredRounds: int
     lostRounds: int = Field(description="infra, budget and grader: they count neither way")
     usage: Usage = Field(description="of all attempts, including the judge")
-    cost: float | None
+    cost: float | None = Field(description="null if it is unknown")
     latency: Latency | None = None
     replies: dict[str, int] = Field(default={}, description="bare, fenced, surrounded, prose or native")
     constrainedReplies: bool = Field(default=False, description="the reply had to follow a JSON Schema")
@@ -286,6 +288,16 @@ def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers
         replies={form: count for form, count in forms.items() if form != "None"},
         constrainedReplies=any(each.metadata.get("constrained") is True for each in transcripts),
     )
+
+
+def cost_of(models: Sequence[ModelNumbers]) -> str:
+    """Return what models cost together. What nobody knows is called unknown, and is no part of a sum."""
+    known = [one.cost for one in models if one.cost is not None]
+    unknown = [one for one in models if one.cost is None and one.usage.requests]
+    if not known:
+        return "unknown" if unknown else UNKNOWN
+    without = f" and unknown for {count_of(len(unknown), 'model')}" if unknown else ""
+    return f"{cost(sum(known))}{without}"
 
 
 def latency_of(seconds: Sequence[float]) -> Latency | None:
