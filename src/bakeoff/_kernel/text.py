@@ -17,6 +17,11 @@ def visible(text: str, longest: int = LINE_LENGTH) -> str:
     return shown if len(text) <= longest else f"{shown[:longest]}…"
 
 
+def shorten(text: str, most: int) -> str:
+    """Return the text, cut to `most` characters; an ellipsis shows that there is more."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def without_command(line: str) -> str:
     """Return the line without GitHub commands, which begin a line with `::` or stand anywhere after `##[`."""
     stripped = line.lstrip()

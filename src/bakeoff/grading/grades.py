@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from bakeoff._kernel.tasks import both
+from bakeoff._kernel.text import shorten
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
 from bakeoff.grading.runners import run_tests, run_validator, type_errors
@@ -231,10 +232,6 @@ def share_metadata(grade: Grade) -> dict[str, JsonValue]:
     if grade.broken:
         kept[BROKEN] = list(grade.broken)
     return {**kept, "tests_without_twin": list(grade.unproven)} if grade.unproven else kept
-
-
-def shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def first_line(text: str) -> str:

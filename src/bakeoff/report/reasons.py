@@ -1,5 +1,6 @@
 """Say in a few words why a trial did not pass."""
 
+from bakeoff._kernel.text import shorten
 from bakeoff.record import Record, Score
 from bakeoff.report.formatting import visible
 
@@ -7,13 +8,14 @@ _LONGEST = 300
 
 
 def why(record: Record) -> str:
-    """Return the failure of a trial, or else the reasons of the scores below 1."""
+    """Return the failure of a trial, or else the reasons of the scores below 1 and then of those that are missing."""
     if record.failure:
-        return f"{record.failure.type}: {record.failure.message}"[:_LONGEST]
-    reasons = (
+        return shorten(f"{record.failure.type}: {record.failure.message}", _LONGEST)
+    low = (
         f"{score.name}: {score.reason}" if score.reason else f"{score.name} {score.value:.2f}" for score in _low(record)
     )
-    return "; ".join(reasons)[:_LONGEST]
+    missing = (f"{score.name}: {score.reason or 'unscored'}" for score in record.scores if score.value is None)
+    return shorten("; ".join([*low, *missing]), _LONGEST)
 
 
 def failure_class(record: Record) -> str:

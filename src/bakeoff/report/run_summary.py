@@ -165,7 +165,7 @@ def _notes(summary: Summary) -> Iterator[str]:
 
 def _interval_notes(summary: Summary) -> Iterator[str]:
     if methods := sorted({one.interval.method for one in summary.subjects if one.interval}):
-        yield f"Interval: {', '.join(methods)}."
+        yield f"Interval: {'; '.join(methods)}."
     if summary.until_decided:
         yield STOPPED_NOTE
     if any(one.interval is None for one in summary.subjects):

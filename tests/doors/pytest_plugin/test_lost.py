@@ -24,8 +24,8 @@ def undecided(project: SmallProject) -> dict[str, str]:
     return {case["case"]: case["problem"] for case in cases if case["problem"]}
 
 
-def merged(project: SmallProject) -> int:
-    wanted = MergeFlags(output=str(project.path / "merged.json"), min_pass_rate=0.1)
+def merged(project: SmallProject, allow_undecided: str = "0") -> int:
+    wanted = MergeFlags(output=str(project.path / "merged.json"), min_pass_rate=0.1, allow_undecided=allow_undecided)
     return run_merge(files=[project.path / "out.json"], wanted=wanted)
 
 
@@ -72,7 +72,10 @@ def test_torn(case):
 def test_whole(case):
     return f"<{case.input}>"
 """)
-    assert project.run_apart(*GATES).result.ret == 1
+    seen = project.run_apart(*GATES)
+    assert seen.result.ret == 1
+    assert "--eval-min-pass-rate NOT MET: 1 of 2 is undecided" in seen.text
+    assert "test_it.py::test_torn[data]: its data could not be read: ValueError: line 3 is torn" in seen.text
     assert undecided(project) == {"data": "its data could not be read: ValueError: line 3 is torn"}
     assert merged(project) == 1
 
@@ -161,6 +164,10 @@ def test_it(case):
     assert project.run_apart(*GATES).result.ret == 1
     assert list(undecided(project)) == ["b", "c"]
     assert merged(project) == 1
+    for allowed, code in (("1", 1), ("2", 0), ("0.5", 1), ("70%", 0)):
+        assert project.run_apart(*GATES, f"--eval-allow-undecided={allowed}").result.ret == code, allowed
+    assert merged(project) == 1
+    assert merged(project, allow_undecided="2") == 0
     seen = project.run_apart("--eval-min-pass-rate=0.1", "--eval-allow-undecided=many")
     assert "'many' is neither a number such as 3 nor a share such as 0.05" in seen.result.stderr.str()
 
@@ -188,3 +195,28 @@ def test_it(case):
 """)
     assert project.run_apart(*GATES, "--eval-allow-undecided=100%").result.ret == 1
     assert json.loads((project.path / "out.json").read_text())["complete"] is False
+
+
+def test_cases_that_nobody_scored_shut_the_gate_of_scores(project: SmallProject) -> None:
+    project.write("""
+@eval_suite(data=rows("a", "b", "c"), scorers=[lambda given: 1.0 if given.input == "a" else None], threshold=None)
+def test_it(case):
+    return "x"
+""")
+    seen = project.run_apart("--eval-min-score=0.9")
+    assert (seen.result.ret, seen.counts()) == (1, {"passed": 3})
+    assert "--eval-min-score NOT MET: 2 of 3 are undecided, and 0 allowed" in seen.text
+    assert "test_it.py::test_it[b]: no score" in seen.text
+    assert project.run_apart("--eval-min-score=0.9", "--eval-allow-undecided=2").result.ret == 0
+
+
+def test_a_suite_of_the_baseline_that_is_gone_shuts_the_gate(project: SmallProject) -> None:
+    project.write("""
+test_stays = describe_eval("stays", data=rows(*range(5)), task=lambda text: f"<{text}>", scorers=[right])
+test_goes = describe_eval("goes", data=rows(*range(5)), task=lambda text: f"<{text}>", scorers=[right])
+""")
+    assert project.run_apart("--eval-json=before.json").result.ret == 0
+    assert project.run_apart("--eval-baseline=before.json").result.ret == 0
+    seen = project.run_apart("--eval-baseline=before.json", "-k", "test_stays")
+    assert seen.result.ret == 1
+    assert "--eval-baseline NOT MET: suites of the baseline are gone: 5 of 10 are undecided" in seen.text

@@ -1,9 +1,10 @@
 """Score components: the scorer `suite`, and the verification that result files and `TestComponent` show."""
 
+from bakeoff._kernel.text import shorten
 from bakeoff.doors.components.results.model import FailedTest, Validation, Verification
 from bakeoff.doors.components.results.steps import RESULT_WRITE, extract_result_write_content
 from bakeoff.grading.cases import GradedCase
-from bakeoff.grading.grades import Grade, grade_answer, grade_nothing, share_metadata, shorten
+from bakeoff.grading.grades import Grade, grade_answer, grade_nothing, share_metadata
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import UNIT_TESTS, Score, Transcript
 

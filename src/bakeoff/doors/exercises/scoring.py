@@ -9,9 +9,10 @@ from pydantic import ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import shorten
 from bakeoff.doors.exercises.tampering import find_tampering, listed
 from bakeoff.grading.cases import GradedCase
-from bakeoff.grading.grades import Grade, first_line, grade_answer, share_metadata, shorten
+from bakeoff.grading.grades import Grade, first_line, grade_answer, share_metadata
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Failure, Score
 from bakeoff.subjects.agent_run import AgentRun, agent_run_in, patch_in

@@ -162,7 +162,7 @@ def _field(name: str, text: str, width: int) -> Iterator[str]:
 def _wrapped(line: str, width: int) -> list[str]:
     """Return the line in pieces that fit the columns; letters of some scripts take two."""
     if line.isascii() or wcswidth(line) == len(line):
-        return textwrap.wrap(line, width, drop_whitespace=False, replace_whitespace=False) or [""]
+        return textwrap.wrap(line, width, replace_whitespace=False) or [""]
     pieces, taken = [""], 0
     for char in line:
         taken += wcwidth(char)

@@ -2,6 +2,7 @@
 
 Each record is passed on and not kept in memory."""
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -105,6 +106,7 @@ class RunData:
         self.costs_and_times = CostsAndTimes(plan)
         self.failures: dict[FailureClass, FailureCount] = {}
         self.marks: list[Mark] = []  # oldest first
+        self.first_started = math.inf  # of the trials whose start is known
         self.damaged = 0  # lines that cannot be read
         self.first_damage = ""
         self.versions: dict[str, str] = {}  # of command-line agents, by subject
@@ -142,6 +144,8 @@ class RunData:
     def take(self, index: int, record: Record, sink: Sink) -> None:
         """Count the record of a trial, and pass it on."""
         self._tally.add(record)
+        if record.started > 0:
+            self.first_started = min(self.first_started, record.started)
         self.judgements.add(record)
         self.bills[record.subject].add(record, self._price(record))
         self.costs_and_times.add(record)

@@ -4,6 +4,7 @@ import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any, get_args
 
@@ -232,6 +233,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     times = [mark.facts.get("time") for mark in run.marks]
     known = [time for time in times if isinstance(time, int | float)]
     took = duration(max(known) - min(known)) if len(known) > 1 else ""
+    started = known[0] if known else run.first_started
     spent, guessed = run.summary.spent, any(subject.estimated for subject in run.summary.subjects)
     passed = "–" if not run.plan.thresholds else f"{sum(subject.passed for subject in judged):,}"
     return [
@@ -240,7 +242,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
         ("Lost", f"{lost.total():,}", ", ".join(f"{count:,} {verdict}" for verdict, count in lost.items())),
         ("Not run", f"{missing:,}", ""),
         ("Spent", cost(spent.cost, estimated=guessed), f"{token_count(spent.tokens, estimated=guessed)} tokens"),
-        ("Started", moment(known[0]) if known else "–", f"UTC, {took}" if took else "UTC"),
+        ("Started", moment(started) if isfinite(started) else "–", f"UTC, {took}" if took else "UTC"),
     ]
 
 

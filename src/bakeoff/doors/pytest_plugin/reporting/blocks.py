@@ -157,7 +157,7 @@ def notes(summary: Summary) -> Iterator[str]:
     yield f"{total.scored:,} of {total.cases:,} cases{rounds} have a score; the mean is over cases"
     methods = sorted({numbers.interval.method for numbers in summary.suites.values() if numbers.interval})
     if methods:
-        yield f"interval: {', '.join(methods)}"
+        yield f"interval: {'; '.join(methods)}"
     if summary.comparisons is not None:
         yield STOPPED_NOTE.removesuffix(".")
     if any(numbers.interval is None for numbers in summary.suites.values()):

@@ -160,10 +160,19 @@ def _is_result(report: object) -> bool:
 
 
 def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
-    """Tell whether a test failed by its scores alone: neither by an `assert` of its own, nor by anything that broke."""
-    if any(outcome.problem or _asserted(outcome) for outcome in outcomes):
+    """Tell whether a pass rate forgives the failure of a test: no `assert` of its own failed, and its evals were tried.
+
+    A pass rate is not met if more evals are undecided than are allowed, so that evals which broke need no rule here.
+    """
+    if any(_asserted(outcome) or _was_never_tried(outcome) for outcome in outcomes):
         return False
-    return bool(outcomes) and outcomes[-1].passed is False  # what failed after the last eval is no miss
+    last = outcomes[-1] if outcomes else None  # what failed after the last eval is no miss
+    return last is not None and (last.passed is False or last.problem is not None)
+
+
+def _was_never_tried(outcome: "EvalOutcome") -> bool:
+    """Tell whether something around an eval failed, such as a fixture or a line before it."""
+    return outcome.problem is not None and not any(record.tries for record in outcome.records)
 
 
 def _asserted(outcome: "EvalOutcome") -> bool:

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import shorten
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
 from bakeoff.stats.cells import Cell
@@ -220,8 +221,8 @@ def _single(score: float) -> Cell:
 def why_not(outcome: EvalOutcome) -> str:
     """Say in a few words why a case does not have a score of 1."""
     if outcome.problem:
-        return outcome.problem[:_LONGEST_WHY]
+        return shorten(outcome.problem, _LONGEST_WHY)
     from bakeoff.report.reasons import why
 
     reasons = (why(record) for record in outcome.records)
-    return next((reason for reason in reasons if reason), "")[:_LONGEST_WHY]
+    return shorten(next((reason for reason in reasons if reason), ""), _LONGEST_WHY)
