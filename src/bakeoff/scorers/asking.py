@@ -117,7 +117,7 @@ def _read_schema(schema: Any) -> "tuple[dict[str, Any], TypeAdapter[Any] | None,
     except (PydanticUserError, SchemaError) as error:
         why = str(error).splitlines()[0]
         raise UsageError(
-            f"ask_judge: {schema!r:.80} says not what the answer is: give a type or a JSON schema: {why}"
+            f"ask_judge: {schema!r:.80} does not say what the answer is: give a type or a JSON schema: {why}"
         ) from error
     if wanted.get("type") == "object":
         return wanted, adapter, False

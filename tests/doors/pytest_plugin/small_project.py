@@ -30,6 +30,19 @@ def rows(*inputs):
 """
 
 
+DEAF = """
+@eval_suite(data=rows("deaf", "quick"), scorers=[right], timeout=0.3)
+async def test_deaf(FIXTURES):
+    while case.input == "deaf":
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+    return f"<{case.input}>"
+"""
+"""A suite with a case that ignores its cancellation; FIXTURES stands for its parameters."""
+
+
 @dataclass
 class Seen:
     """What a run of pytest came to."""

@@ -3,7 +3,7 @@
 import junitparser
 import pytest
 
-from .small_project import SmallProject, project
+from .small_project import DEAF, SmallProject, project
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
@@ -50,25 +50,14 @@ async def test_it(case):
 
 
 def test_a_case_that_ignores_its_cancellation_is_given_up(project: SmallProject) -> None:
-    project.write("""
-@eval_suite(data=rows("deaf", "quick"), scorers=[right], timeout=0.3)
-async def test_it(case):
-    while case.input == "deaf":
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            pass
-    return f"<{case.input}>"
-""")
+    project.write(DEAF.replace("FIXTURES", "case"))
     seen = project.run_apart()
     assert seen.counts() == {"passed": 1, "failed": 1}
     assert "not finished after 0.3 s" in seen.text
-    assert "test_it[deaf]: it ignored its cancellation, and goes on in the background" in seen.text
+    assert "test_deaf[deaf]: it ignored its cancellation, and goes on in the background" in seen.text
 
 
 INTERLEAVED = """
-COUNTS = {}
-
 @pytest.fixture(scope="module")
 def server():
     return object()
@@ -90,6 +79,18 @@ def test_every_case_is_run_once_whatever_the_order(project: SmallProject, worker
         "conftest.py",
     )
     assert project.run_apart(*workers).counts() == {"passed": 20}
+    ran = (project.path / "ran").read_text().split()
+    assert len(ran) == len(set(ran)) == 20
+
+
+def test_cases_that_failed_before_are_run_first_and_once(project: SmallProject) -> None:
+    code = INTERLEAVED.replace("    return f", "    assert os.path.exists('mended') or case.input % 3\n    return f")
+    project.write(code, "test_one.py")
+    project.write(code, "test_two.py")
+    assert project.run_apart().counts() == {"passed": 12, "failed": 8}
+    project.path.joinpath("mended").touch()
+    project.path.joinpath("ran").unlink()
+    assert project.run_apart("--ff").counts() == {"passed": 20}
     ran = (project.path / "ran").read_text().split()
     assert len(ran) == len(set(ran)) == 20
 

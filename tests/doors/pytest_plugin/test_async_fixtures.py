@@ -2,7 +2,7 @@
 
 import pytest
 
-from .small_project import SmallProject, project
+from .small_project import DEAF, SmallProject, project
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
@@ -78,15 +78,6 @@ async def test_blocks(case, client):
         time.sleep(4)
     await asyncio.sleep(0.1)
     return f"<{case.input}>"
-
-@eval_suite(data=rows("deaf", "quick"), scorers=[right], timeout=0.3)
-async def test_deaf(case, client):
-    while case.input == "deaf":
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            pass
-    return f"<{case.input}>"
 """
 ASYNCIO = """
 import pytest_asyncio
@@ -111,7 +102,7 @@ async def client():
 @pytest.mark.parametrize(("plugin", "fixture"), [("pytest_asyncio.plugin", ASYNCIO), ("anyio.pytest_plugin", ANYIO)])
 def test_a_case_disturbs_no_other_on_their_loop_either(project: SmallProject, plugin: str, fixture: str) -> None:
     project.path.joinpath("tox.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = session\n")
-    project.write(fixture + DISTURBING)
+    project.write(fixture + DISTURBING + DEAF.replace("FIXTURES", "case, client"))
     seen = project.run_apart("-p", plugin, "-W", "ignore:Unknown config option")
     assert seen.counts() == {"passed": 7, "failed": 2}, seen.text
     assert "test_blocks[blocks]: it blocked the event loop for " in seen.text

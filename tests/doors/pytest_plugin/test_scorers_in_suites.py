@@ -142,6 +142,28 @@ def test_it(case):
     assert 'name="eval.judging.cost" value="0.250000"' in (project.path / "junit.xml").read_text()
 
 
+def test_a_judge_is_shown_no_character_that_people_cannot_see(project: SmallProject) -> None:
+    project.write("""
+import json, re
+from bakeoff import register_provider
+from bakeoff.scorers import Judge
+
+UNSEEN = "\\u00ad\\u200b\\u202e\\u2060\\ufe0f\\U000e0041"
+
+class Looking:
+    def create_message(self, system, message):
+        clean = "Paris" in message and not re.search(f"[{UNSEEN}]", system + message)
+        return json.dumps({"rationale": "looked", "choice": "A" if clean else "E"})
+
+register_provider("looking", Looking())
+
+@eval_suite(data=rows("a"), scorers=[Judge("It names a city.", model="looking:judge")])
+def test_it(case):
+    return UNSEEN.join("Paris")
+""")
+    assert project.run_apart().counts() == {"passed": 1}
+
+
 def test_an_instrumented_agent_is_checked_by_its_spans_its_way_and_a_question_of_ones_own(
     project: SmallProject,
 ) -> None:

@@ -269,3 +269,51 @@ def test_it(case):
     assert "the task returned a list with an object of sdk.Run, which is unknown" in text
     assert "the task returned a Holder with an object of sdk.Run, which is unknown" in text
     assert "the task returned an object of builtins.object, which is unknown" in text
+
+
+AGENTS = """
+import dataclasses
+
+@dataclasses.dataclass
+class RunResultBase:
+    new_items: list
+    raw_responses: list
+    final_output: object
+    instructions: str = "always say Lima"
+
+@dataclasses.dataclass
+class RunResult(RunResultBase):
+    def to_input_list(self):
+        return [{"role": "user", "content": "Which city?"}, *(item.raw_item for item in self.new_items)]
+
+@dataclasses.dataclass
+class RunItem:
+    raw_item: dict
+"""  # the fields that are read of a run of openai-agents 0.24
+
+
+def test_a_run_of_the_agents_sdk_and_its_items_are_read_and_instructions_are_no_output(project: SmallProject) -> None:
+    package = project.path / "venv" / "site-packages" / "agents"
+    package.mkdir(parents=True)
+    package.joinpath("__init__.py").write_text("")
+    package.joinpath("result.py").write_text(AGENTS)
+    project.write("""
+import sys
+sys.path.append(os.path.join(os.path.dirname(__file__), "venv", "site-packages"))
+from agents.result import RunItem, RunResult
+from bakeoff.scorers import ToolCalls
+
+ITEMS = [{"type": "function_call", "call_id": "1", "name": "find", "arguments": '{"a": 2}'},
+         {"type": "function_call_output", "call_id": "1", "output": "4"},
+         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is Paris."}]}]
+RUN = RunResult([RunItem(item) for item in ITEMS], [], "It is Paris.")
+GIVEN = {"run": RUN, "items": RUN.to_input_list()}
+
+@eval_suite(data=[{"input": how, "expected": city, "name": f"{how}-{city}", "expected_tools": ["find"]}
+                  for how in GIVEN for city in ("Paris", "Lima")], scorers=[Contains(), ToolCalls()], threshold=0.9)
+def test_it(case):
+    return GIVEN[case.input]
+""")
+    seen = project.run()
+    assert [outcome.case for outcome in seen.outcomes if outcome.passed] == ["run-Paris", "items-Paris"]
+    assert {outcome.score for outcome in seen.outcomes} == {1.0, 0.5}  # the calls are found in all four

@@ -91,7 +91,7 @@ class Labelling:
             "question": shown(case.prompt),
             "reference": shown(as_text(case.expected)),
             "material": shown(_material(one)),
-            "criteria": shown(self._criteria.get(one.scorer, "")),
+            "criteria": shown(self._criteria.get(one.scorer) or f"those of the scorer {one.scorer!r}"),
             "text": shown(as_text(one.output)),
             "files": files,
         }
