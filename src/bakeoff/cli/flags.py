@@ -349,6 +349,9 @@ class EvaluationFlags(Flags):
     cases: list[str] | None = flag(None, "Only cases with this name, number or tag.", "--case")
     rounds: int | None = flag(None, "Overrides testRound.", min=1)
     jobs: int | None = flag(None, "Overrides concurrencyLimit.", min=1)
+    min_coverage: float | None = flag(
+        None, "Fail if the cases exercise less of all tools, parameters and enum values.", min=0, max=1, metavar="SHARE"
+    )
     report: Path = flag(Path("mcp-report"), "The folder of the reports.", metavar="DIR")
     headers: list[str] | None = HEADERS
 

@@ -87,6 +87,18 @@ def generate(
     """Draft test cases from the schemas of the tools."""
 
 
+@command(mcp, "coverage", _TOOLS)
+def coverage(
+    *,
+    servers: ServerFlags,
+    as_json: AsJson = False,
+    min_coverage: float | None = flag(
+        None, "Exit with 1 if less is exercised. Overrides minCoverage.", min=0, max=1, metavar="SHARE"
+    ),
+) -> None:
+    """Find the tools, parameters and enum values that no case exercises. Needs no model."""
+
+
 @command(mcp, "init", _TOOLS)
 def init(
     *,

@@ -17,6 +17,7 @@ from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_servers import direct_servers, one_suite, read_suites_of
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp_suite.config import read_suite, suite_environment
+from bakeoff.doors.mcp_suite.coverage import Coverage, coverage_of
 from bakeoff.doors.mcp_suite.examples import SCHEMA_NAME, published_schema
 from bakeoff.doors.mcp_suite.generate.drafts import Wanted, draft_cases
 from bakeoff.doors.mcp_suite.generate.output import Frame, added_to, cases_text, whole_config
@@ -30,7 +31,9 @@ from bakeoff.doors.mcp_suite.lint.report import (
     lint_servers,
     lint_suite,
     rules_of,
+    servers_of,
 )
+from bakeoff.doors.mcp_suite.results.sections import uncovered_blocks
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.report.formatting import visible
@@ -83,6 +86,25 @@ def _as_json(linted: Linted) -> dict[str, Any]:
         "rules": [rule.model_dump() for rule in rules_of(report)],
         "tokens": [cost.model_dump() for cost in report.costs],
     }
+
+
+def coverage(servers: ServerFlags, *, as_json: bool = False, min_coverage: float | None = None) -> int:
+    """Print what the cases of each suite do not exercise; return 1 if that is too much."""
+    if direct_servers(servers):
+        raise UsageError("coverage compares cases with tools: name a configuration instead of a server")
+    found: dict[str, Coverage] = {}
+    for suite in read_suites_of(servers):
+        tools = asyncio.run(_tools(servers_of(suite, servers.only or ())))
+        minimum = suite.config.minCoverage if min_coverage is None else min_coverage
+        found[str(suite.file)] = coverage_of(suite.config.testCases, tools, minimum)
+    if as_json:
+        told = [{"file": file, **each.model_dump(mode="json")} for file, each in found.items()]
+        out().print(_json(told), end="", soft_wrap=True)
+    else:
+        for file, each in found.items():
+            out().print(f"{visible(file)}", style="bold")
+            print_blocks(out(), list(uncovered_blocks(each)))
+    return PASSED if all(each.passed for each in found.values()) else FAILED
 
 
 def print_schema() -> int:

@@ -249,6 +249,13 @@ class RunSettings(FrozenModel):
         description="execute tools that their server marks as destructive, wherever tools are executed",
         exclude_if=lambda allowed: not allowed,
     )
+    minCoverage: Number | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="the share of all tools, parameters and enum values that the cases must exercise",
+        exclude_if=lambda share: share is None,
+    )
     serverScope: Literal["run", "trial"] = Field(
         default="run", description="one server for the whole run, or a fresh one for each trial"
     )

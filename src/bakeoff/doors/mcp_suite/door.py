@@ -95,13 +95,15 @@ def _describe(written: "McpResults", run: FinishedRun) -> "Iterator[Block]":
     """Yield the pass rates, the outcome, the reasons of failures and the cost for the terminal."""
     from bakeoff.doors.mcp_suite.results.reasons import reasons
     from bakeoff.doors.mcp_suite.results.report import cost_of
-    from bakeoff.doors.mcp_suite.results.sections import pass_rates, verdict_sentence
+    from bakeoff.doors.mcp_suite.results.sections import coverage_blocks, pass_rates, verdict_sentence
     from bakeoff.report.blocks import paragraph
 
     outcome = written.outcome
     yield pass_rates(outcome)
     yield paragraph(f"{verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}")
     yield from reasons(outcome)
+    if written.report.bakeoff.coverage is not None:
+        yield from coverage_blocks(written.report.bakeoff.coverage)
     if used := run.summary.spent.tokens:
         counted = [one for one in written.report.bakeoff.models if one.usage.tokens]
         yield paragraph(f"{used:,} tokens, cost: {cost_of(counted)}")

@@ -22,6 +22,7 @@ from bakeoff.doors.mcp_suite.config import (
     read_suite,
     suite_environment,
 )
+from bakeoff.doors.mcp_suite.coverage import Coverage
 from bakeoff.doors.mcp_suite.prompt import PROMPT_VERSION
 from bakeoff.doors.mcp_suite.servers import PLACEHOLDER, split_secrets
 from bakeoff.errors import UsageError
@@ -53,6 +54,7 @@ class EvaluationRequest(FrozenModel):
     cases: tuple[str, ...] = Field(default=(), description="names, numbers from 1, or tags; empty: all")
     rounds: PositiveInt | None = Field(default=None, description="replaces testRound")
     jobs: PositiveInt | None = Field(default=None, description="replaces concurrencyLimit")
+    min_coverage: float | None = Field(default=None, ge=0, le=1, description="replaces minCoverage")
     report: Path = REPORT_FOLDER
     headers: tuple[str, ...] = Field(default=(), repr=False, description="for servers at a URL, each as `Name: value`")
 
@@ -68,6 +70,9 @@ class PlanSettings(RunSettings):
     servers: tuple[ServerSpec, ...] = Field(description="with placeholders for secrets")
     tools: tuple[ServerTool, ...] = Field(default=(), description="as the servers listed them before the run")
     warnings: tuple[str, ...] = ()
+    coverage: Coverage | None = Field(
+        default=None, description="of all cases of the file", exclude_if=lambda coverage: coverage is None
+    )
     sequences: bool = Field(
         default=False, description="a case of the file needs several calls; only then the prompt explains how to"
     )
@@ -162,10 +167,14 @@ def build_plan(suite: Suite, request: EvaluationRequest) -> Plan:
 
 
 def with_tools(
-    plan: Plan, settings: PlanSettings, tools: Sequence[ServerTool], warnings: Sequence[str]
+    plan: Plan,
+    settings: PlanSettings,
+    tools: Sequence[ServerTool],
+    warnings: Sequence[str],
+    coverage: Coverage | None = None,
 ) -> tuple[Plan, PlanSettings]:
     """Add the tools that the servers listed to a plan and its settings."""
-    settings = settings.model_copy(update={"tools": tuple(tools), "warnings": tuple(warnings)})
+    settings = settings.model_copy(update={"tools": tuple(tools), "warnings": tuple(warnings), "coverage": coverage})
     subjects = tuple(spec.model_copy(update={"revision": settings.revision}) for spec in plan.subjects)
     return plan.model_copy(update={"subjects": subjects, "settings": settings.model_dump(mode="json")}), settings
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from bakeoff._kernel.yaml_with_lines import gathered
 from bakeoff.doors.mcp_suite.calls import tool_label
 from bakeoff.doors.mcp_suite.config import CONFIG_NAME, Suite, near_names, read_suite, repeated
+from bakeoff.doors.mcp_suite.coverage import coverage_of
 from bakeoff.doors.mcp_suite.door import McpDoor
 from bakeoff.doors.mcp_suite.expectations import destructive_calls, impossible_calls, is_destructive, unknown_tools
 from bakeoff.doors.mcp_suite.headers import suite_with_headers
@@ -219,7 +220,9 @@ async def prepare(selected: SelectedSuite) -> SelectedSuite:
     numbers = {number for number, _ in selected_cases(suite, selected.request)}
     gathered([*impossible_calls(suite, tools, numbers), *destructive_calls(suite, tools, numbers)])
     warnings = [*unknown_tools(suite, tools, numbers), *_remarks(suite, tools)]
-    plan, settings = with_tools(plan, settings, tools, warnings)
+    minimum = selected.request.min_coverage
+    coverage = coverage_of(suite.config.testCases, tools, suite.config.minCoverage if minimum is None else minimum)
+    plan, settings = with_tools(plan, settings, tools, warnings, coverage)
     return replace(selected, plan=plan, door=McpDoor(settings, environment))
 
 

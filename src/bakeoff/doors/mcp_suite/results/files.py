@@ -13,7 +13,7 @@ from bakeoff.doors.mcp_suite.confusion import confusions
 from bakeoff.doors.mcp_suite.outcome import Outcome, State, outcome_of
 from bakeoff.doors.mcp_suite.plan import PlanSettings, suite_name
 from bakeoff.doors.mcp_suite.results.report import ModelNumbers, Report, build_report, cost_of
-from bakeoff.doors.mcp_suite.results.sections import TONES, page_parts, pass_rates
+from bakeoff.doors.mcp_suite.results.sections import TONES, coverage_blocks, page_parts, pass_rates, state_with
 from bakeoff.doors.mcp_suite.versions import compare_with_run_before
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
@@ -83,7 +83,9 @@ def write_reports(folder: RunFolder, plan: Plan, settings: PlanSettings, records
     with replace_text(log, PRIVATE) as file:
         file.writelines(f"{line}\n" for line in log_lines(report))
     files = (place / f"{stem}.json", place / f"{stem}.md", page, log)
-    return McpResults(files=files, state=outcome.state, report=report, outcome=outcome, stamp=stamp)
+    return McpResults(
+        files=files, state=state_with(outcome, settings.coverage), report=report, outcome=outcome, stamp=stamp
+    )
 
 
 def own_stamp(place: Path, stamp: str, run: str) -> str:
@@ -126,6 +128,8 @@ def describe(report: Report, outcome: Outcome) -> Iterator[Block]:
     )
     if report.bakeoff.warnings:
         yield BulletList(tuple(Quote(warning) for warning in report.bakeoff.warnings))
+    if report.bakeoff.coverage is not None:
+        yield from coverage_blocks(report.bakeoff.coverage)
     yield pass_rates(outcome)
     titles = columns("model", "score>", "95 % interval>", "rounds>", "lost>", "cost>", "tokens>", "p50>", "p90>")
     yield heading("Models", level=4)

@@ -13,6 +13,7 @@ from bakeoff._version import __version__
 from bakeoff.doors.mcp_suite.calls import Expected, written_calls
 from bakeoff.doors.mcp_suite.config import Mode
 from bakeoff.doors.mcp_suite.confusion import ConfusedTools, Confusion, most_confused
+from bakeoff.doors.mcp_suite.coverage import Coverage
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.doors.mcp_suite.plan import PlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
@@ -107,6 +108,7 @@ class Additions(FrozenModel):
     models: tuple[ModelNumbers, ...]
     confusion: tuple[ModelConfusion, ...]
     mostConfused: tuple[ConfusedTools, ...]
+    coverage: Coverage | None = Field(default=None, exclude_if=lambda coverage: coverage is None)
     comparisons: Comparisons | None = Field(
         default=None,
         description="of a run that ends when they are decided",
@@ -125,7 +127,8 @@ class Report(FrozenModel):
 
     @property
     def passed(self) -> bool:
-        return self.summary.allPass
+        coverage = self.bakeoff.coverage
+        return self.summary.allPass and (coverage is None or coverage.passed)
 
     def to_json(self) -> bytes:
         return (self.model_dump_json(indent=2) + "\n").encode()
@@ -255,6 +258,7 @@ def _additions(
         mode=mode_of(plan),
         toolsHash=settings.tools_hash,
         warnings=settings.warnings,
+        coverage=settings.coverage,
         cases=tuple(case.id for case in plan.cases),
         models=tuple(_numbers(subject, records) for subject in summary.subjects),
         confusion=tuple(

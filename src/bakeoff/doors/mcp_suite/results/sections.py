@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, most_confused, pooled
+from bakeoff.doors.mcp_suite.coverage import Coverage
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State
 from bakeoff.doors.mcp_suite.plan import PlanSettings, mode_of
 from bakeoff.doors.mcp_suite.prompt import system_prompt
@@ -55,15 +56,17 @@ def page_parts(
 
     `since` compares it with the run before, if the tools have changed.
     """
+    state = state_with(outcome, settings.coverage)
+    gap = "" if settings.coverage is None or settings.coverage.passed else "; the cases exercise too little"
     return DoorParts(
-        verdict=f"The suite {_VERDICTS[outcome.state]}: {verdict_sentence(outcome, plan.rounds)}.",
+        verdict=f"The suite {_VERDICTS[state]}: {verdict_sentence(outcome, plan.rounds)}{gap}.",
         first=(
             _cells_section(outcome, settings.warnings),
             *(version_sections(since) if since else ()),
             *_confusion_sections(settings, found),
             *_answers_section(plan, outcome),
         ),
-        after=(_tools_section(plan, settings),),
+        after=(*_coverage_section(settings.coverage), _tools_section(plan, settings)),
     )
 
 
@@ -217,6 +220,44 @@ def side_by_side(expected: str, actual: str) -> tuple[list[JsonValue], list[Json
         lefts += [{"text": line, "kind": kinds[0]} for line in left[a:b]]
         rights += [{"text": line, "kind": kinds[1]} for line in right[c:d]]
     return lefts, rights
+
+
+def state_with(outcome: Outcome, coverage: Coverage | None) -> State:
+    """Return the outcome of the suite. It fails if too little is covered, however good the answers are."""
+    return "failed" if coverage is not None and not coverage.passed else outcome.state
+
+
+def coverage_blocks(coverage: Coverage) -> Iterator[Block]:
+    """Describe what the cases exercise, for Markdown and the terminal."""
+    lacks = f"; no case for {coverage.first_gaps}" if coverage.uncovered else ""
+    yield Text(text=f"{coverage.sentence}{lacks}.", tone="plain" if coverage.passed else "fail")
+
+
+def _coverage_section(coverage: Coverage | None) -> Iterator[Section]:
+    if coverage is not None:
+        _, *tables = uncovered_blocks(coverage)
+        yield Section(id="coverage", title="Coverage", lead=f"{coverage.sentence}.", blocks=tuple(tables))
+
+
+def uncovered_blocks(coverage: Coverage) -> Iterator[Block]:
+    """Describe coverage in full: the figures, and a table of what no case exercises."""
+    yield Text(text=f"{coverage.sentence}.", tone="plain" if coverage.passed else "fail")
+    rows: list[tuple[Value, ...]] = [
+        (
+            visible(each.tool, _NAME),
+            visible(each.server, _NAME),
+            "no case at all" if each.noCase else visible(", ".join(each.parameters), 500) or "–",
+            "; ".join(_unnamed(name, values) for name, values in each.enumValues.items()) or "–",
+        )
+        for each in coverage.uncovered
+    ]
+    if rows:
+        yield Table(columns("Tool", "Server", "Parameters", "Enum values"), tuple(rows), "What no case exercises")
+
+
+def _unnamed(name: str, values: Sequence[JsonValue]) -> str:
+    listed = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
+    return f"{visible(name, _NAME)}: {visible(listed, 300)}"
 
 
 def _tools_section(plan: Plan, settings: PlanSettings) -> Section:
