@@ -204,7 +204,11 @@ class Caller:
         except (ai.AgentRunError, ai.UserError) as error:
             refused = refusal(error)
             if refused is None:
-                raise trial_error(error, name, provider.keys if provider is not None else ()) from error
+                problem = trial_error(error, name, provider.keys if provider is not None else ())
+                if self.name.provider == "local" and isinstance(problem, SubjectTimeout):
+                    way_out = "raise the time limit, or run fewer at a time"
+                    problem = InfraError(f"{name}: this machine took too long for an answer: {way_out}", permanent=True)
+                raise problem from error
             refused_part = TextPart(refused)
             return ModelResponse(parts=[refused_part], finish_reason="content_filter", metadata=_REFUSED_BY_PROVIDER)
         # SDKs may stream unasked, and take a stream that broke off for a complete answer.

@@ -1,11 +1,19 @@
 """Function calling over the wires that providers speak, and agents that use tools for real."""
 
+import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from bakeoff.doors.mcp_suite.calls import offered_names
+from bakeoff.doors.mcp_suite.config import read_suite
+from bakeoff.doors.mcp_suite.native import changed_names, changed_schemas
+from bakeoff.doors.mcp_suite.plan import EvaluationRequest, build_plan, settings_of
+from bakeoff.mcp import ServerTool
 
 from ...models.loopback import KEY, Act, Loopback
 from .conftest import BMI, NOTE, Evaluate, content, desk, details
@@ -61,6 +69,9 @@ def test_native_mode_speaks_the_tool_format_of_each_provider(
     assert wrong.error == "serverName is 'health', expected 'notes'"
     assert report.bakeoff.models[0].usage.input == 20
     assert report.bakeoff.models[0].replies == {"native": 2}
+    told = [warning.partition("yaml: ")[2] for warning in report.bakeoff.warnings]
+    why = "because another server has a tool of that name"
+    assert told == [f"'{server} / log' is offered as '{server}__log', {why}" for server in ("health", "notes")]
 
 
 def test_words_where_a_call_was_wanted_and_tools_that_are_not_there_are_failures(
@@ -141,3 +152,67 @@ def test_an_agent_works_in_steps_and_its_calls_are_the_sequence(evaluated: Evalu
         {"success": True, "content": "note 1: milk"},
     ]
     assert detail.response == "Your index is noted."
+
+
+def named(*tools: tuple[str, str]) -> list[ServerTool]:
+    return [ServerTool(server=server, name=name, input_schema={"type": "object"}) for server, name in tools]
+
+
+def test_names_that_every_provider_accepts_are_kept_and_others_are_told() -> None:
+    tools = named(("a", "get_It-2"), ("a", "Log"), ("a", "log"), ("a", "files.read"), ("b", "x" * 70))
+    assert list(offered_names(tools)) == ["get_It-2", "Log", "log", "files_read", "x" * 64]
+    accepted = "because providers accept letters, digits, _ and - in names, at most 64 characters"
+    assert list(changed_names(tools)) == [
+        f"'a / files.read' is offered as 'files_read', {accepted}",
+        f"'b / {'x' * 70}' is offered as '{'x' * 64}', {accepted}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [("openai", None), ("anthropic", None), ("google", "exclusiveMaximum, format: its provider does not accept that")],
+)
+def test_what_a_schema_loses_on_its_way_to_a_provider_is_told(
+    wire: Callable[[str], str], write_suite: Callable[..., Path], name: str, lost: str | None
+) -> None:
+    schema: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "format": {"type": "string", "title": "Format", "format": "date"},
+            "count": {"type": "integer", "exclusiveMaximum": 9, "default": {"pattern": 1}},
+            "kind": {"const": "a"},
+        },
+    }
+    model = wire(name)
+    suite = read_suite(write_suite(mode="native", modelsToTest=[model]))
+    plan = build_plan(suite, EvaluationRequest())
+    tools = [ServerTool(server="s", name="t", input_schema=schema), *named(("s", "u"))]
+
+    async def told() -> list[str]:
+        return [text async for text in changed_schemas(plan, settings_of(plan), dict(os.environ), tools)]
+
+    assert asyncio.run(told()) == ([f"{model} sees the schemas of 1 tool without {lost}"] if lost else [])
+
+
+def test_a_model_on_this_machine_has_more_time_unless_the_file_sets_it(write_suite: Callable[..., Path]) -> None:
+    models = ["local:smollm2", "local:other", "openai:gpt-x"]
+    settings = {"local:other": {"timeout": 90}}
+    config = read_suite(write_suite(modelsToTest=models, modelSettings=settings)).config
+    assert [config.settings_of(model).timeout for model in models] == [600, 90, 60]
+    config = read_suite(write_suite(modelsToTest=models, modelSettings={"timeout": 45})).config
+    assert [config.settings_of(model).timeout for model in models] == [45, 45, 45]
+
+
+@pytest.mark.parametrize(("provider", "lost"), [("local", 1), ("remote", 0)])
+def test_slowness_of_this_machine_is_lost_and_slowness_of_a_provider_fails(
+    loopback: Loopback, evaluated: Evaluate, provider: str, lost: int
+) -> None:
+    loopback.plan = lambda _: Act(say=json.dumps(BMI), first_byte=30.0)
+    report = evaluated(
+        modelsToTest=[f"{provider}:x"],
+        providers={provider: {"baseUrl": f"{loopback.url}/v1"}},
+        modelSettings={"timeout": 0.2},
+    )
+    assert report.bakeoff.models[0].lostRounds == lost
+    assert ("this machine took too long" in (details(report)[0].error or "")) is bool(lost)

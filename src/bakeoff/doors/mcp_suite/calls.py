@@ -110,18 +110,19 @@ def offered_names(tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
 
     The server's name comes first if two servers offer tools of the same name.
     """
-    plain = [_plain_name(tool.name) for tool in tools]
-    often = Counter(name.casefold() for name in plain)
+    plain = [plain_name(tool.name) for tool in tools]
+    often = Counter(plain)
     offered: dict[str, ServerTool] = {}
     for tool, name in zip(tools, plain, strict=True):
-        wanted = name if often[name.casefold()] == 1 else _plain_name(f"{tool.server}__{tool.name}")
+        wanted = name if often[name] == 1 else plain_name(f"{tool.server}__{tool.name}")
         numbered = (f"{wanted[: LONGEST_TOOL_NAME - 4]}_{number}" for number in count(2))
         free = next(name for name in chain([wanted], numbered) if name not in offered)
         offered[free] = tool
     return offered
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a name that every provider accepts. One that all accept stays as it is."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:LONGEST_TOOL_NAME]
 
 

@@ -39,6 +39,7 @@ SPELLINGS = ("expectedOutput", "expectedToolUsage")
 """Both names of one key: ours, and that of older files."""
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
+_LOCAL_SECONDS = 600.0  # for one answer of a model on this machine, which may be slow or busy
 _NO_FILE = "configuration"  # stands in messages and reports for the file of a configuration that has none
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MALFORMED = re.compile(r"\$\{(?![A-Za-z_][A-Za-z0-9_]*\})[^}]*\}?")
@@ -151,7 +152,7 @@ class ModelSettings(FrozenModel):
     temperature: Number = Field(default=0, ge=0)
     seed: Whole | None = Field(default=None, description="the number of the round if absent")
     max_tokens: Whole = Field(default=1024, ge=1, alias="maxTokens")
-    timeout: Number = Field(default=60, gt=0, description="seconds for one answer")
+    timeout: Number = Field(default=60, gt=0, description="seconds for one answer; 600 for models on this machine")
 
 
 class SuiteModelSettings(ModelSettings):
@@ -303,7 +304,11 @@ class SuiteConfig(RunSettings):
         return told if told is not None else case.expectedResults is not None or case.gradingPrompt is not None
 
     def settings_of(self, model: str) -> ModelSettings:
-        return self.modelSettings.of.get(model, self.modelSettings)
+        """Return the settings of a model. One that runs on this machine has more time, unless the file sets it."""
+        settings = self.modelSettings.of.get(model, self.modelSettings)
+        if "timeout" in settings.model_fields_set or not model.lower().startswith("local:"):
+            return settings
+        return settings.model_copy(update={"timeout": _LOCAL_SECONDS})
 
 
 @dataclass(frozen=True, slots=True)

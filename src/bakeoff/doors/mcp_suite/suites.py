@@ -220,6 +220,11 @@ async def prepare(selected: SelectedSuite) -> SelectedSuite:
     numbers = {number for number, _ in selected_cases(suite, selected.request)}
     gathered([*impossible_calls(suite, tools, numbers), *destructive_calls(suite, tools, numbers)])
     warnings = [*unknown_tools(suite, tools, numbers), *_remarks(suite, tools)]
+    if suite.config.mode != "json":
+        from bakeoff.doors.mcp_suite.native import changed_names, changed_schemas
+
+        changed = [*changed_names(tools), *[text async for text in changed_schemas(plan, settings, environment, tools)]]
+        warnings += [f"{suite.file}: {text}" for text in changed]
     minimum = selected.request.min_coverage
     coverage = coverage_of(suite.config.testCases, tools, suite.config.minCoverage if minimum is None else minimum)
     plan, settings = with_tools(plan, settings, tools, warnings, coverage)
