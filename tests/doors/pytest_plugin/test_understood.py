@@ -167,9 +167,25 @@ async def test_async(to_eval):
 async def test_gathered(to_eval):
     both = [to_eval(text, output=text, expected=text, scorer=right) for text in "ab"]
     await asyncio.gather(*both, asyncio.create_task(to_eval("c", output="c", expected="c", scorer=right)))
+
+async def test_run(run_eval):
+    run_eval("q", task=lambda input: "wrong")
+
+async def test_judge(run_eval):
+    result = await run_eval("q", task=lambda input: "wrong", expected="right")
+    result.judge(Contains(), threshold=0.8)
+
+async def test_awaited(run_eval):
+    result = await run_eval("q", task=lambda input: "right", expected="right")
+    await result.judge(Contains())
+    run_eval.sync("q", task=lambda input: "right", expected="right").judge_sync(Contains())
 """)
     seen = project.run("--eval-min-score", "0.5")
-    assert seen.counts() == {"passed": 1, "failed": 2}
+    assert seen.counts() == {"passed": 2, "failed": 4}
+    assert "test_it.py:25: this eval was called and never awaited: write `await run_eval(…)`" in seen.text
+    assert "test_it.py:29: this eval was called and never awaited: write `await result.judge(…)`" in seen.text
+    undecided = {(each.suite, each.score) for each in seen.outcomes if each.problem}
+    assert undecided == {("test_sync", None), ("test_async", None), ("test_run", None), ("test_judge", None)}
     assert "test_it.py:14: this eval was called and never awaited: write `await to_eval(…)`" in seen.text
     assert "test_it.py:18: this eval was called and never awaited" in seen.text
     assert "RuntimeWarning" not in seen.text

@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import escaped
+from bakeoff.doors.pytest_plugin.gather import LOGGED
 from bakeoff.doors.pytest_plugin.groups import KEPT_GROUPS, Group, subjects_of
 from bakeoff.doors.pytest_plugin.options import FIXTURES
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
@@ -115,6 +116,16 @@ def lost_by_error(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome
     where = "in a fixture" if call.when == "setup" else "in the test, before its eval"
     subject = session_of(item.config).subjects[one.parameters]
     return one.lost(f"it was not run: an error {where}: {said}", subject)
+
+
+def lost_unawaited(item: pytest.Item, why: str) -> EvalOutcome:
+    """Return the outcome of an eval that its test called and did not await. The test may have made others."""
+    one = collected(item)
+    assert one is not None
+    if LOGGED in item.stash:
+        del item.stash[LOGGED]  # the test itself neither passed nor failed
+    named = one.model_copy(update={"id": f"{one.id} (not awaited)"})
+    return named.lost(why, session_of(item.config).subjects[one.parameters])
 
 
 def all_lost(

@@ -254,17 +254,19 @@ class EvalHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> "Generator[None, Any, Any]":
-        """Fail a test that forgot to await an eval, whoever runs it."""
-        evals: ToEval | None = getattr(pyfuncitem, "funcargs", {}).get("to_eval")
+        """Fail a test that forgot to await an eval, whoever runs it. That eval is undecided."""
+        given = getattr(pyfuncitem, "funcargs", {})
+        evals: list[ToEval | RunEval] = [given[name] for name in FIXTURES if name in given]
         try:
             result = yield
         finally:
-            forgotten = () if evals is None else evals.forget()
+            forgotten = [said for each in evals for said in each.made.forget()]
         if forgotten:
-            pytest.fail(
-                f"{forgotten[0]}: write `await to_eval(…)`, or `to_eval.sync(…)` in a test that is not async",
-                pytrace=False,
-            )
+            from bakeoff.doors.pytest_plugin.lost import lost_unawaited
+
+            if not pyfuncitem.get_closest_marker("xfail"):
+                gathering(self._config).add(pyfuncitem.nodeid, lost_unawaited(pyfuncitem, forgotten[0]))
+            pytest.fail(forgotten[0], pytrace=False)
         return result
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:

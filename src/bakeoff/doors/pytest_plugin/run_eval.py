@@ -1,7 +1,7 @@
 """Run the application once inside an ordinary test: plain asserts on the result, and judges where asserts do not do."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.json import clean
 from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest_plugin.adapters import Errors, EvalSubject, call_with_row
+from bakeoff.doors.pytest_plugin.evaluation import Evaluation, Evaluations
 from bakeoff.doors.pytest_plugin.failures import report
 from bakeoff.doors.pytest_plugin.logs import log_input, log_transcript
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
@@ -20,6 +21,9 @@ from bakeoff.doors.pytest_plugin.suite import check_scorers, settings_of
 from bakeoff.record import Record, ToolCall, Transcript, Usage
 from bakeoff.scorers.adapters import ScorerLike
 
+_WAY_OUT = "write `await run_eval(…)`, or `run_eval.sync(…)` in a test that is not async"
+_WAY_OUT_OF_JUDGE = "write `await result.judge(…)`, or `result.judge_sync(…)` in a test that is not async"
+
 
 @dataclass(slots=True)
 class RunEval:
@@ -29,10 +33,11 @@ class RunEval:
     _nodeid: str
     _name: str
     _calls: int = 0
+    made: Evaluations = field(default_factory=Evaluations)
 
-    async def __call__(
+    def __call__(
         self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any
-    ) -> "EvalRun":
+    ) -> Evaluation["EvalRun"]:
         """Call a task as a suite does and return what it did. An error of the task fails the test at this line.
 
         Args:
@@ -41,9 +46,12 @@ class RunEval:
             timeout: seconds for the task, and for each judge; None for no limit.
             row: everything else (`expected`, …) is given to the judges, and to the task if it has parameters for it.
         """
+        return self.made.add(Evaluation(self._run({"input": input, **row}, task, timeout), _WAY_OUT))
+
+    async def _run(self, row: dict[str, Any], task: Callable[..., Any], timeout: float | None) -> "EvalRun":
         __tracebackhide__ = True
         session = session_of(self._config)  # also starts replay
-        case = Row("", clean({"input": input, **row}))
+        case = Row("", clean(row))
         log_input(**{str(name): value for name, value in case.values.items()})
         self._calls += 1
         case_id = escaped(f"{self._nodeid} run {self._calls}")
@@ -98,8 +106,11 @@ class EvalRun:
     def seconds(self) -> float:
         return self.record.attempt.working_seconds if self.record.attempt else 0.0
 
-    async def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> EvalOutcome:
+    def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> Evaluation[EvalOutcome]:
         """Score the run without calling the task again. A score below the threshold fails the test at this line."""
+        return self._by.made.add(Evaluation(self._judged(scorers, threshold), _WAY_OUT_OF_JUDGE))
+
+    async def _judged(self, scorers: Sequence[ScorerLike], threshold: float | None) -> EvalOutcome:
         __tracebackhide__ = True
         settings = settings_of("judge", threshold=threshold)
         given = check_scorers("judge", scorers)

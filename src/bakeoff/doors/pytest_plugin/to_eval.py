@@ -1,10 +1,8 @@
 """Run one eval inside an ordinary test."""
 
 import inspect
-import sys
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from bakeoff._kernel.json import clean
 from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest_plugin.adapters import Errors, EvalSubject, ReadyOutput, call_with_row
+from bakeoff.doors.pytest_plugin.evaluation import Evaluation, Evaluations
 from bakeoff.doors.pytest_plugin.failures import report
 from bakeoff.doors.pytest_plugin.loops import on_asyncio
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
@@ -24,6 +23,7 @@ from bakeoff.protocols import Subject
 from bakeoff.scorers.adapters import ScorerLike
 
 _NOT_GIVEN: Any = object()
+_WAY_OUT = "write `await to_eval(…)`, or `to_eval.sync(…)` in a test that is not async"
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class ToEval:
     _nodeid: str
     _name: str
     _calls: int = 0
-    _made: list["Evaluation"] = field(default_factory=list)
+    made: Evaluations = field(default_factory=Evaluations)
 
     def __call__(
         self,
@@ -51,7 +51,7 @@ class ToEval:
         null_as_zero: bool = False,
         isolate: bool = False,
         **row: Any,
-    ) -> "Evaluation":
+    ) -> Evaluation[EvalOutcome]:
         """Score what a task returns for an input, or an output that exists already. A low score fails the test.
 
         Args:
@@ -71,9 +71,8 @@ class ToEval:
             "isolate": isolate,
         }
         given = [*([scorer] if scorer is not None else []), *scorers]
-        made = Evaluation(self._evaluated({"input": input, **row}, task, output, given, options), _caller())
-        self._made.append(made)
-        return made
+        evaluated = self._evaluated({"input": input, **row}, task, output, given, options)
+        return self.made.add(Evaluation(evaluated, _WAY_OUT))
 
     async def _evaluated(
         self,
@@ -106,51 +105,10 @@ class ToEval:
         report(self._config, outcome, {round_: error for (_, round_), error in errors.items()})
         return outcome
 
-    def forget(self) -> list[str]:
-        """Return where evals were called that nobody has awaited, and forget all."""
-        made, self._made = self._made, []
-        return [f"{one.place}: this eval was called and never awaited" for one in made if one.abandon()]
-
     def sync(self, input: Any, **given: Any) -> EvalOutcome:
         """Do the same in a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._config).loop.result(self(input, **given))
-
-
-class Evaluation(Coroutine[Any, Any, EvalOutcome]):
-    """An eval that was called and is to be awaited. It knows whether anyone did."""
-
-    def __init__(self, coroutine: Coroutine[Any, Any, EvalOutcome], place: str) -> None:
-        self.place = place
-        self._coroutine = coroutine
-        self._started = False
-
-    def __await__(self) -> Generator[Any, Any, EvalOutcome]:
-        self._started = True
-        return self._coroutine.__await__()
-
-    def send(self, value: Any) -> Any:
-        self._started = True
-        return self._coroutine.send(value)
-
-    def throw(self, *error: Any) -> Any:
-        self._started = True
-        return self._coroutine.throw(*error)
-
-    def close(self) -> None:
-        self._coroutine.close()
-
-    def abandon(self) -> bool:
-        """Close the eval if nobody has started it, and return whether that is so."""
-        if not self._started:
-            self._coroutine.close()
-        return not self._started
-
-
-def _caller() -> str:
-    """Return the file and line of the test that calls `to_eval`."""
-    frame = sys._getframe(2)
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def _subject(row: Row, task: Callable[..., Any] | None, output: Any, errors: Errors, *, isolate: bool) -> Subject:
