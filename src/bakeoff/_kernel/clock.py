@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,6 +12,9 @@ Result = TypeVar("Result")
 
 RUNNING: dict[asyncio.AbstractEventLoop, "set[Clock]"] = {}
 """The clocks that run on a loop, for loops that someone watches."""
+
+CLOCK: ContextVar["Clock"] = ContextVar("CLOCK")
+"""The clock of the coroutine that runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,13 @@ class Clock:
 
     async def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Return the coroutine's result. When the time is up, cancel it and raise TimeoutError."""
+        before = CLOCK.set(self)
+        try:
+            return await self._run(coroutine)
+        finally:
+            CLOCK.reset(before)
+
+    async def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         loop = asyncio.get_running_loop()
         self._deadline = loop.time() + self.seconds
         try:

@@ -53,7 +53,7 @@ async def call(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return the function's result. A sync function runs in a thread of its own."""
     if is_async(function):
         return await function(*arguments)
-    result = await _in_daemon_thread(function, *arguments)
+    result = await in_daemon_thread(function, *arguments)
     return await result if inspect.isawaitable(result) else result
 
 
@@ -69,7 +69,8 @@ def end_despite_threads(exit_code: int) -> None:
         os._exit(exit_code)
 
 
-async def _in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+async def in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a sync function returns, as it is: also an awaitable."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()

@@ -294,16 +294,18 @@ class TrialRunner:
 
         started = time.perf_counter()
         scores: list[Score] = []
+        remarks: list[str] = []
         for name, scorer in self.resolved.scorers.items():
             clock, shown = self._clock(trial, case.limits.score_seconds), given
             if hasattr(type(scorer), "needs"):  # only a scorer with needs asks a model; its usage is counted apart
                 own, count = self._task(trial, tally, tried), partial(tally.count, judging=True)
                 shown = replace(given, asking=replace(own, clock=clock, spend=given.spend, count=count))
             scored, outcome = await phase(partial(_score_with, name, scorer, shown), clock, "grader", "grader")
+            remarks += (f"scorer {name!r}: {remark}" for remark in outcome.remarks)
             scores.append(_named_apart(scored or Score(name=name, failure=outcome.failure), scores))
         if case.pass_rule is not None and case.pass_rule.null_as_zero:
             scores = [_counted_as_zero(score) for score in scores]
-        return tuple(scores), Phase(seconds=time.perf_counter() - started)
+        return tuple(scores), Phase(seconds=time.perf_counter() - started, remarks=tuple(remarks))
 
     def _pristine(self, case: Case, artefacts: Mapping[str, str]) -> AbstractAsyncContextManager[Workspace]:
         from bakeoff.sandbox.workspaces import graded_files

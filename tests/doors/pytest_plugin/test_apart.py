@@ -57,6 +57,65 @@ def test_a_case_that_ignores_its_cancellation_is_given_up(project: SmallProject)
     assert "test_deaf[deaf]: it ignored its cancellation, and goes on in the background" in seen.text
 
 
+ALL_DEAF = """
+async def deaf(*given):
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+
+only = dict(data=rows("a"), timeout=0.2)
+
+@eval_suite(**only, scorers=[right])
+def test_task(case):
+    return deaf()
+
+@eval_suite(**only, scorers=[deaf])
+def test_scorer(case):
+    return "<a>"
+
+@eval_suite(**only, scorers=[right], before_case=deaf)
+def test_before(case):
+    return "<a>"
+
+@eval_suite(**only, scorers=[right], after_case=deaf)
+def test_after(case):
+    return "<a>"
+
+async def test_judge(run_eval):
+    result = await run_eval("a", task=lambda input: "<a>", timeout=0.2)
+    await result.judge(deaf)
+
+@eval_suite(data=rows(*range(5)), scorers=[right])
+async def test_stops_the_loop(case):
+    if case.input == 2:
+        asyncio.get_running_loop().stop()
+    await asyncio.sleep(0.01)
+    return f"<{case.input}>"
+
+NAME = __import__("contextvars").ContextVar("NAME")
+
+async def sets(case):
+    NAME.set(case.input)
+
+@eval_suite(data=rows("a", "b"), scorers=[right], before_case=sets)
+def test_next(case):
+    return f"<{NAME.get()}>"
+"""
+
+
+def test_nothing_that_ignores_its_cancellation_or_stops_the_loop_holds_up_the_session(project: SmallProject) -> None:
+    project.write(ALL_DEAF)
+    seen = project.run_apart("-rA")
+    assert seen.counts() == {"passed": 7, "failed": 5}
+    assert "could not be scored: before_case was not finished after 0.2 s" in seen.text
+    assert "could not be scored: after_case was not finished after 0.2 s" in seen.text
+    assert "test_task[a]: it ignored its cancellation" in seen.text
+    assert "test_scorer[a]: scorer 'deaf': it ignored its cancellation" in seen.text
+    assert "test_judge: scorer 'deaf': it ignored its cancellation" in seen.text
+
+
 INTERLEAVED = """
 @pytest.fixture(scope="module")
 def server():

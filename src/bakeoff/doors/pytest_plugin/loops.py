@@ -11,6 +11,7 @@ from bakeoff.doors.pytest_plugin.stalls import StallWatch
 
 Result = TypeVar("Result")
 
+_STOPPED = "Event loop stopped before Future completed"  # says asyncio
 _GRACE_SECONDS = 5.0  # for cancelled tasks to clean up
 
 
@@ -106,8 +107,12 @@ class BorrowedLoop:
                 self._loop.call_soon_threadsafe(callback)
 
     def wait_for(self, case: Awaited) -> None:
-        if not case.done:
-            self._run(lambda: self._until_done(case))
+        while not case.done:
+            try:
+                self._run(lambda: self._until_done(case))
+            except RuntimeError as error:
+                if not str(error).startswith(_STOPPED):  # by a case, and not closed: it can run again
+                    raise
 
     async def _until_done(self, case: Awaited) -> None:
         loop = asyncio.get_running_loop()
@@ -153,6 +158,7 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._kept: set[asyncio.Task[Any]] = set()
+        self._closing = False
 
     def spawn(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start a task. The coroutine is made on the loop, so that none is left unawaited if the loop has ended."""
@@ -190,13 +196,14 @@ class LoopThread:
         self._thread.start()
         return loop
 
-    @staticmethod
-    def _run(loop: asyncio.AbstractEventLoop) -> None:
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         RUNNING[loop] = set()
         watch = StallWatch(loop)
         try:
-            loop.run_forever()
+            while not self._closing:  # a task may stop the loop that all cases share
+                with suppress(SystemExit, KeyboardInterrupt):  # of a callback that a task has left on the loop
+                    loop.run_forever()
         finally:
             watch.close()
             del RUNNING[loop]
@@ -206,7 +213,9 @@ class LoopThread:
         """Cancel all tasks, and end the thread. A task that ignores its cancellation is left behind."""
         if self._loop is None or self._thread is None:
             return
+        self._closing = True
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(2 * _GRACE_SECONDS)
         self._loop = self._thread = None
+        self._closing = False

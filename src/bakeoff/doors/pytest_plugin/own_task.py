@@ -1,12 +1,14 @@
-"""Run an async case in a task and a context of its own, and give it up if it ignores its cancellation."""
+"""Run async code of the user's in a task and a context of its own, and give it up if it ignores its cancellation."""
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from bakeoff._kernel.clock import Clock
-from bakeoff._kernel.threads import carried
+from bakeoff._kernel.threads import carried, in_daemon_thread, is_async
 
 GRACE_SECONDS = 2.0  # for a case to clean up after it was cancelled
 IGNORED = "it ignored its cancellation, and goes on in the background"
@@ -15,7 +17,15 @@ _RUNNING: dict["asyncio.Task[Any]", Clock] = {}
 _ABANDONED: set["asyncio.Task[Any]"] = set()  # a loop holds its tasks only weakly
 
 
-async def in_own_task(function: Callable[[], Coroutine[Any, Any, Any]], clock: Clock) -> Any:
+async def call_apart(function: "partial[Any]", clock: Clock) -> Any:
+    """Return the result of the user's function: a sync one runs in a thread, and what is async in a task of its own."""
+    if is_async(function.func):
+        return await in_own_task(function, clock)
+    result = await in_daemon_thread(function)
+    return await in_own_task(lambda: result, clock) if inspect.isawaitable(result) else result
+
+
+async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> Any:
     """Return the result of an async function. The clock of its case is told if it goes on after it was given up."""
     task = asyncio.get_running_loop().create_task(_settled(function), context=contextvars.copy_context())
     _RUNNING[task] = clock
@@ -37,7 +47,7 @@ async def in_own_task(function: Callable[[], Coroutine[Any, Any, Any]], clock: C
         del _RUNNING[task]
 
 
-async def _settled(function: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[Any, BaseException | None]:
+async def _settled(function: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
     """Return a result or an error, because some errors of a task would end its loop."""
     try:
         return await function(), None

@@ -7,15 +7,18 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.threads import call
-from bakeoff.doors.pytest_plugin.adapters import Errors, preload, refuse_incomplete
+from bakeoff.doors.pytest_plugin.adapters import ENDS_A_LOOP, Errors, preload, refuse_incomplete
 from bakeoff.doors.pytest_plugin.groups import SUBJECT
 from bakeoff.doors.pytest_plugin.loops import EvalLoop
+from bakeoff.doors.pytest_plugin.own_task import call_apart
 from bakeoff.doors.pytest_plugin.printing import Printed, printing_to
 from bakeoff.doors.pytest_plugin.rows import EvalCase, Row, graded_by
 from bakeoff.doors.pytest_plugin.suite import Settings
@@ -210,22 +213,38 @@ class _HookedRunner(_EvalRunner):
 
     async def _run_hooked(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         case = EvalCase(self.rows[job.trial.case.id])
-        if (problem := await _problem_of("before_case", self.settings.before_case, case)) is not None:
+        if (problem := await self._problem_of("before_case", self.settings.before_case, case)) is not None:
             return self.not_started(job, problem, "infra")
         record = await _EvalRunner.run(self, job, spend)
-        problem = await _problem_of("after_case", self.settings.after_case, case, record)
+        problem = await self._problem_of("after_case", self.settings.after_case, case, record)
         return record if problem is None else _undecided(record, problem)
 
-
-async def _problem_of(name: str, hook: Callable[..., Any] | None, *arguments: Any) -> str | None:
-    """Call a function of the user's. Return what it raised, in a sentence."""
-    if hook is None:
+    async def _problem_of(self, name: str, hook: Callable[..., Any] | None, *arguments: Any) -> str | None:
+        """Call a function of the user's within the time of a case. Return what went wrong, in a sentence."""
+        if hook is None:
+            return None
+        clock = Clock(self.settings.timeout)
+        try:
+            _adopt(await clock.run(call_apart(partial(_with_context, hook, *arguments), clock)))
+        except (Exception, *ENDS_A_LOOP) as error:  # noqa: BLE001 - the user's code may raise anything
+            if clock.expired:
+                return "; ".join([f"{name} was not finished after {clock.seconds:g} s", *clock.remarks])
+            return f"{name} raised {type(error).__name__}: {error}"
         return None
-    try:
-        await call(hook, *arguments)
-    except Exception as error:  # noqa: BLE001 - the user's code may raise anything
-        return f"{name} raised {type(error).__name__}: {error}"
-    return None
+
+
+async def _with_context(hook: Callable[..., Any], *arguments: Any) -> Context:
+    """Call a hook, and return the context that it leaves behind."""
+    await call(hook, *arguments)
+    return copy_context()
+
+
+def _adopt(context: Context) -> None:
+    """Take over what an async hook has set, such as the tenant of a case."""
+    here = copy_context()
+    for variable, value in context.items():
+        if variable not in here or here[variable] is not value:
+            variable.set(value)
 
 
 def _undecided(record: Record, why: str) -> Record:

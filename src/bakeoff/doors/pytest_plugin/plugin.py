@@ -208,7 +208,7 @@ class EvalHooks:
         gathered = gathering(self._config)
         if call.when == "setup":
             gathered.begin(item.nodeid)
-        elif hasattr(item, "group") or gathered.has(item.nodeid):
+        elif gathered.has(item.nodeid):
             return
         from bakeoff.doors.pytest_plugin.lost import lost_by_error
 
@@ -239,8 +239,9 @@ class EvalHooks:
             self._over_budget += 1
             self._limit_reached = stopped.message
         for record in outcome.records:
-            if record.attempt is not None and record.attempt.remarks:
-                self._remarks += [f"{outcome.nodeid}: {remark}" for remark in record.attempt.remarks]
+            for phase in (record.attempt, record.score):
+                if phase is not None and phase.remarks:
+                    self._remarks += [f"{outcome.nodeid}: {remark}" for remark in phase.remarks]
         self._write(outcome)
 
     def _write(self, outcome: "EvalOutcome", *, earlier: bool = False) -> None:
