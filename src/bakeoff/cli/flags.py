@@ -244,6 +244,22 @@ class VersionFlags(Flags):
     exit_zero: ExitZero = False
 
 
+class TuneFlags(Flags):
+    """The options of `bakeoff mcp tune`."""
+
+    path: Path | None = flag(None, "The configuration. Default: the nearest one.", "--config", metavar="FILE")
+    descriptions: list[str] | None = flag(
+        None, "A description to try. Repeat it for more.", "--description", metavar="TEXT"
+    )
+    versions: Path | None = flag(None, "A file of descriptions, with lines of --- between them.", metavar="FILE")
+    propose: int = flag(0, "Let a model propose this many.", min=0, max=20, metavar="N")
+    proposer: str | None = flag(None, "The model that proposes. Default: the model under test.", metavar="NAME")
+    model: str | None = flag(None, "The model under test. Default: the first of modelsToTest.", metavar="NAME")
+    rounds: int | None = flag(None, "Overrides testRound.", min=1)
+    hold_out: float = flag(0.5, "The share of cases that confirm the winner.", min=0.1, max=0.9, metavar="SHARE")
+    patch: Path | None = flag(None, "Write the patch of a confirmed winner to this file.", metavar="FILE")
+
+
 class SelfCheckFlags(Flags):
     """The options of `bakeoff selfcheck`."""
 

@@ -16,6 +16,7 @@ from bakeoff.cli.flags import (
     ReportFlags,
     ServerFlags,
     ServerOptions,
+    TuneFlags,
     VersionFlags,
 )
 
@@ -57,6 +58,20 @@ def compare(
     """Show what changed in the servers between two runs, and the points that each tool won or lost.
 
     Exit codes: 0 no regression is shown, 1 a regression is shown, 3 too much is missing to compare.
+    """
+
+
+@command(mcp, "tune", "bakeoff.cli.mcp_tune")
+def tune(
+    *,
+    tool: Annotated[str, Argument(help="The tool, as `tool` or `server/tool`.")],
+    wanted: TuneFlags,
+    flags: PlanFlags,
+    shown_as: ReportFlags,
+) -> None:
+    """Try several descriptions of a tool: some cases choose the best, and others confirm that it is better.
+
+    Exit codes: 0 a better description is confirmed or the present one is best, 1 the winner is not confirmed.
     """
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,12 @@ PROMPTS = {
 }
 
 
-def write_words(folder: Path, descriptions: Mapping[str, str], **fields: Any) -> Path:
+def write_words(
+    folder: Path,
+    descriptions: Mapping[str, str],
+    prompts: Mapping[str, Sequence[str]] = PROMPTS,
+    **fields: Any,
+) -> Path:
     """Write a configuration with one case for each prompt, the server's tools and the provider of the model."""
     (folder / "reader.py").write_text(PROVIDER)
     (folder / "tools.json").write_text(json.dumps(descriptions))
@@ -50,8 +55,8 @@ def write_words(folder: Path, descriptions: Mapping[str, str], **fields: Any) ->
             "prompt": prompt,
             "expectedOutput": {"serverName": "words", "toolName": tool, "parameters": {}},
         }
-        for tool, prompts in PROMPTS.items()
-        for prompt in prompts
+        for tool, asked in prompts.items()
+        for prompt in asked
     ]
     usual: dict[str, Any] = {
         "testRound": 1,

@@ -8,7 +8,7 @@ from typing import Self
 from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff._kernel.clock import Clock
-from bakeoff.doors.mcp_suite.calls import offered_names
+from bakeoff.doors.mcp_suite.calls import offered_names, tool_label
 from bakeoff.doors.mcp_suite.config import Mode
 from bakeoff.doors.mcp_suite.expectations import is_destructive
 from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, KIND, PlanSettings
@@ -32,9 +32,10 @@ class SuiteModelOptions(ModelOptions):
 
     constrained: bool = Field(default=False, description="the reply must follow the JSON Schema of a call")
     max_steps: PositiveInt = AGENT_STEPS
+    descriptions: dict[str, str] = Field(default={}, description="of tools that this subject is told otherwise")
 
 
-_OURS = ("constrained", "max_steps")
+_OURS = ("constrained", "max_steps", "descriptions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class SuiteModel:
         mode, servers = spec.kind.removeprefix(KIND), settings.servers
         # In every mode: secrets that servers receive may come back in their descriptions and results.
         model = replace(model_of(spec, settings, environment), servers=servers)
-        tools, sequences = settings.tools, settings.sequences
+        tools, sequences = described(settings.tools, options.descriptions), settings.sequences
         if mode == "json":
             changes: dict[str, object] = {"system": system_prompt(tools, sequences=sequences)}
             if options.constrained and tools:
@@ -68,7 +69,7 @@ class SuiteModel:
         agent = replace(_with(model, {"system": _AGENT_PROMPT}), uses_tools=True, most_steps=options.max_steps)
         own_hub = settings.serverScope == "trial"
         offered = offered_names(tools)
-        return cls(agent, "agent", tools, own_hub, hub, offered=offered, may_destroy=settings.allowDestructive)
+        return cls(agent, "agent", settings.tools, own_hub, hub, offered=offered, may_destroy=settings.allowDestructive)
 
     def lacks(self) -> list[str]:
         return self.model.lacks()
@@ -119,6 +120,14 @@ class SuiteModel:
         if self.mode == "native":
             metadata.pop("out_of_steps", None)  # only one answer is wanted
         return transcript.model_copy(update={"metadata": metadata})
+
+
+def described(tools: Sequence[ServerTool], descriptions: Mapping[str, str]) -> tuple[ServerTool, ...]:
+    """Return the tools with other descriptions, given by `tool_label`."""
+    return tuple(
+        tool.model_copy(update={"description": descriptions.get(tool_label(tool.server, tool.name), tool.description)})
+        for tool in tools
+    )
 
 
 def model_of(spec: SubjectSpec, settings: PlanSettings, environment: Mapping[str, str]) -> ModelSubject:

@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field, JsonValue, ValidationError
 
-from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import FrozenModel
+from bakeoff.doors.mcp_suite.asking import assistant_of, question
 from bakeoff.doors.mcp_suite.generate.drafts import Draft
 from bakeoff.doors.mcp_suite.generate.leaks import leaks
 from bakeoff.doors.mcp_suite.generate.wording import shown_value
-from bakeoff.errors import SubjectError, TrialError, UsageError
+from bakeoff.errors import SubjectError, TrialError
 from bakeoff.mcp import ServerTool
-from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Task
 from bakeoff.subjects.model import ModelSubject
 
-_SECONDS = 120.0
 _SYSTEM = """\
 You write what a person says to an assistant. You are given the description of a tool, the values it is to be called \
 with, and a first version of the request. Write one short request, in plain everyday words, that makes the assistant \
@@ -43,7 +41,7 @@ async def reworded(
     drafts: Sequence[Draft], tools: Sequence[ServerTool], model: str, environment: Mapping[str, str]
 ) -> tuple[list[Draft], list[str]]:
     """Let a model rewrite the prompts. Return the drafts, and a sentence for each that keeps its template."""
-    subject = _subject(model, environment)
+    subject = assistant_of(model, _SYSTEM, _SCHEMA, environment)
     offered = {(tool.server, tool.name): tool for tool in tools}
     better: list[Draft] = []
     problems: list[str] = []
@@ -53,7 +51,7 @@ async def reworded(
             if tool is None or draft.tags:  # these say what they mean word by word
                 better.append(draft)
                 continue
-            task = _task(draft, tool.description, {subject.access.key: opened})
+            task = _question(draft, tool.description, {subject.access.key: opened})
             try:
                 better.append(draft.model_copy(update={"prompt": await _ask(subject, task, draft, tool)}))
             except TrialError as error:
@@ -62,31 +60,9 @@ async def reworded(
     return better, problems
 
 
-def _subject(model: str, environment: Mapping[str, str]) -> ModelSubject:
-    options = {"model": model, "system": _SYSTEM, "temperature": 0.0, "max_tokens": 300, "priced": False}
-    if model.startswith("local:"):
-        options["output_schema"] = _SCHEMA
-    subject = ModelSubject.from_spec(SubjectSpec(kind="model", name=model, options=options), environment)
-    if missing := subject.lacks():
-        raise UsageError("\n".join(missing))
-    return subject
-
-
-def _task(draft: Draft, description: str, resources: Mapping[str, object]) -> Task:
+def _question(draft: Draft, description: str, resources: Mapping[str, object]) -> Task:
     told = {"description": description[:2_000], "values": draft.values, "request": draft.prompt}
-    return Task(
-        prompt=json.dumps(told, ensure_ascii=False),
-        case_id=draft.name,
-        subject="generate",
-        trial_id=draft.name,
-        round=0,
-        seed=0,
-        limits=Limits(attempt_seconds=_SECONDS),
-        spend=lambda _: None,
-        count=lambda _: None,
-        resources=resources,
-        clock=Clock(_SECONDS),
-    )
+    return question(json.dumps(told, ensure_ascii=False), draft.name, resources)
 
 
 async def _ask(subject: ModelSubject, task: Task, draft: Draft, tool: ServerTool) -> str:

@@ -1,0 +1,133 @@
+"""Carry out `bakeoff mcp tune`."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from bakeoff._kernel.files import write_atomically
+from bakeoff.cli.compare import show
+from bakeoff.cli.console import err, say
+from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags
+from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, watch
+from bakeoff.doors.mcp_suite.calls import tool_label
+from bakeoff.doors.mcp_suite.description_patch import description_patch
+from bakeoff.doors.mcp_suite.plan import EvaluationRequest
+from bakeoff.doors.mcp_suite.proposals import proposed_descriptions
+from bakeoff.doors.mcp_suite.results.tuning import describe_tuning
+from bakeoff.doors.mcp_suite.suites import SelectedSuite, prepare, read_suites
+from bakeoff.doors.mcp_suite.tuning import (
+    PRESENT,
+    TuneReport,
+    Version,
+    best_version,
+    confirm,
+    find_tool,
+    split_cases,
+    version_plan,
+    versions_of,
+)
+from bakeoff.errors import UsageError
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+from bakeoff.storage.run_folder import RunFolder, new_run_folder
+
+
+class _Stopped(Exception):
+    """Somebody pressed Ctrl-C."""
+
+
+def tune(*, tool: str, wanted: TuneFlags, flags: PlanFlags, shown_as: ReportFlags) -> int:
+    """Try several descriptions of a tool, and hand over the best with its figures; return the exit code."""
+    selected = _suite(wanted, flags)
+    plan, settings = selected.plan, selected.door.settings_of(selected.plan)
+    found = find_tool(settings.tools, tool)
+    label = tool_label(found.server, found.name)
+    split = split_cases(plan, label, wanted.hold_out)
+    texts = [*(wanted.descriptions or ()), *_from_file(wanted.versions)]
+    if wanted.propose:
+        model = wanted.proposer or plan.subjects[0].name
+        proposed, problems = asyncio.run(
+            proposed_descriptions(found, settings.tools, model, wanted.propose, selected.door.environment_of(plan))
+        )
+        texts += proposed
+        for problem in problems:
+            say(f"warning: {problem}")
+    versions = versions_of(found, texts)
+    try:
+        report = _tuned(
+            selected,
+            label,
+            versions,
+            [
+                version_plan(plan, found, versions, split.training, "training"),
+                version_plan(plan, found, versions, split.held_out, "held out"),
+            ],
+        )
+    except _Stopped:
+        return INTERRUPTED
+    patch = None
+    if report.confirmed:
+        patch = description_patch(settings.folder, found.description, report.description_of(report.winner))
+    if wanted.patch and patch:
+        write_atomically(wanted.patch, patch.encode())
+        say(f"wrote {wanted.patch}; apply it with `git apply {wanted.patch}` in {settings.folder}")
+    show(report.model_dump_json, describe_tuning(report, patch), shown_as)
+    return PASSED if report.confirmed or report.winner == PRESENT else FAILED
+
+
+def _suite(wanted: TuneFlags, flags: PlanFlags) -> SelectedSuite:
+    request = EvaluationRequest(path=wanted.path, rounds=wanted.rounds, models=[wanted.model] if wanted.model else [])
+    suites = read_suites(request, flags.options()).suites
+    if len(suites) > 1:
+        names = ", ".join(str(selected.suite.file) for selected in suites)
+        raise UsageError(f"there are {len(suites)} suites: name one with --config: {names}")
+    selected = asyncio.run(prepare(suites[0]))
+    if len(selected.plan.subjects) > 1:
+        first = selected.plan.subjects[0]
+        say(f"with {first.name}, the first of modelsToTest; choose another with --model")
+        selected = replace(selected, plan=selected.plan.with_changes(subjects=(first,)))
+    return selected
+
+
+def _from_file(file: Path | None) -> list[str]:
+    """Return the descriptions in a file, with lines of three dashes between them."""
+    if file is None:
+        return []
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--versions {file} cannot be read: {error}") from error
+    parts: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if line.strip() == "---":
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    return ["\n".join(part).strip() for part in parts]
+
+
+def _tuned(selected: SelectedSuite, label: str, versions: tuple[Version, ...], plans: list[Plan]) -> TuneReport:
+    training, held_out = plans
+    say(f"{len(versions)} descriptions on {len(training.cases)} cases, until one is ahead")
+    first, records = _run(selected, training)
+    ranked = best_version(training, versions, records)
+    winner = ranked[0].name
+    report = TuneReport(
+        tool=label, model=selected.plan.subjects[0].name, versions=ranked, winner=winner, training=first.name
+    )
+    if winner == PRESENT:
+        return report
+    say(f"{winner} against the present description on {len(held_out.cases)} other cases")
+    pair = tuple(spec for spec in held_out.subjects if spec.name in (PRESENT, winner))
+    second, records = _run(selected, held_out.with_changes(subjects=pair))
+    compared, ruling = confirm(records, winner)
+    return report.model_copy(update={"held_out": second.name, "comparison": compared, "ruling": ruling})
+
+
+def _run(selected: SelectedSuite, plan: Plan) -> tuple[RunFolder, list[Record]]:
+    checked = check_plan(plan, selected.options, selected.door)
+    folder = new_run_folder(checked.options.results, plan.name)
+    if asyncio.run(watch(checked, replace(checked.options, folder=folder.path), err())):
+        say(f"stopped; finished trials are kept in {folder.path}")
+        raise _Stopped
+    return folder, list(folder.latest_records(plan))
